@@ -1,0 +1,91 @@
+"""Errors, named by the boundary that was crossed.
+
+TfgrpoError
+├── SettingError (ValueError)        a flag, environment variable or ini key
+├── ScenarioError (ValueError)       a scenario file or marked test function
+├── PackError (ValueError)           a prompt pack
+├── ActorError (RuntimeError)        an actor cannot be opened or used: misuse, found before money is spent
+├── ProviderError (RuntimeError)     a rollout failed through our or the provider's fault: status ``error``
+├── AgentFailure (RuntimeError)      a rollout failed through the agent's fault: status ``failed``, score 0
+├── CheckError (RuntimeError)        a check itself broke: status ``error``
+├── RewarderError (RuntimeError)     a rewarder broke its contract: the run stops
+├── OptimizerError (RuntimeError)    an optimizer broke its contract: the run stops
+├── StoreError (OSError)             the experience store or a library file
+├── JournalError (OSError)           the journal of a run
+├── BaselineError (ValueError)       a stored baseline
+└── ResumeError (ValueError)         a run that cannot be resumed
+
+A message says what happened, the value by repr, and what to do next; lower-case start, no full stop.
+"""
+
+from __future__ import annotations
+
+
+class TfgrpoError(Exception):
+    """Any error that pytest-tfgrpo raises on purpose."""
+
+
+class SettingError(TfgrpoError, ValueError):
+    """A setting is unknown, malformed or outside its guard."""
+
+
+class ScenarioError(TfgrpoError, ValueError):
+    """A scenario is malformed; the message names file, line and JSON pointer."""
+
+
+class PackError(TfgrpoError, ValueError):
+    """A prompt pack is malformed, unstamped or changed; the message names the file."""
+
+
+class ActorError(TfgrpoError, RuntimeError):
+    """An actor cannot be opened or used."""
+
+
+class RolloutFault(TfgrpoError, RuntimeError):
+    """A rollout ended without an answer; `code` is a short reason code, `str(self)` the message."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class ProviderError(RolloutFault):
+    """A rollout failed through our or the provider's fault: counted as an error, never scored."""
+
+    def __init__(self, message: str, code: str = "provider") -> None:
+        super().__init__(message, code)
+
+
+class AgentFailure(RolloutFault):
+    """A rollout failed through the agent's own fault (timeout, crash, garbage, oversize): scored 0."""
+
+    def __init__(self, message: str, code: str = "crash") -> None:
+        super().__init__(message, code)
+
+
+class CheckError(TfgrpoError, RuntimeError):
+    """A check itself broke (not: did not pass)."""
+
+
+class RewarderError(TfgrpoError, RuntimeError):
+    """A rewarder broke its contract."""
+
+
+class OptimizerError(TfgrpoError, RuntimeError):
+    """An optimizer broke its contract."""
+
+
+class StoreError(TfgrpoError, OSError):
+    """The experience store or a library file cannot be read or written, or refuses a record."""
+
+
+class JournalError(TfgrpoError, OSError):
+    """The journal of a run cannot be read or written."""
+
+
+class BaselineError(TfgrpoError, ValueError):
+    """A stored baseline is missing or malformed."""
+
+
+class ResumeError(TfgrpoError, ValueError):
+    """A run cannot be resumed; the message names what differs."""

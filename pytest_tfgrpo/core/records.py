@@ -1,0 +1,447 @@
+"""Records: what the parts of the harness hand to each other; frozen, keyword-only, validated at the edges.
+
+Scores lie in [0, 1]. Times are seconds (`_s`) or milliseconds (`_ms`), money is US dollars (`_usd`);
+``None`` means unknown, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+Json: TypeAlias = Any
+"""A value that JSON can hold."""
+
+Split: TypeAlias = Literal["train", "eval"]
+Mode: TypeAlias = Literal["baseline", "train", "eval"]
+Status: TypeAlias = Literal["ok", "failed", "error"]
+Polarity: TypeAlias = Literal["do", "avoid"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """One planned check of a scenario."""
+
+    kind: str
+    """Name in the table of check kinds."""
+    weight: float = 1.0
+    """Share in the scenario's score, > 0."""
+    params: Mapping[str, Json] = field(default_factory=dict)
+    """Parameters of the kind, as validated by its schema."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attachment:
+    """A file that is copied into the workspace of each rollout."""
+
+    name: str
+    """Path relative to the scenario file's folder, with forward slashes; also its place in the workspace."""
+    path: Path
+    """Where it is on disk."""
+    sha256: str
+    """Stamp of its bytes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """A scenario as an actor sees it: without checks, split, minimum score and expected answers."""
+
+    id: str
+    domain: str
+    prompt: str
+    """The task in words; may be empty when `input` is given."""
+    input: Json = None
+    """The task as data, for agents that take data."""
+    attachments: tuple[str, ...] = ()
+    """Names of the files in the workspace."""
+    tools: tuple[str, ...] | None = None
+    """Names of the tools allowed; None allows every tool the actor has."""
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scenario:
+    """One task with ground truth."""
+
+    id: str
+    domain: str
+    split: Split
+    prompt: str
+    input: Json = None
+    attachments: tuple[Attachment, ...] = ()
+    tools: tuple[str, ...] | None = None
+    checks: tuple[Check, ...] = ()
+    """Empty only when a marked test function is the checker."""
+    min_score: float | None = None
+    tags: tuple[str, ...] = ()
+    timeout_s: float | None = None
+    family: str | None = None
+    """Near-duplicates share a family, so that a hash split keeps them on one side."""
+    source: str = ""
+    """Where it was read: ``path:line``."""
+    stamp: str = ""
+    """Task stamp: sha256 of prompt, input, attachments, tools and checks (decision 8)."""
+    checker: str | None = None
+    """Node id of the marked test function that judges its rollouts; None for file scenarios."""
+
+    def task(self) -> Task:
+        """Return what an actor may see of this scenario."""
+        return Task(
+            id=self.id,
+            domain=self.domain,
+            prompt=self.prompt,
+            input=self.input,
+            attachments=tuple(a.name for a in self.attachments),
+            tools=self.tools,
+            timeout_s=self.timeout_s,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PromptPack:
+    """Stamped prompt sources for a domain."""
+
+    id: str
+    domain: str
+    """Domain it serves; ``*`` serves every domain without a pack of its own."""
+    stamp: str
+    """sha256 of the canonical content: sources in section order, slots, policy (decision 13)."""
+    system: str
+    inject: tuple[str, ...] = ()
+    """Further prompt sections, rendered after the system text."""
+    experience_slots: int = 8
+    """How many experiences a prompt carries at most."""
+    retrieval: Literal["top", "relevant"] = "relevant"
+    min_reward: float = 0.0
+    """Experiences with a lower raw score are left out."""
+    weights: tuple[float, float] = (0.7, 0.3)
+    """Weights of gt_score and relative_rank in an experience's raw score."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prompt:
+    """What an actor is asked: the rendered pack with its experiences, and the scenario's own text."""
+
+    system: str
+    user: str
+
+    def __str__(self) -> str:
+        return f"{self.system}\n\n{self.user}" if self.system else self.user
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Frame:
+    """One model or tool call of a trajectory."""
+
+    kind: Literal["model", "tool"]
+    name: str
+    """Tool or model name."""
+    input: Json = None
+    output: str = ""
+    tokens: int = 0
+    cost_usd: float | None = None
+    latency_ms: float = 0.0
+    error: str | None = None
+    """What went wrong in this call, if anything did."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trajectory:
+    """The ordered steps of a rollout and its final answer; totals are sums over the frames."""
+
+    answer: str
+    frames: tuple[Frame, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """Tokens over all frames."""
+        return sum(frame.tokens for frame in self.frames)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Cost over all frames; None when there is no frame or one frame's cost is unknown."""
+        costs = [frame.cost_usd for frame in self.frames]
+        if not costs or None in costs:
+            return None
+        return float(sum(cost for cost in costs if cost is not None))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failure:
+    """Why a rollout has no usable answer."""
+
+    code: str
+    """Short reason code: timeout, crash, garbage, oversize, provider, check, ..."""
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckResult:
+    """What one check found."""
+
+    kind: str
+    weight: float
+    credit: float
+    """Share of the check that passed, in [0, 1]; 0 or 1 for all built-in kinds but `python`."""
+    reason: str = ""
+    """Why credit was withheld, for a reader; empty when the check passed."""
+
+    @property
+    def passed(self) -> bool:
+        """True when the check gave full credit."""
+        return self.credit >= 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rollout:
+    """One attempt of an actor at a scenario."""
+
+    rollout_id: str
+    group_id: str
+    run_id: str
+    scenario_id: str
+    epoch: int
+    mode: Mode
+    index: int
+    """Place in its group: 0..G-1 (decision 7)."""
+    seed: int
+    temperature: float
+    status: Status
+    answer: str = ""
+    frames: tuple[Frame, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+    """One result per planned check; a check not reached has credit 0 (decision 9)."""
+    failure: Failure | None = None
+    tokens: int = 0
+    cost_usd: float | None = None
+    latency_ms: float = 0.0
+    experiences: tuple[str, ...] = ()
+    """Ids of the experiences that its prompt carried."""
+
+    @property
+    def trajectory_id(self) -> str:
+        """Id of the one attempt that a rollout has today (decision 4)."""
+        return f"{self.rollout_id}.a1"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Score:
+    """What the rewarders said of one rollout; all null when the rollout is an error."""
+
+    rollout_id: str
+    gt_score: float | None
+    """Weighted share of planned checks that passed (decision 9)."""
+    reward: float | None
+    """`gt_score`, or its weighted mean with the scores of additional weighted rewarders."""
+    relative_rank: float | None
+    """Rank of `reward` in its group, in [0, 1] (decision 10)."""
+    advantage: float | None
+    """(reward - group mean) / population std; 0 without spread (decision 11)."""
+    extra: Mapping[str, float | None] = field(default_factory=dict)
+    """Scores of additional rewarders by name."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Group:
+    """The G rollouts of one scenario in one epoch, scored."""
+
+    group_id: str
+    epoch: int
+    mode: Mode
+    scenario_id: str
+    domain: str
+    rollouts: tuple[Rollout, ...]
+    scores: tuple[Score, ...]
+    """In the order of `rollouts`."""
+    informative: bool
+    """True when the rewards have spread, so that the group can yield lessons (decision 12)."""
+
+    @property
+    def gt_mean(self) -> float | None:
+        """Mean gt_score over rollouts that are not errors; None when all are."""
+        known = [s.gt_score for s in self.scores if s.gt_score is not None]
+        return sum(known) / len(known) if known else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reward:
+    """The two harness rewards of the rollouts a lesson rests on (decision 1)."""
+
+    gt_score: float
+    relative_rank: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Support:
+    """How much evidence a lesson rests on."""
+
+    groups: int
+    rollouts: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolStat:
+    """Use of one tool in the rollouts a lesson rests on: sums over its calls."""
+
+    tool: str
+    tokens: int
+    latency_ms: float
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Experience:
+    """A lesson of at most 32 words with evidence and stamps (decision 15)."""
+
+    id: str
+    """H(run, epoch, group, n); immutable."""
+    run_id: str
+    task_id: str
+    domain: str
+    prompt_pack_id: str
+    epoch: int
+    group_id: str
+    summary32: str
+    polarity: Polarity
+    reward: Reward
+    support: Support
+    tool_stats: tuple[ToolStat, ...]
+    stamp_signature: str
+    """Stamp of the prompt pack it was learned under."""
+    actor: str
+    """Spec of the actor it was learned with."""
+    parents: tuple[str, ...] = ()
+    """Ids it updates or merges."""
+    created_at: str = ""
+    """ISO 8601, UTC."""
+    manifest_path: str = ""
+    """Manifest of its run, relative to the output folder of its task."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tombstone:
+    """The removal of an experience from the library; the experience itself stays on file."""
+
+    id: str
+    """Id of the experience removed."""
+    run_id: str
+    epoch: int
+    reason: str
+    created_at: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Operation:
+    """One proposed change of the library."""
+
+    kind: Literal["add", "update", "merge", "remove"]
+    experience: Experience | None = None
+    """The new revision; None for a removal."""
+    targets: tuple[str, ...] = ()
+    """Ids it supersedes: one for update and remove, two or more for merge."""
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refusal:
+    """An operation that was not applied, and why."""
+
+    operation: Operation
+    code: str
+    """word_cap, secret, role_marker, url, leak, duplicate, unknown_id, unstamped, size_cap, ..."""
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Library:
+    """The lessons in force; identified by the content that prompts can see."""
+
+    experiences: tuple[Experience, ...] = ()
+    hash: str = ""
+    """Stamp of the visible content (not of ids and times)."""
+    lineage: tuple[str, ...] = ()
+    """Hashes of the libraries before it, oldest first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Revision:
+    """What one epoch did to the library."""
+
+    epoch: int
+    library: Library
+    """The library after it."""
+    applied: tuple[Operation, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    lesson_groups: int = 0
+    """Groups that carried a lesson."""
+    informative_groups: int = 0
+    note: str = ""
+    """For instance that no group was informative."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Phase:
+    """One pass of a run over a list of scenarios."""
+
+    epoch: int
+    """0 is the baseline sweep."""
+    mode: Mode
+    temperature: float
+    rollouts: int
+    """Rollouts per scenario (G)."""
+    scenarios: tuple[str, ...]
+    """Ids, in order."""
+
+    @property
+    def label(self) -> str:
+        """Name in item ids: ``baseline``, ``epoch1``, ``epoch3-eval``."""
+        if self.mode == "baseline":
+            return "baseline"
+        return f"epoch{self.epoch}" + ("-eval" if self.mode == "eval" else "")
+
+    @property
+    def seed_phase(self) -> str:
+        """Phase of the seed: sweeps share one, so that they pair (decision 8)."""
+        return f"train:{self.epoch}" if self.mode == "train" else "sweep"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PhaseResult:
+    """A phase with its groups, in the order of the phase's scenarios."""
+
+    phase: Phase
+    groups: tuple[Group, ...]
+    status: Literal["complete", "incomplete", "aborted"]
+    library_hash: str
+    """Library that its prompts carried."""
+    revision: Revision | None = None
+    """None for sweeps and for phases that did not complete."""
+    skipped_experiences: int = 0
+    """Experiences left out at injection because their stamp is not the pack's (decision 13)."""
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """One invocation, whole: all that reports, metrics and the gate are derived from."""
+
+    run_id: str
+    task_id: str
+    status: Literal["complete", "incomplete", "aborted"]
+    started_at: str
+    finished_at: str
+    settings: Mapping[str, Json]
+    stamps: Mapping[str, str]
+    """Stamps of settings, packs, scenarios, actor and starting library."""
+    versions: Mapping[str, str]
+    scenarios: tuple[Scenario, ...]
+    phases: tuple[PhaseResult, ...]
+    library_start: Library
+    library: Library
+    reason: str = ""
+    """Why it is not complete."""
+    warnings: tuple[str, ...] = ()
+    partial_selection: bool = False
+    """True when scenarios were deselected: baseline rules say `not judged`."""

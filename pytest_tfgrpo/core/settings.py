@@ -1,0 +1,265 @@
+"""Settings: one table, one rule for names, guards that hold whenever a value is set (decision 20).
+
+A setting ``x_y`` is the flag ``--tfgrpo-x-y``, the environment variable ``TFGRPO_X_Y`` and the ini key
+``tfgrpo_x_y``; a flag beats the environment, which beats the ini file, which beats the default.
+This module is imported by every pytest start: it must stay free of heavy imports.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from pytest_tfgrpo.core.errors import SettingError
+
+TASK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+TRUE = frozenset({"1", "true", "yes", "on"})
+FALSE = frozenset({"0", "false", "no", "off"})
+
+
+def _text(value: Any) -> str:
+    text = str(value).strip()
+    if not text:
+        raise ValueError("must not be empty")
+    return text
+
+
+def _whole(low: int, high: int | None = None) -> Callable[[Any], int]:
+    bounds = f">= {low}" if high is None else f"between {low} and {high}"
+
+    def parse(value: Any) -> int:
+        if isinstance(value, bool) or not re.fullmatch(r"[+-]?\d{1,18}", str(value).strip()):
+            raise ValueError(f"must be an integer {bounds}")
+        number = int(str(value))
+        if number < low or (high is not None and number > high):
+            raise ValueError(f"must be an integer {bounds}")
+        return number
+
+    return parse
+
+
+def _real(low: float, high: float = math.inf) -> Callable[[Any], float]:
+    bounds = f">= {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
+
+    def parse(value: Any) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"must be a number {bounds}") from None
+        if isinstance(value, bool) or not math.isfinite(number) or not low <= number <= high:
+            raise ValueError(f"must be a number {bounds}")
+        return number
+
+    return parse
+
+
+def _choice(*names: str) -> Callable[[Any], str]:
+    def parse(value: Any) -> str:
+        if value not in names:
+            raise ValueError(f"must be one of {', '.join(names)}")
+        return str(value)
+
+    return parse
+
+
+def parse_bool(value: Any) -> bool:
+    """Return the boolean that `value` spells; anything but 1/true/yes/on and 0/false/no/off is an error."""
+    text = str(value).strip().lower()
+    if text in TRUE:
+        return True
+    if text in FALSE:
+        return False
+    raise ValueError("must be one of 1, true, yes, on, 0, false, no, off")
+
+
+def _task_id(value: Any) -> str:
+    if not TASK_ID.fullmatch(str(value)):
+        raise ValueError("must match [A-Za-z0-9][A-Za-z0-9._-]{0,63}; it names a folder")
+    return str(value)
+
+
+class Setting(NamedTuple):
+    """One row of the table of settings."""
+
+    name: str
+    parse: Callable[[Any], Any]
+    """Returns the value or raises ValueError with a text that starts with ``must``."""
+    default: Any
+    help: str
+    ini_type: str = "string"
+    aliases: tuple[str, ...] = ()
+    """Further environment variables that the source document names."""
+
+    @property
+    def flag(self) -> str:
+        """The command line flag."""
+        return "--tfgrpo-" + self.name.replace("_", "-")
+
+    @property
+    def env(self) -> str:
+        """The environment variable."""
+        return "TFGRPO_" + self.name.upper()
+
+    @property
+    def ini(self) -> str:
+        """The key in the ini file."""
+        return "tfgrpo_" + self.name
+
+
+# fmt: off
+TABLE: tuple[Setting, ...] = (
+    Setting("actor", _text, None, "who is asked: offline, command:<argv>, python:<module>:<callable>"),
+    Setting("optimizer", _text, "heuristic", "who turns rollouts into lessons: heuristic, none"),
+    Setting("group_size", _whole(2), 2, "rollouts per scenario and epoch (G)", "int"),
+    Setting("eval_rollouts", _whole(1), None, "rollouts per scenario in a sweep; default: group size", "int"),
+    Setting("epochs", _whole(1), 3, "epochs, the last of which evaluates (see eval_mode)", "int"),
+    Setting("sample_size", _whole(1), 100, "train scenarios drawn per epoch, without replacement", "int"),
+    Setting(
+        "temperature_train", _real(0, 2), 0.7, "sampling temperature in training", "float",
+        ("TFGRPO_TRAIN_TEMP",),
+    ),
+    Setting(
+        "temperature_eval", _real(0, 2), 0.3, "sampling temperature in sweeps", "float", ("TFGRPO_EVAL_TEMP",)
+    ),
+    Setting("experience_max_words", _whole(1, 32), 32, "cap on the words of an experience", "int"),
+    Setting("library_cap", _whole(1), 200, "cap on the experiences in force per domain", "int"),
+    Setting("eval_mode", _choice("last_epoch", "separate"), "last_epoch", "last_epoch: epoch E evaluates; "
+            "separate: all E epochs train and a sweep follows"),
+    Setting("baseline_sweep", _choice("run", "off"), "run", "sweep the eval split before epoch 1: run, off"),
+    Setting("concurrency", _whole(1, 10_000), 64, "rollouts in flight", "int"),
+    Setting("timeout_s", _real(0.001), 120.0, "time limit of a rollout whose scenario sets none", "float"),
+    Setting("rewarder_timeout_s", _real(0.001), 60.0, "time limit of one rewarder over an epoch", "float"),
+    Setting("answer_max_bytes", _whole(1), 1_000_000, "a larger answer is the agent's failure", "int"),
+    Setting("library", _text, "none", "a committed library file to start from; none starts empty"),
+    Setting("prompt_packs", _text, "prompt-packs", "folder of the prompt packs, relative to the root"),
+    Setting("budget_usd", _real(0), None, "stop before this much money is spent", "float"),
+    Setting("budget_tokens", _whole(1), None, "stop before this many tokens are used", "int"),
+    Setting("budget_s", _real(0.001), None, "stop after this many seconds", "float"),
+    Setting("seed", _whole(0), 0, "run seed; draws and rollout seeds derive from it", "int"),
+    Setting("task_id", _task_id, None, "names the folder under out; default: name of the root folder"),
+    Setting("out", _text, None, "output folder; default: out with --tfgrpo, nothing written without"),
+    Setting("executor", _choice("local"), "local", "where rollouts run: local"),
+    Setting("sandbox", _choice("none", "bwrap"), "none", "isolation of the command actor: none, bwrap"),
+    Setting("plain", parse_bool, False, "let an actor that costs money run without --tfgrpo", "bool"),
+    Setting("baseline", _text, None, "stored baseline that the gate compares with: a name or a .json file"),
+    Setting("gate_margin", _real(0, 1), 0.05, "drop of the eval mean that the gate tolerates", "float"),
+    Setting("gate_min_mean", _real(0, 1), None, "lowest eval mean that passes", "float"),
+    Setting("gate_max_errors", _whole(0), None, "most errored rollouts of the final sweep that pass", "int"),
+    Setting(
+        "gate_max_cost_per_success_usd", _real(0), None,
+        "highest cost per solved eval rollout that passes", "float",
+    ),
+    Setting("gate_strict", parse_bool, False, "an inconclusive gate fails", "bool"),
+)
+# fmt: on
+
+BY_NAME: Mapping[str, Setting] = {s.name: s for s in TABLE}
+GROUP_FLAG_ENV = "FEATURE_TFGRPO_GROUP"
+
+
+class Origin(NamedTuple):
+    """A value as somebody set it."""
+
+    value: Any
+    source: str
+    """For instance ``flag --tfgrpo-seed`` or ``environment TFGRPO_SEED``."""
+
+
+class Settings(NamedTuple):
+    """All settings of an invocation, parsed; `origins` says where each that was set came from."""
+
+    learning: bool
+    values: Mapping[str, Any]
+    origins: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> Any:  # type: ignore[override]
+        """Return the value of the setting called `name`."""
+        return self.values[name]
+
+    @property
+    def eval_rollouts(self) -> int:
+        """Rollouts per scenario in a sweep: as set, else the group size, else 1 in plain mode."""
+        if self.values["eval_rollouts"] is not None:
+            return int(self.values["eval_rollouts"])
+        return int(self.values["group_size"]) if self.learning else 1
+
+
+def parse(setting: Setting, origin: Origin) -> Any:
+    """Return the parsed value; raises SettingError naming key, value and source."""
+    try:
+        return setting.parse(origin.value)
+    except ValueError as error:
+        raise SettingError(f"{setting.name} {error}, not {origin.value!r} ({origin.source})") from None
+
+
+def resolve(
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str],
+    ini: Mapping[str, Any],
+    *,
+    learning_flag: bool = False,
+) -> Settings:
+    """Return the settings that flags, environment and ini file amount to.
+
+    `flags` and `ini` map setting names to raw values and hold only what was set. Every value set anywhere is
+    checked, also one that a stronger source overrides. Raises SettingError.
+    """
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for setting in TABLE:
+        found = [*_flag(setting, flags), *_environment(setting, environ), *_ini(setting, ini)]
+        parsed = [parse(setting, origin) for origin in found]
+        values[setting.name] = parsed[0] if parsed else setting.default
+        if found:
+            origins[setting.name] = found[0].source
+    learning = learning_flag or _group_feature(environ)
+    if values["eval_mode"] == "last_epoch" and values["epochs"] < 2:
+        raise SettingError(
+            f"epochs must be >= 2 with eval_mode=last_epoch, not {values['epochs']!r} "
+            f"({origins.get('epochs', 'default')}); use eval_mode=separate to train in a single epoch"
+        )
+    return Settings(learning, values, origins)
+
+
+def _flag(setting: Setting, flags: Mapping[str, Any]) -> list[Origin]:
+    return [Origin(flags[setting.name], f"flag {setting.flag}")] if setting.name in flags else []
+
+
+def _ini(setting: Setting, ini: Mapping[str, Any]) -> list[Origin]:
+    return [Origin(ini[setting.name], f"ini key {setting.ini}")] if setting.name in ini else []
+
+
+def _environment(setting: Setting, environ: Mapping[str, str]) -> list[Origin]:
+    names = [name for name in (setting.env, *setting.aliases) if name in environ]
+    found = [Origin(environ[name], f"environment {name}") for name in names]
+    if len({parse(setting, origin) for origin in found}) > 1:
+        pairs = " and ".join(f"{name}={environ[name]!r}" for name in names)
+        raise SettingError(f"{pairs} contradict each other; unset one of them")
+    return found
+
+
+def _group_feature(environ: Mapping[str, str]) -> bool:
+    if GROUP_FLAG_ENV not in environ:
+        return False
+    try:
+        return parse_bool(environ[GROUP_FLAG_ENV])
+    except ValueError as error:
+        raise SettingError(
+            f"{GROUP_FLAG_ENV} {error}, not {environ[GROUP_FLAG_ENV]!r} (environment)"
+        ) from None
+
+
+RESERVED_PREFIXES = ("TFGRPO_LIVE_RL_",)
+"""Environment variables that other parts of the project read."""
+
+
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """Return the ``TFGRPO_*`` variables that no setting answers to, sorted."""
+    known = {name for s in TABLE for name in (s.env, *s.aliases)}
+    return sorted(
+        name
+        for name in environ
+        if name.startswith("TFGRPO_") and name not in known and not name.startswith(RESERVED_PREFIXES)
+    )

@@ -1,0 +1,149 @@
+"""Records to JSON values and back; the only place that knows both shapes."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+
+@cache
+def _names(cls: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(cls))
+
+
+def to_wire(value: Any) -> Any:
+    """Return `value` as JSON values: records become objects in field order, tuples become arrays."""
+    cls: Any = value.__class__
+    if cls is str or cls is int or cls is float or value is None or cls is bool:
+        return value
+    if cls is tuple or cls is list:
+        return [to_wire(v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(k): to_wire(v) for k, v in value.items()}
+    if dataclasses.is_dataclass(value):
+        return {name: to_wire(getattr(value, name)) for name in _names(cls)}
+    if isinstance(value, Path):
+        return value.as_posix()
+    raise TypeError(f"cannot put {value!r} on the wire; use JSON values and records")
+
+
+def from_wire(cls: type[T], data: Any) -> T:
+    """Return the record of type `cls` that `data` describes.
+
+    Raises ValueError on unknown or missing keys and on values of the wrong type, naming the path.
+    """
+    hint: Any = cls
+    return typing.cast(T, _reader(hint)(data, cls.__name__))
+
+
+Reader: typing.TypeAlias = Callable[[Any, str], Any]
+
+
+@cache
+def _reader(hint: Any) -> Reader:
+    if hint is Any:
+        return lambda data, _where: data
+    if dataclasses.is_dataclass(hint):
+        return _record_reader(typing.cast(type, hint))
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is typing.Union or origin is types.UnionType:
+        return _union_reader(args)
+    if origin is tuple:
+        return _tuple_reader(args)
+    if origin is typing.Literal:
+        return _literal_reader(args)
+    if origin is not None and issubclass(origin, Mapping):
+        return _mapping_reader(args[1])
+    if hint is Path:
+        return lambda data, where: Path(_expect(data, str, where))
+    return _scalar_reader(hint)
+
+
+def _expect(data: Any, kind: type, where: str) -> Any:
+    if not isinstance(data, kind) or (isinstance(data, bool) and kind is not bool):
+        raise ValueError(f"{where}: expected {kind.__name__}, got {data!r}")
+    return data
+
+
+def _scalar_reader(hint: type) -> Reader:
+    if hint is float:
+
+        def read_float(data: Any, where: str) -> float:
+            if isinstance(data, bool) or not isinstance(data, int | float):
+                raise ValueError(f"{where}: expected a number, got {data!r}")
+            return float(data)
+
+        return read_float
+    if hint is type(None):
+        return lambda data, where: _expect(data, type(None), where)
+    return lambda data, where: _expect(data, hint, where)
+
+
+def _literal_reader(values: tuple[Any, ...]) -> Reader:
+    def read(data: Any, where: str) -> Any:
+        if data not in values:
+            raise ValueError(f"{where}: expected one of {', '.join(map(repr, values))}, got {data!r}")
+        return data
+
+    return read
+
+
+def _union_reader(args: tuple[Any, ...]) -> Reader:
+    inner = [a for a in args if a is not type(None)]
+    if len(inner) != 1 or len(inner) == len(args):
+        raise TypeError(f"only `X | None` travels on the wire, not {args!r}")
+
+    def read(data: Any, where: str) -> Any:
+        return None if data is None else _reader(inner[0])(data, where)
+
+    return read
+
+
+def _tuple_reader(args: tuple[Any, ...]) -> Reader:
+    variadic = len(args) == 2 and args[1] is Ellipsis
+
+    def read(data: Any, where: str) -> Any:
+        items = _expect(data, list, where)
+        if variadic:
+            return tuple(_reader(args[0])(v, f"{where}/{i}") for i, v in enumerate(items))
+        if len(items) != len(args):
+            raise ValueError(f"{where}: expected {len(args)} items, got {len(items)}")
+        return tuple(_reader(a)(v, f"{where}/{i}") for i, (a, v) in enumerate(zip(args, items, strict=True)))
+
+    return read
+
+
+def _mapping_reader(value_hint: Any) -> Reader:
+    def read(data: Any, where: str) -> Any:
+        return {k: _reader(value_hint)(v, f"{where}/{k}") for k, v in _expect(data, dict, where).items()}
+
+    return read
+
+
+def _record_reader(cls: type) -> Reader:
+    hints = get_type_hints(cls)
+    required = {
+        f.name
+        for f in dataclasses.fields(cls)
+        if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+    }
+    readers: dict[str, Reader] = {}
+
+    def read(data: Any, where: str) -> Any:
+        if not readers:  # resolved late: records may nest
+            readers.update({name: _reader(hints[name]) for name in _names(cls)})
+        items = _expect(data, dict, where)
+        if unknown := items.keys() - readers.keys():
+            raise ValueError(f"{where}: unknown key {min(unknown)!r}")
+        if missing := required - items.keys():
+            raise ValueError(f"{where}: missing key {min(missing)!r}")
+        return cls(**{name: readers[name](v, f"{where}/{name}") for name, v in items.items()})
+
+    return read

@@ -1,0 +1,51 @@
+"""The seam of optimizers: groups of scored rollouts in, operations on the library out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from pytest_tfgrpo.core.records import Group, Library, Operation, PromptPack, Scenario
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LearningContext:
+    """One training epoch as an optimizer sees it."""
+
+    run_id: str
+    task_id: str
+    epoch: int
+    actor: str
+    groups: tuple[Group, ...]
+    """All groups of the epoch, in the order of its draw; also those without spread."""
+    scenarios: Mapping[str, Scenario]
+    """Train scenarios by id; eval scenarios are never here (decision 21)."""
+    packs: Mapping[str, PromptPack]
+    """Pack in use, by domain."""
+    library: Library
+    """The library in force during the epoch."""
+    max_words: int
+    created_at: str
+    """Time to stamp on new experiences."""
+    manifest_path: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Proposal:
+    """What an optimizer would do to the library; every operation is screened before it is applied."""
+
+    operations: tuple[Operation, ...] = ()
+    lesson_groups: frozenset[str] = frozenset()
+    """Ids of the groups that carried a lesson."""
+    note: str = ""
+
+
+class Optimizer(Protocol):
+    """Turns what the better rollouts did differently into operations on the library."""
+
+    name: str
+
+    async def propose(self, context: LearningContext) -> Proposal:
+        """Return the operations that the epoch suggests; equal contexts should give equal proposals."""
+        ...

@@ -1,0 +1,1 @@
+"""L0: pure numpy functions; arrays in, arrays out, no records."""
