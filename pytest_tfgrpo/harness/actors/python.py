@@ -1,0 +1,196 @@
+"""The ``python:<module>:<callable>`` actor: an agent inside this process, sync or async."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pytest_tfgrpo.core.errors import ActorError, AgentFailure, ProviderError
+from pytest_tfgrpo.core.records import Json, Prompt, Task, Trajectory
+from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.harness.actors.answers import read_trajectory
+from pytest_tfgrpo.harness.actors.protocol import ActorCall
+from pytest_tfgrpo.harness.workspace import Workspace
+
+TRACEBACK_CHARS = 2000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentContext:
+    """The one argument of an agent's callable: all that it is told about one rollout."""
+
+    prompt: Prompt
+    """System and user text; ``str(prompt)`` joins them."""
+    scenario: Task
+    """The scenario without its checks."""
+    temperature: float
+    """In [0, 2]."""
+    seed: int
+    """In [0, 2**63); equal seeds and prompts should give equal answers."""
+    folder: Workspace
+    """Makes the folder of `workspace` when that is first asked for."""
+
+    @property
+    def workspace(self) -> Path:
+        """A private folder with the scenario's attachments in it."""
+        return self.folder.path
+
+    @property
+    def tools(self) -> tuple[str, ...] | None:
+        """Names of the tools allowed; None allows every tool the agent has."""
+        return self.scenario.tools
+
+
+class PythonActor:
+    """Calls one Python callable per rollout: a coroutine on the loop, a plain function on its own thread.
+
+    A plain function that never returns is given up at the time limit; its thread is a daemon, so that it
+    cannot keep the process from ending. A coroutine must not block, as it shares the loop with the others.
+    """
+
+    def __init__(
+        self, spec: str, function: Callable[[AgentContext], Any], identity: Mapping[str, Json]
+    ) -> None:
+        self.name = spec
+        self.identity = identity
+        declared = getattr(function, "paid", None)
+        self.paid = bool(declared)
+        self._free = declared is False
+        self._function = function
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004 - an object may have an async __call__
+        )
+
+    async def __call__(self, call: ActorCall) -> Trajectory:
+        """Try the scenario once; see Actor."""
+        context = AgentContext(
+            prompt=call.prompt,
+            scenario=call.scenario,
+            temperature=call.temperature,
+            seed=call.seed,
+            folder=call.workspace,
+        )
+        started = time.perf_counter()
+        try:
+            value = await self._ask(context)
+        except (AgentFailure, ProviderError):
+            raise
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise _crash(error) from error
+        except (Exception, SystemExit) as error:  # an agent that calls sys.exit() must not end the loop
+            raise _crash(error) from error
+        elapsed_ms = round((time.perf_counter() - started) * 1000, 3)
+        return read_trajectory(
+            value, answer_max_bytes=call.answer_max_bytes, elapsed_ms=elapsed_ms, model="python"
+        )
+
+    async def _ask(self, context: AgentContext) -> Any:
+        if self._is_async:
+            return await self._function(context)
+        value = await _on_daemon_thread(self._function, context)
+        return await value if inspect.isawaitable(value) else value
+
+    def bound(self, call_count: int) -> Mapping[str, float | None]:  # noqa: ARG002 - part of the Protocol
+        """Return 0 US dollars for a callable with ``paid = False``, unknown otherwise."""
+        return {"usd": 0.0 if self._free else None, "tokens": None}
+
+    async def aclose(self) -> None:
+        """Do nothing: the callable belongs to its module."""
+
+
+def open_python(argument: str, root: Path) -> PythonActor:
+    """Return the actor for ``<module>:<callable>``, looked for in `root` first; raises ActorError."""
+    spec = f"python:{argument}"
+    module_name, _, attribute = argument.partition(":")
+    if not module_name or not attribute:
+        raise ActorError(f"{spec!r} must have the form python:<module>:<callable>")
+    module = _import(module_name, root, spec)
+    try:
+        function = attrgetter(attribute)(module)
+    except AttributeError:
+        raise ActorError(f"{spec!r}: module {module_name!r} has no {attribute!r}") from None
+    if not callable(function):
+        raise ActorError(f"{spec!r}: {attribute!r} is {function!r}, not a callable")
+    identity: dict[str, Json] = {"spec": spec}
+    if (source := getattr(module, "__file__", None)) and Path(source).is_relative_to(root):
+        identity["sha256"] = stamp_bytes(Path(source).read_bytes())
+    return PythonActor(spec, function, identity)
+
+
+def _import(name: str, root: Path, spec: str) -> ModuleType:
+    with _importable(root):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not (name + ".").startswith(error.name + "."):
+                raise ActorError(f"{spec!r}: importing {name!r} failed: {error}") from error
+            raise ActorError(f"{spec!r}: no module {name!r} in {root} or on the path") from None
+        except (Exception, SystemExit) as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise ActorError(f"{spec!r}: importing {name!r} failed: {reason}") from error
+
+
+@contextmanager
+def _importable(root: Path) -> Iterator[None]:
+    entry = str(root)
+    sys.path.insert(0, entry)
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        if entry in sys.path:
+            sys.path.remove(entry)
+
+
+async def _on_daemon_thread(function: Callable[[AgentContext], Any], context: AgentContext) -> Any:
+    """Return ``function(context)``; a cancelled caller leaves the thread behind."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Any] = loop.create_future()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if answer.done():
+            return
+        if error is None:
+            answer.set_result(value)
+        else:
+            answer.set_exception(error)
+
+    def run() -> None:
+        value, error = None, None
+        try:
+            value = function(context)
+        except (AgentFailure, ProviderError) as fault:
+            error = fault
+        except BaseException as fault:  # noqa: BLE001 - StopIteration or SystemExit cannot cross a future
+            error = _crash(fault)
+        try:
+            loop.call_soon_threadsafe(settle, value, error)
+        except RuntimeError:
+            return  # the loop has closed: nobody waits any more
+
+    threading.Thread(target=run, name="tfgrpo-agent", daemon=True).start()
+    return await answer
+
+
+def _crash(error: BaseException) -> AgentFailure:
+    """Return the agent's failure with the end of its traceback, without this module's own frames."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+        frames = frames.tb_next
+    lines = traceback.format_exception(type(error), error, frames)
+    return AgentFailure("".join(lines).strip()[-TRACEBACK_CHARS:], "crash")
