@@ -1,0 +1,101 @@
+"""The shipped fixtures and the held-out suite: their answers are right, and tools can find them."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from pytest_tfgrpo.core.records import Frame, Scenario
+from pytest_tfgrpo.harness.actors.offline.brief import first_value, open_brief
+from pytest_tfgrpo.harness.actors.offline.tools import BY_NAME
+from pytest_tfgrpo.harness.actors.offline.values import kind_of, render
+from pytest_tfgrpo.harness.checks import KINDS, CheckContext, evaluate
+from pytest_tfgrpo.harness.loading.suite import load_scenarios
+from pytest_tfgrpo.harness.workspace import Workspace
+
+ROOT = Path(__file__).resolve().parents[3]
+SUITES = {"fixtures": "MAIN", "benchmarks/held-out/fixtures": "HELD_OUT"}
+
+
+@pytest.fixture(scope="module")
+def sources() -> Iterator[ModuleType]:
+    """Import the sources of the fixtures, which compute every answer in plain Python."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        import make_fixtures
+
+        yield make_fixtures
+    finally:
+        sys.path.remove(str(ROOT / "benchmarks"))
+
+
+def load(folder: str) -> list[Scenario]:
+    base = ROOT / folder
+    files = sorted(path for path in base.iterdir() if path.is_file())
+    return [s for path in files for s in load_scenarios(path, root=ROOT, kinds=KINDS)]
+
+
+def test_every_fixture_file_is_what_its_source_computes(sources: ModuleType) -> None:
+    assert sources.stale() == []
+
+
+def test_the_ground_truth_uses_none_of_the_agents_tools(sources: ModuleType) -> None:
+    texts = [p.read_text("utf-8") for p in (ROOT / "benchmarks/fixture_source").glob("*.py")]
+    assert texts
+    assert not [text for text in texts if "import pytest_tfgrpo" in text or "from pytest_tfgrpo" in text]
+
+
+@pytest.mark.parametrize("folder", SUITES)
+def test_the_intended_tools_solve_every_scenario(folder: str, sources: ModuleType, tmp_path: Path) -> None:
+    chains = {(f.domain, f.name): f.chain for f in getattr(sources, SUITES[folder])}
+    for scenario in load(folder):
+        workspace = Workspace(tmp_path / scenario.id, scenario.attachments)
+        answer, frames = apply(chains[scenario.domain, scenario.family or ""], scenario, workspace)
+        context = CheckContext(answer=answer, frames=frames, workspace=workspace, task=scenario.task())
+        found = evaluate(scenario.checks, context, KINDS)
+        assert all(check.passed for check in found), (scenario.id, answer, found)
+
+
+def apply(chain: tuple[str, ...], scenario: Scenario, workspace: Workspace) -> tuple[str, tuple[Frame, ...]]:
+    """Call the tools of `chain` that take the kind of value at hand."""
+    brief = open_brief(scenario.task(), workspace)
+    value: Any = first_value(scenario.task(), brief)
+    frames = []
+    for name in chain:
+        if kind_of(value) in BY_NAME[name].takes:
+            arguments, value = BY_NAME[name].call(value, brief)
+            frames.append(Frame(kind="tool", name=name, input=dict(arguments)))
+    return render(value), tuple(frames)
+
+
+def test_the_suites_are_as_large_and_as_mixed_as_they_claim() -> None:
+    for folder, sizes, domains in (
+        ("fixtures", {"train": 96, "eval": 42}, 6),
+        ("benchmarks/held-out/fixtures", {"train": 60, "eval": 24}, 5),
+    ):
+        scenarios = load(folder)
+        assert Counter(s.split for s in scenarios) == sizes
+        assert len({s.domain for s in scenarios}) == domains
+        realistic = Counter(s.domain for s in scenarios if "realistic" in s.tags)
+        assert min(realistic[s.domain] for s in scenarios) >= 2
+
+
+@pytest.mark.parametrize("folder", SUITES)
+def test_eval_wordings_and_inputs_are_not_those_of_training(folder: str, sources: ModuleType) -> None:
+    for family in getattr(sources, SUITES[folder]):
+        wordings = {case.wording for case in family.train}
+        data = [case.data for case in family.train]
+        for case in family.eval:
+            assert case.wording not in wordings, (family.name, case.wording)
+            assert case.data not in data, (family.name, case.data)
+
+
+def test_the_suites_share_no_family() -> None:
+    main, held_out = ({(s.domain, s.family) for s in load(folder)} for folder in SUITES)
+    assert not main & held_out
