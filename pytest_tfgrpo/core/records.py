@@ -420,6 +420,8 @@ class PhaseResult:
     """None for sweeps and for phases that did not complete."""
     skipped_experiences: int = 0
     """Experiences left out at injection because their stamp is not the pack's (decision 13)."""
+    excluded: tuple[str, ...] = ()
+    """Ids of scenarios whose marked test function skipped them."""
     reason: str = ""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_tfgrpo.core.errors import SettingError
@@ -167,14 +168,15 @@ class Origin(NamedTuple):
     """For instance ``flag --tfgrpo-seed`` or ``environment TFGRPO_SEED``."""
 
 
-class Settings(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Settings:
     """All settings of an invocation, parsed; `origins` says where each that was set came from."""
 
     learning: bool
     values: Mapping[str, Any]
     origins: Mapping[str, str]
 
-    def __getitem__(self, name: str) -> Any:  # type: ignore[override]
+    def __getitem__(self, name: str) -> Any:
         """Return the value of the setting called `name`."""
         return self.values[name]
 

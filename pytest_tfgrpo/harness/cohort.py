@@ -1,0 +1,301 @@
+"""A cohort: all groups of one phase, from the actor's calls to scores.
+
+Rollouts are started in order, a bounded number at a time; a finished one is checked beside the next calls,
+and a group is scored as soon as it is complete. Records go to the recorder first, then to `observe`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from pytest_tfgrpo.core.errors import CheckError, RewarderError
+from pytest_tfgrpo.core.records import CheckResult, Failure, Group, Phase, Prompt, Rollout, Scenario, Task
+from pytest_tfgrpo.harness.actors.protocol import ActorCall
+from pytest_tfgrpo.harness.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.budget import Budget
+from pytest_tfgrpo.harness.checks import CheckContext, evaluate, is_blocking
+from pytest_tfgrpo.harness.executors import Executor
+from pytest_tfgrpo.harness.job import Job
+from pytest_tfgrpo.harness.judgements import Judgements
+from pytest_tfgrpo.harness.recorder import Recorder
+from pytest_tfgrpo.harness.rewarders import group_of, score
+from pytest_tfgrpo.harness.schedule import group_id, rollout_id, rollout_seed
+from pytest_tfgrpo.harness.threads import call_in_daemon
+from pytest_tfgrpo.harness.workspace import Workspace
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """What the actor is asked in every rollout of one group."""
+
+    scenario: Scenario
+    task: Task
+    prompt: Prompt
+    experiences: tuple[str, ...]
+    """Ids of the experiences in the prompt."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Slot:
+    """One rollout to be made."""
+
+    question: Question
+    index: int
+    rollout_id: str
+    group_id: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pending:
+    """Told when a rollout waits for its marked test function to judge it."""
+
+    rollout: Rollout
+    workspace: Workspace
+
+
+class RewarderTimeout(RewarderError):
+    """A rewarder ran over its time limit: the epoch is aborted (decision 18)."""
+
+
+class Cohort:
+    """Runs one phase; `groups` holds what is complete, also when `run` was cancelled or failed."""
+
+    def __init__(
+        self,
+        job: Job,
+        phase: Phase,
+        questions: Mapping[str, Question],
+        *,
+        executor: Executor,
+        budget: Budget,
+        recorder: Recorder,
+        judgements: Judgements,
+        threads: ThreadPoolExecutor,
+        observe: Callable[[object], None],
+    ) -> None:
+        """Prepare the groups of `phase`; `questions` are by scenario id."""
+        self._job = job
+        self._phase = phase
+        self._questions = questions
+        self._executor = executor
+        self._budget = budget
+        self._recorder = recorder
+        self._judgements = judgements
+        self._threads = threads
+        self._observe = observe
+        self._checks: asyncio.TaskGroup
+        self._open: dict[str, list[Rollout]] = {}
+        self._complete: list[list[Rollout]] = []
+        self._wake = asyncio.Event()
+        self._finished = False
+        self.groups: dict[str, Group] = {}
+        """Scored groups by scenario id."""
+        self.excluded: set[str] = set()
+        """Ids of scenarios that a marked test function skipped."""
+
+    async def run(self) -> None:
+        """Make, check and score all rollouts; returns early when the budget is used up.
+
+        Raises RewarderTimeout, RewarderError, JournalError.
+        """
+        try:
+            async with asyncio.TaskGroup() as scoring:
+                scoring.create_task(self._score_groups())
+                async with asyncio.TaskGroup() as self._checks:
+                    await self._executor.run(self._slots(), self._try)
+                self._finished = True
+                self._wake.set()
+        except BaseExceptionGroup as group:
+            raise _first(group) from None
+        await self._recorder.commit()
+
+    def _slots(self) -> Iterator[Slot]:
+        run_id, phase = self._job.run_id, self._phase
+        for scenario_id in phase.scenarios:
+            question = self._questions[scenario_id]
+            for index in range(phase.rollouts):
+                yield Slot(
+                    question=question,
+                    index=index,
+                    rollout_id=rollout_id(run_id, phase, scenario_id, index),
+                    group_id=group_id(run_id, phase, scenario_id),
+                )
+
+    async def _try(self, slot: Slot) -> None:
+        recorded = self._job.recorded.rollouts.get(slot.rollout_id)
+        if recorded is not None:
+            self._budget.spend(recorded)
+            self._checks.create_task(self._repeat(slot, recorded))
+            return
+        if not self._budget.admit():
+            return
+        scenario = slot.question.scenario
+        workspace = Workspace(self._job.work / slot.rollout_id, scenario.attachments)
+        call = ActorCall(
+            scenario=slot.question.task,
+            prompt=slot.question.prompt,
+            temperature=self._phase.temperature,
+            seed=rollout_seed(self._job.settings["seed"], scenario, self._phase, slot.index),
+            workspace=workspace,
+            timeout_s=scenario.timeout_s or self._job.settings["timeout_s"],
+            answer_max_bytes=self._job.settings["answer_max_bytes"],
+        )
+        try:
+            outcome = await attempt(self._job.actor, call)
+        finally:
+            self._budget.settle()
+        rollout = self._rollout(slot, call, outcome)
+        self._budget.spend(rollout)
+        # The next call starts before this one is checked: calls are what a run waits for.
+        self._checks.create_task(self._check(slot, rollout, workspace))
+
+    def _rollout(self, slot: Slot, call: ActorCall, outcome: Outcome) -> Rollout:
+        costs = [frame.cost_usd for frame in outcome.frames]
+        known = bool(costs) and None not in costs
+        return Rollout(
+            rollout_id=slot.rollout_id,
+            group_id=slot.group_id,
+            run_id=self._job.run_id,
+            scenario_id=slot.question.scenario.id,
+            epoch=self._phase.epoch,
+            mode=self._phase.mode,
+            index=slot.index,
+            seed=call.seed,
+            temperature=call.temperature,
+            status=outcome.status,
+            answer=outcome.answer,
+            frames=outcome.frames,
+            failure=outcome.failure,
+            tokens=sum(frame.tokens for frame in outcome.frames),
+            cost_usd=sum(c for c in costs if c is not None) if known else None,
+            latency_ms=outcome.latency_ms,
+            experiences=slot.question.experiences,
+        )
+
+    async def _check(self, slot: Slot, rollout: Rollout, workspace: Workspace) -> None:
+        scenario = slot.question.scenario
+        if rollout.status == "failed":
+            rollout = with_checks(rollout, unreached(scenario, rollout))
+        elif rollout.status == "ok" and scenario.checker is None:
+            rollout = await self._evaluate(scenario, rollout, workspace)
+        rollout = self._recorder.rollout(rollout)
+        if rollout.status == "ok" and scenario.checker is not None:
+            rollout = await self._judge(rollout, workspace)
+        if workspace.made:
+            await asyncio.get_running_loop().run_in_executor(self._threads, workspace.remove)
+        self._finish(slot, rollout)
+
+    async def _repeat(self, slot: Slot, rollout: Rollout) -> None:
+        """Take a rollout from the journal instead of paying for it again."""
+        scenario = slot.question.scenario
+        if rollout.status == "ok" and scenario.checker is not None:
+            workspace = Workspace(self._job.work / slot.rollout_id, scenario.attachments)
+            rollout = await self._judge(rollout, workspace)
+        self._finish(slot, rollout)
+
+    async def _evaluate(self, scenario: Scenario, rollout: Rollout, workspace: Workspace) -> Rollout:
+        kinds = self._job.kinds
+        context = CheckContext(
+            answer=rollout.answer, frames=rollout.frames, workspace=workspace, task=scenario.task()
+        )
+        try:
+            if is_blocking(scenario.checks, kinds):
+                loop = asyncio.get_running_loop()
+                results = await loop.run_in_executor(self._threads, evaluate, scenario.checks, context, kinds)
+            else:
+                results = evaluate(scenario.checks, context, kinds)
+        except CheckError as error:
+            return as_error(rollout, "check", str(error))
+        return with_checks(rollout, results)
+
+    async def _judge(self, rollout: Rollout, workspace: Workspace) -> Rollout:
+        """Wait until the marked test function has judged the rollout."""
+        judgement = self._job.recorded.judgements.get(rollout.rollout_id)
+        if judgement is None:
+            await self._recorder.commit()
+            self._observe(Pending(rollout=rollout, workspace=workspace))
+            judgement = await self._judgements.of(rollout.rollout_id)
+            self._recorder.judgement(rollout.rollout_id, judgement)
+        if judgement.outcome == "skip":
+            self.excluded.add(rollout.scenario_id)
+            return rollout
+        if judgement.outcome == "error":
+            return as_error(rollout, "checker", judgement.reason)
+        result = CheckResult(kind="test", weight=1.0, credit=judgement.score, reason=judgement.reason)
+        return with_checks(rollout, (result,))
+
+    def _finish(self, slot: Slot, rollout: Rollout) -> None:
+        self._observe(rollout)
+        group = self._open.setdefault(slot.group_id, [])
+        group.append(rollout)
+        if len(group) == self._phase.rollouts:
+            del self._open[slot.group_id]
+            if rollout.scenario_id not in self.excluded:
+                self._complete.append(sorted(group, key=lambda r: r.index))
+                self._wake.set()
+
+    async def _score_groups(self) -> None:
+        """Score complete groups in batches: whatever is ready when the last batch is done."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._complete:
+                ready, self._complete = self._complete, []
+                await self._score(ready)
+            if self._finished:
+                return
+
+    async def _score(self, ready: list[list[Rollout]]) -> None:
+        rollouts = [rollout for group in ready for rollout in group]
+        scenarios = {r.scenario_id: self._questions[r.scenario_id].scenario for r in rollouts}
+        extra = self._job.rewarders
+        if extra:
+            limit = self._job.settings["rewarder_timeout_s"]
+            try:
+                async with asyncio.timeout(limit):
+                    scores = await call_in_daemon(score, rollouts, scenarios, extra)
+            except TimeoutError:
+                names = ", ".join(rewarder.name for rewarder in extra)
+                raise RewarderTimeout(
+                    f"rewarders ({names}) ran over rewarder_timeout_s = {limit:g}"
+                ) from None
+        else:
+            scores = score(rollouts, scenarios)
+        at = 0
+        for members in ready:
+            group = group_of(members, scores[at : at + len(members)], scenarios[members[0].scenario_id])
+            at += len(members)
+            self._recorder.group(group)
+            self.groups[group.scenario_id] = group
+            self._observe(group)
+
+
+def unreached(scenario: Scenario, rollout: Rollout) -> tuple[CheckResult, ...]:
+    """Return zero credit for every planned check of a rollout that failed before any (decision 9)."""
+    code = rollout.failure.code if rollout.failure else "failed"
+    reason = f"not reached: {code}"
+    if scenario.checker is not None:
+        return (CheckResult(kind="test", weight=1.0, credit=0.0, reason=reason),)
+    return tuple(
+        CheckResult(kind=c.kind, weight=c.weight, credit=0.0, reason=reason) for c in scenario.checks
+    )
+
+
+def with_checks(rollout: Rollout, checks: tuple[CheckResult, ...]) -> Rollout:
+    """Return the rollout with the results of its checks."""
+    return replace(rollout, checks=checks)
+
+
+def as_error(rollout: Rollout, code: str, message: str) -> Rollout:
+    """Return the rollout as an error that is not the agent's fault: it is counted, never scored."""
+    return replace(rollout, status="error", checks=(), failure=Failure(code=code, message=message))
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

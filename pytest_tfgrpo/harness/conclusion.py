@@ -1,0 +1,92 @@
+"""The conclusion of a run: verdict, report, and the files that a reader looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_tfgrpo.core.files import MANIFEST, REPORT_HTML, REPORT_JSON
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness import page, report
+from pytest_tfgrpo.harness.baseline import Baseline
+from pytest_tfgrpo.harness.checks import CheckKind
+from pytest_tfgrpo.harness.gate import GateRule, Verdict, judge
+from pytest_tfgrpo.harness.learning import expected_answers, tool_names
+from pytest_tfgrpo.harness.recorder import write_json, write_text
+from pytest_tfgrpo.harness.screen import contaminated
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a run came to."""
+
+    verdict: Verdict
+    report: dict[str, Any]
+    """The report value, as in ``report.json``."""
+
+
+def conclude(
+    run: Run,
+    *,
+    kinds: Mapping[str, CheckKind],
+    baseline: Baseline | None,
+    rules: Sequence[GateRule] = (),
+    sections: Sequence[str] = (),
+    files: str = "",
+) -> Conclusion:
+    """Return the verdict on a run and its report; `files` is where the reader finds the run's files."""
+    evaluated = [s for s in run.scenarios if s.split == "eval"]
+    leaks = contaminated(
+        run.library,
+        evaluated,
+        lambda scenario: expected_answers(kinds, scenario),
+        tool_names(group for result in run.phases for group in result.groups),
+    )
+    contamination = [f"lesson {c.experience_id} holds an answer of {c.scenario_id}" for c in leaks]
+    verdict = judge(run, baseline=baseline, settings=run.settings, rules=rules, contamination=contamination)
+    return Conclusion(verdict, report.build(run, verdict, sections=sections, files=files))
+
+
+def write(folder: Path, run: Run, conclusion: Conclusion, origins: Mapping[str, str]) -> None:
+    """Write manifest and reports into the folder of the run; raises JournalError."""
+    write_json(folder / MANIFEST, manifest(run, conclusion, origins))
+    write_json(folder / REPORT_JSON, conclusion.report)
+    write_text(folder / REPORT_HTML, page.html(conclusion.report))
+
+
+def manifest(run: Run, conclusion: Conclusion, origins: Mapping[str, str]) -> dict[str, Any]:
+    """Return the manifest: what was run, with what, and what the gate said."""
+    return {
+        "schema": "tfgrpo.manifest/1",
+        "run_id": run.run_id,
+        "task_id": run.task_id,
+        "status": run.status,
+        "reason": run.reason,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "settings": dict(run.settings),
+        "origins": dict(origins),
+        "stamps": dict(run.stamps),
+        "versions": dict(run.versions),
+        "seed": run.settings["seed"],
+        "draws": {
+            result.phase.label: {"n": len(result.phase.scenarios), "scenarios": list(result.phase.scenarios)}
+            for result in run.phases
+        },
+        "warnings": list(run.warnings),
+        "tfgrpo": {
+            "group_size": run.settings["group_size"],
+            "epochs": conclusion.report["epochs"],
+            "experiences": [to_wire(e) for e in run.library.experiences],
+            "refused": [
+                {"epoch": r.revision.epoch, "code": f.code, "reason": f.reason}
+                for r in run.phases
+                if r.revision is not None
+                for f in r.revision.refused
+            ],
+        },
+        "gate": to_wire(conclusion.verdict),
+    }

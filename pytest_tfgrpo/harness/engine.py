@@ -1,0 +1,220 @@
+"""The engine: a run is a fold over its phases, ``(scenarios, library) -> (result, library')`` (design 4).
+
+It knows neither pytest nor the bus: it is handed `observe` and told what marked test functions found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from pytest_tfgrpo.core.clock import utc_now
+from pytest_tfgrpo.core.errors import JournalError, OptimizerError, RewarderError
+from pytest_tfgrpo.core.records import Experience, Group, Phase, PhaseResult, Revision, Run
+from pytest_tfgrpo.harness.budget import Budget
+from pytest_tfgrpo.harness.cohort import Cohort, Question
+from pytest_tfgrpo.harness.executors import open_executor
+from pytest_tfgrpo.harness.job import Job, Judgement
+from pytest_tfgrpo.harness.judgements import Judgements
+from pytest_tfgrpo.harness.learning import learn
+from pytest_tfgrpo.harness.loading import pack_for, render_prompt
+from pytest_tfgrpo.harness.recorder import Recorder
+from pytest_tfgrpo.harness.retrieval import select
+
+End: TypeAlias = Literal["complete", "incomplete", "aborted"]
+COMMIT_EVERY_S = 0.02
+CHECK_THREADS = 8
+
+
+class Engine:
+    """Carries out one job, once."""
+
+    def __init__(self, job: Job, *, folder: Path | None, observe: Callable[[object], None]) -> None:
+        """`folder` is where the run's files go (None: nowhere); `observe` is told every record, in order."""
+        self._job = job
+        self._folder = folder
+        self._observe = observe
+        self._judgements = Judgements()
+        self._results: list[PhaseResult] = []
+        self._library = job.library
+        self._warnings = list(job.warnings)
+        self._reason = ""
+
+    async def run(self) -> Run:
+        """Run all phases and return the run, complete or not; a cancelled run returns what it has.
+
+        Raises JournalError or StoreError when its files cannot be written.
+        """
+        recorder = Recorder(self._folder, self._job)
+        budget = Budget(self._job.settings, self._job.actor.bound(1))
+        if budget.warning:
+            self._warnings.append(budget.warning)
+        with ThreadPoolExecutor(CHECK_THREADS, thread_name_prefix="tfgrpo-check") as threads:
+            try:
+                end: End = "complete"
+                for phase in self._job.phases:
+                    end = await self._phase(phase, recorder, budget, threads)
+                    if end != "complete":
+                        break
+                run = self._run(end)
+                recorder.finish(run)
+            finally:
+                with suppress(JournalError):  # the error that brought us here says more
+                    recorder.close()
+        shutil.rmtree(self._job.work, ignore_errors=True)
+        self._observe(run)
+        return run
+
+    def judge(self, rollout_id: str, judgement: Judgement) -> None:
+        """Take what a marked test function found of a rollout; the first word counts."""
+        self._judgements.settle(rollout_id, judgement)
+
+    def close_judging(self, epoch: int) -> None:
+        """Say that no test function of `epoch` will run any more: what is not judged makes it incomplete."""
+        self._judgements.close(f"{self._job.run_id}.e{epoch}.")
+
+    async def _phase(
+        self, phase: Phase, recorder: Recorder, budget: Budget, threads: ThreadPoolExecutor
+    ) -> End:
+        questions, skipped = self._questions(phase)
+        settings = self._job.settings
+        cohort = Cohort(
+            self._job,
+            phase,
+            questions,
+            executor=open_executor(settings["executor"], concurrency=settings["concurrency"]),
+            budget=budget,
+            recorder=recorder,
+            judgements=self._judgements,
+            threads=threads,
+            observe=self._observe,
+        )
+        end = await self._carry_out(cohort, recorder, budget)
+        groups = tuple(cohort.groups[s] for s in phase.scenarios if s in cohort.groups)
+        revision = None
+        if end == "complete" and phase.mode == "train":
+            end, revision = await self._learn(phase, groups, recorder)
+        result = PhaseResult(
+            phase=phase,
+            groups=groups,
+            status=end,
+            library_hash=self._library.hash,
+            revision=revision,
+            skipped_experiences=skipped,
+            excluded=tuple(sorted(cohort.excluded)),
+            reason=self._reason,
+        )
+        self._results.append(result)
+        if revision is not None:
+            self._library = revision.library
+        recorder.phase(result, self._run("incomplete"))
+        self._observe(result)
+        return end
+
+    async def _carry_out(self, cohort: Cohort, recorder: Recorder, budget: Budget) -> End:
+        committer = asyncio.create_task(_commit_often(recorder))
+        try:
+            await cohort.run()
+        except asyncio.CancelledError:
+            _forget_cancellation()
+            self._reason = "interrupted"
+            return "incomplete"
+        except RewarderError as error:
+            self._reason = str(error)
+            return "aborted"
+        finally:
+            committer.cancel()
+        self._reason = budget.exhausted or self._judgements.missing
+        return "incomplete" if self._reason else "complete"
+
+    async def _learn(
+        self, phase: Phase, groups: tuple[Group, ...], recorder: Recorder
+    ) -> tuple[End, Revision | None]:
+        try:
+            revision = await learn(self._job, phase, groups, self._library)
+        except asyncio.CancelledError:
+            _forget_cancellation()
+            self._reason = "interrupted"
+            return "incomplete", None
+        except OptimizerError as error:
+            self._reason = str(error)
+            return "aborted", None
+        recorder.revision(revision)
+        await recorder.commit()
+        for operation in revision.applied:
+            if operation.experience is not None:
+                self._observe(operation.experience)
+        return "complete", revision
+
+    def _questions(self, phase: Phase) -> tuple[dict[str, Question], int]:
+        """Return the questions of a phase by scenario id, and how many experiences a stamp kept out."""
+        by_id = {s.id: s for s in self._job.scenarios}
+        by_domain: dict[str, list[Experience]] = {}
+        for experience in self._library.experiences:
+            by_domain.setdefault(experience.domain, []).append(experience)
+        questions = {}
+        mismatches: dict[str, int] = {}
+        for scenario_id in phase.scenarios:
+            scenario = by_id[scenario_id]
+            pack = pack_for(self._job.packs, scenario.domain)
+            retrieval = select(
+                by_domain.get(scenario.domain, []),
+                pack=pack,
+                domain=scenario.domain,
+                prompt=scenario.prompt,
+                limit=pack.experience_slots,
+            )
+            mismatches[scenario.domain] = retrieval.stamp_mismatches
+            questions[scenario_id] = Question(
+                scenario=scenario,
+                task=scenario.task(),
+                prompt=render_prompt(pack, scenario, retrieval.picked),
+                experiences=tuple(e.id for e in retrieval.picked),
+            )
+        return questions, sum(mismatches.values())
+
+    def _run(self, status: End) -> Run:
+        job = self._job
+        skipped = max((r.skipped_experiences for r in self._results), default=0)
+        warnings = list(self._warnings)
+        if skipped:
+            warnings.append(
+                f"{skipped} experiences were left out: they were learned under another prompt pack; "
+                "review them and run `tfgrpo library rebase`"
+            )
+        return Run(
+            run_id=job.run_id,
+            task_id=job.task_id,
+            status=status,
+            started_at=job.started_at,
+            finished_at=utc_now(),
+            settings=job.settings,
+            stamps=job.stamps,
+            versions=job.versions,
+            scenarios=job.scenarios,
+            phases=tuple(self._results),
+            library_start=job.library,
+            library=self._library,
+            reason=self._reason,
+            warnings=tuple(warnings),
+            partial_selection=job.partial_selection,
+        )
+
+
+async def _commit_often(recorder: Recorder) -> None:
+    with suppress(JournalError):  # the commit at the end of the phase raises it
+        while True:
+            await asyncio.sleep(COMMIT_EVERY_S)
+            await recorder.commit()
+
+
+def _forget_cancellation() -> None:
+    """Let this task await again after it was cancelled: what was done is still to be written down."""
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()

@@ -1,0 +1,68 @@
+"""A job: all that a run needs, gathered and checked before the first rollout is paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pytest_tfgrpo.core.records import Library, Phase, PromptPack, Revision, Rollout, Scenario
+from pytest_tfgrpo.harness.actors.protocol import Actor
+from pytest_tfgrpo.harness.checks import CheckKind
+from pytest_tfgrpo.harness.optimizer.protocol import Optimizer
+from pytest_tfgrpo.harness.rewarders.protocol import Rewarder
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judgement:
+    """What a marked test function found of one rollout."""
+
+    outcome: Literal["score", "error", "skip"]
+    """score: it judged; error: it broke (status ``error``); skip: the scenario is excluded."""
+    score: float = 0.0
+    """In [0, 1]."""
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recorded:
+    """What an interrupted run has on file, by id; empty for a new run."""
+
+    rollouts: Mapping[str, Rollout] = field(default_factory=dict)
+    judgements: Mapping[str, Judgement] = field(default_factory=dict)
+    """Judgements of rollouts, by rollout id."""
+    groups: frozenset[str] = frozenset()
+    revisions: Mapping[int, Revision] = field(default_factory=dict)
+    """Revisions of the library, by epoch."""
+    phases: frozenset[int] = frozenset()
+    """Epochs whose end is on file."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """One run, planned."""
+
+    run_id: str
+    task_id: str
+    started_at: str
+    settings: Mapping[str, Any]
+    scenarios: tuple[Scenario, ...]
+    """The selected scenarios, in order of collection."""
+    phases: tuple[Phase, ...]
+    packs: Mapping[str, PromptPack]
+    """Prompt packs by domain."""
+    actor: Actor
+    optimizer: Optimizer
+    kinds: Mapping[str, CheckKind]
+    rewarders: tuple[Rewarder, ...] = ()
+    """Additional rewarders, supplied by hooks."""
+    library: Library
+    """The library at the start."""
+    stamps: Mapping[str, str]
+    versions: Mapping[str, str]
+    work: Path
+    """Folder of the rollouts' workspaces; removed when the run ends."""
+    partial_selection: bool = False
+    warnings: tuple[str, ...] = ()
+    recorded: Recorded = field(default_factory=Recorded)

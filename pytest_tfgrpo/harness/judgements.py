@@ -1,0 +1,48 @@
+"""Judgements of marked test functions: promised to the engine, kept by the test run."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pytest_tfgrpo.harness.job import Judgement
+
+NOT_RUN = "its test function did not run"
+
+
+class Judgements:
+    """What test functions found, by rollout id; used on the event loop only."""
+
+    def __init__(self) -> None:
+        self._futures: dict[str, asyncio.Future[Judgement]] = {}
+        self._closed: list[str] = []
+        self.missing = ""
+        """Why a phase is incomplete: judgements that nobody gave; empty when there are none."""
+
+    async def of(self, rollout_id: str) -> Judgement:
+        """Return the judgement of a rollout once it is given, or an error once its epoch is closed."""
+        future = self._future(rollout_id)
+        if not future.done() and rollout_id.startswith(tuple(self._closed)):
+            self._miss(rollout_id)
+        return await future
+
+    def settle(self, rollout_id: str, judgement: Judgement) -> None:
+        """Give a judgement; the first one counts."""
+        future = self._future(rollout_id)
+        if not future.done():
+            future.set_result(judgement)
+
+    def close(self, prefix: str) -> None:
+        """Say that no judgement of rollouts whose id starts with `prefix` will come any more."""
+        self._closed.append(prefix)
+        for rollout_id, future in self._futures.items():
+            if rollout_id.startswith(prefix) and not future.done():
+                self._miss(rollout_id)
+
+    def _future(self, rollout_id: str) -> asyncio.Future[Judgement]:
+        if rollout_id not in self._futures:
+            self._futures[rollout_id] = asyncio.get_running_loop().create_future()
+        return self._futures[rollout_id]
+
+    def _miss(self, rollout_id: str) -> None:
+        self.missing = self.missing or f"{rollout_id}: {NOT_RUN}"
+        self._future(rollout_id).set_result(Judgement(outcome="error", reason=NOT_RUN))

@@ -1,0 +1,79 @@
+"""Learning: the step from the scored groups of an epoch to the next library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from pytest_tfgrpo.core.clock import utc_now
+from pytest_tfgrpo.core.errors import OptimizerError
+from pytest_tfgrpo.core.files import MANIFEST, RUNS
+from pytest_tfgrpo.core.records import Group, Library, Phase, Revision, Scenario
+from pytest_tfgrpo.harness.checks import CheckKind
+from pytest_tfgrpo.harness.job import Job
+from pytest_tfgrpo.harness.library import apply
+from pytest_tfgrpo.harness.loading import pack_for
+from pytest_tfgrpo.harness.optimizer.protocol import LearningContext
+from pytest_tfgrpo.harness.screen import Screen
+
+
+def expected_answers(kinds: Mapping[str, CheckKind], scenario: Scenario) -> tuple[str, ...]:
+    """Return the texts that must not leak from `scenario` into a lesson (decision 21)."""
+    return tuple(text for check in scenario.checks for text in kinds[check.kind].answers(check))
+
+
+def tool_names(groups: Iterable[Group]) -> set[str]:
+    """Return the names of the tools that were called; a tool's name is never a leaked answer."""
+    return {f.name for g in groups for r in g.rollouts for f in r.frames if f.kind == "tool"}
+
+
+async def learn(job: Job, phase: Phase, groups: tuple[Group, ...], library: Library) -> Revision:
+    """Return what `groups` do to `library`; a revision on file is taken as it is.
+
+    Raises OptimizerError when the optimizer breaks.
+    """
+    recorded = job.recorded.revisions.get(phase.epoch)
+    if recorded is not None:
+        return recorded
+    train = {s.id: s for s in job.scenarios if s.split == "train"}
+    packs = {s.domain: pack_for(job.packs, s.domain) for s in train.values()}
+    context = LearningContext(
+        run_id=job.run_id,
+        task_id=job.task_id,
+        epoch=phase.epoch,
+        actor=job.actor.name,
+        groups=groups,
+        scenarios=train,
+        packs=packs,
+        library=library,
+        max_words=job.settings["experience_max_words"],
+        created_at=utc_now(),
+        manifest_path=f"{RUNS}/{job.run_id}/{MANIFEST}",
+    )
+    screen = Screen(
+        train.values(),
+        answers=lambda scenario: expected_answers(job.kinds, scenario),
+        packs=packs,
+        max_words=context.max_words,
+        tools=tool_names(groups),
+    )
+    try:
+        proposal = await job.optimizer.propose(context)
+        revision = apply(
+            library,
+            proposal.operations,
+            screen=screen,
+            cap=job.settings["library_cap"],
+            epoch=phase.epoch,
+        )
+    except Exception as error:
+        raise OptimizerError(
+            f"optimizer {job.optimizer.name!r} broke in epoch {phase.epoch}: {type(error).__name__}: {error}"
+        ) from error
+    informative = sum(group.informative for group in groups)
+    return replace(
+        revision,
+        lesson_groups=len(proposal.lesson_groups),
+        informative_groups=informative,
+        note=proposal.note or ("" if informative else "no group had spread: nothing to learn from"),
+    )

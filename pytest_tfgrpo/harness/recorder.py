@@ -1,0 +1,198 @@
+"""The recorder: writes the files of a run as it goes; without a folder it writes nothing.
+
+The journal comes first; ``metrics.jsonl``, ``per-epoch.json``, ``library.json`` and the experience store
+follow from it and are made again from the start when a run is resumed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from pytest_tfgrpo.core.clock import utc_now
+from pytest_tfgrpo.core.errors import JournalError
+from pytest_tfgrpo.core.files import EXPERIENCES, JOURNAL, LIBRARY, METRICS, PER_EPOCH
+from pytest_tfgrpo.core.records import (
+    Experience,
+    Failure,
+    Group,
+    Json,
+    PhaseResult,
+    Revision,
+    Rollout,
+    Run,
+    Tombstone,
+)
+from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.experience import ExperienceStore
+from pytest_tfgrpo.harness.job import Job, Judgement
+from pytest_tfgrpo.harness.journal import SCHEMA, Journal
+from pytest_tfgrpo.harness.library import save_library
+from pytest_tfgrpo.harness.metrics import metric_lines, per_epoch
+
+
+class Recorder:
+    """Keeps the files of one run; used from the engine's thread only.
+
+    Every method raises JournalError when the disk refuses, which ends the run with what was committed intact.
+    """
+
+    def __init__(self, folder: Path | None, job: Job) -> None:
+        """Open the files in `folder` (``out/<task_id>/runs/<run_id>``); None records nothing."""
+        self._folder = folder
+        self._job = job
+        self._journal: Journal | None = None
+        self._metrics: TextIO | None = None
+        if folder is None:
+            return
+        self._journal = Journal(folder / JOURNAL)
+        try:
+            self._metrics = (folder / METRICS).open("w", encoding="utf-8")
+        except OSError as error:
+            self._journal.close()
+            raise JournalError(f"cannot write {folder / METRICS}: {error}") from error
+        if self._journal.events:
+            self._journal.append("resume", {"versions": dict(job.versions)})
+        else:
+            self._journal.append("run", header(job))
+
+    def rollout(self, rollout: Rollout) -> Rollout:
+        """Write a finished rollout; returns it, or what it counts as when JSON cannot hold it."""
+        if self._journal is None:
+            return rollout
+        try:
+            self._journal.append("rollout", to_wire(rollout))
+        except (TypeError, ValueError) as error:
+            rollout = _garbled(rollout, error)
+            self._journal.append("rollout", to_wire(rollout))
+        return rollout
+
+    def judgement(self, rollout_id: str, judgement: Judgement) -> None:
+        """Write what a marked test function found."""
+        if self._journal is not None:
+            self._journal.append("judgement", {"rollout_id": rollout_id, **to_wire(judgement)})
+
+    def group(self, group: Group) -> None:
+        """Write the scores of a group, and its lines of ``metrics.jsonl``."""
+        if self._journal is None or self._metrics is None:
+            return
+        if group.group_id not in self._job.recorded.groups:
+            value = to_wire(replace(group, rollouts=()))
+            value["rollouts"] = [[r.rollout_id, r.status] for r in group.rollouts]
+            self._journal.append("group", value)
+        try:
+            for line in metric_lines(group):
+                self._metrics.write(json.dumps(line) + "\n")
+        except OSError as error:
+            raise JournalError(f"cannot write {self._metrics.name}: {error}") from error
+
+    def revision(self, revision: Revision) -> None:
+        """Write what an epoch did to the library: to the store, the journal, and the library file."""
+        if self._folder is None or self._journal is None:
+            return
+        task_folder = self._folder.parent.parent
+        with ExperienceStore.open(task_folder / EXPERIENCES) as store:
+            store.append(_store_records(revision, self._job.run_id))
+        if revision.epoch not in self._job.recorded.revisions:
+            self._journal.append("revision", to_wire(revision))
+        save_library(task_folder / LIBRARY, revision.library)
+
+    def phase(self, result: PhaseResult, run: Run) -> None:
+        """Write the end of a phase, and ``per-epoch.json`` anew from `run`, the run so far."""
+        if self._folder is None or self._journal is None or self._metrics is None:
+            return
+        if result.phase.epoch not in self._job.recorded.phases:
+            value = to_wire(replace(result, groups=(), revision=None))
+            self._journal.append("phase", value)
+        try:
+            self._metrics.flush()
+        except OSError as error:
+            raise JournalError(f"cannot write {self._metrics.name}: {error}") from error
+        write_json(self._folder / PER_EPOCH, per_epoch(run))
+
+    async def commit(self) -> None:
+        """Return once all that was written to the journal is on disk."""
+        if self._journal is not None:
+            await self._journal.commit()
+
+    def finish(self, run: Run) -> None:
+        """Write the end of the run and close the journal."""
+        if self._journal is None:
+            return
+        value = {"status": run.status, "reason": run.reason, "finished_at": run.finished_at}
+        self._journal.append("finish", value | {"warnings": list(run.warnings)})
+        self.close()
+
+    def close(self) -> None:
+        """Close the files, with all that was written on disk."""
+        try:
+            if self._metrics is not None:
+                self._metrics.close()
+        except OSError as error:
+            raise JournalError(f"cannot write {METRICS}: {error}") from error
+        finally:
+            if self._journal is not None:
+                self._journal.close()
+
+
+def header(job: Job) -> dict[str, Json]:
+    """Return the first event of a journal: all that the rest of the run follows from."""
+    return {
+        "schema": SCHEMA,
+        "run_id": job.run_id,
+        "task_id": job.task_id,
+        "started_at": job.started_at,
+        "settings": dict(job.settings),
+        "stamps": dict(job.stamps),
+        "versions": dict(job.versions),
+        "scenarios": to_wire(job.scenarios),
+        "phases": to_wire(job.phases),
+        "library": to_wire(job.library),
+        "partial_selection": job.partial_selection,
+        "warnings": list(job.warnings),
+    }
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a JSON file whole or not at all; raises JournalError."""
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all; raises JournalError."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise JournalError(f"cannot write {path}: {error}") from error
+
+
+def _garbled(rollout: Rollout, error: Exception) -> Rollout:
+    failure = Failure(code="garbage", message=f"the trajectory is not JSON: {error}")
+    lost = tuple(replace(check, credit=0.0, reason="not reached: garbage") for check in rollout.checks)
+    return replace(rollout, status="failed", failure=failure, frames=(), checks=lost)
+
+
+def _store_records(revision: Revision, run_id: str) -> list[Experience | Tombstone]:
+    records: list[Experience | Tombstone] = []
+    for operation in revision.applied:
+        if operation.experience is not None:
+            records.append(operation.experience)
+        if operation.kind == "remove":
+            records.extend(
+                Tombstone(
+                    id=target,
+                    run_id=run_id,
+                    epoch=revision.epoch,
+                    reason=operation.reason,
+                    created_at=utc_now(),
+                )
+                for target in operation.targets
+            )
+    return records

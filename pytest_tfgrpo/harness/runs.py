@@ -1,0 +1,218 @@
+"""Runs on disk: where they are, what an interrupted one has on file, and a run read back from its journal."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pytest_tfgrpo.core.errors import JournalError, ResumeError
+from pytest_tfgrpo.core.files import JOURNAL, RUNS
+from pytest_tfgrpo.core.records import (
+    CheckResult,
+    Failure,
+    Group,
+    Library,
+    Phase,
+    PhaseResult,
+    Revision,
+    Rollout,
+    Run,
+    Scenario,
+)
+from pytest_tfgrpo.core.wire import from_wire
+from pytest_tfgrpo.harness.job import Judgement, Recorded
+from pytest_tfgrpo.harness.journal import SCHEMA, Event, read
+
+
+def new_run_id() -> str:
+    """Return a run id that sorts by time: ``20260131T120000-1a2b3c``."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+
+
+def run_folder(out: Path, task_id: str, run_id: str) -> Path:
+    """Return the folder of a run."""
+    return out / task_id / RUNS / run_id
+
+
+def list_runs(out: Path, task_id: str) -> list[Path]:
+    """Return the folders of all runs of a task that have a journal, oldest first."""
+    folder = out / task_id / RUNS
+    return sorted(path.parent for path in folder.glob(f"*/{JOURNAL}"))
+
+
+@dataclass(kw_only=True, slots=True)
+class Log:
+    """A journal, read into records."""
+
+    header: Mapping[str, Any]
+    """Data of the ``run`` event."""
+    rollouts: dict[str, Rollout] = field(default_factory=dict)
+    judgements: dict[str, Judgement] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+    """Groups by id, still without their rollouts."""
+    members: dict[str, list[list[str]]] = field(default_factory=dict)
+    """Rollout id and final status of each group's rollouts."""
+    revisions: dict[int, Revision] = field(default_factory=dict)
+    phases: dict[int, PhaseResult] = field(default_factory=dict)
+    """Results of the phases that ended, by epoch, still without groups and revision."""
+    finish: Mapping[str, Any] | None = None
+    """Data of the last ``finish`` event; None when the run was killed."""
+
+    @property
+    def complete(self) -> bool:
+        """True when the run ended by itself with all its phases."""
+        return self.finish is not None and self.finish["status"] == "complete"
+
+
+def read_log(folder: Path) -> Log:
+    """Return the log of the run in `folder`; raises JournalError on a missing, foreign or damaged journal."""
+    path = folder / JOURNAL
+    events = read(path)
+    first = next(events, None)
+    if first is None or first.event != "run" or first.data.get("schema") != SCHEMA:
+        raise JournalError(f"{path} does not start as a journal of schema {SCHEMA!r}")
+    log = Log(header=first.data)
+    for event in events:
+        try:
+            _take(log, event)
+        except (KeyError, ValueError) as error:
+            raise JournalError(f"{path}:{event.n}: event {event.event!r} cannot be read: {error}") from error
+    return log
+
+
+def _take(log: Log, event: Event) -> None:
+    data = event.data
+    match event.event:
+        case "rollout":
+            rollout = from_wire(Rollout, data)
+            log.rollouts[rollout.rollout_id] = rollout
+        case "judgement":
+            rollout_id = data.pop("rollout_id")
+            log.judgements[rollout_id] = from_wire(Judgement, data)
+        case "group":
+            members = data.pop("rollouts")
+            group = from_wire(Group, data | {"rollouts": []})
+            log.groups[group.group_id], log.members[group.group_id] = group, members
+        case "revision":
+            revision = from_wire(Revision, data)
+            log.revisions[revision.epoch] = revision
+        case "phase":
+            result = from_wire(PhaseResult, data)
+            log.phases[result.phase.epoch] = result
+        case "finish":
+            log.finish = data
+
+
+def recorded(log: Log) -> Recorded:
+    """Return what a resumed run takes from the log instead of doing it again."""
+    return Recorded(
+        rollouts=log.rollouts,
+        judgements=log.judgements,
+        groups=frozenset(log.groups),
+        revisions=log.revisions,
+        phases=frozenset(epoch for epoch, result in log.phases.items() if result.status == "complete"),
+    )
+
+
+def load_run(folder: Path) -> Run:
+    """Return the run in `folder` as its journal tells it; a killed run is incomplete."""
+    log = read_log(folder)
+    header = log.header
+    library = from_wire(Library, header["library"])
+    results = tuple(_results(log))
+    start = library
+    for result in results:
+        library = result.revision.library if result.revision else library
+    finish = log.finish or {
+        "status": "incomplete",
+        "reason": "killed",
+        "finished_at": "",
+        "warnings": header["warnings"],
+    }
+    return Run(
+        run_id=header["run_id"],
+        task_id=header["task_id"],
+        status=finish["status"],
+        started_at=header["started_at"],
+        finished_at=finish["finished_at"],
+        settings=header["settings"],
+        stamps=header["stamps"],
+        versions=header["versions"],
+        scenarios=from_wire(tuple[Scenario, ...], header["scenarios"]),
+        phases=results,
+        library_start=start,
+        library=library,
+        reason=finish["reason"],
+        warnings=tuple(finish["warnings"]),
+        partial_selection=header["partial_selection"],
+    )
+
+
+def _results(log: Log) -> Iterator[PhaseResult]:
+    for data in log.header["phases"]:
+        phase = from_wire(Phase, data)
+        ended = log.phases.get(phase.epoch)
+        groups = tuple(_whole_groups(log, phase))
+        if ended is not None:
+            yield replace(ended, groups=groups, revision=log.revisions.get(phase.epoch))
+        elif groups:
+            yield PhaseResult(phase=phase, groups=groups, status="incomplete", library_hash="")
+
+
+def _whole_groups(log: Log, phase: Phase) -> Iterator[Group]:
+    by_scenario = {g.scenario_id: g for g in log.groups.values() if g.epoch == phase.epoch}
+    for scenario_id in phase.scenarios:
+        group = by_scenario.get(scenario_id)
+        if group is not None:
+            members = log.members[group.group_id]
+            yield replace(group, rollouts=tuple(_judged(log, rollout_id) for rollout_id, _ in members))
+
+
+def _judged(log: Log, rollout_id: str) -> Rollout:
+    """Return a rollout as its test function left it; others are complete in the journal."""
+    rollout = log.rollouts[rollout_id]
+    judgement = log.judgements.get(rollout_id)
+    if judgement is None:
+        return rollout
+    if judgement.outcome == "error":
+        failure = Failure(code="checker", message=judgement.reason)
+        return replace(rollout, status="error", checks=(), failure=failure)
+    check = CheckResult(kind="test", weight=1.0, credit=judgement.score, reason=judgement.reason)
+    return replace(rollout, checks=(check,))
+
+
+def find_resumable(out: Path, task_id: str, wanted: str, stamps: Mapping[str, str]) -> tuple[Path, Log]:
+    """Return the run to resume: `wanted`, or with ``latest`` the newest incomplete one.
+
+    Raises ResumeError when there is none, or when its stamps differ from `stamps`, naming what differs.
+    """
+    if wanted != "latest":
+        folder = run_folder(out, task_id, wanted)
+        if not (folder / JOURNAL).is_file():
+            known = ", ".join(path.name for path in list_runs(out, task_id)[-5:]) or "none"
+            raise ResumeError(f"no run {wanted!r} under {out / task_id / RUNS} (latest: {known})")
+        log = read_log(folder)
+        _require_same(folder, log, stamps)
+        return folder, log
+    for folder in reversed(list_runs(out, task_id)):
+        log = read_log(folder)
+        if not log.complete:
+            _require_same(folder, log, stamps)
+            return folder, log
+    raise ResumeError(f"no incomplete run under {out / task_id / RUNS}; leave --tfgrpo-resume out")
+
+
+def _require_same(folder: Path, log: Log, stamps: Mapping[str, str]) -> None:
+    if log.complete:
+        raise ResumeError(f"run {folder.name} is complete; leave --tfgrpo-resume out to start a new one")
+    before = log.header["stamps"]
+    differing = sorted(key for key in before.keys() | stamps.keys() if before.get(key) != stamps.get(key))
+    if differing:
+        raise ResumeError(
+            f"run {folder.name} cannot be resumed: {', '.join(differing)} changed since; "
+            "restore them or leave --tfgrpo-resume out"
+        )

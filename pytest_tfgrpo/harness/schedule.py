@@ -1,0 +1,83 @@
+"""The schedule of a run: its phases, the scenarios drawn for each, and the seeds of their rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pytest_tfgrpo.core.records import Mode, Phase, Scenario
+from pytest_tfgrpo.core.stamp import seed_of
+
+
+def draw(scenarios: Iterable[Scenario], *, size: int, seed: int, epoch: int) -> tuple[str, ...]:
+    """Return the ids of `size` scenarios, in their given order, drawn without replacement (decision 6).
+
+    The draw depends on the run seed, the epoch and each scenario's identity alone, so that another order or
+    an unrelated scenario more does not reshuffle it.
+    """
+    known = list(scenarios)
+    ranked = sorted(known, key=lambda s: (seed_of(seed, "draw", epoch, s.stamp), s.id))
+    drawn = {s.id for s in ranked[:size]}
+    return tuple(s.id for s in known if s.id in drawn)
+
+
+def outline(settings: Mapping[str, Any], *, learning: bool, sweep_rollouts: int) -> list[Phase]:
+    """Return the phases of a run in order, still without scenarios (decision 5).
+
+    Plain mode is one sweep, as epoch 1.
+    """
+
+    def sweep(epoch: int, mode: Mode) -> Phase:
+        temperature = settings["temperature_eval"]
+        return Phase(epoch=epoch, mode=mode, temperature=temperature, rollouts=sweep_rollouts, scenarios=())
+
+    if not learning:
+        return [sweep(1, "eval")]
+    epochs: int = settings["epochs"]
+    trained = epochs - 1 if settings["eval_mode"] == "last_epoch" else epochs
+    training = [
+        Phase(
+            epoch=epoch,
+            mode="train",
+            temperature=settings["temperature_train"],
+            rollouts=settings["group_size"],
+            scenarios=(),
+        )
+        for epoch in range(1, trained + 1)
+    ]
+    baseline = [sweep(0, "baseline")] if settings["baseline_sweep"] == "run" else []
+    return [*baseline, *training, sweep(trained + 1, "eval")]
+
+
+def plan(phases: Iterable[Phase], scenarios: Iterable[Scenario], settings: Mapping[str, Any]) -> list[Phase]:
+    """Return the phases with their scenarios, drawn for training; those without a scenario are left out."""
+    known = list(scenarios)
+    train = [s for s in known if s.split == "train"]
+    sweep = tuple(s.id for s in known if s.split == "eval")
+    size, seed = settings["sample_size"], settings["seed"]
+    planned = [
+        replace(
+            phase,
+            scenarios=draw(train, size=size, seed=seed, epoch=phase.epoch)
+            if phase.mode == "train"
+            else sweep,
+        )
+        for phase in phases
+    ]
+    return [phase for phase in planned if phase.scenarios]
+
+
+def rollout_seed(run_seed: int, scenario: Scenario, phase: Phase, index: int) -> int:
+    """Return the seed of a rollout, from identity alone (decision 8)."""
+    return seed_of(run_seed, scenario.stamp, phase.seed_phase, index)
+
+
+def group_id(run_id: str, phase: Phase, scenario_id: str) -> str:
+    """Return the id of a group: run, epoch and scenario."""
+    return f"{run_id}.e{phase.epoch}.{scenario_id}"
+
+
+def rollout_id(run_id: str, phase: Phase, scenario_id: str, index: int) -> str:
+    """Return the id of a rollout: its group's and its place in it."""
+    return f"{group_id(run_id, phase, scenario_id)}.r{index}"
