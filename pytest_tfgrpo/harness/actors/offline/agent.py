@@ -1,0 +1,114 @@
+"""The offline agent: steps through tools until it finishes; learns only through the text of its prompt."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from pytest_tfgrpo.core.records import Frame, Json, Trajectory
+from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.words import content
+from pytest_tfgrpo.harness.actors.offline.brief import Brief, first_value, open_brief, wording_of
+from pytest_tfgrpo.harness.actors.offline.lessons import lessons_in
+from pytest_tfgrpo.harness.actors.offline.policy import FINISH, Policy, choose, similarities
+from pytest_tfgrpo.harness.actors.offline.tools import TOOLS, Tool
+from pytest_tfgrpo.harness.actors.offline.values import ToolError, Value, kind_of, render
+from pytest_tfgrpo.harness.actors.protocol import ActorCall
+
+VERSION = 1
+FRAME_CHARS = 2_000
+"""Most characters of a tool's output that its frame keeps."""
+
+
+class OfflineActor:
+    """A frozen agent over real tools; free, and equal for equal seeds and prompts."""
+
+    name = "offline"
+    paid = False
+
+    def __init__(self, policy: Policy | None = None) -> None:
+        self._policy = policy or Policy()
+        catalogue = [[tool.name, tool.description, list(tool.takes)] for tool in TOOLS]
+        self.identity: Mapping[str, Json] = {
+            "actor": "offline",
+            "version": VERSION,
+            "tools": stamp(catalogue),
+            "policy": stamp(asdict(self._policy)),
+        }
+
+    async def __call__(self, call: ActorCall) -> Trajectory:
+        """Try the scenario once, in about a millisecond."""
+        started = time.perf_counter()
+        brief = open_brief(call.scenario, call.workspace)
+        value = first_value(call.scenario, brief)
+        words = content(wording_of(brief.text))
+        hints = self._policy.hints(lessons_in(call.prompt.system), words)
+        chance = random.Random(call.seed)
+        allowed = call.scenario.tools
+        left = [i for i, tool in enumerate(TOOLS) if allowed is None or tool.name in allowed]
+        frames: list[Frame] = []
+        done: list[str] = []
+        for _ in range(self._policy.max_steps):
+            kind = kind_of(value)
+            fitting = [i for i in left if kind in TOOLS[i].takes]
+            step = choose(
+                self._policy.logits(similarities(words), fitting, kind, done, hints), call.temperature, chance
+            )
+            if step == FINISH:
+                break
+            place = next(i for i in fitting if TOOLS[i].name == step)
+            left.remove(place)  # neither a tool that worked nor one that could not apply is tried again
+            frame, value = _use(TOOLS[place], value, brief)
+            frames.append(frame)
+            if frame.error is None:
+                done.append(step)
+        answer = render(value)
+        frames.append(
+            Frame(
+                kind="model",
+                name="offline",
+                output=FINISH,
+                tokens=_word_count(call.prompt.system, call.prompt.user, answer),
+                cost_usd=0.0,
+                latency_ms=(time.perf_counter() - started) * 1000 - sum(frame.latency_ms for frame in frames),
+            )
+        )
+        return Trajectory(answer=answer, frames=tuple(frames))
+
+    def bound(self, call_count: int) -> Mapping[str, float | None]:  # noqa: ARG002 - free, however often
+        """Return that calls are free; how many words they handle depends on the data."""
+        return {"usd": 0.0, "tokens": None}
+
+    async def aclose(self) -> None:
+        """Hold nothing."""
+
+
+def _use(tool: Tool, value: Value, brief: Brief) -> tuple[Frame, Value]:
+    """Return the frame of one call and the value after it: the same one when the tool could not apply."""
+    started = time.perf_counter()
+    arguments: Mapping[str, Json] = {}
+    error = None
+    result = value
+    try:
+        arguments, result = tool.call(value, brief)
+        kind_of(result)
+        output = render(result)
+    except ToolError as problem:
+        result, output, error = value, "", str(problem)
+    frame = Frame(
+        kind="tool",
+        name=tool.name,
+        input=dict(arguments),
+        output=output[:FRAME_CHARS],
+        tokens=_word_count(render(value), render(dict(arguments)), output),
+        cost_usd=0.0,
+        latency_ms=(time.perf_counter() - started) * 1000,
+        error=error,
+    )
+    return frame, result
+
+
+def _word_count(*texts: str) -> int:
+    return sum(len(text.split()) for text in texts)

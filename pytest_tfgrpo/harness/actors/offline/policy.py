@@ -1,0 +1,138 @@
+"""The frozen policy: how likely each next step is, given the task, the working value and the lessons."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from pytest_tfgrpo.core.words import content
+from pytest_tfgrpo.harness.actors.offline.lessons import Lesson
+from pytest_tfgrpo.harness.actors.offline.tools import TOOLS, Tool
+from pytest_tfgrpo.harness.actors.offline.values import Kind
+
+FINISH = "finish"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Policy:
+    """Constants of the policy; part of the actor's identity."""
+
+    similarity: float = 2.0
+    """Logit of a tool whose description has just the words of the task."""
+    lesson: float = 3.0
+    """Logit that a wholly relevant lesson adds to the step it asks for."""
+    avoid: float = 1.0
+    """Logit that a wholly relevant lesson takes from the tools it warns of."""
+    threshold: float = 0.3
+    """Relevance under which a lesson says nothing."""
+    max_steps: int = 6
+    idle_finish: float = -3.0
+    """Logit of finishing before any tool has worked."""
+    finish: Mapping[Kind, float] = field(
+        default_factory=lambda: {
+            "text": 1.0,
+            "number": 1.5,
+            "date": 1.0,
+            "quantity": 0.5,
+            "record": 0.0,
+            "items": -0.5,
+            "numbers": -1.0,
+            "dates": -1.0,
+            "table": -1.0,
+        }
+    )
+    """Logit of finishing with a value of each kind."""
+
+    def logits(
+        self, task: Sequence[float], tools: Sequence[int], kind: Kind, done: Sequence[str], hints: Hints
+    ) -> dict[str, float]:
+        """Return the logit of each step open now, by name.
+
+        `task` holds the similarity of every tool to the task, `tools` the places of those that may be
+        called, `done` the names of those that have worked.
+        """
+        open_steps = {FINISH: self.finish[kind] if done else self.idle_finish}
+        open_steps |= {TOOLS[i].name: self.similarity * task[i] for i in tools}
+        do: dict[str, float] = {}
+        avoid: dict[str, float] = {}
+        for lesson, weight in hints:
+            step = next_step(lesson.tools, kind, done)
+            side = do if lesson.do else avoid
+            if step is not None:
+                side[step] = max(side.get(step, 0.0), weight)
+        for step, weight in do.items():
+            if step in open_steps:
+                open_steps[step] += self.lesson * weight
+        for step, weight in avoid.items():
+            if step in open_steps and step != FINISH:
+                open_steps[step] -= self.avoid * weight
+        return open_steps
+
+    def hints(self, lessons: Sequence[Lesson], task: frozenset[str]) -> Hints:
+        """Return the lessons that concern the task, with their weight in (0, 1]."""
+        weighed = ((lesson, lesson.relevance(task)) for lesson in lessons)
+        return [
+            (lesson, (relevance - self.threshold) / (1 - self.threshold))
+            for lesson, relevance in weighed
+            if relevance > self.threshold
+        ]
+
+
+Hints = list[tuple[Lesson, float]]
+
+
+def next_step(order: Sequence[str], kind: Kind, done: Sequence[str]) -> str | None:
+    """Return the step that a lesson asks for: its first tool, not yet done, that takes this kind of value.
+
+    Without any it is to finish, or None when something else was done than the lesson knows of.
+    """
+    progress = 0
+    for name in done:
+        if name in order[progress:]:
+            progress = order.index(name, progress) + 1
+    end = FINISH if set(done) <= set(order) else None
+    return next((name for name in order[progress:] if kind in _TAKES[name]), end)
+
+
+_TAKES = {tool.name: tool.takes for tool in TOOLS}
+
+
+def choose(logits: Mapping[str, float], temperature: float, chance: random.Random) -> str:
+    """Return a step drawn from the softmax at `temperature`; at 0 the likeliest, ties by order."""
+    mark = chance.random()
+    best = max(logits, key=lambda name: logits[name])
+    if temperature <= 0:
+        return best
+    weights = {name: math.exp((logit - logits[best]) / temperature) for name, logit in logits.items()}
+    mark *= sum(weights.values())
+    for name, weight in weights.items():
+        mark -= weight
+        if mark < 0:
+            return name
+    return best
+
+
+def _terms(tool: Tool) -> frozenset[str]:
+    return content(f"{tool.name} {tool.description}")
+
+
+_SPREAD = Counter(stem for tool in TOOLS for stem in _terms(tool))
+_WEIGHT = {stem: math.log(1 + len(TOOLS) / count) for stem, count in _SPREAD.items()}
+_NORM = [math.sqrt(sum(_WEIGHT[stem] ** 2 for stem in _terms(tool))) for tool in TOOLS]
+_HAVING = {stem: [i for i, tool in enumerate(TOOLS) if stem in _terms(tool)] for stem in _SPREAD}
+
+
+@lru_cache(maxsize=4096)
+def similarities(task: frozenset[str]) -> tuple[float, ...]:
+    """Return the cosine of the task's words with those of each tool, rare words weighing more."""
+    dots = [0.0] * len(TOOLS)
+    known = [stem for stem in task if stem in _WEIGHT]
+    for stem in known:
+        for i in _HAVING[stem]:
+            dots[i] += _WEIGHT[stem] ** 2
+    norm = math.sqrt(math.fsum(_WEIGHT[stem] ** 2 for stem in known)) or 1.0
+    return tuple(dot / (norm * own) for dot, own in zip(dots, _NORM, strict=True))
