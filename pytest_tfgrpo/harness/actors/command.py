@@ -236,9 +236,7 @@ def _ending(status: int | None) -> str:
 
 
 def _tail(stderr: bytes) -> str:
-    text = "".join(
-        c if c.isprintable() or c == "\n" else "?" for c in stderr.decode("utf-8", "replace")
-    ).strip()
+    text = stderr.decode("utf-8", "replace").strip()
     return f"; its stderr ends: {text}" if text else ""
 
 

@@ -6,7 +6,6 @@ import asyncio
 import importlib
 import inspect
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +21,7 @@ from pytest_tfgrpo.core.records import Json, Prompt, Task, Trajectory
 from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.harness.actors.answers import read_trajectory
 from pytest_tfgrpo.harness.actors.protocol import ActorCall
+from pytest_tfgrpo.harness.threads import call_in_daemon
 from pytest_tfgrpo.harness.workspace import Workspace
 
 TRACEBACK_CHARS = 2000
@@ -102,7 +102,16 @@ class PythonActor:
     async def _ask(self, context: AgentContext) -> Any:
         if self._is_async:
             return await self._function(context)
-        value = await _on_daemon_thread(self._function, context)
+
+        def agent() -> Any:
+            try:
+                return self._function(context)
+            except (AgentFailure, ProviderError):
+                raise
+            except BaseException as error:  # StopIteration and SystemExit cannot cross a future
+                raise _crash(error) from error
+
+        value = await call_in_daemon(agent)
         return await value if inspect.isawaitable(value) else value
 
     def bound(self, call_count: int) -> Mapping[str, float | None]:  # noqa: ARG002 - part of the Protocol
@@ -155,36 +164,6 @@ def _importable(root: Path) -> Iterator[None]:
     finally:
         if entry in sys.path:
             sys.path.remove(entry)
-
-
-async def _on_daemon_thread(function: Callable[[AgentContext], Any], context: AgentContext) -> Any:
-    """Return ``function(context)``; a cancelled caller leaves the thread behind."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Any] = loop.create_future()
-
-    def settle(value: Any, error: BaseException | None) -> None:
-        if answer.done():
-            return
-        if error is None:
-            answer.set_result(value)
-        else:
-            answer.set_exception(error)
-
-    def run() -> None:
-        value, error = None, None
-        try:
-            value = function(context)
-        except (AgentFailure, ProviderError) as fault:
-            error = fault
-        except BaseException as fault:  # noqa: BLE001 - StopIteration or SystemExit cannot cross a future
-            error = _crash(fault)
-        try:
-            loop.call_soon_threadsafe(settle, value, error)
-        except RuntimeError:
-            return  # the loop has closed: nobody waits any more
-
-    threading.Thread(target=run, name="tfgrpo-agent", daemon=True).start()
-    return await answer
 
 
 def _crash(error: BaseException) -> AgentFailure:
