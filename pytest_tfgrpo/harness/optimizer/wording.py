@@ -1,0 +1,111 @@
+"""Wording: which words tell a kind of task from others, and the text of a lesson about it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from pytest_tfgrpo.core.records import Json, Scenario
+from pytest_tfgrpo.core.words import STOP, content, stem, words
+
+MAX_TERMS = 8
+MIN_SHARE_OF_BEST = 0.4
+"""A term is named when it tells at least this share of what the most telling one does."""
+
+_QUOTED = re.compile(
+    r'```.*?```|`[^`]*`|"[^"]*"|“[^”]*”|«[^»]*»|(?<!\w)\'[^\'\n]*\'(?!\w)|<input\b.*?</input>', re.DOTALL
+)
+_LESSON = re.compile(r"For tasks about ([^:]{1,400}): ([^\n]{1,400}?)\.?")
+_ROLES = frozenset({"system", "assistant", "user", "human", "developer"})
+"""Words that look like a role marker before a colon."""
+
+
+class Parsed(NamedTuple):
+    """A lesson of the form that `phrase` writes."""
+
+    terms: tuple[str, ...]
+    advice: str
+
+
+def wording(prompt: str) -> str:
+    """Return `prompt` without what it quotes: data, not the kind of task."""
+    return _QUOTED.sub(" ", prompt[:20_000])
+
+
+def shares(prompts: Sequence[str]) -> dict[str, float]:
+    """Return for each content stem the share of `prompts` that contain it."""
+    counts: Counter[str] = Counter()
+    for prompt in prompts:
+        counts.update(content(prompt))
+    return {term: count / len(prompts) for term, count in counts.items()}
+
+
+def key_terms(
+    prompts: Sequence[str],
+    own: Mapping[str, float],
+    others: Iterable[Mapping[str, float]],
+    barred: frozenset[str],
+) -> list[str]:
+    """Return the words that tell tasks with these `prompts` from `others`, the most telling first.
+
+    `own` and `others` are `shares`; words in `barred` (answers, for instance) are left out.
+    """
+    rivals = list(others)
+
+    def worth(term: str) -> float:
+        elsewhere = sum(rival.get(term, 0.0) for rival in rivals)
+        return own[term] * math.log((2 + len(rivals)) / (1 + elsewhere))
+
+    ranked = sorted(((worth(term), term) for term in own), key=lambda item: (-item[0], item[1]))
+    spoken = _surface_forms(prompts)
+    named: list[str] = []
+    for value, term in ranked:
+        word = spoken[term]
+        if word in barred or word in _ROLES or len(word) > 24:
+            continue
+        if len(named) == MAX_TERMS or value < MIN_SHARE_OF_BEST * ranked[0][0]:
+            break
+        named.append(word)
+    return named
+
+
+def _surface_forms(prompts: Sequence[str]) -> dict[str, str]:
+    counts = Counter(word for prompt in prompts for word in words(prompt) if word not in STOP)
+    forms: dict[str, str] = {}
+    for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        forms.setdefault(stem(word), word)
+    return forms
+
+
+def phrase(terms: Sequence[str], advice: str, max_words: int) -> str | None:
+    """Return the lesson in at most `max_words` words, or None when not even one term fits."""
+    room = max_words - 3 - len(advice.split())
+    if room < 1 or not terms:
+        return None
+    return f"For tasks about {', '.join(terms[:room])}: {advice}."
+
+
+def parse(lesson: str) -> Parsed | None:
+    """Return the parts of a lesson that `phrase` wrote, or None."""
+    match = _LESSON.fullmatch(lesson)
+    return Parsed(tuple(match[1].split(", ")), match[2]) if match else None
+
+
+def one_word_answers(scenarios: Iterable[Scenario]) -> frozenset[str]:
+    """Return the words that are, alone, a text in the checks of one of `scenarios`."""
+    texts = (text for s in scenarios for check in s.checks for text in _texts(check.params))
+    return frozenset(folded for text in texts if words(folded := text.strip().casefold()) == [folded])
+
+
+def _texts(value: Json) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)

@@ -1,0 +1,49 @@
+"""Summaries: what one rollout did, with which tools, and what came out, in a few words (decision 14)."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from pytest_tfgrpo.core.records import Rollout, Scenario
+from pytest_tfgrpo.core.redact import redact
+
+TASK_WORDS = 8
+ANSWER_WORDS = 5
+ANSWER_CHARACTERS = 60
+
+
+def summarise(rollout: Rollout, scenario: Scenario, max_words: int = 32) -> str:
+    """Return what `rollout` did about `scenario` on one line of at most `max_words` words."""
+    parts = [
+        f"{_start(scenario.prompt, TASK_WORDS, 120) or scenario.id}:",
+        _deeds(rollout),
+        _outcome(rollout),
+    ]
+    # redacted first: a cut must not leave half a secret that no pattern knows
+    return " ".join(redact(" ".join(parts)).split()[:max_words])
+
+
+def _start(text: str, words: int, characters: int) -> str:
+    """Return the first words of `text`, with dots where something was left out."""
+    head = " ".join("".join(c if c.isprintable() else " " for c in text[: 2 * characters]).split()[:words])
+    cut = len(head) > characters or len(head) < len(" ".join(text[: 4 * characters].split()))
+    return head[:characters].rstrip(".,:;") + "..." if cut else head.rstrip(":;")
+
+
+def _deeds(rollout: Rollout) -> str:
+    """Return the tools called, in order, repeats counted and failed calls marked."""
+    calls = [(f.name, f.error is not None) for f in rollout.frames if f.kind == "tool"]
+    named = []
+    for (name, failed), run in groupby(calls):
+        times = sum(1 for _ in run)
+        named.append(name + (f" x{times}" if times > 1 else "") + (" (failed)" if failed else ""))
+    return ", ".join(named) + ";" if named else "no tool;"
+
+
+def _outcome(rollout: Rollout) -> str:
+    if rollout.failure is not None:
+        return f"{rollout.status}: {rollout.failure.code}"
+    passed = sum(check.passed for check in rollout.checks)
+    answer = _start(rollout.answer, ANSWER_WORDS, ANSWER_CHARACTERS)
+    said = f"answered {answer!r}" if answer else "gave no answer"
+    return f"{said}, {passed} of {len(rollout.checks)} checks passed" if rollout.checks else said
