@@ -60,14 +60,15 @@ def _describe(error: Exception) -> str:
 
 
 def _accept(trajectory: object, call: ActorCall, latency_ms: float) -> Outcome:
-    code = message = ""
     if not isinstance(trajectory, Trajectory) or not isinstance(trajectory.answer, str):
-        code, message = "garbage", f"the actor returned {type(trajectory).__name__}, not a trajectory"
-    elif (
-        len(trajectory.answer) > call.answer_max_bytes // 4
-        and (size := len(trajectory.answer.encode("utf-8", "surrogatepass"))) > call.answer_max_bytes
-    ):
-        code, message = "oversize", f"the answer has {size} bytes, more than {call.answer_max_bytes}"
-    if code:
-        return Outcome(status="failed", failure=Failure(code=code, message=message), latency_ms=latency_ms)
+        message = f"the actor returned {type(trajectory).__name__}, not a trajectory with a text as answer"
+        failure = Failure(code="garbage", message=message)
+        return Outcome(status="failed", failure=failure, latency_ms=latency_ms)
+    # A character has at most four bytes: short answers need no second look.
+    if len(trajectory.answer) > call.answer_max_bytes // 4:
+        size = len(trajectory.answer.encode("utf-8", "surrogatepass"))
+        if size > call.answer_max_bytes:
+            message = f"the answer has {size} bytes, more than {call.answer_max_bytes}"
+            failure = Failure(code="oversize", message=message)
+            return Outcome(status="failed", failure=failure, latency_ms=latency_ms)
     return Outcome(status="ok", answer=trajectory.answer, frames=trajectory.frames, latency_ms=latency_ms)

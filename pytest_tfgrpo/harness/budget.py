@@ -8,7 +8,6 @@ from typing import Any
 
 from pytest_tfgrpo.core.records import Rollout
 
-
 ROUNDING = 1e-9
 """Relative slack, so that sums of decimal prices reach a decimal limit."""
 

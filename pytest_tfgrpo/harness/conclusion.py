@@ -45,8 +45,7 @@ def conclude(
         lambda scenario: expected_answers(kinds, scenario),
         tool_names(group for result in run.phases for group in result.groups),
     )
-    contamination = [f"lesson {c.experience_id} holds an answer of {c.scenario_id}" for c in leaks]
-    verdict = judge(run, baseline=baseline, settings=run.settings, rules=rules, contamination=contamination)
+    verdict = judge(run, baseline=baseline, settings=run.settings, rules=rules, contamination=leaks)
     return Conclusion(verdict, report.build(run, verdict, sections=sections, files=files))
 
 

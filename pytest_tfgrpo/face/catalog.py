@@ -1,0 +1,90 @@
+"""The catalog: every scenario that was collected, from files and from marked test functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.core.records import Phase, Scenario
+from pytest_tfgrpo.face import marked
+from pytest_tfgrpo.harness.checks import CheckKind
+from pytest_tfgrpo.harness.loading import load_scenarios, task_key
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A marked test function with all its items."""
+
+    scenario: Scenario
+    items: Mapping[int, Sequence[pytest.Item]]
+    """Its items by epoch, one per rollout."""
+
+
+class Catalog:
+    """Scenarios by id; refuses a second scenario of the same id, and a task that is in both splits."""
+
+    def __init__(self, root: Path, kinds: Mapping[str, CheckKind]) -> None:
+        """`kinds` are all check kinds, supplied ones included."""
+        self.scenarios: dict[str, Scenario] = {}
+        self._root = root
+        self._kinds = kinds
+        self._tasks: dict[str, Scenario] = {}
+
+    def load(self, path: Path) -> tuple[Scenario, ...]:
+        """Return the scenarios of a file; raises ScenarioError with all that is wrong."""
+        scenarios = load_scenarios(path, root=self._root, kinds=self._kinds)
+        problems = [problem for s in scenarios if (problem := self._add(s)) is not None]
+        if problems:
+            raise ScenarioError("\n".join(problems))
+        return scenarios
+
+    def _add(self, scenario: Scenario) -> str | None:
+        """Take a scenario; returns what is wrong with it beside those already known."""
+        known = self.scenarios.setdefault(scenario.id, scenario)
+        if known.source != scenario.source:
+            return f"{scenario.source}: the id {scenario.id!r} is taken by {known.source}; ids must be unique"
+        twin = self._tasks.setdefault(task_key(scenario), scenario)
+        if twin.split != scenario.split:
+            return (
+                f"{scenario.source}: scenario {scenario.id!r} ({scenario.split}) asks the same as "
+                f"{twin.id!r} ({twin.split}, {twin.source}); a task may be in one split only"
+            )
+        return None
+
+    def functions(self, items: Iterable[pytest.Item], phases: Sequence[Phase]) -> list[Marked]:
+        """Return the marked test functions that `items` belong to, each with all its items.
+
+        Items that pytest's selection left out are collected again. Raises pytest.UsageError.
+        """
+        found: dict[str, list[pytest.Item]] = {}
+        for item in items:
+            found.setdefault(marked.base_id(item), []).append(item)
+        in_file_order = sorted(found.values(), key=lambda members: _place(members[0]))
+        return [self._function(members, phases) for members in in_file_order]
+
+    def _function(self, members: list[pytest.Item], phases: Sequence[Phase]) -> Marked:
+        try:
+            scenario = marked.scenario_of(members[0])
+        except ScenarioError as error:
+            raise pytest.UsageError(str(error)) from error
+        problem = self._add(scenario)
+        if problem is not None:
+            raise pytest.UsageError(problem)
+        expected = sum(p.rollouts for p in phases if marked.takes_part(scenario.split, p))
+        if len(members) < expected:
+            members = marked.siblings(members[0])
+        by_epoch: dict[int, list[pytest.Item]] = {}
+        for item in members:
+            slot = marked.slot_of(item)
+            if slot is not None:
+                by_epoch.setdefault(slot.epoch, []).append(item)
+        return Marked(scenario, by_epoch)
+
+
+def _place(item: pytest.Item) -> tuple[str, int, str]:
+    path, line, _ = item.location
+    return path, line or 0, marked.base_id(item)

@@ -1,0 +1,150 @@
+"""The live run: the engine's records as they come, waited for on pytest's main thread."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_tfgrpo.core.records import Experience, Group, PhaseResult, Rollout, Run
+from pytest_tfgrpo.face.progress import Progress
+from pytest_tfgrpo.face.thread import EngineFailed, EngineThread
+from pytest_tfgrpo.harness.cohort import Pending
+from pytest_tfgrpo.harness.job import Job, Judgement
+from pytest_tfgrpo.harness.schedule import rollout_id
+from pytest_tfgrpo.harness.workspace import Workspace
+
+POLL_S = 0.1
+LAST_RECORD_S = 30.0
+
+
+class LiveRun:
+    """A run in progress; starts when first waited for."""
+
+    def __init__(self, config: pytest.Config, job: Job, folder: Path | None) -> None:
+        """Prepare; nothing is paid for before the first wait."""
+        self.job = job
+        self.run: Run | None = None
+        """The run, once it has ended, complete or not."""
+        self.error: BaseException | None = None
+        """What ended the engine, when it could not even return an incomplete run."""
+        self.warnings: list[str] = []
+        """Complaints about plugins that broke when they were told something."""
+        self._hook = config.hook
+        self._config = config
+        self._thread = EngineThread(job, folder=folder)
+        self._progress = Progress(config)
+        self._groups: dict[tuple[int, str], Group] = {}
+        self._results: dict[int, PhaseResult] = {}
+        self._rollouts: dict[str, Rollout] = {}
+        self._workspaces: dict[str, Workspace] = {}
+        self._closed: set[int] = set()
+        self._watched = frozenset(s.id for s in job.scenarios if s.checker is not None)
+        self._phases = {phase.epoch: phase for phase in job.phases}
+        self.started = False
+
+    @property
+    def ended(self) -> bool:
+        """True when no further record will come."""
+        return self.run is not None or self.error is not None
+
+    @property
+    def why(self) -> str:
+        """Say why the run has no more to tell."""
+        if self.error is not None:
+            return f"{type(self.error).__name__}: {self.error}"
+        return (self.run.reason or self.run.status) if self.run is not None else "the run is not over"
+
+    def group_size(self, epoch: int) -> int:
+        """Return the number of rollouts of each group of an epoch."""
+        return self._phases[epoch].rollouts
+
+    def group(self, epoch: int, scenario_id: str) -> Group | None:
+        """Wait for a group; None when the run ended or excluded the scenario without it."""
+        key = (epoch, scenario_id)
+        self._wait(lambda: key in self._groups or epoch in self._results)
+        return self._groups.get(key)
+
+    def rollout(self, epoch: int, scenario_id: str, index: int) -> Rollout | None:
+        """Wait until a rollout of a marked test function can be judged; None when the run ended without."""
+        wanted = rollout_id(self.job.run_id, self._phases[epoch], scenario_id, index)
+        self._wait(lambda: wanted in self._rollouts)
+        return self._rollouts.get(wanted)
+
+    def workspace(self, rollout: Rollout) -> Path:
+        """Return the workspace of a rollout that waits for judgement."""
+        return self._workspaces[rollout.rollout_id].path
+
+    def judge(self, rollout: Rollout, judgement: Judgement) -> None:
+        """Hand over what a marked test function found."""
+        self._thread.judge(rollout.rollout_id, judgement)
+
+    def enter(self, epoch: int) -> None:
+        """Say that items of `epoch` run now: test functions of earlier epochs have had their turn."""
+        for earlier in self._phases:
+            if earlier < epoch and earlier not in self._closed:
+                self._closed.add(earlier)
+                if self.started:
+                    self._thread.close_judging(earlier)
+
+    def finish(self) -> Run | None:
+        """Wait for the end of the run and return it; None when the engine failed (see `error`)."""
+        self.enter(max(self._phases, default=0) + 1)
+        self._wait(lambda: False)
+        return self.run
+
+    def stop(self) -> None:
+        """End the run with what it has."""
+        if not self.ended:
+            self._thread.cancel()
+            while not self.ended:
+                try:
+                    self._take(self._thread.records.get(timeout=LAST_RECORD_S))
+                except queue.Empty:
+                    self.error = TimeoutError(f"the run did not end within {LAST_RECORD_S:g} s")
+        self._thread.join()
+
+    def _wait(self, done: Callable[[], bool]) -> None:
+        if not self.started:
+            self.started = True
+            self._thread.start()
+        while not (done() or self.ended):
+            try:
+                self._take(self._thread.records.get(timeout=POLL_S))
+            except queue.Empty:
+                self._progress.tick()
+
+    def _take(self, record: object) -> None:
+        match record:
+            case Pending():
+                self._rollouts[record.rollout.rollout_id] = record.rollout
+                self._workspaces[record.rollout.rollout_id] = record.workspace
+            case Rollout():
+                if record.scenario_id in self._watched:
+                    self._rollouts[record.rollout_id] = record
+                self._progress.rollout(record, self._phases[record.epoch])
+                self._tell("pytest_tfgrpo_rollout", rollout=record)
+            case Group():
+                self._groups[record.epoch, record.scenario_id] = record
+            case PhaseResult():
+                self._results[record.phase.epoch] = record
+                self._progress.phase(record)
+                self._tell("pytest_tfgrpo_epoch", result=record)
+            case Experience():
+                self._tell("pytest_tfgrpo_experience", experience=record)
+            case Run():
+                self.run = record
+                self._tell("pytest_tfgrpo_run", run=record)
+            case EngineFailed():
+                self.error = record.error
+
+    def _tell(self, hook: str, **record: object) -> None:
+        """Call a hook that is told something: it cannot break the run."""
+        try:
+            getattr(self._hook, hook)(config=self._config, **record)
+        except Exception as error:  # noqa: BLE001 - an observer cannot break the pipe
+            text = f"hook {hook} broke: {type(error).__name__}: {error}"
+            if text not in self.warnings:
+                self.warnings.append(text)

@@ -1,0 +1,74 @@
+"""Flags, ini keys and environment variables, and the settings they amount to."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.settings import TABLE, Settings, resolve
+
+SETTINGS = pytest.StashKey[Settings]()
+
+
+def declare(parser: pytest.Parser) -> None:
+    """Declare a flag and an ini key for every setting, and the flags without a setting."""
+    group = parser.getgroup("tfgrpo", "learning from scenarios (pytest-tfgrpo)")
+    group.addoption(
+        "--tfgrpo", action="store_true", default=False, help="learn: run groups of rollouts over epochs"
+    )
+    group.addoption(
+        "--tfgrpo-resume",
+        nargs="?",
+        const="latest",
+        default=None,
+        metavar="RUN",
+        help="continue an interrupted run: its id, or by default the latest",
+    )
+    group.addoption(
+        "--tfgrpo-dry-run", action="store_true", default=False, help="print what would run, and run nothing"
+    )
+    for setting in TABLE:
+        default = "" if setting.default is None else f" (default: {setting.default})"
+        text = (setting.help + default).replace("%", "%%")
+        group.addoption(setting.flag, dest=setting.ini, default=None, metavar="X", help=text)
+        parser.addini(setting.ini, text, type=setting.ini_type, default=None)  # type: ignore[arg-type]
+
+
+def read(config: pytest.Config) -> Settings:
+    """Return the settings; raises pytest.UsageError naming key, value and source of a bad one."""
+    flags = {s.name: value for s in TABLE if (value := config.getoption(s.ini, None)) is not None}
+    try:
+        return resolve(flags, os.environ, _ini(config), learning_flag=config.getoption("tfgrpo", False))
+    except SettingError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def _ini(config: pytest.Config) -> dict[str, Any]:
+    found = {}
+    for setting in TABLE:
+        try:
+            value = config.getini(setting.ini)
+        except (TypeError, ValueError, pytest.UsageError) as error:
+            raise SettingError(f"{setting.name}: {error} (ini key {setting.ini})") from None
+        if value is not None:
+            found[setting.name] = value
+    return found
+
+
+def settings_of(config: pytest.Config) -> Settings:
+    """Return the settings of an invocation."""
+    return config.stash[SETTINGS]
+
+
+def headline(config: pytest.Config) -> str | None:
+    """Return the line of the report header, in learning mode."""
+    settings = settings_of(config)
+    if not settings.learning:
+        return None
+    return (
+        f"tfgrpo: actor {settings['actor'] or '(none)'}, group size {settings['group_size']}, "
+        f"{settings['epochs']} epochs, seed {settings['seed']}"
+    )

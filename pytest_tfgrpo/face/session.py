@@ -1,0 +1,223 @@
+"""The session: registered when the first scenario turns up; joins pytest's life and the run's."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_tfgrpo.core.errors import TfgrpoError
+from pytest_tfgrpo.core.records import Phase, Scenario
+from pytest_tfgrpo.core.settings import unknown_variables
+from pytest_tfgrpo.face import distribute, options, prepare
+from pytest_tfgrpo.face.catalog import Catalog, Marked
+from pytest_tfgrpo.face.checkers import Checkers
+from pytest_tfgrpo.face.items import GateItem, ScenarioItem, make_gate, make_items
+from pytest_tfgrpo.face.live import LiveRun
+from pytest_tfgrpo.face.selection import is_scenario_item, order, whole
+from pytest_tfgrpo.face.shortfall import Shortfall, judge_group, note_group
+from pytest_tfgrpo.harness import render, texts
+from pytest_tfgrpo.harness.baseline import Baseline, load, locate
+from pytest_tfgrpo.harness.conclusion import Conclusion, conclude, write
+from pytest_tfgrpo.harness.schedule import outline, plan
+
+NAME = "tfgrpo-session"
+GATE_SETTINGS = ("baseline", "gate_min_mean", "gate_max_errors", "gate_max_cost_per_success_usd")
+
+
+def session_of(config: pytest.Config) -> TfgrpoSession:
+    """Return the session of an invocation, made and registered on first use."""
+    session: TfgrpoSession | None = config.pluginmanager.get_plugin(NAME)
+    if session is None:
+        session = TfgrpoSession(config)
+        # Registered late, so that its wrapper of the item list is the outermost one.
+        config.pluginmanager.register(session, NAME)
+    return session
+
+
+class TfgrpoSession:
+    """What one invocation of pytest knows of its scenarios and their run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Read the settings; nothing is opened yet."""
+        self.config = config
+        self.settings = options.settings_of(config)
+        self.learning = self.settings.learning
+        self.phases: list[Phase] = outline(
+            self.settings.values, learning=self.learning, sweep_rollouts=self.settings.eval_rollouts
+        )
+        self._kinds = prepare.check_kinds(config)
+        self._catalog = Catalog(config.rootpath, self._kinds)
+        self._baseline: Baseline | None = None
+        self._live: LiveRun | None = None
+        self._folder: Path | None = None
+        self._checkers: Checkers | None = None
+        self._conclusion: Conclusion | None = None
+        self._lines: list[str] = []
+        """The terminal section, also when it comes from an xdist worker."""
+
+    def load(self, path: Path) -> tuple[Scenario, ...]:
+        """Return the scenarios of a file, known from now on; raises ScenarioError."""
+        return self._catalog.load(path)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> Any:
+        """Bring back whole scenarios, restore epoch order, add the gate, and prepare the run."""
+        result = yield
+        chosen = [item for item in items if is_scenario_item(item)]
+        if chosen:
+            others = [item for item in items if not is_scenario_item(item)]
+            items[:] = others + self._select(session, chosen)
+        return result
+
+    def _select(self, session: pytest.Session, chosen: list[pytest.Item]) -> list[pytest.Item]:
+        files = [item for item in chosen if isinstance(item, ScenarioItem)]
+        functions = self._catalog.functions(
+            [item for item in chosen if not isinstance(item, ScenarioItem)], self.phases
+        )
+        chosen_ids = {s.id for item in files for s in item.scenarios}
+        chosen_ids |= {function.scenario.id for function in functions}
+        # In order of collection, whatever --ff or random-order plugins made of it.
+        selected = {id: s for id, s in self._catalog.scenarios.items() if id in chosen_ids}
+        wanted = prepare.revise_scenarios(self.config, list(selected.values()))
+        wanted = [s for s in wanted if self.learning or s.split == "eval"]
+        added = make_items(session, [s for s in wanted if s.id not in selected], self)
+        phases = plan(self.phases, wanted, self.settings.values)
+        ordered = order(phases, [*(whole(files) if self.learning else files), *added], functions)
+        kept = {item.nodeid for item in ordered}
+        dropped = [item for item in chosen if item.nodeid not in kept]
+        if dropped:
+            self.config.hook.pytest_deselected(items=dropped)
+        if not ordered:
+            return []
+        if not self.config.option.collectonly:
+            self._prepare(wanted, phases, functions)
+        if self.config.getoption("tfgrpo_dry_run"):
+            return []
+        gated = self.learning or any(self.settings[name] is not None for name in GATE_SETTINGS)
+        return [*ordered, make_gate(session, self)] if gated else ordered
+
+    def _prepare(self, scenarios: list[Scenario], phases: list[Phase], functions: list[Marked]) -> None:
+        unknown = unknown_variables(os.environ)
+        if unknown:
+            raise pytest.UsageError(f"unknown environment variable {unknown[0]}; unset it or mend its name")
+        collected = [s for s in self._catalog.scenarios.values() if self.learning or s.split == "eval"]
+        prepared = prepare.prepare(
+            self.config,
+            self.settings,
+            scenarios=scenarios,
+            phases=phases,
+            kinds=self._kinds,
+            run_id=getattr(self.config, "workerinput", {}).get(distribute.RUN_ID),
+            partial_selection=len(scenarios) < len(collected),
+        )
+        name = self.settings["baseline"]
+        try:
+            self._baseline = load(locate(name, self.config.rootpath)) if name else None
+        except TfgrpoError as error:
+            raise pytest.UsageError(str(error)) from error
+        self._folder = prepared.folder
+        self._live = LiveRun(self.config, prepared.job, prepared.folder)
+        by_node = {str(f.scenario.checker): f.scenario for f in functions}
+        self._checkers = Checkers(self.config, self._live, by_node, learning=self.learning)
+        self.config.pluginmanager.register(self._checkers, "tfgrpo-checkers")
+        if self.config.getoption("tfgrpo_dry_run"):
+            self._lines = texts.plan_text(prepared.job)
+
+    def show(self, item: ScenarioItem) -> None:
+        """Wait for the item's groups, and raise Shortfall when the item fails."""
+        live = self._run()
+        live.enter(item.phase.epoch)
+        problems = []
+        for scenario in item.scenarios:
+            group = live.group(item.phase.epoch, scenario.id)
+            try:
+                judge_group(self.config, scenario, group, item.nodeid, strict=not self.learning, why=live.why)
+            except Shortfall as shortfall:
+                problems.append(str(shortfall))
+            if group is not None and len(item.scenarios) == 1:
+                note_group(item, group)
+        if problems:
+            raise Shortfall("\n\n".join(problems[:10]))
+
+    def show_gate(self, item: GateItem) -> None:
+        """Wait for the end of the run, and raise Shortfall when the gate fails."""
+        live = self._run()
+        live.finish()
+        conclusion = self._conclude()
+        if conclusion is None:
+            raise Shortfall(f"the run did not end: {live.why}")
+        item.user_properties.append(("tfgrpo_gate", conclusion.verdict.outcome))
+        if conclusion.verdict.failed:
+            raise Shortfall("\n".join(render.gate_text(conclusion.report)))
+
+    @property
+    def checkers(self) -> Checkers | None:
+        """What judges the rollouts of marked test functions; None before the run is prepared."""
+        return self._checkers
+
+    def adopt(self, output: dict[str, Any]) -> None:
+        """Take over the terminal section from the xdist worker that made the run."""
+        self._lines = list(output["lines"])
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
+        """End the run with what it has, and write down what it came to."""
+        if self._live is not None and self._live.started:
+            normal = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+            if normal and not (session.shouldstop or session.shouldfail):
+                self._live.finish()
+            self._live.stop()
+            self._conclude()
+        if self.config.getoption("tfgrpo_dry_run") and self._lines:
+            session.exitstatus = pytest.ExitCode.OK
+        output = getattr(self.config, "workeroutput", None)
+        if output is not None and self._lines:
+            output[distribute.OUTPUT] = {"lines": self._lines}
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Show the section of the run."""
+        if self._lines:
+            terminalreporter.section("tfgrpo")
+            for line in self._lines:
+                terminalreporter.write_line(line)
+
+    def _run(self) -> LiveRun:
+        assert self._live is not None, "items run only after the run was prepared"
+        return self._live
+
+    def _conclude(self) -> Conclusion | None:
+        """Judge and report the run, once; None when there is nothing to report on."""
+        live = self._run()
+        if self._conclusion is not None:
+            return self._conclusion
+        if live.run is None:
+            self._lines = [f"tfgrpo: the run broke: {live.why}"] if live.error is not None else []
+            return None
+        sections, broken = prepare.report_sections(self.config, live.run)
+        run = replace(live.run, warnings=(*live.run.warnings, *live.warnings, *broken))
+        conclusion = conclude(
+            run,
+            kinds=self._kinds,
+            baseline=self._baseline,
+            rules=prepare.gate_rules(self.config),
+            sections=sections,
+            files=self._files(),
+        )
+        self._conclusion = conclusion
+        self._lines = render.terminal(conclusion.report, verbosity=self.config.get_verbosity())
+        if self._folder is not None:
+            try:
+                write(self._folder, run, conclusion, self.settings.origins)
+            except TfgrpoError as error:
+                self._lines.append(f"tfgrpo: {error}")
+        return conclusion
+
+    def _files(self) -> str:
+        """Return the run's folder as a reader would type it."""
+        if self._folder is None:
+            return ""
+        return os.path.relpath(self._folder, self.config.invocation_params.dir)

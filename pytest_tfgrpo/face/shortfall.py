@@ -1,0 +1,66 @@
+"""When an item fails, and what its reader is told (design 5)."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from pytest_tfgrpo.core.records import Group, Rollout, Scenario
+from pytest_tfgrpo.core.settings import TABLE
+from pytest_tfgrpo.face.options import settings_of
+from pytest_tfgrpo.harness import texts
+from pytest_tfgrpo.harness.job import Judgement
+
+
+class Shortfall(Exception):
+    """An item failed; the text is for the reader of the failure."""
+
+
+def rerun_command(config: pytest.Config, node_id: str) -> str:
+    """Return the command that runs an item again."""
+    settings = settings_of(config)
+    words = ["--tfgrpo"] if settings.learning else []
+    for setting in TABLE:
+        if settings.origins.get(setting.name, "").startswith("flag"):
+            words += [setting.flag, str(settings[setting.name])]
+    return shlex.join(["pytest", *words, node_id])
+
+
+def judge_group(
+    config: pytest.Config, scenario: Scenario, group: Group | None, node_id: str, *, strict: bool, why: str
+) -> None:
+    """Raise Shortfall when a group lets its item fail.
+
+    `strict` holds in plain mode: below `min_score` (default 1.0) fails. In learning mode an item fails only
+    if its whole group errored, or below a `min_score` that the scenario sets. `why` tells why a group is
+    missing.
+    """
+    if group is None:
+        raise Shortfall(f"{scenario.id} was not run to its end: {why}")
+    mean = group.gt_mean
+    least = scenario.min_score
+    if least is None and strict:
+        least = 1.0
+    if mean is None or (least is not None and group.mode != "train" and mean < least):
+        raise Shortfall(texts.failure(scenario, group, rerun_command(config, node_id)))
+
+
+def note_group(item: pytest.Item, group: Group) -> None:
+    """Put a group's figures into the item's junit properties; its duration is only a wait (design 5)."""
+    latencies = [rollout.latency_ms for rollout in group.rollouts]
+    item.user_properties += [
+        ("tfgrpo_group", group.group_id),
+        ("tfgrpo_gt_mean", group.gt_mean),
+        ("tfgrpo_latency_ms", round(sum(latencies) / len(latencies), 3)),
+    ]
+
+
+def note_rollout(item: pytest.Item, rollout: Rollout, judgement: Judgement) -> None:
+    """Put a judged rollout's figures into the item's junit properties."""
+    score = judgement.score if judgement.outcome == "score" else None
+    item.user_properties += [
+        ("tfgrpo_rollout", rollout.rollout_id),
+        ("tfgrpo_score", score),
+        ("tfgrpo_latency_ms", rollout.latency_ms),
+    ]
