@@ -1,0 +1,162 @@
+"""Stored baselines: the sums of one final sweep in a small JSON file, one line per scenario, fit for git."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from math import fsum
+from pathlib import Path
+from typing import Any
+
+from pytest_tfgrpo.core.errors import BaselineError
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.settings import TASK_ID
+from pytest_tfgrpo.core.wire import from_wire, to_wire
+from pytest_tfgrpo.harness.comparison import Tally, final_sweep, tally_sweep
+from pytest_tfgrpo.harness.printable import line
+
+SCHEMA = "tfgrpo.baseline/1"
+FOLDER = "baselines"
+COMPARED_STAMPS = ("actor", "packs", "scenarios")
+"""Stamps of a run that tell whether it was made with the same things."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Baseline:
+    """What the gate compares a final sweep with."""
+
+    schema: str
+    name: str
+    run_id: str
+    task_id: str
+    created_at: str
+    actor: str
+    """Spec of the actor."""
+    temperature: float
+    library: str
+    """Hash of the library that the sweep's prompts carried."""
+    stamps: Mapping[str, str]
+    scenarios: Mapping[str, Tally]
+    """Tallies by scenario id."""
+
+
+def from_run(run: Run, name: str) -> Baseline:
+    """Return the baseline that the final sweep of `run` makes.
+
+    Raises BaselineError when the run is not whole: it would lower the bar for those after it.
+    """
+    sweep = final_sweep(run)
+    if sweep is None or run.status != "complete" or run.partial_selection:
+        what = "has no final sweep" if sweep is None else f"is {run.status}"
+        what = "ran on a part of the suite" if run.partial_selection else what
+        raise BaselineError(
+            f"run {run.run_id!r} {what}, so it cannot become a baseline; save one from a complete run"
+        )
+    return Baseline(
+        schema=SCHEMA,
+        name=name,
+        run_id=run.run_id,
+        task_id=run.task_id,
+        created_at=run.finished_at,
+        actor=str(run.settings.get("actor")),
+        temperature=sweep.phase.temperature,
+        library=sweep.library_hash,
+        stamps={key: run.stamps[key] for key in COMPARED_STAMPS if key in run.stamps},
+        scenarios=dict(sorted(tally_sweep(run, sweep).items())),
+    )
+
+
+def locate(name: str, root: Path) -> Path:
+    """Return the file of a baseline: ``baselines/<name>.json`` under `root`, or `name` if it ends in .json.
+
+    Raises BaselineError on a name that is no file name.
+    """
+    if name.endswith(".json"):
+        return root / name
+    if not TASK_ID.fullmatch(name):
+        raise BaselineError(
+            f"{name!r} does not name a baseline; use letters, digits, '.', '_', '-', or a .json file"
+        )
+    return root / FOLDER / f"{name}.json"
+
+
+def load(path: Path) -> Baseline:
+    """Return the baseline in a file; raises BaselineError naming the file and the key."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
+    except FileNotFoundError:
+        raise BaselineError(
+            f"{path}: there is no such baseline; make it with `tfgrpo baseline save`"
+        ) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise BaselineError(f"{path}: cannot read the baseline: {error}") from error
+    for pointer, message in _problems(data):
+        raise BaselineError(f"{path}: {pointer or '/'}: {message}; save the baseline again")
+    return from_wire(Baseline, data)
+
+
+def save(path: Path, baseline: Baseline) -> None:
+    """Write a baseline by temporary file and rename; raises BaselineError when it cannot be written."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(_pretty(to_wire(baseline)), encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise BaselineError(f"{path}: cannot write the baseline: {error}") from error
+
+
+def describe(baseline: Baseline) -> list[str]:
+    """Return the lines that ``tfgrpo baseline show`` prints."""
+    means = [mean for row in baseline.scenarios.values() if (mean := row.mean()) is not None]
+    errors = sum(row.errors for row in baseline.scenarios.values())
+    width = max((len(line(id)) for id in baseline.scenarios), default=0)
+    return [
+        f"baseline {line(baseline.name)}: mean {_mean(means)} over {len(means)} scenarios, {errors} errors",
+        f"  run {line(baseline.run_id)} of task {line(baseline.task_id)}, {line(baseline.created_at)}",
+        f"  actor {line(baseline.actor)} at temperature {baseline.temperature:g}, "
+        f"library {line(baseline.library)[:12] or 'none'}",
+        *(_scenario_line(line(id).ljust(width), row) for id, row in baseline.scenarios.items()),
+    ]
+
+
+def _scenario_line(id: str, row: Tally) -> str:
+    mean = row.mean()
+    errors = f", {row.errors} errors" if row.errors else ""
+    return f"  {id}  {_mean([] if mean is None else [mean])}  {row.n} rollouts{errors}"
+
+
+def _mean(values: list[float]) -> str:
+    return f"{fsum(values) / len(values):.3f}" if values else "-"
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not a number in JSON")
+
+
+def _problems(data: Any) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the value of a file, as JSON pointer and message."""
+    broken = violations("baseline", data)
+    yield from ((violation.pointer, violation.message) for violation in broken)
+    if broken:
+        return
+    for id, row in data["scenarios"].items():
+        for key in ("sum", "sum_sq"):
+            if row[key] > row["n"]:  # scores lie in [0, 1]
+                yield f"/scenarios/{id}/{key}", f"{row[key]!r} is more than n = {row['n']}"
+
+
+def _pretty(data: dict[str, Any]) -> str:
+    """Return JSON with one line per scenario, so that a diff shows which ones changed."""
+    head = json.dumps({**data, "scenarios": {}}, indent=2, ensure_ascii=False)
+    rows = ",\n".join(
+        f"    {json.dumps(id, ensure_ascii=False)}: {json.dumps(row)}"
+        for id, row in data["scenarios"].items()
+    )
+    return head.removesuffix("{}\n}") + ("{\n" + rows + "\n  }\n}\n" if rows else "{}\n}\n")

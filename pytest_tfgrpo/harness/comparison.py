@@ -1,0 +1,133 @@
+"""Comparison of two sweeps, paired by scenario; axis ``_K`` runs over the scenarios that both have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import fsum
+from typing import Any
+
+from pytest_tfgrpo.core.records import Group, PhaseResult, Run
+from pytest_tfgrpo.numerics.stats import Interval, minimum_detectable_effect, paired_interval
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tally:
+    """The gt_scores of one scenario in one sweep: enough for its mean and variance."""
+
+    stamp: str
+    """Task stamp: tallies of different tasks are never compared."""
+    n: int
+    """Rollouts scored."""
+    sum: float
+    sum_sq: float
+    errors: int
+    """Rollouts that are errors."""
+
+    def mean(self, *, errors_as_zero: bool = False) -> float | None:
+        """Return the mean gt_score; None when nothing counts."""
+        n = self.n + (self.errors if errors_as_zero else 0)
+        return self.sum / n if n else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """Two sweeps over the scenarios that have a mean in both."""
+
+    ids: tuple[str, ...]
+    before_K: tuple[float, ...]
+    after_K: tuple[float, ...]
+    difference: Interval
+    """Mean of after - before over scenarios."""
+
+    @property
+    def before(self) -> float | None:
+        """Mean over the paired scenarios before; None without any."""
+        return fsum(self.before_K) / len(self.ids) if self.ids else None
+
+    @property
+    def after(self) -> float | None:
+        """Mean over the paired scenarios after; None without any."""
+        return fsum(self.after_K) / len(self.ids) if self.ids else None
+
+
+def tally(groups: Iterable[Group], stamps: Mapping[str, str]) -> dict[str, Tally]:
+    """Return the tally of each group by scenario id; `stamps` are task stamps by scenario id."""
+    tallies = {}
+    for group in groups:
+        known = [s.gt_score for s in group.scores if s.gt_score is not None]
+        tallies[group.scenario_id] = Tally(
+            stamp=stamps[group.scenario_id],
+            n=len(known),
+            sum=fsum(known),
+            sum_sq=fsum(x * x for x in known),
+            errors=len(group.scores) - len(known),
+        )
+    return tallies
+
+
+def tally_sweep(run: Run, sweep: PhaseResult) -> dict[str, Tally]:
+    """Return the tallies of one sweep of `run`, by scenario id."""
+    return tally(sweep.groups, {s.id: s.stamp for s in run.scenarios})
+
+
+def compare(
+    before: Mapping[str, Tally], after: Mapping[str, Tally], *, errors_as_zero: bool = False
+) -> Comparison:
+    """Return the paired difference over scenarios of equal id and task stamp, in the order of `after`."""
+    rows = []
+    for id, new in after.items():
+        old = before.get(id)
+        if old is None or old.stamp != new.stamp:
+            continue
+        pair = old.mean(errors_as_zero=errors_as_zero), new.mean(errors_as_zero=errors_as_zero)
+        if pair[0] is not None and pair[1] is not None:
+            rows.append((id, pair[0], pair[1]))
+    before_K, after_K = tuple(row[1] for row in rows), tuple(row[2] for row in rows)
+    return Comparison(
+        ids=tuple(row[0] for row in rows),
+        before_K=before_K,
+        after_K=after_K,
+        difference=paired_interval(before_K, after_K),
+    )
+
+
+def figures(comparison: Comparison) -> dict[str, Any]:
+    """Return the figures of a comparison, as reports and verdicts carry them."""
+    difference, n = comparison.difference, len(comparison.ids)
+    known = difference.low is not None
+    return {
+        "n": n,
+        "before": comparison.before,
+        "after": comparison.after,
+        "difference": difference.mean if n else None,
+        "ci95": [difference.low, difference.high] if known else None,
+        "method": difference.method,
+        "detectable": minimum_detectable_effect(difference.std, n) if known else None,
+    }
+
+
+def sentence(comparison: Comparison) -> str:
+    """Return a comparison in words."""
+    difference = comparison.difference
+    if not comparison.ids:
+        return "no scenario is in both sweeps"
+    interval = (
+        f"95 % interval {difference.low:+.3f} to {difference.high:+.3f}"
+        if difference.low is not None
+        else "too few for an interval"
+    )
+    return (
+        f"{difference.mean:+.3f} (from {comparison.before:.3f} to {comparison.after:.3f}), "
+        f"{interval}, {difference.n} scenarios"
+    )
+
+
+def final_sweep(run: Run) -> PhaseResult | None:
+    """Return the evaluation sweep that ends a run; None when the run did not get there."""
+    return next((result for result in reversed(run.phases) if result.phase.mode == "eval"), None)
+
+
+def baseline_sweep(run: Run) -> PhaseResult | None:
+    """Return the sweep before the first epoch; None when there was none (``baseline_sweep=off``)."""
+    return next((result for result in run.phases if result.phase.mode == "baseline"), None)

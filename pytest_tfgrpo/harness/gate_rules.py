@@ -1,0 +1,277 @@
+"""The built-in rules of the gate.
+
+Rules about means are judged twice, with errors excluded and with errors as 0, and must pass both (design 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import fsum
+from typing import Literal, TypeAlias
+
+from pytest_tfgrpo.core.records import Json, PhaseResult, Run
+from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.baseline import Baseline
+from pytest_tfgrpo.harness.comparison import (
+    Tally,
+    baseline_sweep,
+    compare,
+    figures,
+    final_sweep,
+    sentence,
+    tally_sweep,
+)
+from pytest_tfgrpo.harness.metrics import solved
+from pytest_tfgrpo.harness.printable import line
+from pytest_tfgrpo.harness.screen import Contamination
+from pytest_tfgrpo.numerics.stats import settling_n
+
+Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped", "not_judged"]
+Settings: TypeAlias = Mapping[str, Json]
+
+MIN_SCENARIOS = 10
+MIN_SHARE = 0.8
+"""Of the larger of both sets: fewer scenarios in common leave a comparison inconclusive (decision 21a)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RuleResult:
+    """What one rule found."""
+
+    name: str
+    outcome: Outcome
+    message: str
+    """What was found, with figures, in one line."""
+    advice: str = ""
+    """What to do; empty when there is nothing to do."""
+    figures: Mapping[str, Json] = field(default_factory=dict)
+
+
+def judge_complete(run: Run, _baseline: Baseline | None, _settings: Settings) -> RuleResult:
+    """Fail closed unless every phase ran to its end; a part of the suite is never a pass."""
+    for result in run.phases:
+        label, planned = result.phase.label, len(result.phase.scenarios)
+        judged = len(result.groups) + len(result.excluded)
+        if result.status != "complete" or judged < planned:
+            why = f": {line(result.reason, 200)}" if result.reason else ""
+            message = f"{label} is {result.status}, {judged} of {planned} groups are there{why}"
+            advice = "finish it with --tfgrpo-resume, or run again"
+            return RuleResult(name="complete", outcome="fail", message=message, advice=advice)
+    if run.status != "complete" or not run.phases:
+        message = f"the run is {run.status}" if run.phases else "the run has no phase"
+        message += f": {line(run.reason, 200)}" if run.reason else ""
+        return RuleResult(name="complete", outcome="fail", message=message, advice="run it again")
+    if run.partial_selection:
+        return _not_judged("complete", "only a part of the suite was selected")
+    return RuleResult(
+        name="complete", outcome="pass", message=f"{len(run.phases)} of {len(run.phases)} phases ended"
+    )
+
+
+def judge_minimum(run: Run, _baseline: Baseline | None, settings: Settings) -> RuleResult:
+    """Fail when the eval mean is below ``gate_min_mean``."""
+    minimum, sweep = settings["gate_min_mean"], final_sweep(run)
+    if minimum is None:
+        return _skipped("minimum mean", "no gate_min_mean is set")
+    if run.partial_selection or sweep is None:
+        return _not_judged("minimum mean", _why_not(run))
+    tallies = tally_sweep(run, sweep).values()
+    views = {}
+    for view, as_zero in (("errors_excluded", False), ("errors_as_zero", True)):
+        known = [mean for tally in tallies if (mean := tally.mean(errors_as_zero=as_zero)) is not None]
+        views[view] = fsum(known) / len(known) if known else 0.0
+    mean, with_errors = views.values()
+    message = f"eval mean {mean:.3f}, at least {minimum:g} wanted"
+    if any(tally.errors for tally in tallies):
+        message += f"; {with_errors:.3f} with errors as 0"
+    passed = min(mean, with_errors) >= minimum
+    return RuleResult(
+        name="minimum mean",
+        outcome="pass" if passed else "fail",
+        message=message,
+        advice="" if passed else "read the failing eval scenarios above, or lower gate_min_mean",
+        figures={"minimum": minimum, **views},
+    )
+
+
+def judge_regression(run: Run, baseline: Baseline | None, settings: Settings) -> RuleResult:
+    """Compare the final sweep with the stored baseline, paired by scenario (decision 21a)."""
+    sweep = final_sweep(run)
+    if baseline is None:
+        return _skipped("baseline", "no baseline is set", "save one with `tfgrpo baseline save`")
+    if run.partial_selection or sweep is None:
+        return _not_judged("baseline", _why_not(run))
+    tallies = tally_sweep(run, sweep)
+    notes = []
+    if str(run.settings.get("actor")) != baseline.actor or _other(run, baseline, "actor"):
+        notes.append(f"made with another actor ({line(baseline.actor, 60)})")
+    if _other(run, baseline, "packs"):
+        notes.append("made with other prompt packs")
+    if baseline.temperature != sweep.phase.temperature:
+        notes.append(f"made at temperature {baseline.temperature:g}")
+    common = sum(id in tallies and tallies[id].stamp == t.stamp for id, t in baseline.scenarios.items())
+    if common < max(len(tallies), len(baseline.scenarios)):
+        notes.append(f"made with other scenarios ({common} in common)")
+    result = _judge_difference("baseline", baseline.scenarios, tallies, settings["gate_margin"])
+    if not notes:
+        return result
+    return RuleResult(
+        name=result.name,
+        outcome=result.outcome,
+        message=f"{result.message}; the baseline was {', '.join(notes)}",
+        advice=result.advice,
+        figures={**result.figures, "notes": notes},
+    )
+
+
+def judge_gain(run: Run, _baseline: Baseline | None, settings: Settings) -> RuleResult:
+    """Compare the final sweep with the run's own baseline sweep: learning must not have made things worse."""
+    before, after = baseline_sweep(run), final_sweep(run)
+    if before is None:
+        return _skipped("gain", "the run has no baseline sweep")
+    if run.partial_selection or after is None:
+        return _not_judged("gain", _why_not(run))
+    return _judge_difference(
+        "gain", tally_sweep(run, before), tally_sweep(run, after), settings["gate_margin"]
+    )
+
+
+def judge_errors(run: Run, _baseline: Baseline | None, settings: Settings) -> RuleResult:
+    """Fail when the final sweep has more errors than ``gate_max_errors``."""
+    limit, sweep = settings["gate_max_errors"], final_sweep(run)
+    if limit is None:
+        return _skipped("errors", "no gate_max_errors is set")
+    if sweep is None:
+        return _not_judged("errors", _why_not(run))
+    errors = sum(rollout.status == "error" for group in sweep.groups for rollout in group.rollouts)
+    return RuleResult(
+        name="errors",
+        outcome="pass" if errors <= limit else "fail",
+        message=f"{errors} errors in the final sweep, at most {limit} allowed",
+        advice="" if errors <= limit else "see the error codes in the report, mend what is ours, run again",
+        figures={"errors": errors, "limit": limit},
+    )
+
+
+def judge_cost(run: Run, _baseline: Baseline | None, settings: Settings) -> RuleResult:
+    """Fail when a solved rollout of the final sweep costs more than ``gate_max_cost_per_success_usd``."""
+    name = "cost per success"
+    limit, sweep = settings["gate_max_cost_per_success_usd"], final_sweep(run)
+    if limit is None:
+        return _skipped(name, "no gate_max_cost_per_success_usd is set")
+    if sweep is None:
+        return _not_judged(name, _why_not(run))
+    cost, successes = _cost(sweep), sum(solved(group) for group in sweep.groups)
+    figures = {"cost_usd": cost, "successes": successes, "limit": limit}
+    if cost is None:
+        message, advice = (
+            "the cost of some rollouts is unknown",
+            "let the actor report cost_usd in its frames",
+        )
+        return RuleResult(name=name, outcome="inconclusive", message=message, advice=advice, figures=figures)
+    if not successes:
+        message = f"no rollout was solved, for ${cost:.4f}"
+        return RuleResult(name=name, outcome="fail", message=message, figures=figures)
+    each = cost / successes
+    return RuleResult(
+        name=name,
+        outcome="pass" if each <= limit else "fail",
+        message=f"${each:.4f} per solved rollout, at most ${limit:g} allowed",
+        figures={**figures, "cost_per_success_usd": each},
+    )
+
+
+def judge_contamination(leaks: Sequence[Contamination]) -> RuleResult:
+    """Fail when lessons hold answers of eval scenarios (decision 21)."""
+    if not leaks:
+        return RuleResult(name="contamination", outcome="pass", message="no lesson holds an eval answer")
+    named = [f"{leak.experience_id} that of {leak.scenario_id}" for leak in leaks]
+    shown = ", ".join(line(name, 120) for name in named[:5]) + (", ..." if len(named) > 5 else "")
+    return RuleResult(
+        name="contamination",
+        outcome="fail",
+        message=f"contaminated: {len(leaks)} lessons hold an eval answer: lesson {shown}",
+        advice="remove those lessons, or move their scenarios to the train split",
+        figures={"leaks": [to_wire(leak) for leak in leaks]},
+    )
+
+
+BUILT_IN: tuple[Callable[[Run, Baseline | None, Settings], RuleResult], ...] = (
+    judge_complete,
+    judge_minimum,
+    judge_regression,
+    judge_gain,
+    judge_errors,
+    judge_cost,
+)
+
+
+def _judge_difference(
+    name: str, before: Mapping[str, Tally], after: Mapping[str, Tally], margin: float
+) -> RuleResult:
+    """Judge a paired difference by decision 21a: the worse of both readings of errors counts."""
+    readings = [_judge_reading(before, after, margin, errors_as_zero=False)]
+    if any(tally.errors for tallies in (before, after) for tally in tallies.values()):
+        readings.append(_judge_reading(before, after, margin, errors_as_zero=True))
+    worst = min(readings, key=lambda reading: ("fail", "inconclusive", "pass").index(reading.outcome))
+    messages = [readings[0].message, *(f"with errors as 0: {r.message}" for r in readings[1:])]
+    found = {**readings[0].figures, "errors_as_zero": readings[1].figures if readings[1:] else None}
+    return RuleResult(
+        name=name,
+        outcome=worst.outcome,
+        message=f"{'; '.join(messages)}; margin {margin:g}",
+        advice=worst.advice,
+        figures=found,
+    )
+
+
+def _judge_reading(
+    before: Mapping[str, Tally], after: Mapping[str, Tally], margin: float, *, errors_as_zero: bool
+) -> RuleResult:
+    comparison = compare(before, after, errors_as_zero=errors_as_zero)
+    low, high, n = comparison.difference.low, comparison.difference.high, len(comparison.ids)
+    share = n / max(len(before), len(after), 1)
+    found = figures(comparison) | {"margin": margin, "share": share}
+    outcome: Outcome
+    outcome, advice = "inconclusive", ""
+    if share < MIN_SHARE:
+        advice = (
+            f"only {share:.0%} of the scenarios are in both; save a new baseline or run the same scenarios"
+        )
+    elif n < MIN_SCENARIOS or low is None or high is None:
+        advice = f"compare at least {MIN_SCENARIOS} eval scenarios"
+    elif low > -margin:
+        outcome = "pass"
+    elif high < 0:
+        outcome, advice = "fail", "look at the largest regressions in the report"
+    else:
+        settled = settling_n(comparison.difference, margin)
+        found["settled_by"] = settled
+        advice = (
+            f"about {settled} eval scenarios would settle it"
+            if settled
+            else "no number of scenarios settles it"
+        )
+    return RuleResult(name="", outcome=outcome, message=sentence(comparison), advice=advice, figures=found)
+
+
+def _cost(sweep: PhaseResult) -> float | None:
+    costs = [rollout.cost_usd for group in sweep.groups for rollout in group.rollouts]
+    return None if None in costs else fsum(cost for cost in costs if cost is not None)
+
+
+def _other(run: Run, baseline: Baseline, key: str) -> bool:
+    return key in baseline.stamps and run.stamps.get(key) != baseline.stamps[key]
+
+
+def _skipped(name: str, message: str, advice: str = "") -> RuleResult:
+    return RuleResult(name=name, outcome="skipped", message=message, advice=advice)
+
+
+def _not_judged(name: str, message: str) -> RuleResult:
+    return RuleResult(name=name, outcome="not_judged", message=message, advice="run the whole suite")
+
+
+def _why_not(run: Run) -> str:
+    return "only a part of the suite was selected" if run.partial_selection else "the run has no final sweep"

@@ -1,0 +1,139 @@
+"""Metrics: the public rows of ``per-epoch.json`` and the lines of ``metrics.jsonl``, derived from records.
+
+Every quantity is stored as n, sum and mean (decision 19). An unknown cost is null and not counted, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import fsum
+from typing import Any
+
+import numpy as np
+
+from pytest_tfgrpo.core.records import Frame, Group, PhaseResult, Revision, Rollout, Run
+from pytest_tfgrpo.numerics.stats import mean_interval, pass_at_k
+
+SCHEMA = "tfgrpo.per-epoch/1"
+
+
+def per_epoch(run: Run) -> dict[str, Any]:
+    """Return the value of ``per-epoch.json``; the baseline sweep is epoch 0."""
+    in_force, rows = len(run.library_start.experiences), []
+    for result in run.phases:
+        if result.revision is not None:
+            in_force = len(result.revision.library.experiences)
+        rows.append(epoch_row(result, in_force))
+    return {
+        "schema": SCHEMA,
+        "run_id": run.run_id,
+        "task_id": run.task_id,
+        "updated_at": run.finished_at or run.started_at,
+        "epochs": rows,
+    }
+
+
+def epoch_row(result: PhaseResult, in_force: int) -> dict[str, Any]:
+    """Return the public row of one sweep or epoch; `in_force` experiences hold when it ends.
+
+    gt_score counts scenarios: n, sum, mean and 95 % interval are over the means of the scenarios that have a
+    scored rollout. Tokens and cost count all rollouts, latency those that are not errors.
+    """
+    phase, groups = result.phase, result.groups
+    rollouts = [r for group in groups for r in group.rollouts]
+    latencies = [r.latency_ms for r in rollouts if r.status != "error"]
+    p50, p95 = np.percentile(latencies, [50, 95]).tolist() if latencies else (None, None)
+    return {
+        "epoch": phase.epoch,
+        "mode": phase.mode,
+        "temperature": phase.temperature,
+        "rollouts": len(rollouts),
+        "errors": sum(r.status == "error" for r in rollouts),
+        "groups": len(groups),
+        "informative_groups": sum(group.informative for group in groups),
+        "gt_score": _gt_score(groups),
+        "pass_at_1": _pass_at(groups, 1),
+        "pass_at_g": _pass_at(groups, phase.rollouts),
+        "experiences": _changes(result.revision) | {"in_force": in_force},
+        "tokens": _quantity(r.tokens for r in rollouts),
+        "cost_usd": _quantity(r.cost_usd for r in rollouts),
+        "latency_ms": _quantity(latencies) | {"p50": p50, "p95": p95},
+        "tools": _tools(frame for r in rollouts for frame in r.frames),
+    }
+
+
+def metric_lines(group: Group) -> Iterator[dict[str, Any]]:
+    """Yield the lines of ``metrics.jsonl`` for a group: each call, then its rollout (tool null)."""
+    for rollout in group.rollouts:
+        sources: list[tuple[str | None, Frame | Rollout]] = [(frame.name, frame) for frame in rollout.frames]
+        for name, source in [*sources, (None, rollout)]:
+            yield {
+                "epoch": group.epoch,
+                "group_id": group.group_id,
+                "rollout_id": rollout.rollout_id,
+                "tool": name,
+                "tokens": source.tokens,
+                "cost_usd": source.cost_usd,
+                "latency_ms": source.latency_ms,
+            }
+
+
+def solved(group: Group) -> int:
+    """Return how many rollouts of a group passed every check."""
+    return sum(s.gt_score is not None and s.gt_score >= 1.0 for s in group.scores)
+
+
+def _gt_score(groups: tuple[Group, ...]) -> dict[str, Any]:
+    means = [mean for group in groups if (mean := group.gt_mean) is not None]
+    interval = mean_interval(means)
+    ci95 = None if interval.low is None else [interval.low, interval.high]
+    return _quantity(means) | {"ci95": ci95}
+
+
+def _pass_at(groups: tuple[Group, ...], k: int) -> float | None:
+    """Return pass@k, the mean over scenarios with at least k scored rollouts; None without any.
+
+    A group that lost rollouts to errors has no pass@G: guessing from fewer would favour it or harm it.
+    """
+    n_K = [sum(s.gt_score is not None for s in group.scores) for group in groups]
+    values_K = pass_at_k(n_K, [solved(group) for group in groups], k)
+    known_K = values_K[~np.isnan(values_K)]
+    return float(known_K.mean()) if known_K.size else None
+
+
+def _changes(revision: Revision | None) -> dict[str, int]:
+    """Count what a revision did; a merge is one update, and removes what it merges but for one."""
+    operations = revision.applied if revision is not None else ()
+    kinds = [operation.kind for operation in operations]
+    merged = sum(len(operation.targets) - 1 for operation in operations if operation.kind == "merge")
+    return {
+        "added": kinds.count("add"),
+        "updated": kinds.count("update") + kinds.count("merge"),
+        "removed": kinds.count("remove") + merged,
+    }
+
+
+def _tools(frames: Iterable[Frame]) -> list[dict[str, Any]]:
+    by_name: dict[str, list[Frame]] = {}
+    for frame in frames:
+        by_name.setdefault(frame.name, []).append(frame)
+    return [
+        {
+            "tool": name,
+            "calls": len(calls),
+            "tokens": _quantity(frame.tokens for frame in calls),
+            "cost_usd": _quantity(frame.cost_usd for frame in calls),
+            "latency_ms": _quantity(frame.latency_ms for frame in calls),
+        }
+        for name, calls in sorted(by_name.items())
+    ]
+
+
+def _quantity(values: Iterable[float | None]) -> dict[str, Any]:
+    known = [value for value in values if value is not None]
+    total = sum(known) if all(isinstance(value, int) for value in known) else fsum(known)
+    return {
+        "n": len(known),
+        "sum": total if known else None,
+        "mean": total / len(known) if known else None,
+    }

@@ -1,0 +1,97 @@
+"""Text from models and scenarios made fit to print: no terminal codes, no control characters, bounded."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import unicodedata
+from collections.abc import Sequence
+
+_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+
+
+def line(text: str, limit: int | None = None) -> str:
+    """Return `text` as one printable line of at most `limit` characters."""
+    head = text if limit is None else text[: 8 * limit]  # a megabyte need not be cleaned to show its start
+    flat = " ".join(block(head).split())
+    if limit is None or (len(flat) <= limit and len(head) == len(text)):
+        return flat
+    return flat[: max(0, limit - 3)].rstrip() + "..."
+
+
+def block(text: str, limit: int | None = None) -> str:
+    """Return `text` printable, lines kept; past `limit` characters it says how much was left out.
+
+    Colour codes vanish; other unfit characters are shown as escapes, so that nothing is hidden from a reader.
+    """
+    cut = text if limit is None else text[:limit]
+    plain = _COLOUR.sub("", cut.replace("\r\n", "\n"))
+    fit = plain if plain.isprintable() else "".join(map(_fit, plain))
+    return fit if len(cut) == len(text) else f"{fit}\n... {len(text) - len(cut)} more characters"
+
+
+def _fit(character: str) -> str:
+    if character.isprintable() or character in "\n\t":
+        return character
+    if unicodedata.category(character) == "Zs":
+        return " "
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a score for a table; ``-`` when it is unknown."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def count(value: float | None) -> str:
+    """Return a large count in at most five characters: ``950``, ``12.3k``, ``1.2M``."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value is not None and value >= limit:
+            return f"{value / limit:.{1 if value < 100 * limit else 0}f}{unit}"
+    return "-" if value is None else f"{value:.0f}"
+
+
+def money(value: float | None) -> str:
+    """Return dollars; ``?`` when they are unknown."""
+    if value is None:
+        return "?"
+    return f"${value:.2f}" if value >= 0.01 or value == 0 else f"${value:.4f}"
+
+
+def duration(value_ms: float | None) -> str:
+    """Return a latency in a unit that fits it; ``-`` when there is none."""
+    if value_ms is None:
+        return "-"
+    if value_ms >= 1000:
+        return f"{value_ms / 1000:.{1 if value_ms < 100_000 else 0}f} s"
+    return f"{value_ms:.{1 if value_ms < 10 else 0}f} ms"
+
+
+def interval(ci95: Sequence[float] | None, form: str = ".3f") -> str:
+    """Return an interval; ``-`` when there is none."""
+    return "-" if ci95 is None else f"{ci95[0]:{form}} to {ci95[1]:{form}}"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Return the lines of a table: columns two spaces apart, the first `left` ones flush left."""
+    grid = [list(header), *map(list, rows)]
+    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if i < left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in grid
+    ]
+
+
+def wrapped(text: str, width: int, indent: str = "", hanging: str | None = None) -> list[str]:
+    """Return `text` as lines of at most `width` characters; `hanging` indents all lines but the first."""
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent if hanging is None else hanging,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,177 @@
+"""The report: one JSON value of a run; terminal text, ``report.json`` and ``report.html`` are made from it.
+
+Equal runs give equal reports, but for times and ids.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from math import fsum
+from typing import Any
+
+from pytest_tfgrpo.core.records import Experience, Phase, Run
+from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.comparison import (
+    Comparison,
+    Tally,
+    baseline_sweep,
+    compare,
+    figures,
+    final_sweep,
+    tally,
+    tally_sweep,
+)
+from pytest_tfgrpo.harness.gate import Verdict
+from pytest_tfgrpo.harness.metrics import per_epoch
+
+SCHEMA = "tfgrpo.report/1"
+REGRESSIONS = 5
+
+
+def build(run: Run, verdict: Verdict, *, sections: Sequence[str] = (), files: str = "") -> dict[str, Any]:
+    """Return the report of a run; `sections` are extra lines, `files` says where the run's files are."""
+    first, last = baseline_sweep(run), final_sweep(run)
+    before = tally_sweep(run, first) if first is not None else {}
+    after = tally_sweep(run, last) if last is not None else {}
+    compared = compare(before, after)
+    return {
+        "schema": SCHEMA,
+        "run_id": run.run_id,
+        "task_id": run.task_id,
+        "status": run.status,
+        "reason": run.reason,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "partial_selection": run.partial_selection,
+        "files": files,
+        "epochs": per_epoch(run)["epochs"],
+        "gain": _gain(before, after, compared),
+        "domains": _domains(run, before, after),
+        "regressions": _regressions(run, compared),
+        "scenarios": _scenarios(run),
+        "faults": _faults(run),
+        "library": _library(run),
+        "gate": to_wire(verdict),
+        "settings": to_wire(run.settings),
+        "stamps": dict(run.stamps),
+        "versions": dict(run.versions),
+        "warnings": [*run.warnings, *_warnings(run)],
+        "sections": list(sections),
+    }
+
+
+def _gain(
+    before: Mapping[str, Tally], after: Mapping[str, Tally], compared: Comparison
+) -> dict[str, Any] | None:
+    """Return the paired gain of the final over the baseline sweep; None without both."""
+    if not before or not after:
+        return None
+    errors = any(row.errors for rows in (before, after) for row in rows.values())
+    as_zero = figures(compare(before, after, errors_as_zero=True)) if errors else None
+    return {**figures(compared), "errors_as_zero": as_zero}
+
+
+def _domains(run: Run, before: Mapping[str, Tally], after: Mapping[str, Tally]) -> list[dict[str, Any]]:
+    """Return means and paired gain of the final sweep by domain."""
+    domain_of = {s.id: s.domain for s in run.scenarios}
+    rows = []
+    for domain in sorted({domain_of[id] for id in after}):
+        own = {id: row for id, row in after.items() if domain_of[id] == domain}
+        means = [mean for row in own.values() if (mean := row.mean()) is not None]
+        rows.append(
+            {
+                "domain": domain,
+                "scenarios": len(own),
+                "mean": fsum(means) / len(means) if means else None,
+                "gain": figures(compare(before, own)) if before else None,
+            }
+        )
+    return rows
+
+
+def _regressions(run: Run, compared: Comparison) -> list[dict[str, Any]]:
+    """Return the scenarios that lost most from the baseline to the final sweep, worst first."""
+    domain_of = {s.id: s.domain for s in run.scenarios}
+    lost = [
+        (after - before, id, before, after)
+        for id, before, after in zip(compared.ids, compared.before_K, compared.after_K, strict=True)
+        if after < before
+    ]
+    return [
+        {"scenario": id, "domain": domain_of[id], "before": before, "after": after, "difference": difference}
+        for difference, id, before, after in sorted(lost)[:REGRESSIONS]
+    ]
+
+
+def _scenarios(run: Run) -> list[dict[str, Any]]:
+    """Return every scenario with its mean in each sweep and epoch it took part in."""
+    stamps = {s.id: s.stamp for s in run.scenarios}
+    tallies = [(result.phase, tally(result.groups, stamps)) for result in run.phases]
+    return [
+        {
+            "id": s.id,
+            "domain": s.domain,
+            "split": s.split,
+            "source": s.source,
+            "stamp": s.stamp,
+            "epochs": [_place(phase, rows[s.id]) for phase, rows in tallies if s.id in rows],
+        }
+        for s in run.scenarios
+    ]
+
+
+def _place(phase: Phase, row: Tally) -> dict[str, Any]:
+    return {"epoch": phase.epoch, "mode": phase.mode, "mean": row.mean(), "n": row.n, "errors": row.errors}
+
+
+def _faults(run: Run) -> dict[str, dict[str, int]]:
+    """Count rollouts without an answer by reason code: `errors` are ours, `failed` are the agent's."""
+    codes: dict[str, Counter[str]] = {"errors": Counter(), "failed": Counter()}
+    for result in run.phases:
+        for rollout in (r for group in result.groups for r in group.rollouts):
+            if rollout.status != "ok":
+                code = rollout.failure.code if rollout.failure else "unknown"
+                codes["errors" if rollout.status == "error" else "failed"][code] += 1
+    return {kind: dict(sorted(counts.items())) for kind, counts in codes.items()}
+
+
+def _library(run: Run) -> dict[str, Any]:
+    revisions = [result.revision for result in run.phases if result.revision is not None]
+    refused = Counter(refusal.code for revision in revisions for refusal in revision.refused)
+    return {
+        "start": run.library_start.hash,
+        "hash": run.library.hash,
+        "groups": sum(len(result.groups) for result in run.phases if result.revision is not None),
+        "informative_groups": sum(revision.informative_groups for revision in revisions),
+        "lesson_groups": sum(revision.lesson_groups for revision in revisions),
+        "refused": dict(sorted(refused.items())),
+        "lessons": [_lesson(experience) for experience in run.library.experiences],
+    }
+
+
+def _lesson(experience: Experience) -> dict[str, Any]:
+    return {
+        "id": experience.id,
+        "domain": experience.domain,
+        "polarity": experience.polarity,
+        "text": experience.summary32,
+        "epoch": experience.epoch,
+        "gt_score": experience.reward.gt_score,
+        "groups": experience.support.groups,
+        "rollouts": experience.support.rollouts,
+        "actor": experience.actor,
+        "parents": list(experience.parents),
+    }
+
+
+def _warnings(run: Run) -> Iterator[str]:
+    """Yield what a reader must know of single phases; the engine warns of the rest."""
+    for result in run.phases:
+        label, revision = result.phase.label, result.revision
+        if result.status != "complete":
+            yield f"{label} is {result.status}" + (f": {result.reason}" if result.reason else "")
+        if result.excluded:
+            yield f"{label}: {len(result.excluded)} scenarios were skipped by their test function"
+        if revision is not None and revision.note:
+            yield f"{label}: {revision.note}"

@@ -1,0 +1,139 @@
+"""Longer texts for a reader: a failing scenario, a whole trajectory, a plan; all foreign text is made printable."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.core.records import CheckResult, Frame, Group, Json, Rollout, Scenario, Score
+from pytest_tfgrpo.harness.printable import block, count, duration, line, money, number, table
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.job import Job
+
+SHORT, LONG = 1000, 20_000
+"""Characters of one text that a failing item, and a whole trajectory, show."""
+
+
+def failure(scenario: Scenario, group: Group, command: str) -> str:
+    """Return what a failing item says: prompt, answer, failed checks, seed, and how to run it again.
+
+    Of the group's rollouts the worst is shown, an error only when all are errors.
+    """
+    pairs = list(zip(group.rollouts, group.scores, strict=True))
+    scored = [(score.gt_score, rollout) for rollout, score in pairs if score.gt_score is not None]
+    rollout = min(scored, key=lambda pair: pair[0])[1] if scored else group.rollouts[0]
+    wanted = 1.0 if scenario.min_score is None else scenario.min_score
+    verdict = f"gt_score {number(group.gt_mean)}, at least {wanted:g} wanted" if scored else "every rollout is an error"
+    each = ", ".join("error" if s.gt_score is None else number(s.gt_score) for _, s in pairs)
+    lines = [
+        f"{scenario.id}: {verdict}",
+        f"rollouts: {each}",
+        *_section("prompt", _prompt(scenario), SHORT),
+        f"rollout {rollout.rollout_id}, seed {rollout.seed}, temperature {rollout.temperature:g}",
+        *_outcome(rollout, SHORT),
+        f"run it again: {line(command)}",
+        f"see it whole: tfgrpo show {rollout.rollout_id}",
+    ]
+    if scenario.source:
+        lines.insert(1, f"scenario: {line(scenario.source)}")
+    return "\n".join(lines)
+
+
+def rollout_text(rollout: Rollout, score: Score | None = None, scenario: Scenario | None = None) -> str:
+    """Return a whole trajectory: every frame with input and output, the answer, the checks, the scores."""
+    lines = [
+        f"rollout {rollout.rollout_id}: {rollout.mode}, epoch {rollout.epoch}, scenario {rollout.scenario_id}",
+        f"seed {rollout.seed}, temperature {rollout.temperature:g}, {_price(rollout)}",
+    ]
+    if score is not None:
+        lines.append(
+            f"gt_score {number(score.gt_score)}, reward {number(score.reward)}, "
+            f"relative rank {number(score.relative_rank)}, advantage {number(score.advantage)}"
+        )
+    if rollout.experiences:
+        lines.append(f"lessons in its prompt: {', '.join(rollout.experiences)}")
+    if scenario is not None:
+        lines += _section("prompt", _prompt(scenario), LONG)
+    for n, frame in enumerate(rollout.frames, 1):
+        lines += _frame(n, frame)
+    return "\n".join([*lines, *_outcome(rollout, LONG, every=True)])
+
+
+def plan_text(job: Job) -> list[str]:
+    """Return what a run would do: scenarios per split, calls per phase, and bounds as the actor declares them."""
+    splits = [sum(s.split == split for s in job.scenarios) for split in ("train", "eval")]
+    calls = sum(len(phase.scenarios) * phase.rollouts for phase in job.phases)
+    bound = job.actor.bound(calls)
+    usd, tokens = bound.get("usd"), bound.get("tokens")
+    rows = [
+        [
+            phase.label,
+            f"{phase.temperature:g}",
+            str(len(phase.scenarios)),
+            str(phase.rollouts),
+            str(len(phase.scenarios) * phase.rollouts),
+        ]
+        for phase in job.phases
+    ]
+    return [
+        f"dry run: nothing was asked of the actor {line(job.actor.name, 200)}",
+        f"{splits[0]} train and {splits[1]} eval scenarios, {len(job.library.experiences)} lessons at the start",
+        "",
+        *table(["", "temp", "scenarios", "rollouts each", "calls"], [*rows, ["in all", "", "", "", str(calls)]]),
+        "",
+        f"cost    {'unknown: the actor does not say' if usd is None else f'at most {money(usd)}'}",
+        f"tokens  {'unknown: the actor does not say' if tokens is None else f'at most {count(tokens)}'}",
+    ]
+
+
+def _prompt(scenario: Scenario) -> str:
+    data = [] if scenario.input is None else [_json(scenario.input)]
+    return "\n".join([*([scenario.prompt] if scenario.prompt else []), *data])
+
+
+def _price(rollout: Rollout) -> str:
+    return f"{rollout.tokens} tokens, cost {money(rollout.cost_usd)}, {duration(rollout.latency_ms)}"
+
+
+def _frame(n: int, frame: Frame) -> Iterator[str]:
+    yield (
+        f"{n}. {frame.kind} {line(frame.name, 80)}: {frame.tokens} tokens, cost {money(frame.cost_usd)}, "
+        f"{duration(frame.latency_ms)}"
+    )
+    parts = (("input", None if frame.input is None else _json(frame.input)), ("output", frame.output))
+    for title, text in (*parts, ("error", frame.error)):
+        if text:
+            yield from _indented(_section(title, text, LONG))
+
+
+def _outcome(rollout: Rollout, limit: int, *, every: bool = False) -> Iterator[str]:
+    """Yield how a rollout ended, its answer, and its checks: those that failed, or every one."""
+    if rollout.failure is not None:
+        yield f"{rollout.status}: {line(rollout.failure.code, 40)}: {line(rollout.failure.message, limit)}"
+    if rollout.answer or rollout.status == "ok":
+        yield from _section("answer", rollout.answer, limit)
+    checks = [check for check in rollout.checks if every or not check.passed]
+    if checks:
+        yield "checks:" if every else "failed checks:"
+        for check in checks:
+            yield from _check(check, limit)
+
+
+def _check(check: CheckResult, limit: int) -> Sequence[str]:
+    share = "passed" if check.passed else "failed" if check.credit == 0 else f"credit {check.credit:.2f}"
+    head, *more = block(check.reason, limit).splitlines() or [""]
+    return [f"  {line(check.kind, 40)} {share}" + (f": {head}" if head else ""), *_indented(more, 4)]
+
+
+def _section(title: str, text: str, limit: int) -> list[str]:
+    return [f"{title}:", *_indented(block(text, limit).splitlines())]
+
+
+def _indented(lines: Sequence[str], by: int = 2) -> list[str]:
+    return [(" " * by + text).rstrip() for text in lines]
+
+
+def _json(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1)

@@ -1,0 +1,31 @@
+"""Options and fixtures of all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="write tests/golden/ anew instead of comparing with it"
+    )
+
+
+@pytest.fixture
+def golden(pytestconfig: pytest.Config) -> Callable[[str, str], None]:
+    """Return a function that compares a text with a file of tests/golden/."""
+
+    def check(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if pytestconfig.getoption("update_golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.is_file(), f"{path} is missing; make it with --update-golden"
+        assert text == path.read_text(encoding="utf-8")
+
+    return check

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from builders import make_experience
+from sweeps import SETTINGS, evenly, make_run
+
+from pytest_tfgrpo.core.records import Library, Run
+from pytest_tfgrpo.harness.gate import judge
+from pytest_tfgrpo.harness.page import curve, html
+from pytest_tfgrpo.harness.report import build
+
+
+def page(run: Run) -> str:
+    return html(build(run, judge(run, baseline=None, settings=SETTINGS), sections=["a < b"], files="out/x"))
+
+
+RUN = make_run(
+    evenly(10, [1, 0]) | {"date1": [1, 1]}, evenly(10, [1, 1]) | {"date1": [0, None]}, {"t": [1, 0]}
+)
+
+
+class Tags(HTMLParser):
+    VOID = ("meta", "line", "polyline")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_looks_as_agreed(golden: Callable[[str, str], None]) -> None:
+    golden("report.html", page(RUN))
+
+
+def test_the_page_is_well_formed_and_fetches_and_runs_nothing() -> None:
+    tags = Tags(page(RUN))
+    assert tags.open == []
+    names = {tag for tag, _ in tags.seen}
+    assert names.isdisjoint({"script", "link", "img", "iframe", "object", "base", "form"})
+    for _, attributes in tags.seen:
+        assert not {"src", "href", "style"} & attributes.keys()
+        assert not any(name.startswith("on") for name in attributes)
+
+
+def test_the_policy_allows_the_pages_own_style_and_nothing_else() -> None:
+    text = page(RUN)
+    style = re.search(r"<style>(.*)</style>", text, re.DOTALL)
+    assert style is not None
+    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    policy = next(a["content"] for tag, a in Tags(text).seen if a.get("http-equiv"))
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'"
+
+
+def test_every_table_and_the_curve_are_labelled() -> None:
+    tags = Tags(page(RUN))
+    assert all(attributes.get("scope") for tag, attributes in tags.seen if tag == "th")
+    assert ("svg", "img") in [(tag, attributes.get("role")) for tag, attributes in tags.seen]
+    assert dict(tags.seen[0:1]) == {"html": {"lang": "en"}}
+
+
+@pytest.mark.parametrize(
+    "text", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }}\x1b[2J"]
+)
+def test_foreign_text_stays_text(text: str) -> None:
+    lessons = Library(experiences=(make_experience(summary32=text, domain=text),))
+    run = replace(
+        RUN,
+        task_id=text,
+        reason=text,
+        warnings=(text,),
+        library=lessons,
+        settings={**SETTINGS, "actor": text},
+        stamps={text: text},
+        scenarios=tuple(replace(s, domain=text) for s in RUN.scenarios),
+    )
+    found = page(run)
+    assert Tags(found).open == []
+    assert {tag for tag, _ in Tags(found).seen} == {
+        tag for tag, _ in Tags(page(replace(RUN, reason="x", warnings=("x",)))).seen
+    }
+    assert "\x1b" not in found
+
+
+@pytest.mark.parametrize(
+    "run", [make_run(), make_run(final={"a": [None]}), make_run(final={"a": [1]}), make_run({"a": [0]})]
+)
+def test_runs_that_have_little_to_show_are_shown(run: Run) -> None:
+    assert Tags(page(run)).open == []
+
+
+def rows(*means: float | None) -> list[dict[str, Any]]:
+    return [
+        {"epoch": i, "mode": "train" if i else "baseline", "gt_score": {"mean": m, "ci95": None}}
+        for i, m in enumerate(means)
+    ]
+
+
+def test_the_curve_stays_inside_its_drawing() -> None:
+    drawn = curve(rows(0.0, 1.0, None, 0.5))
+    assert [p["label"] for p in drawn["points"]] == ["baseline", "epoch1", "epoch3"]
+    ys = [p["y"] for p in drawn["points"]]
+    assert ys == [drawn["base"], 12, (drawn["base"] + 12) / 2]
+    assert all(drawn["left"] < p["x"] < drawn["right"] for p in drawn["points"])
+
+
+def test_many_epochs_keep_their_labels_apart() -> None:
+    drawn = curve(rows(*[0.5] * 50))
+    assert sum(p["named"] for p in drawn["points"]) <= 10
