@@ -154,16 +154,16 @@ def compile_foreign(schema: Mapping[str, Json], search: Search) -> Callable[[Jso
 
     if schema.get("$schema", DRAFT) != DRAFT:
         raise ValueError(f"$schema must be {DRAFT!r}, not {short(schema['$schema'])}")
-    references = list(_references(schema))
     try:
         Draft202012Validator.check_schema(schema)
-        resolver = EMPTY_REGISTRY.resolver_with_root(DRAFT202012.create_resource(schema))
-        for reference in references:
-            resolver.lookup(reference)
     except SchemaError as error:
         raise ValueError(f"{pointer(error.absolute_path) or 'schema'}: {error.message[:SHOWN]}") from None
-    except Unresolvable as error:
-        raise ValueError(f"reference {error.ref!r} leads nowhere in the schema") from None
+    resolver = EMPTY_REGISTRY.resolver_with_root(DRAFT202012.create_resource(schema))
+    for reference in _references(schema):
+        try:
+            resolver.lookup(reference)
+        except Unresolvable:
+            raise ValueError(f"reference {reference!r} leads nowhere in the schema") from None
     bounded = extend(Draft202012Validator, _bounded_keywords(search))  # type: ignore[no-untyped-call]
     checker = bounded(dict(schema), registry=EMPTY_REGISTRY)
     return lambda value: _collect(checker, value)

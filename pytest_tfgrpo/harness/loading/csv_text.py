@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterator, Mapping
 
 from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.schema import nearest, short
 from pytest_tfgrpo.harness.loading.document import Problem, Refused
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if "_" in text or not math.isfinite(number):
+        raise ValueError
+    return number
+
 
 COLUMNS = ("prompt", "answer", "id", "domain", "split", "family", "kind", "tags")
 PLAIN = ("prompt", "id", "domain", "split", "family")
@@ -16,7 +25,7 @@ PLAIN = ("prompt", "id", "domain", "split", "family")
 ANSWERS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
     "exact": ("value", str),
     "contains": ("value", str),
-    "number": ("value", float),
+    "number": ("value", _number),
     "regex": ("pattern", str),
 }
 """Check kinds that one answer is enough for: its parameter, and how to read it."""

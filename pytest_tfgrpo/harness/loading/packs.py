@@ -136,6 +136,7 @@ def write_pack_stamp(folder: Path) -> bool:
         temporary.write_text(text, "utf-8")
         temporary.replace(path)
     except OSError as error:
+        temporary.unlink(missing_ok=True)
         raise PackError(f"{path} cannot be written: {error.strerror}") from error
     return True
 

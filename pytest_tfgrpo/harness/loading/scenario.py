@@ -64,10 +64,10 @@ class Loader:
 
     def build(self, data: Json, *, source: str, checker: str | None = None) -> Scenario:
         """Return the scenario that `data` describes; raises Invalid with all that is wrong."""
-        schema, accept = _schema(with_checks=checker is None)
-        found = [] if accept(data) else violations(schema, data)
         if not isinstance(data, dict):
             raise Invalid([Violation((), f"a scenario must be an object, not {short(data)}")])
+        schema, accept = _schema(with_checks=checker is None)
+        found = [] if accept(data) else violations(schema, data)
         written = data.get("checks", [])
         checks = self._each("checks", written, self._check, found) if isinstance(written, list) else ()
         names = data.get("attachments", [])

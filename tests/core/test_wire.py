@@ -1,0 +1,143 @@
+"""The wire: every record goes to JSON and comes back equal; anything else is refused by path."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from builders import make_experience, make_group, make_pack, make_rollout, make_scenario
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pytest_tfgrpo.core import records
+from pytest_tfgrpo.core.records import Attachment, Experience, Frame, Group, Rollout, Scenario
+from pytest_tfgrpo.core.wire import from_wire, to_wire
+
+texts = st.text(max_size=12)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | finite | texts,
+    lambda v: st.lists(v, max_size=3) | st.dictionaries(texts, v, max_size=3),
+    max_leaves=8,
+)
+
+
+PLAIN = {
+    Any: json_values, str: texts, int: st.integers(), float: finite, bool: st.booleans(),
+    type(None): st.none(), Path: st.just(Path("a/b")),
+}  # fmt: skip
+
+
+def values_of(hint: Any) -> st.SearchStrategy[Any]:
+    """Values of a type hint; JSON values where it says Any."""
+    if hint in PLAIN:
+        return PLAIN[hint]
+    if dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint)
+        return st.builds(hint, **{f.name: values_of(hints[f.name]) for f in dataclasses.fields(hint)})
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return st.sampled_from(args)
+    if origin is tuple and args[1:] == (...,):
+        return st.lists(values_of(args[0]), max_size=2).map(tuple)
+    if origin is tuple:
+        return st.tuples(*map(values_of, args))
+    if origin is Mapping:
+        return st.dictionaries(texts, values_of(args[1]), max_size=2)
+    return st.one_of(*map(values_of, args))
+
+
+RECORDS = [r for r in vars(records).values() if dataclasses.is_dataclass(r) and r is not records.Run]
+
+
+@pytest.mark.parametrize("cls", RECORDS, ids=lambda cls: cls.__name__)
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_record_survives_the_trip_through_json(cls, data):
+    record = data.draw(values_of(cls))
+    assert from_wire(cls, json.loads(json.dumps(to_wire(record)))) == record
+
+
+@given(st.lists(st.none() | st.floats(0, 1), min_size=1, max_size=4), json_values)
+def test_nested_records_survive_the_trip_through_json(credits, value):
+    rollouts = tuple(
+        make_rollout(i, c, frames=(Frame(kind="tool", name="t", input=value),)) for i, c in enumerate(credits)
+    )
+    group = make_group(credits, rollouts=rollouts)
+    assert from_wire(Group, json.loads(json.dumps(to_wire(group)))) == group
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        make_scenario(attachments=(Attachment(name="a.csv", path=Path("x/a.csv"), sha256="0" * 64),)),
+        make_scenario(tools=(), input={"a": [1, None]}, min_score=0.5),
+        make_rollout(0, None),
+        make_pack(inject=("more",)),
+        make_experience(3),
+    ],
+    ids=lambda record: type(record).__name__,
+)
+def test_a_whole_record_survives_the_trip_through_json(record):
+    assert from_wire(type(record), json.loads(json.dumps(to_wire(record)))) == record
+
+
+def test_a_record_on_the_wire_has_its_fields_in_order():
+    assert list(to_wire(make_experience())) == list(Experience.__slots__)
+
+
+def test_a_left_out_field_takes_its_default():
+    wire = {"id": "a", "domain": "d", "split": "eval", "prompt": "p"}
+    assert from_wire(Scenario, wire) == Scenario(id="a", domain="d", split="eval", prompt="p")
+
+
+def changed(record, **changes):
+    return {**to_wire(record), **changes}
+
+
+@pytest.mark.parametrize(
+    ("cls", "wire", "message"),
+    [
+        (Scenario, [], "Scenario: expected dict, got []"),
+        (Scenario, {}, "Scenario: missing key 'domain'"),
+        (Scenario, changed(make_scenario(), zeal=1), "Scenario: unknown key 'zeal'"),
+        (Scenario, changed(make_scenario(), split="test"), "Scenario/split: expected one of 'train', 'eval', got 'test'"),  # noqa: E501
+        (Scenario, changed(make_scenario(), tags="abc"), "Scenario/tags: expected list, got 'abc'"),
+        (Scenario, changed(make_scenario(), tags=["a", 1]), "Scenario/tags/1: expected str, got 1"),
+        (Scenario, changed(make_scenario(), timeout_s=True), "Scenario/timeout_s: expected a number, got True"),  # noqa: E501
+        (Scenario, changed(make_scenario(), prompt=None), "Scenario/prompt: expected str, got None"),
+        (Rollout, changed(make_rollout(), seed=1.0), "Rollout/seed: expected int, got 1.0"),
+        (Rollout, changed(make_rollout(), seed=True), "Rollout/seed: expected int, got True"),
+        (Rollout, changed(make_rollout(), failure={"code": "x"}), "Rollout/failure: missing key 'message'"),
+        (records.PromptPack, changed(make_pack(), weights=[1]), "PromptPack/weights: expected 2 items, got 1"),  # noqa: E501
+        (records.Check, {"kind": "exact", "params": []}, "Check/params: expected dict, got []"),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_refused_with_its_path(cls, wire, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        from_wire(cls, wire)
+
+
+@pytest.mark.parametrize("value", [{1, 2}, b"x", object(), 1j])
+def test_what_json_cannot_hold_does_not_go_on_the_wire(value):
+    with pytest.raises(TypeError, match="cannot put"):
+        to_wire({"a": [value]})
+
+
+@dataclass(frozen=True)
+class Tree:
+    name: str
+    kind: Literal["leaf", "branch"] = "leaf"
+    parts: tuple[Tree, ...] = field(default=())
+
+
+def test_a_record_may_hold_records_of_its_own_type():
+    tree = Tree("a", "branch", (Tree("b"), Tree("c", "branch", (Tree("d"),))))
+    assert from_wire(Tree, to_wire(tree)) == tree
