@@ -116,7 +116,8 @@ def make_run(
     if train is not None:
         phases.append(make_result(train, mode="train", scenarios=scenarios, run_id=run_id, revision=revision))
     if final is not None:
-        phases.append(make_result(final, epoch=2, scenarios=scenarios, run_id=run_id))
+        carried = ("b" if baseline is None else "c") * 64
+        phases.append(make_result(final, epoch=2, scenarios=scenarios, run_id=run_id, library_hash=carried))
     fields: dict[str, Any] = {
         "run_id": run_id,
         "task_id": "demo",

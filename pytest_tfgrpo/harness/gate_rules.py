@@ -132,6 +132,8 @@ def judge_gain(run: Run, _baseline: Baseline | None, settings: Settings) -> Rule
         return _skipped("gain", "the run has no baseline sweep")
     if run.partial_selection or after is None:
         return _not_judged("gain", _why_not(run))
+    if before.library_hash == after.library_hash:
+        return _skipped("gain", "both sweeps carried the same library")
     return _judge_difference(
         "gain", tally_sweep(run, before), tally_sweep(run, after), settings["gate_margin"]
     )

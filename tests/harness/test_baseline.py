@@ -21,7 +21,7 @@ def test_a_baseline_holds_the_sums_of_the_final_sweep() -> None:
     assert list(baseline.scenarios) == ["a", "b"]
     b = baseline.scenarios["b"]
     assert (b.n, b.sum, b.sum_sq, b.errors) == (2, 1.5, 1.25, 1)
-    assert (baseline.actor, baseline.temperature, baseline.library) == ("offline", 0.3, "b" * 64)
+    assert (baseline.actor, baseline.temperature, baseline.library) == ("offline", 0.3, "c" * 64)
 
 
 def test_what_is_saved_is_loaded_again(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_baseline_describes_itself() -> None:
     assert describe(from_run(RUN, "main")) == [
         "baseline main: mean 0.875 over 2 scenarios, 1 errors",
         "  run run1 of task demo, 2026-01-31T12:00:30.000Z",
-        "  actor offline at temperature 0.3, library bbbbbbbbbbbb",
+        "  actor offline at temperature 0.3, library cccccccccccc",
         "  a  1.000  3 rollouts",
         "  b  0.750  2 rollouts, 1 errors",
     ]

@@ -208,6 +208,13 @@ def test_learning_that_made_things_worse_fails() -> None:
     assert rule(verdict(make_run(noisy(100, 0.3), GOOD)), "gain").outcome == "pass"
 
 
+def test_sweeps_with_the_same_library_are_not_compared() -> None:
+    run = make_run(GOOD, GOOD)
+    same = replace(run.phases[1], library_hash=run.phases[0].library_hash)
+    found = verdict(replace(run, phases=(run.phases[0], same)))
+    assert (rule(found, "gain").outcome, found.outcome) == ("skipped", "pass")
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=10, max_size=60), st.floats(0, 0.3))
 @settings(max_examples=30)
 def test_the_three_outcomes_are_those_of_decision_21a(pairs: list[tuple[int, int]], margin: float) -> None:
