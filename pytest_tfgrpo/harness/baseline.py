@@ -21,7 +21,7 @@ from pytest_tfgrpo.harness.printable import line
 
 SCHEMA = "tfgrpo.baseline/1"
 FOLDER = "baselines"
-COMPARED_STAMPS = ("actor", "packs", "scenarios")
+COMPARED_STAMPS = ("actor", "packs")
 """Stamps of a run that tell whether it was made with the same things."""
 
 

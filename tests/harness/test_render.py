@@ -79,6 +79,26 @@ def test_unknown_cost_is_a_question_mark_and_part_of_it_a_plus() -> None:
     assert "$1.00 " in priced(0.5, 0.5)
 
 
+def test_sweeps_without_a_common_score_have_no_gain_to_tell() -> None:
+    value = report(make_run({"a": [None]}, {"a": [1]}), gate_strict=True)
+    shown = terminal(value)
+    assert "gain  no scenario has a score in both sweeps" in shown
+    assert "gate  FAILED (gate_strict: an open question fails)" in shown
+
+
+def test_refused_lessons_are_counted() -> None:
+    value = report(learned())
+    value["library"]["refused"] = {"leak": 2}
+    assert "refused: leak 2" in " ".join(" ".join(terminal(value)).split())
+
+
+def test_actors_that_report_no_frames_have_no_table_of_tools() -> None:
+    value = report(make_run(final={"a": [1, 0]}))
+    for row in value["epochs"]:
+        row["tools"] = []
+    assert not any(line.startswith("tool ") for line in terminal(value, verbosity=1))
+
+
 def test_what_the_gates_item_says_are_its_rules() -> None:
     lines = gate_text(report(make_run(final=evenly(20, [0.5])), gate_min_mean=0.9))
     assert lines[0] == "gate  FAILED"
