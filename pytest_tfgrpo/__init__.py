@@ -8,29 +8,35 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
     from pytest_tfgrpo.core.records import Frame, Rollout, Scenario, Trajectory
+    from pytest_tfgrpo.face.scoring import score
     from pytest_tfgrpo.harness.actors.python import AgentContext
+    from pytest_tfgrpo.harness.checks import CheckKind
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "AgentContext": "pytest_tfgrpo.harness.actors.python",
     "AgentFailure": "pytest_tfgrpo.core.errors",
+    "CheckKind": "pytest_tfgrpo.harness.checks",
     "Frame": "pytest_tfgrpo.core.records",
     "ProviderError": "pytest_tfgrpo.core.errors",
     "Rollout": "pytest_tfgrpo.core.records",
     "Scenario": "pytest_tfgrpo.core.records",
     "Trajectory": "pytest_tfgrpo.core.records",
+    "score": "pytest_tfgrpo.face.scoring",
 }
 
 __all__ = [
     "AgentContext",
     "AgentFailure",
+    "CheckKind",
     "Frame",
     "ProviderError",
     "Rollout",
     "Scenario",
     "Trajectory",
     "__version__",
+    "score",
 ]
 
 

@@ -1,9 +1,12 @@
-"""Programs that some tests need beside Python packages."""
+"""Programs that tests run."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,3 +20,17 @@ def require_tool(name: str) -> str:
             pytest.fail(reason + ", and CI_REQUIRE_TOOLS=1 demands it")
         pytest.skip(reason)
     return path
+
+
+def run_pytest(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest in its own process, with this plugin alone and no settings from the environment."""
+    ours = ("TFGRPO_", "FEATURE_TFGRPO_", "PYTEST_")
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "tfgrpo", "-p", "no:cacheprovider", *args],
+        cwd=folder,
+        env=environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )

@@ -1,0 +1,140 @@
+"""The project as the command line finds it: pytest's ini file, the root folder, the settings."""
+
+from __future__ import annotations
+
+import configparser
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.settings import BY_NAME, TASK_ID, Settings, resolve
+
+INI_FILES = (
+    "pytest.toml",
+    ".pytest.toml",
+    "pytest.ini",
+    ".pytest.ini",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+)
+"""In the order in which pytest looks for them in a folder."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IniFile:
+    """The file that pytest reads its ini keys from."""
+
+    path: Path
+    section: str
+    """Header of pytest's section, without brackets."""
+    keys: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Project:
+    """Where a command works."""
+
+    root: Path
+    settings: Settings
+
+    @property
+    def out(self) -> Path:
+        """The output folder."""
+        return self.root / (self.settings["out"] or "out")
+
+    @property
+    def task_id(self) -> str:
+        """The task id: as set, or the name of the root folder."""
+        return self.settings["task_id"] or default_task_id(self.root)
+
+
+def default_task_id(root: Path) -> str:
+    """Return the name of the root folder, made fit for a folder name."""
+    clean = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in root.name)
+    clean = clean.lstrip("._-")[:64]
+    return clean if TASK_ID.fullmatch(clean) else "suite"
+
+
+def open_project(start: Path, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Project:
+    """Return the project that the folder `start` is part of; raises SettingError.
+
+    `flags` maps setting names to the values given on the command line.
+    """
+    ini = find_ini(start)
+    prefix = "tfgrpo_"
+    keys = ini.keys if ini else {}
+    values = {
+        name: value
+        for key, value in keys.items()
+        if key.startswith(prefix) and (name := key.removeprefix(prefix)) in BY_NAME
+    }
+    return Project(root=ini.path.parent if ini else _root(start), settings=resolve(flags, environ, values))
+
+
+def find_ini(start: Path) -> IniFile | None:
+    """Return the ini file that pytest uses in the folder `start`; raises SettingError on a malformed one."""
+    found = (ini_in(folder) for folder in (start, *start.parents))
+    return next((ini for ini in found if ini is not None), None)
+
+
+def ini_in(folder: Path) -> IniFile | None:
+    """Return the ini file in one folder; raises SettingError when it is malformed."""
+    for path in (folder / name for name in INI_FILES):
+        if path.is_file() and (found := parse_ini(path, read_ini(path))):
+            return found
+    return None
+
+
+def read_ini(path: Path) -> str:
+    """Return the text of an ini file; raises SettingError when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(f"{path}: cannot be read: {error}") from error
+
+
+def parse_ini(path: Path, text: str) -> IniFile | None:
+    """Return what the file `path` with this `text` says to pytest, None when pytest passes it over."""
+    try:
+        section, keys = _toml(path, text) if path.suffix == ".toml" else _ini(path, text)
+    except (tomllib.TOMLDecodeError, configparser.Error) as error:
+        raise SettingError(f"{path}: cannot be read: {error}") from error
+    if keys is None and path.name.removeprefix(".") in ("pytest.toml", "pytest.ini"):
+        keys = {}  # pytest takes these also without its section
+    return None if keys is None else IniFile(path=path, section=section, keys=keys)
+
+
+Section: TypeAlias = tuple[str, Mapping[str, Any] | None]
+"""Header of pytest's section and its keys; None where there is none."""
+
+
+def _toml(path: Path, text: str) -> Section:
+    data = tomllib.loads(text)
+    if path.name != "pyproject.toml":
+        return "pytest", _table(data, "pytest")
+    table = _table(_table(data, "tool") or {}, "pytest") or {}
+    if table.keys() - {"ini_options"}:
+        return "tool.pytest", table
+    return "tool.pytest.ini_options", _table(table, "ini_options")
+
+
+def _table(data: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
+    value = data.get(key)
+    return value if isinstance(value, dict) else None
+
+
+def _ini(path: Path, text: str) -> Section:
+    parser = configparser.ConfigParser(interpolation=None, strict=False, allow_no_value=True)
+    parser.read_string(text, source=str(path))
+    section = "tool:pytest" if path.name == "setup.cfg" else "pytest"
+    return section, dict(parser.items(section)) if parser.has_section(section) else None
+
+
+def _root(start: Path) -> Path:
+    """Return pytest's root folder when there is no ini file."""
+    marked = (folder for folder in (start, *start.parents) if (folder / "pyproject.toml").is_file())
+    return next(marked, start)

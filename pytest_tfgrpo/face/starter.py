@@ -1,0 +1,81 @@
+"""A first project: the files that ``tfgrpo init`` writes, and its lines in pytest's ini file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.face.project import IniFile, ini_in, parse_ini, read_ini
+
+PACK = Path("prompt-packs/starter")
+INI_KEYS = {"tfgrpo_actor": "offline", "tfgrpo_group_size": 5}
+NEW_SECTION = "tool.pytest.ini_options"
+
+
+def start(folder: Path, *, force: bool) -> Iterator[str]:
+    """Write a small project into `folder` and say what was done.
+
+    Files that exist are kept, or with `force` written anew; the ini file is only ever added to. Raises
+    SettingError, before anything is written, when the ini lines cannot be added.
+    """
+    ini, text = _with_keys(folder)
+    templates = files("pytest_tfgrpo") / "init_templates"
+    for source, name in _walk(templates, Path()):
+        target = folder / name
+        if target.exists() and not force:
+            yield f"kept   {name}, which was there"
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(source.read_bytes())
+        yield f"wrote  {name}"
+    if text is None:
+        yield f"kept   {ini.path.name}, which sets tfgrpo_actor"
+    else:
+        ini.path.write_text(text, encoding="utf-8")
+        yield f"set    {', '.join(INI_KEYS)} in {ini.path.name}"
+    yield f"next: {_next(folder, ini)}"
+
+
+def _walk(folder: Traversable, name: Path) -> Iterator[tuple[Traversable, Path]]:
+    for entry in sorted(folder.iterdir(), key=lambda e: e.name):
+        if entry.is_dir():
+            yield from _walk(entry, name / entry.name)
+        else:
+            yield entry, name / entry.name
+
+
+def _with_keys(folder: Path) -> tuple[IniFile, str | None]:
+    """Return pytest's ini file in `folder` and its text with our keys; None when it has an actor already."""
+    ini = ini_in(folder)
+    if ini is not None and "tfgrpo_actor" in ini.keys:
+        return ini, None
+    path = ini.path if ini else folder / "pyproject.toml"
+    text = read_ini(path) if path.exists() else ""
+    lines = "".join(f"{key} = {_spell(path, value)}\n" for key, value in INI_KEYS.items())
+    section = ini.section if ini else NEW_SECTION
+    header = re.compile(rf"^\[{re.escape(section)}\][ \t]*([#;].*)?$", re.MULTILINE)
+    if header.search(text):
+        text = header.sub(lambda match: f"{match[0]}\n{lines}".rstrip("\n"), text, count=1)
+    else:
+        gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+        text = f"{text}{gap}[{section}]\n{lines}"
+    try:
+        made = parse_ini(path, text)
+    except SettingError:
+        made = None
+    if made is None or made.section != section or not INI_KEYS.keys() <= made.keys.keys():
+        raise SettingError(f"{path}: cannot add to [{section}]; add these lines by hand:\n{lines.rstrip()}")
+    return made, text
+
+
+def _spell(path: Path, value: object) -> str:
+    return f'"{value}"' if path.suffix == ".toml" and isinstance(value, str) else str(value)
+
+
+def _next(folder: Path, ini: IniFile) -> str:
+    where = "" if folder.resolve() == Path.cwd() else f"cd {folder} && "
+    return f"{where}pytest --tfgrpo" + (" fixtures" if "testpaths" in ini.keys else "")
