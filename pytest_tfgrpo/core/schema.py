@@ -96,6 +96,17 @@ def violations(schema: str | Mapping[str, Json], value: Json) -> list[Violation]
     return _collect(checker, value)
 
 
+def check_schema(schema: Mapping[str, Json]) -> None:
+    """Raise ValueError unless `schema` is a JSON Schema (draft 2020-12)."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise ValueError(f"{pointer(error.absolute_path) or 'schema'}: {error.message[:SHOWN]}") from None
+
+
 def _validator(schema: Mapping[str, Json]) -> Draft202012Validator:
     from jsonschema import Draft202012Validator
     from referencing.jsonschema import EMPTY_REGISTRY
@@ -147,17 +158,13 @@ def compile_foreign(schema: Mapping[str, Json], search: Search) -> Callable[[Jso
     Patterns go through `search`, so that they can be limited in time, and no keyword takes quadratic time.
     Raises ValueError when the schema is malformed, or refers to anything outside itself.
     """
-    from jsonschema.exceptions import SchemaError
     from jsonschema.validators import Draft202012Validator, extend
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import DRAFT202012, EMPTY_REGISTRY
 
     if schema.get("$schema", DRAFT) != DRAFT:
         raise ValueError(f"$schema must be {DRAFT!r}, not {short(schema['$schema'])}")
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        raise ValueError(f"{pointer(error.absolute_path) or 'schema'}: {error.message[:SHOWN]}") from None
+    check_schema(schema)
     resolver = EMPTY_REGISTRY.resolver_with_root(DRAFT202012.create_resource(schema))
     for reference in _references(schema):
         try:

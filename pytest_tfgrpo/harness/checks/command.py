@@ -91,9 +91,10 @@ def run_limited(argv: Sequence[str], folder: Path, timeout_s: float) -> Ending:
 
 def _watch(process: subprocess.Popen[bytes], output: int, deadline: float) -> bytes:
     """Return the end of the output, once the program has closed it or ended, or time is up."""
-    tail = b""
+    tail, ready = b"", select.poll()  # select() would refuse a descriptor beyond 1023
+    ready.register(output, select.POLLIN)
     while (left := deadline - time.monotonic()) > 0:
-        if select.select([output], [], [], min(left, POLL_S))[0]:
+        if ready.poll(1000 * min(left, POLL_S)):
             chunk = os.read(output, 65_536)
             if not chunk:
                 break

@@ -73,7 +73,8 @@ _FAST = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, pars
 
 def parse_json_line(text: str, line: int) -> Json:
     """Return the value that one line holds, as `parse_json` does at a tenth of its cost; raises Refused."""
-    if "\\u" not in text and text.count("{") + text.count("[") <= MAX_DEPTH:
+    surrogates = "\\ud" in text or "\\uD" in text
+    if not surrogates and text.count("{") + text.count("[") <= MAX_DEPTH:
         try:
             return _FAST.decode(text)
         except ValueError:

@@ -11,7 +11,7 @@ from typing import Any
 from pytest_tfgrpo.core.accept import Accepts, accepts
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Attachment, Check, Json, Scenario, Split
-from pytest_tfgrpo.core.schema import Violation, load_schema, nearest, short, violations
+from pytest_tfgrpo.core.schema import Violation, check_schema, load_schema, nearest, short, violations
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of, stamp, stamp_bytes
 from pytest_tfgrpo.harness.checks import KINDS, BadParam, CheckKind
 from pytest_tfgrpo.harness.confine import confined
@@ -59,7 +59,7 @@ class Loader:
     def __init__(self, folder: Path, kinds: Mapping[str, CheckKind]) -> None:
         self._folder = folder
         self._kinds = kinds
-        self._accepts: dict[str, Accepts] = {name: accepts(kind.params) for name, kind in kinds.items()}
+        self._accepts = {name: _params(kind) for name, kind in kinds.items()}
         self._attachment: Callable[[str], Attachment] = cache(self._read_attachment)
 
     def build(self, data: Json, *, source: str, checker: str | None = None) -> Scenario:
@@ -89,7 +89,8 @@ class Loader:
         return tuple(made)
 
     def _check(self, data: Json) -> Check:
-        if not isinstance(data, dict) or not isinstance(data.get("kind"), str):
+        weight = data.get("weight", 1.0) if isinstance(data, dict) else None
+        if not isinstance(weight, int | float) or not isinstance(data.get("kind"), str):
             raise Invalid([])  # the schema of the scenario has said it
         params = {key: value for key, value in data.items() if key not in ("kind", "weight")}
         kind = self._kinds.get(data["kind"])
@@ -103,7 +104,7 @@ class Loader:
         except ValueError as error:
             path = (error.key,) if isinstance(error, BadParam) else ()
             raise Invalid([Violation(path, str(error))]) from error
-        return Check(kind=kind.name, weight=data.get("weight", 1.0), params=prepared)
+        return Check(kind=kind.name, weight=float(weight), params=prepared)
 
     def _attach(self, name: str) -> Attachment:
         try:
@@ -114,6 +115,18 @@ class Loader:
     def _read_attachment(self, name: str) -> Attachment:
         path = confined(self._folder, name, ATTACHMENT_MAX_BYTES)
         return Attachment(name=name, path=path, sha256=stamp_bytes(path.read_bytes()))
+
+
+def _params(kind: CheckKind) -> Accepts:
+    """Return the fast path of a kind's parameters; raises ScenarioError when a plugin's schema is none."""
+    if KINDS.get(kind.name) is not kind:
+        try:
+            check_schema(kind.params)
+        except ValueError as error:
+            raise ScenarioError(
+                f"params of the check kind {kind.name!r} are no JSON Schema: {error}"
+            ) from None
+    return accepts(kind.params)
 
 
 @cache

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.accept import accepts
+from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Attachment, Check
 from pytest_tfgrpo.core.schema import load_schema, violations
 from pytest_tfgrpo.core.stamp import stamp_bytes
@@ -352,6 +353,21 @@ def test_a_check_kind_from_a_plugin_is_validated_by_its_own_schema(load, tmp_pat
     text = json.dumps(PLAIN | {"checks": [{"kind": "even", "of": "n"}]})
     (scenario,) = load("x.scenario.json", text, KINDS | {"even": kind})
     assert scenario.checks == (Check(kind="even", params={"of": "n", "folder": tmp_path.name}),)
+
+
+def test_a_check_kind_from_a_plugin_with_a_malformed_schema_is_refused(load):
+    kind = CheckKind(name="even", params={"type": "strnig"}, evaluate=lambda check, context: None)
+    with pytest.raises(
+        ScenarioError, match="params of the check kind 'even' are no JSON Schema: /type: 'strnig'"
+    ):
+        load("x.scenario.json", json.dumps(PLAIN), KINDS | {"even": kind})
+
+
+def test_a_weight_is_stamped_alike_however_it_is_written(tmp_path):
+    stamps = {
+        build(PLAIN | {"checks": [EXACT | weight]}).stamp for weight in ({}, {"weight": 1}, {"weight": 1.0})
+    }
+    assert len(stamps) == 1
 
 
 def test_equal_ids_in_two_files_are_told_with_both_sources():
