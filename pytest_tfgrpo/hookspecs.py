@@ -1,9 +1,10 @@
 """Hooks: signature and docstring, nothing else.
 
 An exception in a hook that supplies something (`actor`, `rewarders`, `optimizer`, `scenarios`, `checks`,
-`gate_rules`) is a usage error before anything is paid for. An exception in a hook that is told something
-(`rollout`, `epoch`, `experience`, `run`) or adds lines (`report_section`) becomes a warning: an observer
-cannot break the run. All hooks are called on pytest's main thread.
+`gate_rules`) is a usage error before anything is paid for; in `checks`, an error of every scenario file. An
+exception in a hook that is told something (`rollout`, `epoch`, `experience`, `run`) or adds lines
+(`report_section`) becomes a warning: an observer cannot break the run. All hooks are called on pytest's main
+thread.
 """
 
 from __future__ import annotations

@@ -78,10 +78,9 @@ class Catalog:
         if len(members) < expected:
             members = marked.siblings(members[0])
         by_epoch: dict[int, list[pytest.Item]] = {}
-        for item in members:
-            slot = marked.slot_of(item)
-            if slot is not None:
-                by_epoch.setdefault(slot.epoch, []).append(item)
+        slots = [(slot, item) for item in members if (slot := marked.slot_of(item)) is not None]
+        for slot, item in sorted(slots, key=lambda pair: pair[0].index):
+            by_epoch.setdefault(slot.epoch, []).append(item)
         return Marked(scenario, by_epoch)
 
 

@@ -97,7 +97,9 @@ class Checkers:
         skipped = report.skipped
         reason = f"a fixture {'skipped' if skipped else 'broke'}: {_first_line(call.excinfo.value)}"
         self._judge(self.rollout(item), Judgement(outcome="skip" if skipped else "error", reason=reason))
-        if self._learning and report.failed:
+        judged = self._judged[self.rollout(item).group_id].values()
+        whole_group_broke = len(judged) == self._size(item) and all(j.outcome == "error" for j in judged)
+        if self._learning and report.failed and not whole_group_broke:
             path, line, _ = item.location
             report.outcome = "skipped"
             report.longrepr = (path, line or 0, reason)
@@ -116,10 +118,12 @@ class Checkers:
         scenario = self._scenarios[marked.base_id(item)]
         if self._learning:
             judged = self._judged[rollout.group_id]
-            whole = len(judged) == self._live.group_size(rollout.epoch)
-            if whole and all(j.outcome != "skip" for j in judged.values()):
+            if len(judged) == self._size(item) and all(j.outcome != "skip" for j in judged.values()):
                 group = self._live.group(rollout.epoch, scenario.id)
-                judge_group(self._config, scenario, group, item.nodeid, strict=False, why=self._live.why)
+                try:
+                    judge_group(self._config, scenario, group, item.nodeid, strict=False, why=self._live.why)
+                except Shortfall as shortfall:
+                    pytest.fail(str(shortfall), pytrace=False)
             return
         least = 1.0 if scenario.min_score is None else scenario.min_score
         if judgement.outcome == "score" and judgement.score >= least:
@@ -127,6 +131,10 @@ class Checkers:
         if error is not None:
             raise error
         pytest.fail(f"score {judgement.score:g} is below {least:g}: {judgement.reason}", pytrace=False)
+
+    def _size(self, item: pytest.Item) -> int:
+        slot = marked.slot_of(item)
+        return self._live.group_size(slot.epoch) if slot is not None else 0
 
 
 class Unneeded:

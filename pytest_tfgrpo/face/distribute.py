@@ -53,6 +53,16 @@ class Controller:
         return Deferring(config, log, mode) if mode in MODES else None
 
     @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Refuse scenarios in a mode that would run them in several workers at once."""
+        mode = self._config.getoption("dist")
+        if mode not in MODES and any(map(is_scenario_id, ids)):
+            pytest.exit(
+                f"tfgrpo: scenarios cannot run with --dist {mode}; use --dist load, loadfile or loadscope",
+                returncode=pytest.ExitCode.USAGE_ERROR,
+            )
+
+    @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take the report from the worker that made the run."""
         output = getattr(node, "workeroutput", {}).get(OUTPUT)

@@ -63,10 +63,20 @@ def out_folder(config: pytest.Config, settings: Settings) -> Path | None:
     return config.rootpath / out if out else None
 
 
+def _supply(config: pytest.Config, name: str, **given: object) -> Any:
+    """Call a hook that supplies something; raises pytest.UsageError naming the hook when it breaks."""
+    try:
+        return getattr(config.hook, name)(config=config, **given)
+    except pytest.UsageError:
+        raise
+    except Exception as error:
+        raise pytest.UsageError(f"hook {name} broke: {type(error).__name__}: {error}") from error
+
+
 def check_kinds(config: pytest.Config) -> dict[str, CheckKind]:
     """Return all check kinds, built-in and supplied; raises pytest.UsageError when a name is taken."""
     kinds = dict(KINDS)
-    for extra in config.hook.pytest_tfgrpo_checks(config=config):
+    for extra in _supply(config, "pytest_tfgrpo_checks"):
         for name, kind in (extra or {}).items():
             if name in kinds:
                 raise pytest.UsageError(f"hook pytest_tfgrpo_checks: the check kind {name!r} is taken")
@@ -76,7 +86,7 @@ def check_kinds(config: pytest.Config) -> dict[str, CheckKind]:
 
 def gate_rules(config: pytest.Config) -> list[GateRule]:
     """Return the gate rules that plugins supply."""
-    return [rule for extra in config.hook.pytest_tfgrpo_gate_rules(config=config) for rule in extra or ()]
+    return [rule for extra in _supply(config, "pytest_tfgrpo_gate_rules") for rule in extra or ()]
 
 
 def report_sections(config: pytest.Config, run: Run) -> tuple[list[str], list[str]]:
@@ -90,10 +100,13 @@ def report_sections(config: pytest.Config, run: Run) -> tuple[list[str], list[st
 
 def revise_scenarios(config: pytest.Config, scenarios: Sequence[Scenario]) -> list[Scenario]:
     """Return the scenarios as plugins would have them, each plugin given the answer of the one before."""
-    known = list(scenarios)
+    name, known = "pytest_tfgrpo_scenarios", list(scenarios)
     for implementation in config.hook.pytest_tfgrpo_scenarios.get_hookimpls():
         given = {"config": config, "scenarios": tuple(known)}
-        answer: Any = implementation.function(*(given[name] for name in implementation.argnames))
+        try:
+            answer: Any = implementation.function(*(given[key] for key in implementation.argnames))
+        except Exception as error:
+            raise pytest.UsageError(f"hook {name} broke: {type(error).__name__}: {error}") from error
         if answer is not None:
             known = list(answer)
     if len({s.id for s in known}) != len(known):
@@ -181,7 +194,7 @@ def _open_actor(config: pytest.Config, settings: Settings) -> Actor:
             "no actor is set: who shall solve the scenarios? Set tfgrpo_actor in the ini file or pass "
             "--tfgrpo-actor, for instance --tfgrpo-actor offline or --tfgrpo-actor 'command:./agent'"
         )
-    actor: Actor | None = config.hook.pytest_tfgrpo_actor(config=config, spec=spec)
+    actor: Actor | None = _supply(config, "pytest_tfgrpo_actor", spec=spec)
     if actor is None:
         actor = open_actor(spec, root=config.rootpath, settings=settings.values)
     if actor.paid and not settings.learning and not settings["plain"]:
@@ -193,7 +206,7 @@ def _open_actor(config: pytest.Config, settings: Settings) -> Actor:
 
 def _open_optimizer(config: pytest.Config, settings: Settings) -> Optimizer:
     spec = settings["optimizer"]
-    supplied: Optimizer | None = config.hook.pytest_tfgrpo_optimizer(config=config, spec=spec)
+    supplied: Optimizer | None = _supply(config, "pytest_tfgrpo_optimizer", spec=spec)
     return supplied or open_optimizer(spec)
 
 
@@ -209,11 +222,19 @@ def _load_packs(config: pytest.Config, settings: Settings) -> dict[str, PromptPa
 
 def _load_library(config: pytest.Config, settings: Settings) -> Library:
     path = settings["library"]
-    return empty() if path == "none" else load_library(config.rootpath / path)
+    if path == "none":
+        return empty()
+    file = config.rootpath / path
+    if not file.is_file():
+        raise SettingError(
+            f"library: there is no file {str(file)!r} ({settings.origins['library']}); learn one with "
+            "--tfgrpo-library none, then write it with `tfgrpo library promote RUN`"
+        )
+    return load_library(file)
 
 
 def _rewarders(config: pytest.Config) -> tuple[Rewarder, ...]:
-    supplied = config.hook.pytest_tfgrpo_rewarders(config=config)
+    supplied = _supply(config, "pytest_tfgrpo_rewarders")
     return tuple(rewarder for extra in supplied for rewarder in extra or ())
 
 

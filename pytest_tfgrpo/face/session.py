@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.core.errors import TfgrpoError
+from pytest_tfgrpo.core.errors import ScenarioError, TfgrpoError
 from pytest_tfgrpo.core.records import Phase, Scenario
 from pytest_tfgrpo.core.settings import unknown_variables
 from pytest_tfgrpo.face import distribute, options, prepare
@@ -21,7 +21,9 @@ from pytest_tfgrpo.face.selection import is_scenario_item, order, whole
 from pytest_tfgrpo.face.shortfall import Shortfall, judge_group, note_group
 from pytest_tfgrpo.harness import render, texts
 from pytest_tfgrpo.harness.baseline import Baseline, load, locate
+from pytest_tfgrpo.harness.checks import CheckKind
 from pytest_tfgrpo.harness.conclusion import Conclusion, conclude, write
+from pytest_tfgrpo.harness.gate import GateRule
 from pytest_tfgrpo.harness.schedule import outline, plan
 
 NAME = "tfgrpo-session"
@@ -49,8 +51,15 @@ class TfgrpoSession:
         self.phases: list[Phase] = outline(
             self.settings.values, learning=self.learning, sweep_rollouts=self.settings.eval_rollouts
         )
-        self._kinds = prepare.check_kinds(config)
+        self._kinds: dict[str, CheckKind] = {}
+        self._rules: list[GateRule] = []
         self._catalog = Catalog(config.rootpath, self._kinds)
+        self._broken = ""
+        """Why no scenario file can be read: a hook that supplies check kinds broke."""
+        try:
+            self._kinds.update(prepare.check_kinds(config))
+        except pytest.UsageError as error:
+            self._broken = str(error)
         self._baseline: Baseline | None = None
         self._live: LiveRun | None = None
         self._folder: Path | None = None
@@ -61,6 +70,8 @@ class TfgrpoSession:
 
     def load(self, path: Path) -> tuple[Scenario, ...]:
         """Return the scenarios of a file, known from now on; raises ScenarioError."""
+        if self._broken:
+            raise ScenarioError(self._broken)
         return self._catalog.load(path)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -119,6 +130,7 @@ class TfgrpoSession:
             self._baseline = load(locate(name, self.config.rootpath)) if name else None
         except TfgrpoError as error:
             raise pytest.UsageError(str(error)) from error
+        self._rules = prepare.gate_rules(self.config)
         self._folder = prepared.folder
         self._live = LiveRun(self.config, prepared.job, prepared.folder)
         by_node = {str(f.scenario.checker): f.scenario for f in functions}
@@ -203,7 +215,7 @@ class TfgrpoSession:
             run,
             kinds=self._kinds,
             baseline=self._baseline,
-            rules=prepare.gate_rules(self.config),
+            rules=self._rules,
             sections=sections,
             files=self._files(),
         )

@@ -29,8 +29,8 @@ from pytest_tfgrpo.harness.journal import SCHEMA, Event, read
 
 
 def new_run_id() -> str:
-    """Return a run id that sorts by time: ``20260131T120000-1a2b3c``."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+    """Return a run id that sorts by time: ``20260131T120000-482913a7``, microseconds and a random tail."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S-%f}{secrets.token_hex(1)}"
 
 
 def run_folder(out: Path, task_id: str, run_id: str) -> Path:

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 import pytest_tfgrpo
+from pytest_tfgrpo.cli import main
 
 
 def import_everything() -> None:
     """Import the whole package: pytest's in-process runs forget modules that they are the first to import."""
-    import hypothesis, jinja2, jsonschema, regex, yaml  # noqa: E401, F401
+    for name in ("hypothesis", "jinja2", "jsonschema", "regex", "yaml"):
+        importlib.import_module(name)
 
     for module in pkgutil.walk_packages(pytest_tfgrpo.__path__, "pytest_tfgrpo."):
         importlib.import_module(module.name)
@@ -51,15 +53,21 @@ def half(context):
     return "3" if context.seed % 2 else "4"
 
 
+def _with_tool(answer):
+    tool = "count_words" if answer == "3" else "guess"
+    return {"answer": answer, "frames": [{"kind": "tool", "name": tool, "output": answer, "tokens": 2}]}
+
+
 def learner(context):
     """Right on some seeds, and always once the prompt carries an experience."""
     _log(context)
-    return "3" if context.seed % 3 == 0 or "<experiences" in context.prompt.system else "4"
+    return _with_tool("3" if context.seed % 3 == 0 or "<experiences" in context.prompt.system else "4")
 
 
 def unlearner(context):
+    """Right on most seeds, and never once the prompt carries an experience."""
     _log(context)
-    return "4" if "<experiences" in context.prompt.system else "3" if context.seed % 4 else "4"
+    return _with_tool("4" if "<experiences" in context.prompt.system or context.seed % 4 == 0 else "3")
 
 
 def provider(context):
@@ -126,6 +134,10 @@ class Project:
 
     def learn(self, *args: str) -> pytest.RunResult:
         return self.run("--tfgrpo", *args)
+
+    def cli(self, *args: str) -> int:
+        """Run the command ``tfgrpo`` in the project; returns its exit code."""
+        return main(list(args))
 
     @property
     def calls(self) -> list[str]:
