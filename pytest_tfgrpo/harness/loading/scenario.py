@@ -97,14 +97,14 @@ class Loader:
         if kind is None:
             hint = nearest(data["kind"], self._kinds) or f"; known are {', '.join(self._kinds)}"
             raise Invalid([Violation(("kind",), f"unknown check kind {short(data['kind'])}{hint}")])
-        if not self._accepts[kind.name](params) and (found := violations(kind.params, params)):
+        if not self._accepts[data["kind"]](params) and (found := violations(kind.params, params)):
             raise Invalid(found)
         try:
             prepared = kind.prepare(params, self._folder)
         except ValueError as error:
             path = (error.key,) if isinstance(error, BadParam) else ()
             raise Invalid([Violation(path, str(error))]) from error
-        return Check(kind=kind.name, weight=float(weight), params=prepared)
+        return Check(kind=data["kind"], weight=float(weight), params=prepared)
 
     def _attach(self, name: str) -> Attachment:
         try:
