@@ -75,7 +75,7 @@ def _secrets(text: str) -> list[tuple[int, int, str]]:
     found += [(*m.span("value"), "named") for m in _BEARER.finditer(text)]
     found += [(*m.span(), "entropy") for m in _RUN.finditer(text) if _is_random(m[0])]
     disjoint: list[tuple[int, int, str]] = []
-    for start, end, kind in sorted(found):
+    for start, end, kind in sorted(found, key=lambda f: (f[0], -f[1])):
         if not disjoint or start >= disjoint[-1][1]:
             disjoint.append((start, end, kind))
     return disjoint

@@ -24,15 +24,15 @@ def summarise(rollout: Rollout, scenario: Scenario, max_words: int = 32) -> str:
 
 
 def _start(text: str, words: int, characters: int) -> str:
-    """Return the first words of `text`, with dots where something was left out."""
-    head = " ".join("".join(c if c.isprintable() else " " for c in text[: 2 * characters]).split()[:words])
-    cut = len(head) > characters or len(head) < len(" ".join(text[: 4 * characters].split()))
-    return head[:characters].rstrip(".,:;") + "..." if cut else head.rstrip(":;")
+    """Return the first words of `text`, printable, with dots where something was left out."""
+    shown = "".join(c if c.isprintable() else " " for c in text[: 4 * characters]).split()
+    head = " ".join(shown[:words])[:characters].rstrip(":;,")
+    return head if len(text) <= 4 * characters and len(shown) <= words else f"{head}..."
 
 
 def _deeds(rollout: Rollout) -> str:
     """Return the tools called, in order, repeats counted and failed calls marked."""
-    calls = [(f.name, f.error is not None) for f in rollout.frames if f.kind == "tool"]
+    calls = [(_start(f.name, 1, 40), f.error is not None) for f in rollout.frames if f.kind == "tool"]
     named = []
     for (name, failed), run in groupby(calls):
         times = sum(1 for _ in run)
@@ -42,7 +42,7 @@ def _deeds(rollout: Rollout) -> str:
 
 def _outcome(rollout: Rollout) -> str:
     if rollout.failure is not None:
-        return f"{rollout.status}: {rollout.failure.code}"
+        return f"{rollout.status}: {_start(rollout.failure.code, 1, 40)}"
     passed = sum(check.passed for check in rollout.checks)
     answer = _start(rollout.answer, ANSWER_WORDS, ANSWER_CHARACTERS)
     said = f"answered {answer!r}" if answer else "gave no answer"

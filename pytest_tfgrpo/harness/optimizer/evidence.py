@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import TypeAlias
 
 from pytest_tfgrpo.core.records import Frame, Group, Rollout, Scenario
 from pytest_tfgrpo.core.words import content
@@ -16,6 +17,8 @@ SAME_TASK = 0.25
 """Shared content words (Jaccard) from which tasks without family, with equal winners, are of one kind."""
 AS_GOOD = 0.05
 """Difference of mean rewards under which the cheaper way of two is preferred."""
+MIN_WORTH = 0.5
+"""Mean reward under which what winners did is no example, even if all others did worse."""
 MIN_CONTRAST = 0.5
 """Difference in share between winners and losers from which a habit tells them apart."""
 
@@ -139,41 +142,62 @@ def _jaccard(a: frozenset[str], b: frozenset[str]) -> float:
     return len(a & b) / len(a | b) if a | b else 1.0
 
 
-def best_way(
-    attempts: Sequence[Attempt], prior: Mapping[tuple[str, ...], tuple[float, float]]
-) -> Finding | None:
+Way: TypeAlias = tuple[str, ...]
+"""Tools in order of use."""
+Record: TypeAlias = tuple[float, float]
+"""(groups, mean over them of the mean reward in each): many attempts at one task count as one."""
+
+
+def record_of(way: Way, attempts: Iterable[Attempt], prior: Record = (0.0, 0.0)) -> Record:
+    """Return what `prior` and those of `attempts` that used the tools of `way` amount to."""
+    by_group: dict[str, list[Attempt]] = {}
+    for attempt in attempts:
+        if attempt.tools == way:
+            by_group.setdefault(attempt.group_id, []).append(attempt)
+    count, mean = prior
+    groups = count + len(by_group)
+    total = count * mean + sum(map(_mean_reward, by_group.values()))
+    return groups, total / groups if groups else 0.0
+
+
+def best_way(attempts: Sequence[Attempt], prior: Mapping[Way, Record]) -> Finding | None:
     """Return the sequence of tools that winners used and that beat the others, or None.
 
-    `prior` holds (attempts, sum of rewards) that earlier epochs saw of a sequence.
+    `prior` is what earlier epochs saw of sequences that lessons in force name. A sequence that earned less
+    than half is no example; of equally good ones the cheaper in tokens is taken.
     """
-    ways: dict[tuple[str, ...], list[Attempt]] = {}
+    ways: dict[Way, list[Attempt]] = {}
     for attempt in attempts:
         ways.setdefault(attempt.tools, []).append(attempt)
+    won = [way for way, used in ways.items() if way and any(a.sign > 0 for a in used)]
+    records = {w: record_of(w, ways.get(w, ()), prior.get(w, (0.0, 0.0))) for w in (*won, *prior)}
+    worthy = {way: record for way, record in records.items() if record[1] >= MIN_WORTH}
+    if not worthy:
+        return None
     overall = _mean_reward(attempts)
 
-    def quality(way: tuple[str, ...]) -> float:
-        seen = ways.get(way, [])
-        count, total = prior.get(way, (0.0, 0.0))
-        return (sum(a.reward for a in seen) + total + overall) / (len(seen) + count + 1)
+    def quality(way: Way) -> float:
+        groups, mean = worthy[way]
+        return (groups * mean + overall) / (
+            groups + 1
+        )  # one lucky group counts for less than several good ones
 
-    able = [w for w in ways | dict(prior) if w and (w in prior or any(a.sign > 0 for a in ways[w]))]
-    if not able:
-        return None
-    best = max(able, key=lambda w: (quality(w), -len(w), w))
+    best = max(worthy, key=lambda w: (quality(w), -len(w), w))
+    groups, mean = worthy[best]
+    as_good = [w for w, (g, m) in worthy.items() if w in ways and g >= groups and m >= mean - AS_GOOD]
+    best = min(as_good, key=lambda w: (_tokens_per_use(ways[w]), len(w), w), default=best)
     used = ways.get(best, [])
-    if best not in prior:
-        best = min(
-            (w for w in able if w in ways and _as_good(ways[w], used)),
-            key=lambda w: (sum(a.tokens for a in ways[w]) / len(ways[w]), len(w), w),
-        )
-        used = ways[best]
     others = [a for a in attempts if a.tools != best]
     if not used or (best not in prior and not (others and _mean_reward(used) > _mean_reward(others))):
         return None
     return Finding(advice=use(best), attempts=tuple(used))
 
 
-def use(way: Sequence[str]) -> str:
+def _tokens_per_use(attempts: Sequence[Attempt]) -> float:
+    return sum(a.tokens for a in attempts) / len(attempts)
+
+
+def use(way: Way) -> str:
     """Return the advice to use some tools in order."""
     return "use " + ", then ".join(way)
 
@@ -193,48 +217,46 @@ def worst_tool(attempts: Sequence[Attempt], spared: Iterable[str]) -> Finding | 
 
 
 def best_arguments(attempts: Sequence[Attempt]) -> Finding | None:
-    """Return the arguments that winners gave to a tool and losers did not, or None."""
+    """Return an argument that winners gave to a tool and losers who called it did not, or None."""
 
-    def habits(attempt: Attempt) -> set[str]:
-        return {
-            f"call {frame.name} with {key}"
-            for frame in tool_frames(attempt.rollout)
-            if isinstance(frame.input, Mapping)
-            for key in frame.input
-            if isinstance(key, str) and _TOOL_NAME.fullmatch(key)
-        }
+    def habits(attempt: Attempt, tool: str) -> set[str]:
+        calls = [frame.input for frame in tool_frames(attempt.rollout) if frame.name == tool]
+        keys = {key for call in calls if isinstance(call, Mapping) for key in call if isinstance(key, str)}
+        return {f"call {tool} with {key}" for key in keys if _TOOL_NAME.fullmatch(key)}
 
-    return _habit(attempts, habits, sign=1)
+    for tool in sorted({tool for a in attempts for tool in a.tools_tried}):
+        users = [a for a in attempts if tool in a.tools_tried]
+        if found := _habit([(a, habits(a, tool)) for a in users], sign=1):
+            return found
+    return None
 
 
 def best_form(attempts: Sequence[Attempt]) -> Finding | None:
     """Return the form of answer that winners share and losers lack, or None."""
-    return _habit(attempts, lambda a: {f"answer with {form}" for form in _forms(a.rollout.answer)}, sign=1)
+    return _habit([(a, _phrased("answer with", a)) for a in attempts], sign=1)
 
 
 def worst_form(attempts: Sequence[Attempt]) -> Finding | None:
     """Return the form of answer that losers share and winners lack, or None."""
-    return _habit(
-        attempts, lambda a: {f"avoid answering with {form}" for form in _forms(a.rollout.answer)}, sign=-1
-    )
+    return _habit([(a, _phrased("avoid answering with", a)) for a in attempts], sign=-1)
 
 
-def _habit(attempts: Sequence[Attempt], habits: Callable[[Attempt], set[str]], sign: int) -> Finding | None:
-    """Return the habit that most tells attempts of one sign from those of the other."""
-    shown = [(attempt, habits(attempt)) for attempt in attempts]
-    ours = [habit for attempt, habit in shown if attempt.sign == sign]
-    theirs = [habit for attempt, habit in shown if attempt.sign == -sign]
+def _habit(shown: Sequence[tuple[Attempt, set[str]]], sign: int) -> Finding | None:
+    """Return the habit that most tells attempts of one sign from those of the other, if any does."""
+    ours = [habits for attempt, habits in shown if attempt.sign == sign]
+    theirs = [habits for attempt, habits in shown if attempt.sign == -sign]
     if not ours or not theirs:
         return None
 
     def contrast(habit: str) -> float:
         return sum(habit in h for h in ours) / len(ours) - sum(habit in h for h in theirs) / len(theirs)
 
-    every = sorted({habit for shown_habits in ours for habit in shown_habits})
+    every = sorted({habit for habits in ours for habit in habits})
     best = max(every, key=lambda habit: (contrast(habit), -_breadth(habit)), default=None)
     if best is None or contrast(best) < MIN_CONTRAST:
         return None
-    return Finding(advice=best, attempts=tuple(a for a, h in shown if best in h))
+    found = tuple(attempt for attempt, habits in shown if best in habits)
+    return None if sign > 0 and _mean_reward(found) < MIN_WORTH else Finding(advice=best, attempts=found)
 
 
 _FORMS: tuple[tuple[str, Callable[[str], bool]], ...] = (
@@ -250,9 +272,9 @@ _FORMS: tuple[tuple[str, Callable[[str], bool]], ...] = (
 """Forms of answers, the narrow ones first."""
 
 
-def _forms(answer: str) -> list[str]:
-    text = answer.strip()
-    return [name for name, test in _FORMS if test(text)]
+def _phrased(verb: str, attempt: Attempt) -> set[str]:
+    text = attempt.rollout.answer.strip()
+    return {f"{verb} {name}" for name, test in _FORMS if test(text)}
 
 
 def _breadth(habit: str) -> int:
@@ -265,11 +287,6 @@ def _is_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _as_good(attempts: Sequence[Attempt], best: Sequence[Attempt]) -> bool:
-    enough = len(attempts) >= max(2, len(best) / 3) or attempts is best
-    return enough and _mean_reward(attempts) >= _mean_reward(best) - AS_GOOD
 
 
 def _mean_reward(attempts: Sequence[Attempt]) -> float:

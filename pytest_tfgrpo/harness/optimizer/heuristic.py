@@ -15,6 +15,7 @@ from pytest_tfgrpo.core.records import Experience, Operation, Polarity, Reward, 
 from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.harness.optimizer.evidence import (
+    MIN_WORTH,
     Attempt,
     Finding,
     Kind,
@@ -22,6 +23,7 @@ from pytest_tfgrpo.harness.optimizer.evidence import (
     best_form,
     best_way,
     kinds_of,
+    record_of,
     tool_frames,
     worst_form,
     worst_tool,
@@ -93,7 +95,7 @@ class _Study:
         attempts = self._kinds[place].attempts
         do = [k for k in known if k.experience.polarity == "do"]
         avoid = [k for k in known if k.experience.polarity == "avoid"]
-        prior = {k.way: _evidence(k.experience) for k in do if k.way}
+        prior = {k.way: (k.experience.support.groups, k.experience.reward.gt_score) for k in do if k.way}
         best = best_way(attempts, prior)
         way = best.attempts[0].tools if best else next(iter(prior), ())
         worst = worst_tool(attempts, spared=way)
@@ -107,9 +109,14 @@ class _Study:
             self._revise(place, "avoid", worst, [k for k in avoid if k.claim == worst.advice])
         for k in avoid:
             if k.claim.removeprefix("avoid ") in way:
-                reason = "winners now use what it warned of"
-                self.operations.append(Operation(kind="remove", targets=(k.experience.id,), reason=reason))
+                self._remove(k, "winners now use what it warned of")
+        for k in do if best is None else ():
+            if k.way and record_of(k.way, attempts, prior[k.way])[1] < MIN_WORTH:
+                self._remove(k, "attempts that followed it earned less than half")
         self.mute += best is None and worst is None
+
+    def _remove(self, known: _Known, reason: str) -> None:
+        self.operations.append(Operation(kind="remove", targets=(known.experience.id,), reason=reason))
 
     def _revise(self, place: int, polarity: Polarity, finding: Finding, old: Sequence[_Known]) -> None:
         """Propose the lesson of `finding` in the place of `old` ones; evidence of the same claim adds up."""
@@ -207,11 +214,6 @@ def _read_back(lesson: Experience) -> _Known | None:
     claim, _, figures = parsed.advice.partition("; ")
     lost = _FAILURES.fullmatch(figures)
     return _Known(experience=lesson, terms=parsed.terms, claim=claim, lost=int(lost[1]) if lost else 0)
-
-
-def _evidence(experience: Experience) -> tuple[float, float]:
-    count = experience.support.rollouts
-    return count, count * experience.reward.gt_score
 
 
 def _reward(polarity: Polarity, attempts: Sequence[Attempt], same: Sequence[_Known]) -> Reward:

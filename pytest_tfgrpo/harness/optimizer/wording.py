@@ -12,7 +12,7 @@ from pytest_tfgrpo.core.records import Json, Scenario
 from pytest_tfgrpo.core.words import STOP, content, stem, words
 
 MAX_TERMS = 8
-MIN_SHARE_OF_BEST = 0.4
+MIN_SHARE_OF_BEST = 0.6
 """A term is named when it tells at least this share of what the most telling one does."""
 
 _QUOTED = re.compile(
