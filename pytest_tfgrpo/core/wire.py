@@ -13,6 +13,9 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 T = TypeVar("T")
 
 
+_ATOMS = frozenset({str, int, float, bool, type(None)})
+
+
 @cache
 def _names(cls: Any) -> tuple[str, ...]:
     return tuple(f.name for f in dataclasses.fields(cls))
@@ -21,14 +24,15 @@ def _names(cls: Any) -> tuple[str, ...]:
 def to_wire(value: Any) -> Any:
     """Return `value` as JSON values: records become objects in field order, tuples become arrays."""
     cls: Any = value.__class__
-    if cls is str or cls is int or cls is float or value is None or cls is bool:
+    if cls in _ATOMS:
         return value
     if cls is tuple or cls is list:
-        return [to_wire(v) for v in value]
-    if isinstance(value, Mapping):
-        return {str(k): to_wire(v) for k, v in value.items()}
+        return [v if v.__class__ in _ATOMS else to_wire(v) for v in value]
+    if cls is dict or isinstance(value, Mapping):
+        return {str(k): v if v.__class__ in _ATOMS else to_wire(v) for k, v in value.items()}
     if dataclasses.is_dataclass(value):
-        return {name: to_wire(getattr(value, name)) for name in _names(cls)}
+        fields = ((name, getattr(value, name)) for name in _names(cls))
+        return {name: v if v.__class__ in _ATOMS else to_wire(v) for name, v in fields}
     if isinstance(value, Path):
         return value.as_posix()
     raise TypeError(f"cannot put {value!r} on the wire; use JSON values and records")

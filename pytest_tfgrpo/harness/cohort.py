@@ -7,13 +7,14 @@ and a group is scored as soon as it is complete. Records go to the recorder firs
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from pytest_tfgrpo.core.errors import CheckError, RewarderError
-from pytest_tfgrpo.core.records import CheckResult, Failure, Group, Phase, Prompt, Rollout, Scenario, Task
+from pytest_tfgrpo.core.records import CheckResult, Failure, Group, Phase, Rollout, Scenario
 from pytest_tfgrpo.harness.actors.protocol import ActorCall
+from pytest_tfgrpo.harness.asking import Question
 from pytest_tfgrpo.harness.attempt import Outcome, attempt
 from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.harness.checks import CheckContext, evaluate, is_blocking
@@ -26,16 +27,8 @@ from pytest_tfgrpo.harness.schedule import group_id, rollout_id, rollout_seed
 from pytest_tfgrpo.harness.threads import call_in_daemon
 from pytest_tfgrpo.harness.workspace import Workspace
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
-    """What the actor is asked in every rollout of one group."""
-
-    scenario: Scenario
-    task: Task
-    prompt: Prompt
-    experiences: tuple[str, ...]
-    """Ids of the experiences in the prompt."""
+COALESCE_S = 0.002
+"""Groups that complete within this time are scored in one batch: arrays cost by the call."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +60,7 @@ class Cohort:
         self,
         job: Job,
         phase: Phase,
-        questions: Mapping[str, Question],
+        ask: Callable[[str], Question],
         *,
         executor: Executor,
         budget: Budget,
@@ -76,10 +69,10 @@ class Cohort:
         threads: ThreadPoolExecutor,
         observe: Callable[[object], None],
     ) -> None:
-        """Prepare the groups of `phase`; `questions` are by scenario id."""
+        """Prepare the groups of `phase`; `ask` returns the question of a scenario id."""
         self._job = job
         self._phase = phase
-        self._questions = questions
+        self._ask = ask
         self._executor = executor
         self._budget = budget
         self._recorder = recorder
@@ -87,6 +80,7 @@ class Cohort:
         self._threads = threads
         self._observe = observe
         self._checks: asyncio.TaskGroup
+        self._scenarios: dict[str, Scenario] = {}
         self._open: dict[str, list[Rollout]] = {}
         self._complete: list[list[Rollout]] = []
         self._wake = asyncio.Event()
@@ -115,7 +109,8 @@ class Cohort:
     def _slots(self) -> Iterator[Slot]:
         run_id, phase = self._job.run_id, self._phase
         for scenario_id in phase.scenarios:
-            question = self._questions[scenario_id]
+            question = self._ask(scenario_id)
+            self._scenarios[scenario_id] = question.scenario
             for index in range(phase.rollouts):
                 yield Slot(
                     question=question,
@@ -241,6 +236,7 @@ class Cohort:
         """Score complete groups in batches: whatever is ready when the last batch is done."""
         while True:
             await self._wake.wait()
+            await asyncio.sleep(COALESCE_S)
             self._wake.clear()
             while self._complete:
                 ready, self._complete = self._complete, []
@@ -250,7 +246,7 @@ class Cohort:
 
     async def _score(self, ready: list[list[Rollout]]) -> None:
         rollouts = [rollout for group in ready for rollout in group]
-        scenarios = {r.scenario_id: self._questions[r.scenario_id].scenario for r in rollouts}
+        scenarios = {r.scenario_id: self._scenarios[r.scenario_id] for r in rollouts}
         extra = self._job.rewarders
         if extra:
             limit = self._job.settings["rewarder_timeout_s"]

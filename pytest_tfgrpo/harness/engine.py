@@ -15,16 +15,15 @@ from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import JournalError, OptimizerError, RewarderError
-from pytest_tfgrpo.core.records import Experience, Group, Phase, PhaseResult, Revision, Run
+from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Revision, Run
+from pytest_tfgrpo.harness.asking import Asker
 from pytest_tfgrpo.harness.budget import Budget
-from pytest_tfgrpo.harness.cohort import Cohort, Question
+from pytest_tfgrpo.harness.cohort import Cohort
 from pytest_tfgrpo.harness.executors import open_executor
 from pytest_tfgrpo.harness.job import Job, Judgement
 from pytest_tfgrpo.harness.judgements import Judgements
 from pytest_tfgrpo.harness.learning import learn
-from pytest_tfgrpo.harness.loading import pack_for, render_prompt
 from pytest_tfgrpo.harness.recorder import Recorder
-from pytest_tfgrpo.harness.retrieval import select
 
 End: TypeAlias = Literal["complete", "incomplete", "aborted"]
 COMMIT_EVERY_S = 0.02
@@ -81,12 +80,12 @@ class Engine:
     async def _phase(
         self, phase: Phase, recorder: Recorder, budget: Budget, threads: ThreadPoolExecutor
     ) -> End:
-        questions, skipped = self._questions(phase)
+        asker = Asker(self._job, self._library)
         settings = self._job.settings
         cohort = Cohort(
             self._job,
             phase,
-            questions,
+            asker.ask,
             executor=open_executor(settings["executor"], concurrency=settings["concurrency"]),
             budget=budget,
             recorder=recorder,
@@ -105,7 +104,7 @@ class Engine:
             status=end,
             library_hash=self._library.hash,
             revision=revision,
-            skipped_experiences=skipped,
+            skipped_experiences=asker.skipped,
             excluded=tuple(sorted(cohort.excluded)),
             reason=self._reason,
         )
@@ -150,33 +149,6 @@ class Engine:
             if operation.experience is not None:
                 self._observe(operation.experience)
         return "complete", revision
-
-    def _questions(self, phase: Phase) -> tuple[dict[str, Question], int]:
-        """Return the questions of a phase by scenario id, and how many experiences a stamp kept out."""
-        by_id = {s.id: s for s in self._job.scenarios}
-        by_domain: dict[str, list[Experience]] = {}
-        for experience in self._library.experiences:
-            by_domain.setdefault(experience.domain, []).append(experience)
-        questions = {}
-        mismatches: dict[str, int] = {}
-        for scenario_id in phase.scenarios:
-            scenario = by_id[scenario_id]
-            pack = pack_for(self._job.packs, scenario.domain)
-            retrieval = select(
-                by_domain.get(scenario.domain, []),
-                pack=pack,
-                domain=scenario.domain,
-                prompt=scenario.prompt,
-                limit=pack.experience_slots,
-            )
-            mismatches[scenario.domain] = retrieval.stamp_mismatches
-            questions[scenario_id] = Question(
-                scenario=scenario,
-                task=scenario.task(),
-                prompt=render_prompt(pack, scenario, retrieval.picked),
-                experiences=tuple(e.id for e in retrieval.picked),
-            )
-        return questions, sum(mismatches.values())
 
     def _run(self, status: End) -> Run:
         job = self._job
