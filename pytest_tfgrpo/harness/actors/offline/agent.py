@@ -12,7 +12,7 @@ from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.harness.actors.offline.brief import Brief, first_value, open_brief, wording_of
 from pytest_tfgrpo.harness.actors.offline.lessons import lessons_in
-from pytest_tfgrpo.harness.actors.offline.policy import FINISH, Policy, choose, similarities
+from pytest_tfgrpo.harness.actors.offline.policy import FINISH, Policy, choose
 from pytest_tfgrpo.harness.actors.offline.tools import TOOLS, Tool
 from pytest_tfgrpo.harness.actors.offline.values import ToolError, Value, kind_of, render
 from pytest_tfgrpo.harness.actors.protocol import ActorCall
@@ -44,6 +44,8 @@ class OfflineActor:
         brief = open_brief(call.scenario, call.workspace)
         value = first_value(call.scenario, brief)
         words = content(wording_of(brief.text))
+        later = self._policy.prior(words, frozenset())
+        first = self._policy.prior(words, content(brief.sight()))
         hints = self._policy.hints(lessons_in(call.prompt.system), words)
         chance = random.Random(call.seed)
         allowed = call.scenario.tools
@@ -53,9 +55,8 @@ class OfflineActor:
         for _ in range(self._policy.max_steps):
             kind = kind_of(value)
             fitting = [i for i in left if kind in TOOLS[i].takes]
-            step = choose(
-                self._policy.logits(similarities(words), fitting, kind, done, hints), call.temperature, chance
-            )
+            logits = self._policy.logits(later if done else first, fitting, kind, done, hints)
+            step = choose(logits, call.temperature, chance)
             if step == FINISH:
                 break
             place = next(i for i in fitting if TOOLS[i].name == step)

@@ -11,7 +11,12 @@ from dataclasses import dataclass
 
 from pytest_tfgrpo.core.records import Task
 from pytest_tfgrpo.harness.actors.offline.measures import UNIT_NAMES, UNITS
-from pytest_tfgrpo.harness.actors.offline.reading import without_quantities
+from pytest_tfgrpo.harness.actors.offline.reading import (
+    dates_in,
+    numbers_in,
+    quantities_in,
+    without_quantities,
+)
 from pytest_tfgrpo.harness.actors.offline.values import (
     MAX_ITEMS,
     MAX_TEXT,
@@ -62,6 +67,18 @@ class Brief:
         """Return the longest quoted text, or the whole text when nothing is quoted."""
         quoted = [straight or curly for straight, curly in _QUOTED.findall(self.text)]
         return max(quoted, key=len, default="") or self.text
+
+    def sight(self) -> str:
+        """Return words for the data at hand: of the attached files, else of the text."""
+        endings = {name.rpartition(".")[2] for name in self.files}
+        if endings & {"csv", "json"}:
+            return " ".join(sorted(endings))
+        data = self.subject()
+        if dates_in(data):
+            return "dates"
+        if quantities_in(data):
+            return "measures units"
+        return "numbers" if numbers_in(data) else ""
 
     def file(self, suffix: str) -> str:
         """Return the name of the file with this suffix that the text names, or else of the first one."""

@@ -21,42 +21,49 @@ FINISH = "finish"
 class Policy:
     """Constants of the policy; part of the actor's identity."""
 
-    similarity: float = 2.0
+    similarity: float = 4.0
     """Logit of a tool whose description has just the words of the task."""
-    lesson: float = 3.0
+    sight: float = 3.0
+    """Logit that a first tool gains when its description has just the words for the data at hand."""
+    lesson: float = 6.0
     """Logit that a wholly relevant lesson adds to the step it asks for."""
     avoid: float = 1.0
     """Logit that a wholly relevant lesson takes from the tools it warns of."""
-    threshold: float = 0.3
+    threshold: float = 0.15
     """Relevance under which a lesson says nothing."""
-    max_steps: int = 6
+    max_steps: int = 10
     idle_finish: float = -3.0
     """Logit of finishing before any tool has worked."""
     finish: Mapping[Kind, float] = field(
         default_factory=lambda: {
             "text": 1.0,
-            "number": 1.5,
-            "date": 1.0,
+            "number": 2.0,
+            "date": 2.0,
             "quantity": 0.5,
             "record": 0.0,
-            "items": -0.5,
+            "items": 0.0,
             "numbers": -1.0,
             "dates": -1.0,
-            "table": -1.0,
+            "table": -2.0,
         }
     )
     """Logit of finishing with a value of each kind."""
 
+    def prior(self, task: frozenset[str], data: frozenset[str]) -> tuple[float, ...]:
+        """Return the logit of each tool by the words of the task and, for the first step, of its data."""
+        pairs = zip(similarities(task), similarities(data), strict=True)
+        return tuple(self.similarity * said + self.sight * seen for said, seen in pairs)
+
     def logits(
-        self, task: Sequence[float], tools: Sequence[int], kind: Kind, done: Sequence[str], hints: Hints
+        self, prior: Sequence[float], tools: Sequence[int], kind: Kind, done: Sequence[str], hints: Hints
     ) -> dict[str, float]:
         """Return the logit of each step open now, by name.
 
-        `task` holds the similarity of every tool to the task, `tools` the places of those that may be
-        called, `done` the names of those that have worked.
+        `prior` holds the logit of every tool, `tools` the places of those that may be called, `done` the
+        names of those that have worked.
         """
         open_steps = {FINISH: self.finish[kind] if done else self.idle_finish}
-        open_steps |= {TOOLS[i].name: self.similarity * task[i] for i in tools}
+        open_steps |= {TOOLS[i].name: prior[i] for i in tools}
         do: dict[str, float] = {}
         avoid: dict[str, float] = {}
         for lesson, weight in hints:
