@@ -110,7 +110,15 @@ def runs(arguments: Arguments) -> Iterator[str]:
         gain = report["gain"]["difference"] if report["gain"] else None
         shown_gain = "-" if gain is None else f"{gain:+.3f}"
         mean = number(evals[-1] if evals else None)
-        rows.append([folder.name, report["status"], report["gate"]["outcome"], mean, shown_gain])
+        rows.append(
+            [
+                folder.name,
+                report["status"],
+                report["gate"]["outcome"] if report["gate"] else "-",
+                mean,
+                shown_gain,
+            ]
+        )
     if rows:
         yield from table(["run", "status", "gate", "eval mean", "gain"], rows, left=3)
     else:

@@ -11,7 +11,7 @@ from tools import run_pytest
 
 from pytest_tfgrpo import cli
 from pytest_tfgrpo.harness.checks import KINDS
-from pytest_tfgrpo.harness.loading import check_suite, load_packs, load_scenarios
+from pytest_tfgrpo.harness.loading import Suite, load_packs, load_scenarios
 
 FILES = {
     "fixtures/figures.scenario.yaml",
@@ -57,7 +57,8 @@ def test_the_example_has_both_splits_and_a_pack_for_both_domains(folder: Path) -
         for path in sorted(folder.glob("fixtures/*"))
         for s in load_scenarios(path, root=folder, kinds=KINDS)
     ]
-    check_suite(suite)
+    together = Suite()
+    assert [problem for s in suite if (problem := together.add(s))] == []
     splits = [s.split for s in suite]
     assert (splits.count("train"), splits.count("eval")) == (12, 10)
     assert load_packs(folder / "prompt-packs").keys() == {"*"}

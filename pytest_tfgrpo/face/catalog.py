@@ -12,7 +12,7 @@ from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Phase, Scenario
 from pytest_tfgrpo.face import marked
 from pytest_tfgrpo.harness.checks import CheckKind
-from pytest_tfgrpo.harness.loading import load_scenarios, task_key
+from pytest_tfgrpo.harness.loading import Suite, load_scenarios
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,35 +25,26 @@ class Marked:
 
 
 class Catalog:
-    """Scenarios by id; refuses a second scenario of the same id, and a task that is in both splits."""
+    """Collects what pytest finds into one suite."""
 
     def __init__(self, root: Path, kinds: Mapping[str, CheckKind]) -> None:
         """`kinds` are all check kinds, supplied ones included."""
-        self.scenarios: dict[str, Scenario] = {}
         self._root = root
         self._kinds = kinds
-        self._tasks: dict[str, Scenario] = {}
+        self._suite = Suite()
+
+    @property
+    def scenarios(self) -> Mapping[str, Scenario]:
+        """All scenarios by id, in order of collection."""
+        return self._suite.scenarios
 
     def load(self, path: Path) -> tuple[Scenario, ...]:
         """Return the scenarios of a file; raises ScenarioError with all that is wrong."""
         scenarios = load_scenarios(path, root=self._root, kinds=self._kinds)
-        problems = [problem for s in scenarios if (problem := self._add(s)) is not None]
+        problems = [problem for s in scenarios if (problem := self._suite.add(s)) is not None]
         if problems:
             raise ScenarioError("\n".join(problems))
         return scenarios
-
-    def _add(self, scenario: Scenario) -> str | None:
-        """Take a scenario; returns what is wrong with it beside those already known."""
-        known = self.scenarios.setdefault(scenario.id, scenario)
-        if known.source != scenario.source:
-            return f"{scenario.source}: the id {scenario.id!r} is taken by {known.source}; ids must be unique"
-        twin = self._tasks.setdefault(task_key(scenario), scenario)
-        if twin.split != scenario.split:
-            return (
-                f"{scenario.source}: scenario {scenario.id!r} ({scenario.split}) asks the same as "
-                f"{twin.id!r} ({twin.split}, {twin.source}); a task may be in one split only"
-            )
-        return None
 
     def functions(self, items: Iterable[pytest.Item], phases: Sequence[Phase]) -> list[Marked]:
         """Return the marked test functions that `items` belong to, each with all its items.
@@ -71,7 +62,7 @@ class Catalog:
             scenario = marked.scenario_of(members[0])
         except ScenarioError as error:
             raise pytest.UsageError(str(error)) from error
-        problem = self._add(scenario)
+        problem = self._suite.add(scenario)
         if problem is not None:
             raise pytest.UsageError(problem)
         expected = sum(p.rollouts for p in phases if marked.takes_part(scenario.split, p))

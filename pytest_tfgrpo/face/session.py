@@ -108,8 +108,12 @@ class TfgrpoSession:
             self._prepare(wanted, phases, functions)
         if self.config.getoption("tfgrpo_dry_run"):
             return []
-        gated = self.learning or any(self.settings[name] is not None for name in GATE_SETTINGS)
-        return [*ordered, make_gate(session, self)] if gated else ordered
+        return [*ordered, make_gate(session, self)] if self._gated else ordered
+
+    @property
+    def _gated(self) -> bool:
+        """Plain mode has a gate when one of its rules is set."""
+        return self.learning or any(self.settings[name] is not None for name in GATE_SETTINGS)
 
     def _prepare(self, scenarios: list[Scenario], phases: list[Phase], functions: list[Marked]) -> None:
         unknown = unknown_variables(os.environ)
@@ -162,6 +166,7 @@ class TfgrpoSession:
         conclusion = self._conclude()
         if conclusion is None:
             raise Shortfall(f"the run did not end: {live.why}")
+        assert conclusion.verdict is not None, "a run with a gate item is gated"
         item.user_properties.append(("tfgrpo_gate", conclusion.verdict.outcome))
         if conclusion.verdict.failed:
             raise Shortfall("\n".join(render.gate_text(conclusion.report)))
@@ -213,6 +218,7 @@ class TfgrpoSession:
         run = replace(live.run, warnings=(*live.run.warnings, *live.warnings, *broken))
         conclusion = conclude(
             run,
+            gated=self._gated,
             kinds=self._kinds,
             baseline=self._baseline,
             rules=self._rules,

@@ -23,7 +23,8 @@ from pytest_tfgrpo.harness.screen import contaminated
 class Conclusion:
     """What a run came to."""
 
-    verdict: Verdict
+    verdict: Verdict | None
+    """None where no gate was asked for: in plain mode without a rule."""
     report: dict[str, Any]
     """The report value, as in ``report.json``."""
 
@@ -31,13 +32,16 @@ class Conclusion:
 def conclude(
     run: Run,
     *,
+    gated: bool,
     kinds: Mapping[str, CheckKind],
     baseline: Baseline | None,
     rules: Sequence[GateRule] = (),
     sections: Sequence[str] = (),
     files: str = "",
 ) -> Conclusion:
-    """Return the verdict on a run and its report; `files` is where the reader finds the run's files."""
+    """Return the report of a run, with a verdict when it is `gated`; `files` is where its files are."""
+    if not gated:
+        return Conclusion(None, report.build(run, None, sections=sections, files=files))
     evaluated = [s for s in run.scenarios if s.split == "eval"]
     leaks = contaminated(
         run.library,

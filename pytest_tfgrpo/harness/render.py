@@ -236,8 +236,10 @@ def _lessons(library: Mapping[str, Any], width: int, *, verbose: bool) -> list[s
     return lines
 
 
-def _gate(gate: Mapping[str, Any], width: int, *, every: bool, quiet: bool) -> Iterator[str]:
+def _gate(gate: Mapping[str, Any] | None, width: int, *, every: bool, quiet: bool) -> Iterator[str]:
     """Yield the verdict and its rules; a rule that nobody set is shown only when `every` is."""
+    if gate is None:
+        return
     strict = " (gate_strict: an open question fails)" if gate["strict"] and gate["outcome"] == "fail" else ""
     warning = " (passes with a warning)" if gate["outcome"] == "inconclusive" else ""
     yield f"gate  {OUTCOMES[gate['outcome']]}{strict}{warning}"

@@ -29,7 +29,9 @@ SCHEMA = "tfgrpo.report/1"
 REGRESSIONS = 5
 
 
-def build(run: Run, verdict: Verdict, *, sections: Sequence[str] = (), files: str = "") -> dict[str, Any]:
+def build(
+    run: Run, verdict: Verdict | None, *, sections: Sequence[str] = (), files: str = ""
+) -> dict[str, Any]:
     """Return the report of a run; `sections` are extra lines, `files` says where the run's files are."""
     first, last = baseline_sweep(run), final_sweep(run)
     before = tally_sweep(run, first) if first is not None else {}

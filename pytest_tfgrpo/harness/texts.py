@@ -1,4 +1,4 @@
-"""Longer texts for a reader: a failing scenario, a whole trajectory, a plan; all foreign text is made printable."""
+"""Longer texts for a reader: a failing scenario, a trajectory, a plan; foreign text is made printable."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ def failure(scenario: Scenario, group: Group, command: str) -> str:
     scored = [(score.gt_score, rollout) for rollout, score in pairs if score.gt_score is not None]
     rollout = min(scored, key=lambda pair: pair[0])[1] if scored else group.rollouts[0]
     wanted = 1.0 if scenario.min_score is None else scenario.min_score
-    verdict = f"gt_score {number(group.gt_mean)}, at least {wanted:g} wanted" if scored else "every rollout is an error"
+    verdict = (
+        f"gt_score {number(group.gt_mean)}, at least {wanted:g} wanted"
+        if scored
+        else "every rollout is an error"
+    )
     each = ", ".join("error" if s.gt_score is None else number(s.gt_score) for _, s in pairs)
     lines = [
         f"{scenario.id}: {verdict}",
@@ -42,9 +46,10 @@ def failure(scenario: Scenario, group: Group, command: str) -> str:
 
 
 def rollout_text(rollout: Rollout, score: Score | None = None, scenario: Scenario | None = None) -> str:
-    """Return a whole trajectory: every frame with input and output, the answer, the checks, the scores."""
+    """Return a whole trajectory: every frame with input and output, answer, checks and scores."""
     lines = [
-        f"rollout {rollout.rollout_id}: {rollout.mode}, epoch {rollout.epoch}, scenario {rollout.scenario_id}",
+        f"rollout {rollout.rollout_id}: {rollout.mode}, epoch {rollout.epoch}, "
+        f"scenario {rollout.scenario_id}",
         f"seed {rollout.seed}, temperature {rollout.temperature:g}, {_price(rollout)}",
     ]
     if score is not None:
@@ -62,7 +67,7 @@ def rollout_text(rollout: Rollout, score: Score | None = None, scenario: Scenari
 
 
 def plan_text(job: Job) -> list[str]:
-    """Return what a run would do: scenarios per split, calls per phase, and bounds as the actor declares them."""
+    """Return what a run would do: scenarios per split, calls per phase, and the actor's own bounds."""
     splits = [sum(s.split == split for s in job.scenarios) for split in ("train", "eval")]
     calls = sum(len(phase.scenarios) * phase.rollouts for phase in job.phases)
     bound = job.actor.bound(calls)
@@ -79,9 +84,11 @@ def plan_text(job: Job) -> list[str]:
     ]
     return [
         f"dry run: nothing was asked of the actor {line(job.actor.name, 200)}",
-        f"{splits[0]} train and {splits[1]} eval scenarios, {len(job.library.experiences)} lessons at the start",
+        f"{splits[0]} train and {splits[1]} eval scenarios; {len(job.library.experiences)} lessons to start",
         "",
-        *table(["", "temp", "scenarios", "rollouts each", "calls"], [*rows, ["in all", "", "", "", str(calls)]]),
+        *table(
+            ["", "temp", "scenarios", "rollouts each", "calls"], [*rows, ["in all", "", "", "", str(calls)]]
+        ),
         "",
         f"cost    {'unknown: the actor does not say' if usd is None else f'at most {money(usd)}'}",
         f"tokens  {'unknown: the actor does not say' if tokens is None else f'at most {count(tokens)}'}",

@@ -104,7 +104,7 @@ def test_the_same_task_in_both_splits_is_an_error(project: Any) -> None:
     project.write("a.scenario.yaml", text + text.replace("one", "two").replace("train", "eval"))
     result = project.run()
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["*one split*"])
+    result.stdout.fnmatch_lines(["*give both the same split*"])
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from pytest_tfgrpo.harness.loading.packs import (
 )
 from pytest_tfgrpo.harness.loading.prompt import merge_experiences, render_prompt
 from pytest_tfgrpo.harness.loading.scenario import build_scenario
-from pytest_tfgrpo.harness.loading.suite import check_suite, load_scenarios, task_key
+from pytest_tfgrpo.harness.loading.suite import Suite, load_scenarios, task_key
 
 __all__ = [
+    "Suite",
     "build_scenario",
-    "check_suite",
     "load_packs",
     "load_scenarios",
     "merge_experiences",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -166,19 +166,23 @@ def task_key(scenario: Scenario) -> str:
     return stamp([scenario.prompt, scenario.input, files])
 
 
-def check_suite(scenarios: Iterable[Scenario]) -> list[str]:
-    """Return what is wrong with the scenarios taken together: equal ids, and equal tasks in both splits."""
-    problems: list[str] = []
-    by_id: dict[str, Scenario] = {}
-    by_task: dict[str, Scenario] = {}
-    for scenario in scenarios:
-        other = by_id.setdefault(scenario.id, scenario)
-        if other is not scenario:
-            problems.append(f"{scenario.source}: duplicate id {scenario.id!r}; first at {other.source}")
-        twin = by_task.setdefault(task_key(scenario), scenario)
+class Suite:
+    """Scenarios taken together: ids are unique, and a task is in one split only."""
+
+    def __init__(self) -> None:
+        self.scenarios: dict[str, Scenario] = {}
+        """All scenarios by id, in the order they were added."""
+        self._tasks: dict[str, Scenario] = {}
+
+    def add(self, scenario: Scenario) -> str | None:
+        """Take a scenario; returns what is wrong with it beside those before it, or None."""
+        known = self.scenarios.setdefault(scenario.id, scenario)
+        if known.source != scenario.source:
+            return f"{scenario.source}: the id {scenario.id!r} is taken by {known.source}; ids must be unique"
+        twin = self._tasks.setdefault(task_key(scenario), scenario)
         if twin.split != scenario.split:
-            problems.append(
+            return (
                 f"{scenario.source}: scenario {scenario.id!r} ({scenario.split}) has the prompt, input and "
-                f"attachments of {twin.id!r} ({twin.split}, {twin.source}); put both into one split"
+                f"attachments of {twin.id!r} ({twin.split}, {twin.source}); give both the same split"
             )
-    return problems
+        return None

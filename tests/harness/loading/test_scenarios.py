@@ -23,7 +23,7 @@ from pytest_tfgrpo.core.records import Attachment, Check
 from pytest_tfgrpo.core.schema import load_schema, violations
 from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.harness.checks import KINDS, CheckKind
-from pytest_tfgrpo.harness.loading import build_scenario, check_suite, task_key
+from pytest_tfgrpo.harness.loading import Suite, build_scenario, task_key
 from pytest_tfgrpo.harness.loading.document import Refused
 from pytest_tfgrpo.harness.loading.json_text import parse_json, parse_json_line
 from pytest_tfgrpo.harness.loading.scenario import split_of
@@ -372,13 +372,18 @@ def test_a_weight_is_stamped_alike_however_it_is_written(tmp_path):
 
 def test_equal_ids_in_two_files_are_told_with_both_sources():
     one, other = make_scenario("a", source="x:1"), make_scenario("a", source="y:2", prompt="other")
-    assert check_suite([one, other]) == ["y:2: duplicate id 'a'; first at x:1"]
+    suite = Suite()
+    assert suite.add(one) is None
+    assert suite.add(one) is None
+    assert suite.add(other) == "y:2: the id 'a' is taken by x:1; ids must be unique"
 
 
 @pytest.mark.parametrize(("split", "bad"), [("train", False), ("eval", True)])
 def test_one_task_must_not_be_in_both_splits(split, bad):
     one, other = make_scenario("a", source="x:1"), make_scenario("b", source="y:2", split=split, tools=("t",))
-    (problem,) = check_suite([one, other]) or [""]
+    suite = Suite()
+    assert suite.add(one) is None
+    problem = suite.add(other) or ""
     assert bool(problem) is bad
     if bad:
         assert problem.startswith(
