@@ -36,6 +36,14 @@ def test_a_failed_rollout_says_why_and_one_without_tools_says_so() -> None:
     assert summarise(silent, make_scenario()).endswith("no tool; gave no answer, 0 of 1 checks passed")
 
 
+def test_of_a_long_list_of_tools_the_end_is_cut_and_how_it_ended_stays() -> None:
+    rollout = make_rollout(frames=tuple(make_frame(f"tool_{n}") for n in range(2000)))
+    text = summarise(rollout, make_scenario())
+    assert "tool_0, tool_1, " in text
+    assert text.endswith("...; answered '3', 1 of 1 checks passed")
+    assert len(text.split()) == 32
+
+
 def test_a_secret_in_the_answer_does_not_reach_the_summary() -> None:
     text = summarise(make_rollout(answer="password: open-sesame"), make_scenario())
     assert "open-sesame" not in text
