@@ -105,14 +105,12 @@ def test_attachments_are_in_the_working_folder(ask: Ask, script: Script, tmp_pat
 
 def test_an_agent_in_perl_speaks_json_lines(ask: Ask, script: Script) -> None:
     body = r"""
-        use strict; use JSON::PP;
-        my $task = decode_json(do { local $/; <STDIN> });
-        my ($text) = $task->{prompt}{user} =~ /'(.*)'/;
+        use strict; $| = 1;
+        my ($text) = <STDIN> =~ /"user": "[^"]*'([^']*)'/;
         my $n = () = $text =~ /\S+/g;
-        $| = 1;
-        print encode_json({frame => {kind => "tool", name => "count_words", input => {text => $text},
-                                     output => "$n", tokens => 4, cost_usd => 0.001}}), "\n";
-        print encode_json({answer => "$n", tokens => 6, model => "perl"}), "\n";
+        print qq({"frame": {"kind": "tool", "name": "count_words", "input": {"text": "$text"},)
+            . qq( "output": "$n", "tokens": 4, "cost_usd": 0.001}}\n);
+        print qq({"answer": "$n", "tokens": 6, "model": "perl"}\n);
     """
     outcome = ask(script(body, require_tool("perl")))
     assert outcome.answer == "3"
@@ -159,6 +157,7 @@ def test_the_environment_is_passed_on_without_what_belongs_to_the_test_run(
         ('echo thinking; echo \'{"answer": "3"}\'', "failed", "garbage", "line 1 is not"),
         ("echo 3; echo oh no >&2; exit 7", "failed", "crash", "ended with status 7; its stderr ends: oh no"),
         ("kill -9 $$", "failed", "crash", "was killed by SIGKILL"),
+        ("kill -40 $$", "failed", "crash", "was killed by signal 40"),
         ("printf '\\377' >&2; exit 1", "failed", "crash", "its stderr ends: \ufffd"),
         ('echo \'{"error": "rate limited"}\'', "error", "provider", "the program reported: rate limited"),
         ('echo \'{"error": "rate limited"}\'; exit 1', "error", "provider", "rate limited"),
@@ -282,6 +281,18 @@ def test_a_script_without_an_interpreter_line_is_not_the_agents_fault(ask: Ask, 
     status, code, message = failure(ask("command:./agent"))
     assert (status, code) == ("error", "spawn")
     assert "a script needs a #! line" in message
+
+
+def test_what_a_program_will_cost_is_unknown(script: Script, tmp_path: Path) -> None:
+    actor = open_actor(script("echo 3"), root=tmp_path, settings={})
+    assert actor.bound(3) == {"usd": None, "tokens": None}
+
+
+def test_a_task_that_cannot_be_written_is_not_the_agents_fault(
+    ask: Ask, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    assert failure(ask(script("echo 3")))[:2] == ("error", "spawn")
 
 
 def test_identity_changes_with_the_program(script: Script, tmp_path: Path) -> None:
