@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import fsum
 
 from pytest_tfgrpo.core.records import Experience, Operation, Polarity, Reward, Support, ToolStat
 from pytest_tfgrpo.core.stamp import identify
@@ -197,7 +198,7 @@ class _Study:
                 continue
             stems = content(" ".join(known.terms))
             fits = [
-                (sum(self._shares[i].get(s, 0.0) for s in stems) / max(1, len(stems)), -i)
+                (fsum(self._shares[i].get(s, 0.0) for s in stems) / max(1, len(stems)), -i)
                 for i, kind in enumerate(self._kinds)
                 if kind.domain == lesson.domain
             ]
