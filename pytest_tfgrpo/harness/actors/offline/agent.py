@@ -103,7 +103,7 @@ def _use(tool: Tool, value: Value, brief: Brief) -> tuple[Frame, Value]:
         name=tool.name,
         input=dict(arguments),
         output=output[:FRAME_CHARS],
-        tokens=_word_count(render(value), render(dict(arguments)), output),
+        tokens=_word_count(render(value), render(dict(arguments)) if arguments else "", output),
         cost_usd=0.0,
         latency_ms=(time.perf_counter() - started) * 1000,
         error=error,

@@ -29,7 +29,7 @@ from pytest_tfgrpo.harness.actors.offline.values import (
 )
 from pytest_tfgrpo.harness.workspace import Workspace
 
-_QUOTED = re.compile(r'"([^"]*)"|“([^”]*)”')
+_QUOTED = re.compile(r'"([^"]*)"|“([^“”]*)”')
 _WORD = re.compile(r"°?[^\W_]+")
 _GAP = re.compile(r"[\W_]+")
 _FILE = re.compile(r"(?<![\w./-])[A-Za-z0-9][A-Za-z0-9_-]{0,60}\.(?:csv|json|txt)(?![\w/])")

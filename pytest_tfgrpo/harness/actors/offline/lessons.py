@@ -18,7 +18,7 @@ MAX_LESSONS = 200
 _OPEN = re.compile(r"<experiences(?:\s[^<>]*)?>")
 _CLOSE = "</experiences>"
 _LINE = re.compile(r"- \[(do|avoid)\] (.*)")
-_NAME = re.compile(r"[a-z]+(?:_[a-z]+)+")
+_TOKEN = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,5 +57,6 @@ def lessons_in(prompt: str) -> tuple[Lesson, ...]:
 
 
 def _read(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
-    tools = tuple(dict.fromkeys(name for name in _NAME.findall(text) if name in BY_NAME))
-    return tools, content(_NAME.sub(" ", text))
+    tokens = _TOKEN.findall(text)
+    tools = tuple(dict.fromkeys(token for token in tokens if token in BY_NAME))
+    return tools, content(" ".join(token for token in tokens if token not in BY_NAME))

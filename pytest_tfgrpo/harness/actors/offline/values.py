@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -44,7 +43,7 @@ def kind_of(value: Value) -> Kind:
     """Return the kind of `value`; an empty list is ``items``. Raises ToolError on what no tool handles."""
     if isinstance(value, str):
         return "text"
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if _is_number(value):
         return "number"
     if isinstance(value, date):
         return "date"
@@ -57,12 +56,16 @@ def kind_of(value: Value) -> Kind:
     raise ToolError(f"no tool handles a value of type {type(value).__name__}")
 
 
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_NUMBER
+
+
 def _kind_of_list(items: Sequence[Value]) -> Kind:
     if not items:
         return "items"
     if all(isinstance(item, Mapping) for item in items):
         return "table"
-    if all(isinstance(item, int | float) and not isinstance(item, bool) for item in items):
+    if all(map(_is_number, items)):
         return "numbers"
     if all(isinstance(item, date) for item in items):
         return "dates"
@@ -89,8 +92,8 @@ def checked(value: Value) -> Value:
         raise ToolError(f"text of {len(value)} characters is over the limit of {MAX_TEXT}")
     if isinstance(value, Sequence | Mapping) and not isinstance(value, str) and len(value) > MAX_ITEMS:
         raise ToolError(f"{len(value)} items are over the limit of {MAX_ITEMS}")
-    if isinstance(value, int | float) and not (math.isfinite(value) and abs(value) <= MAX_NUMBER):
-        raise ToolError("number is not finite or over the limit of 1e15")
+    if isinstance(value, int | float) and not abs(value) <= MAX_NUMBER:  # true of NaN, too
+        raise ToolError("the number is not finite or over the limit of 1e15")
     if isinstance(value, Quantity):
         checked(value.amount)
     return value

@@ -7,7 +7,7 @@ import re
 from pytest_tfgrpo.harness.actors.offline.values import ToolError
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_SENTENCE_END = re.compile(r"[.!?]+(?:\s|$)")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _ITEM_END = re.compile(r"[,;\n]")
 _DIGIT = re.compile(r"\d")
 _SLUG_GAP = re.compile(r"[^a-z0-9]")
@@ -20,7 +20,8 @@ def split_words(text: str) -> list[str]:
 
 def split_sentences(text: str) -> list[str]:
     """Return the sentences of `text`; a full stop, question or exclamation mark before a gap ends one."""
-    return [part.strip() for part in _SENTENCE_END.split(text) if part.strip()]
+    parts = [part.strip().rstrip(".!?") for part in _SENTENCE_END.split(text)]
+    return [part for part in parts if part]
 
 
 def split_items(text: str) -> list[str]:
