@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,6 +74,17 @@ def test_the_agent_sees_no_other_process(run_inside: Callable[..., str]) -> None
         )
         == "True True"
     )
+
+
+def test_a_program_in_a_hidden_folder_is_found_and_cannot_be_written(ask: Callable[..., Outcome]) -> None:
+    require_tool("bwrap")
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        agent = Path(name, "agent")
+        agent.write_text("#!/bin/sh\n(echo x > $0) 2> /dev/null\necho 3\n")
+        agent.chmod(0o755)
+        outcome = ask(f"command:{agent}", settings=BWRAP)
+        assert outcome.answer == "3"
+        assert agent.read_text().startswith("#!")
 
 
 def test_a_sandboxed_hang_ends_at_the_time_limit(ask: Callable[..., Outcome]) -> None:
