@@ -153,7 +153,12 @@ def test_typed_toml_settings_are_read(project: Any) -> None:
     (project.root / "pytest.ini").unlink()
     project.write(
         "pyproject.toml",
-        '[tool.pytest.ini_options]\ntfgrpo_actor = "python:agent:right"\ntfgrpo_group_size = 3\n',
+        """
+[tool.pytest.ini_options]
+asyncio_default_fixture_loop_scope = "function"
+tfgrpo_actor = "python:agent:right"
+tfgrpo_group_size = 3
+""",
     )
     project.scenarios().learn()
     assert project.manifest()["settings"]["group_size"] == 3
