@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_tfgrpo.core.errors import SettingError
 
-TASK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+TASK_ID_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+TASK_ID_LENGTH = 64
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off"})
 
@@ -75,23 +75,51 @@ def parse_bool(value: Any) -> bool:
     raise ValueError("must be one of 1, true, yes, on, 0, false, no, off")
 
 
+def is_task_id(text: str) -> bool:
+    """Return whether `text` matches ``[A-Za-z0-9][A-Za-z0-9._-]{0,63}``, and so is a safe file name."""
+    fits = 0 < len(text) <= TASK_ID_LENGTH and TASK_ID_CHARACTERS.issuperset(text)
+    return fits and text[0].isalnum()
+
+
+def default_task_id(name: str) -> str:
+    """Return the name of a root folder, made fit for a task id."""
+    clean = "".join(c if c in TASK_ID_CHARACTERS else "-" for c in name).lstrip("._-")
+    return clean[:TASK_ID_LENGTH] or "suite"
+
+
 def _task_id(value: Any) -> str:
-    if not TASK_ID.fullmatch(str(value)):
+    if not is_task_id(str(value)):
         raise ValueError("must match [A-Za-z0-9][A-Za-z0-9._-]{0,63}; it names a folder")
     return str(value)
 
 
-class Setting(NamedTuple):
+# Plain classes: making a dataclass or a named tuple costs each start of pytest some tenths of a millisecond.
+
+
+class Setting:
     """One row of the table of settings."""
 
-    name: str
-    parse: Callable[[Any], Any]
-    """Returns the value or raises ValueError with a text that starts with ``must``."""
-    default: Any
-    help: str
-    ini_type: str = "string"
-    aliases: tuple[str, ...] = ()
-    """Further environment variables that the source document names."""
+    __slots__ = ("aliases", "default", "help", "ini_type", "name", "parse")
+
+    def __init__(
+        self,
+        name: str,
+        parse: Callable[[Any], Any],
+        default: Any,
+        help: str,
+        ini_type: str = "string",
+        aliases: tuple[str, ...] = (),
+    ) -> None:
+        """`parse` returns the value or raises ValueError with a text that starts with ``must``.
+
+        `aliases` are further environment variables, which the source document names.
+        """
+        self.name = name
+        self.parse = parse
+        self.default = default
+        self.help = help
+        self.ini_type = ini_type
+        self.aliases = aliases
 
     @property
     def flag(self) -> str:
@@ -160,21 +188,27 @@ BY_NAME: Mapping[str, Setting] = {s.name: s for s in TABLE}
 GROUP_FLAG_ENV = "FEATURE_TFGRPO_GROUP"
 
 
-class Origin(NamedTuple):
+class Origin:
     """A value as somebody set it."""
 
-    value: Any
-    source: str
-    """For instance ``flag --tfgrpo-seed`` or ``environment TFGRPO_SEED``."""
+    __slots__ = ("source", "value")
+
+    def __init__(self, value: Any, source: str) -> None:
+        """`source` is for instance ``flag --tfgrpo-seed`` or ``environment TFGRPO_SEED``."""
+        self.value = value
+        self.source = source
 
 
-@dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings of an invocation, parsed; `origins` says where each that was set came from."""
+    """All settings of an invocation, parsed; not to be changed."""
 
-    learning: bool
-    values: Mapping[str, Any]
-    origins: Mapping[str, str]
+    __slots__ = ("learning", "origins", "values")
+
+    def __init__(self, learning: bool, values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
+        """`origins` says where each setting that was set came from."""
+        self.learning = learning
+        self.values = values
+        self.origins = origins
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of the setting called `name`."""

@@ -16,7 +16,7 @@ from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import SettingError, TfgrpoError
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Library, Phase, PromptPack, Run, Scenario
-from pytest_tfgrpo.core.settings import TASK_ID, Settings
+from pytest_tfgrpo.core.settings import Settings, default_task_id
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire import from_wire
 from pytest_tfgrpo.harness.actors import open_actor
@@ -46,15 +46,6 @@ class Prepared:
     job: Job
     folder: Path | None
     """Folder of the run; None writes nothing."""
-
-
-def task_id_of(config: pytest.Config, settings: Settings) -> str:
-    """Return the task id: as set, or the name of the root folder made fit for a folder name."""
-    if settings["task_id"]:
-        return str(settings["task_id"])
-    clean = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in config.rootpath.name)
-    clean = clean.lstrip("._-")[:64]
-    return clean if TASK_ID.fullmatch(clean) else "suite"
 
 
 def out_folder(config: pytest.Config, settings: Settings) -> Path | None:
@@ -143,7 +134,7 @@ def _prepare(
     actor = _open_actor(config, settings)
     packs = _load_packs(config, settings)
     library = _load_library(config, settings)
-    task_id, out = task_id_of(config, settings), out_folder(config, settings)
+    task_id, out = settings["task_id"] or default_task_id(config.rootpath.name), out_folder(config, settings)
     stamps = {
         "settings": stamp({name: settings[name] for name in RESULT_SETTINGS}),
         "packs": combined_stamp({pack_for(packs, s.domain).stamp for s in scenarios}),

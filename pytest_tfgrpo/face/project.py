@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.settings import BY_NAME, TASK_ID, Settings, resolve
+from pytest_tfgrpo.core.settings import BY_NAME, Settings, default_task_id, resolve
 
 INI_FILES = (
     "pytest.toml",
@@ -49,14 +49,7 @@ class Project:
     @property
     def task_id(self) -> str:
         """The task id: as set, or the name of the root folder."""
-        return self.settings["task_id"] or default_task_id(self.root)
-
-
-def default_task_id(root: Path) -> str:
-    """Return the name of the root folder, made fit for a folder name."""
-    clean = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in root.name)
-    clean = clean.lstrip("._-")[:64]
-    return clean if TASK_ID.fullmatch(clean) else "suite"
+        return self.settings["task_id"] or default_task_id(self.root.name)
 
 
 def open_project(start: Path, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Project:

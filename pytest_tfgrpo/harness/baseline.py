@@ -14,7 +14,7 @@ from typing import Any
 from pytest_tfgrpo.core.errors import BaselineError
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.core.settings import TASK_ID
+from pytest_tfgrpo.core.settings import is_task_id
 from pytest_tfgrpo.core.wire import from_wire, to_wire
 from pytest_tfgrpo.harness.comparison import Tally, final_sweep, tally_sweep
 from pytest_tfgrpo.harness.printable import line
@@ -77,7 +77,7 @@ def locate(name: str, root: Path) -> Path:
     """
     if name.endswith(".json"):
         return root / name
-    if not TASK_ID.fullmatch(name):
+    if not is_task_id(name):
         raise BaselineError(
             f"{name!r} does not name a baseline; use letters, digits, '.', '_', '-', or a .json file"
         )

@@ -23,8 +23,15 @@ def expected_answers(kinds: Mapping[str, CheckKind], scenario: Scenario) -> tupl
 
 
 def tool_names(groups: Iterable[Group]) -> set[str]:
-    """Return the names of the tools that were called; a tool's name is never a leaked answer."""
-    return {f.name for g in groups for r in g.rollouts for f in r.frames if f.kind == "tool"}
+    """Return the names of the tools that were called: a tool's name is never a leaked answer.
+
+    A name called in one scenario alone does not count, or an actor could smuggle an answer as a tool.
+    """
+    callers: dict[str, set[str]] = {}
+    for group in groups:
+        for name in {f.name for r in group.rollouts for f in r.frames if f.kind == "tool"}:
+            callers.setdefault(name, set()).add(group.scenario_id)
+    return {name for name, scenarios in callers.items() if len(scenarios) > 1}
 
 
 async def learn(job: Job, phase: Phase, groups: tuple[Group, ...], library: Library) -> Revision:

@@ -48,6 +48,7 @@ class Recorder:
         self._job = job
         self._journal: Journal | None = None
         self._metrics: TextIO | None = None
+        self._store: ExperienceStore | None = None
         if folder is None:
             return
         self._journal = Journal(folder / JOURNAL)
@@ -96,8 +97,9 @@ class Recorder:
         if self._folder is None or self._journal is None:
             return
         task_folder = self._folder.parent.parent
-        with ExperienceStore.open(task_folder / EXPERIENCES) as store:
-            store.append(_store_records(revision, self._job.run_id))
+        if self._store is None:
+            self._store = ExperienceStore.open(task_folder / EXPERIENCES)
+        self._store.append(_store_records(revision, self._job.run_id))
         if revision.epoch not in self._job.recorded.revisions:
             self._journal.append("revision", to_wire(revision))
         save_library(task_folder / LIBRARY, revision.library)
@@ -131,6 +133,8 @@ class Recorder:
     def close(self) -> None:
         """Close the files, with all that was written on disk."""
         try:
+            if self._store is not None:
+                self._store.close()
             if self._metrics is not None:
                 self._metrics.close()
         except OSError as error:

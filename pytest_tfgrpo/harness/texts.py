@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.records import CheckResult, Frame, Group, Json, Rollout, Scenario, Score
 from pytest_tfgrpo.harness.printable import block, count, duration, line, money, number, table
+from pytest_tfgrpo.harness.summary import summarise
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.job import Job
@@ -36,6 +37,7 @@ def failure(scenario: Scenario, group: Group, command: str) -> str:
         f"rollouts: {each}",
         *_section("prompt", _prompt(scenario), SHORT),
         f"rollout {rollout.rollout_id}, seed {rollout.seed}, temperature {rollout.temperature:g}",
+        f"in short: {summarise(rollout, scenario)}",
         *_outcome(rollout, SHORT),
         f"run it again: {line(command)}",
         f"see it whole: tfgrpo show {rollout.rollout_id}",
@@ -57,6 +59,8 @@ def rollout_text(rollout: Rollout, score: Score | None = None, scenario: Scenari
             f"gt_score {number(score.gt_score)}, reward {number(score.reward)}, "
             f"relative rank {number(score.relative_rank)}, advantage {number(score.advantage)}"
         )
+    if scenario is not None:
+        lines.append(f"in short: {summarise(rollout, scenario)}")
     if rollout.experiences:
         lines.append(f"lessons in its prompt: {', '.join(rollout.experiences)}")
     if scenario is not None:
