@@ -115,6 +115,7 @@ class LiveRun:
                 self._take(self._thread.records.get(timeout=POLL_S))
             except queue.Empty:
                 self._progress.tick()
+        self._progress.clear()
 
     def _take(self, record: object) -> None:
         match record:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -27,7 +28,9 @@ class Progress:
         self._phase: Phase | None = None
         self._done = self._errors = 0
         self._started = self._shown = time.monotonic()
-        self._drawn = 0
+        self._writer = config.get_terminal_writer()
+        self._drawn = False
+        self._column = 0
 
     def rollout(self, rollout: Rollout, phase: Phase) -> None:
         """Count a finished rollout."""
@@ -49,10 +52,12 @@ class Progress:
         text = f"tfgrpo {self._phase.label}: {self._done}/{total} rollouts"
         if self._errors:
             text += f", {self._errors} errors"
-        self._write(f"{text}, {now - self._started:.0f} s", keep=not self._live)
+        text += f", {now - self._started:.0f} s"
+        self._show(text) if self._live else self._keep(text)
 
     def phase(self, result: PhaseResult) -> None:
         """Show a line for a phase that ended."""
+        self._phase = None
         if self._reporter is None:
             return
         scores = [s.gt_score for g in result.groups for s in g.scores if s.gt_score is not None]
@@ -62,15 +67,39 @@ class Progress:
             text += f", {len(result.revision.library.experiences)} experiences in force"
         if result.status != "complete":
             text += f" ({result.status}: {result.reason})"
-        self._write(text, keep=True)
+        self._keep(text)
 
-    def _write(self, text: str, *, keep: bool) -> None:
-        # Items wait while pytest captures output: lift the capture for this line alone.
-        lift = self._capture.global_and_fixture_disabled() if self._capture else nullcontext()
-        with lift:
-            if not self._drawn:
-                self._reporter.ensure_newline()
-            padding = " " * max(0, self._drawn - len(text))
-            self._reporter.write(("\r" if self._drawn else "") + text + padding + ("\n" if keep else ""))
-            self._reporter.flush()
-        self._drawn = 0 if keep else len(text)
+    def clear(self) -> None:
+        """Take the live line away and put the cursor back, before pytest writes on."""
+        if self._drawn:
+            right = f"\x1b[{self._column}C" if self._column else ""
+            self._draw(f"\r\x1b[2K\x1b[1A{right}")
+            self._drawn = False
+
+    def _keep(self, text: str) -> None:
+        """Write a line that stays."""
+        self.clear()
+        with self._uncaptured():
+            self._reporter.ensure_newline()
+            self._reporter.write_line(text)
+
+    def _show(self, text: str) -> None:
+        """Draw the live line below the line that pytest is writing, which stays as it is."""
+        if not self._drawn:
+            self._column = self._writer.width_of_current_line
+            self._draw("\n")
+        self._drawn = True
+        self._draw(f"\r\x1b[2K{text[: self._writer.fullwidth - 1]}")
+
+    def _draw(self, text: str) -> None:
+        # Past the reporter: it must not take what is drawn for a part of its own line.
+        with self._uncaptured():
+            sys.stdout.write(text)
+            sys.stdout.flush()
+
+    def _uncaptured(self) -> AbstractContextManager[None]:
+        """Lift pytest's capture of output: items wait while it is on."""
+        if self._capture is None:
+            return nullcontext()
+        lifted: AbstractContextManager[None] = self._capture.global_and_fixture_disabled()
+        return lifted

@@ -1,0 +1,61 @@
+"""Progress while a run works."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def slow(project: Any) -> Any:
+    agent = """
+async def solve(context):
+    import asyncio
+    await asyncio.sleep(0.25)
+    return "3"
+"""
+    return project.write("agent2.py", agent).ini(actor="python:agent2:solve", concurrency=2).scenarios()
+
+
+def test_each_phase_ends_with_a_plain_line_but_not_with_q(project: Any) -> None:
+    project.scenarios()
+    project.learn().stdout.fnmatch_lines(["tfgrpo baseline: 4 rollouts scored, gt mean 1.000"])
+    project.learn("-q").stdout.no_fnmatch_line("tfgrpo baseline: *")
+
+
+def test_long_epochs_print_a_line_now_and_then(slow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_tfgrpo.face.progress.PLAIN_EVERY_S", 0.1)
+    slow.learn().stdout.re_match_lines([r"tfgrpo baseline: 2/4 rollouts, 0 s"])
+
+
+def test_on_a_terminal_the_line_is_drawn_in_place(slow: Any) -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "--tfgrpo", "-p", "no:cacheprovider"],
+        cwd=slow.root,
+        stdout=theirs,
+        stderr=theirs,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "80"},
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        shown += part
+    os.close(ours)
+    assert process.wait(timeout=30) == 0
+    text = shown.decode()
+    assert "\n\r\x1b[2Ktfgrpo baseline: 2/4 rollouts, 0 s" in text.replace("\r\n", "\n")
+    # The line is wiped and the cursor put back to where pytest was writing.
+    assert "\x1b[2K\x1b[1A\x1b[20C." in text
+    assert text.count("\x1b[1A") == text.count("\x1b[2K\x1b[1A")

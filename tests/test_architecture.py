@@ -1,0 +1,272 @@
+"""The plan of the house, checked on the syntax trees: layers, cycles, one file per dependency."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import re
+import subprocess
+import sys
+from collections.abc import Collection, Iterator
+from functools import cache
+from importlib.metadata import requires
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = "pytest_tfgrpo"
+LAYERS = {
+    "core": 0,
+    "numerics": 0,
+    "bus": 1,
+    "sinks": 1,
+    "llm": 2,
+    "harness": 2,
+    "feedback": 3,
+    "live": 3,
+    "patterns": 3,
+    "": 4,
+    "plugin": 4,
+    "hookspecs": 4,
+    "face": 4,
+    "cli": 4,
+}
+"""Layer of each part; the empty name is the package itself, which only names what others hold."""
+MAY_NOT_SEE = {
+    "harness": {"bus", "sinks"},
+    "feedback": {"live", "patterns", "sinks"},
+    "live": {"feedback", "patterns", "sinks"},
+    "patterns": {"feedback", "live", "sinks"},
+    "bus": {"sinks"},
+    "sinks": {"bus"},
+}
+"""Neighbours in the same or a lower layer that a part stays away from all the same."""
+HOMES = {
+    "jsonschema": {"core/schema.py"},
+    "referencing": {"core/schema.py"},
+    "yaml": {"harness/loading/yaml_text.py"},
+    "regex": {"harness/checks/patterns.py"},
+    "jinja2": {"harness/page.py"},
+    "xdist": {"face/distribute.py"},
+}
+"""The one file that each heavy or optional dependency lives in, imported inside a function."""
+FORBIDDEN_NAMES = {"utils", "util", "helpers", "constants", "base", "manager", "types", "common", "misc"}
+PASSES_ENVIRONMENT_ON = {"harness/actors/command.py"}
+"""Hands the environment to the program that it starts, and reads nothing from it."""
+
+
+class Import(NamedTuple):
+    """One import statement, with the module that it names."""
+
+    target: str
+    line: int
+    lazy: bool
+    """Inside a function."""
+    typing_only: bool
+    """Under ``if TYPE_CHECKING``."""
+
+
+class Module(NamedTuple):
+    """One file of the package."""
+
+    path: str
+    name: str
+    tree: ast.Module
+    imports: tuple[Import, ...]
+
+    @property
+    def part(self) -> str:
+        """First name below the package; empty for the package itself."""
+        return self.name.removeprefix(PACKAGE).removeprefix(".").partition(".")[0]
+
+
+@cache
+def modules() -> dict[str, Module]:
+    """Return the modules of the package by name."""
+    files = sorted((ROOT / PACKAGE).rglob("*.py"))
+    names = {name_of(file): file for file in files}
+    found = {}
+    for name, file in names.items():
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        path = file.relative_to(ROOT / PACKAGE).as_posix()
+        found[name] = Module(path, name, tree, tuple(imports_of(tree, names.keys())))
+    return found
+
+
+def name_of(file: Path) -> str:
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(tree: ast.Module, known: Collection[str]) -> Iterator[Import]:
+    """Yield every import; ``from a import b`` names a.b where that is a module, else a."""
+
+    def visit(node: ast.AST, lazy: bool, typing_only: bool) -> Iterator[Import]:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno, lazy, typing_only)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"line {node.lineno}: imports are absolute here"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                target = whole if whole in known else str(node.module)
+                yield Import(target, node.lineno, lazy, typing_only)
+        for field, value in ast.iter_fields(node):
+            inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            guarded = (
+                isinstance(node, ast.If) and field == "body" and ast.unparse(node.test) == "TYPE_CHECKING"
+            )
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from visit(child, lazy or inside, typing_only or guarded)
+
+    yield from visit(tree, lazy=False, typing_only=False)
+
+
+def ours(target: str) -> bool:
+    return target == PACKAGE or target.startswith(PACKAGE + ".")
+
+
+def each() -> Iterator[tuple[Module, Import]]:
+    return ((module, found) for module in modules().values() for found in module.imports)
+
+
+def test_every_part_has_a_layer() -> None:
+    assert {module.part for module in modules().values()} <= LAYERS.keys()
+
+
+def test_no_part_imports_from_a_layer_above_it() -> None:
+    wrong = []
+    for module, found in each():
+        if ours(found.target) and found.target != PACKAGE and module.name != PACKAGE:
+            part = found.target.split(".")[1]
+            above = LAYERS[part] > LAYERS[module.part]
+            neighbour = part != module.part and part in MAY_NOT_SEE.get(module.part, ())
+            if above or neighbour:
+                wrong.append(f"{module.path}:{found.line} imports {found.target}")
+    assert wrong == []
+
+
+def test_nothing_imports_the_command_line_and_only_pytests_face_knows_pytest() -> None:
+    wrong = [
+        f"{module.path}:{found.line} imports {found.target}"
+        for module, found in each()
+        if found.target == f"{PACKAGE}.cli"
+        or (found.target.partition(".")[0] in ("pytest", "_pytest", "pluggy") and LAYERS[module.part] < 4)
+        or found.target.startswith("_pytest")
+    ]
+    assert wrong == []
+
+
+def test_there_is_no_cycle_among_module_level_imports() -> None:
+    graph = {
+        module.name: {
+            found.target
+            for found in module.imports
+            if ours(found.target) and not found.lazy and not found.typing_only
+        }
+        for module in modules().values()
+    }
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the cycle
+
+
+@pytest.mark.parametrize("dependency", sorted(HOMES))
+def test_each_heavy_dependency_is_imported_lazily_and_in_one_file(dependency: str) -> None:
+    wrong, used = [], set()
+    for module, found in each():
+        if found.target.partition(".")[0] == dependency and not found.typing_only:
+            used.add(module.path)
+            if not found.lazy or module.path not in HOMES[dependency]:
+                wrong.append(f"{module.path}:{found.line}")
+    assert wrong == []
+    assert used == HOMES[dependency], "the table HOMES says otherwise"
+
+
+def test_every_third_party_import_is_a_declared_dependency() -> None:
+    lines = [line for line in requires("pytest-tfgrpo") or [] if "extra ==" not in line]
+    declared = {re.split(r"[^A-Za-z0-9._-]", line)[0].lower() for line in lines}
+    brought = {"yaml": "pyyaml", "referencing": "jsonschema", "xdist": None}
+    foreign = {
+        found.target.partition(".")[0]
+        for _, found in each()
+        if not ours(found.target) and found.target.partition(".")[0] not in sys.stdlib_module_names
+    }
+    missing = {
+        name for name in foreign if (dist := brought.get(name, name)) is not None and dist not in declared
+    }
+    assert missing == set()
+
+
+def test_only_the_faces_touch_the_terminal_the_arguments_and_the_environment() -> None:
+    wrong = []
+    for module in modules().values():
+        if LAYERS[module.part] == 4:
+            continue
+        for node in ast.walk(module.tree):
+            text = ast.unparse(node) if isinstance(node, ast.Attribute) else ""
+            printed = isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "input", "exit")
+            touched = text in ("sys.argv", "sys.exit", "sys.stdout", "sys.stderr", "sys.stdin", "os.getenv")
+            environment = text == "os.environ" and module.path not in PASSES_ENVIRONMENT_ON
+            if printed or touched or environment:
+                wrong.append(f"{module.path}:{node.lineno}")  # type: ignore[attr-defined]
+    assert wrong == []
+
+
+def test_modules_are_named_for_their_subject() -> None:
+    assert [m.path for m in modules().values() if m.name.rpartition(".")[2] in FORBIDDEN_NAMES] == []
+
+
+@pytest.mark.parametrize("name", sorted(n for n, m in modules().items() if "__all__" in ast.dump(m.tree)))
+def test_a_list_of_public_names_is_sorted_and_names_what_there_is(name: str) -> None:
+    module = modules()[name]
+    declared: list[str] = next(
+        ast.literal_eval(node.value)
+        for node in module.tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    )
+    # as ruff sorts them: constants, then classes, then functions
+    assert declared == sorted(declared, key=lambda n: (not n.isupper(), not n[:1].isupper(), n))
+    assert len(declared) == len(set(declared))
+    bound = {n for node in module.tree.body for n in names_bound(node)}
+    assert set(declared) <= bound
+
+
+def names_bound(node: ast.stmt) -> Iterator[str]:
+    match node:
+        case ast.FunctionDef() | ast.ClassDef() | ast.AsyncFunctionDef():
+            yield node.name
+        case ast.Import() | ast.ImportFrom():
+            yield from (alias.asname or alias.name for alias in node.names)
+        case ast.Assign():
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            yield name
+        case ast.If():
+            for part in node.body:
+                yield from names_bound(part)
+
+
+def test_loading_the_plugin_imports_nothing_heavy() -> None:
+    heavy = ["asyncio", "email", "http", "jinja2", "jsonschema", "multiprocessing", "numpy", "regex", "yaml"]
+    program = (
+        "import sys, pytest; before = set(sys.modules); import pytest_tfgrpo.plugin; "
+        "import pytest_tfgrpo.hookspecs; print(*set(sys.modules) - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert loaded.isdisjoint(heavy)
+    foreign = {n.partition(".")[0] for n in loaded} - {PACKAGE} - sys.stdlib_module_names
+    assert foreign == set()
+    assert not any(name.startswith(f"{PACKAGE}.harness") for name in loaded)
+
+
+def test_no_text_of_the_project_names_a_folder_of_somebodys_machine() -> None:
+    home = re.compile(r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+)/\w")
+    texts = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "pyproject.toml", ROOT / ".ci" / "run"]
+    for folder in (PACKAGE, "docs", "fixtures", "prompt-packs", "benchmarks"):
+        suffixes = (".py", ".md", ".yml", ".yaml", ".json", ".jsonl", ".csv", ".toml")
+        texts += [path for path in (ROOT / folder).rglob("*") if path.suffix in suffixes]
+    named = [str(path.relative_to(ROOT)) for path in texts if home.search(path.read_text(encoding="utf-8"))]
+    assert named == []
