@@ -78,7 +78,7 @@ class Brief:
             return "dates"
         if quantities_in(data):
             return "measures units"
-        return "numbers" if numbers_in(data) else ""
+        return "numbers" if numbers_in(data) else "words"
 
     def file(self, suffix: str) -> str:
         """Return the name of the file with this suffix that the text names, or else of the first one."""

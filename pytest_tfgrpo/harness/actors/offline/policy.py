@@ -21,7 +21,7 @@ FINISH = "finish"
 class Policy:
     """Constants of the policy; part of the actor's identity."""
 
-    similarity: float = 4.0
+    similarity: float = 3.0
     """Logit of a tool whose description has just the words of the task."""
     sight: float = 3.0
     """Logit that a first tool gains when its description has just the words for the data at hand."""
