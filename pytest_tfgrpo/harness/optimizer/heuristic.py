@@ -51,7 +51,7 @@ class HeuristicOptimizer:
         return Proposal(
             operations=tuple(study.operations),
             lesson_groups=frozenset(study.lesson_groups),
-            note=f"no difference in tools, arguments or form of answer in {study.mute} kinds of task"
+            note=f"kinds of task without a difference in tools, arguments or form of answer: {study.mute}"
             if study.mute
             else "",
         )

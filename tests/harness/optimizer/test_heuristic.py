@@ -176,7 +176,7 @@ def test_a_difference_in_nothing_seen_gives_no_lesson_and_it_says_so() -> None:
     found = propose(context_of([same], SUITE))
     assert found.operations == ()
     assert found.lesson_groups == frozenset()
-    assert "no difference" in found.note
+    assert "without a difference" in found.note
 
 
 def test_of_two_equally_good_ways_the_cheaper_one_is_taught() -> None:
@@ -283,7 +283,7 @@ def test_quoted_data_answers_numbers_and_role_names_are_no_key_terms() -> None:
 def test_a_lesson_keeps_to_the_word_cap(max_words: int) -> None:
     proposal = propose(context_of(distinct_groups(), SUITE, max_words=max_words))
     assert all(len(e.summary32.split()) <= max_words for e in lessons(proposal) + lessons(proposal, "avoid"))
-    assert proposal.operations or "kinds of task" in proposal.note
+    assert proposal.operations or "kinds of task without a difference" in proposal.note
     assert bool(lessons(proposal)) is (max_words >= 10)
 
 
