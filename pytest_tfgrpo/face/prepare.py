@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import platform
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import SettingError, TfgrpoError
 from pytest_tfgrpo.core.files import JOURNAL
-from pytest_tfgrpo.core.records import Library, Phase, PromptPack, Run, Scenario
+from pytest_tfgrpo.core.records import Library, Phase, PromptPack, Scenario
 from pytest_tfgrpo.core.settings import Settings, default_task_id
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire import from_wire
+from pytest_tfgrpo.face.suppliers import supply, supply_rewarders
 from pytest_tfgrpo.harness.actors import open_actor
 from pytest_tfgrpo.harness.actors.protocol import Actor
-from pytest_tfgrpo.harness.checks import KINDS, CheckKind
-from pytest_tfgrpo.harness.gate import GateRule
+from pytest_tfgrpo.harness.checks import CheckKind
 from pytest_tfgrpo.harness.job import Job, Recorded
 from pytest_tfgrpo.harness.library import empty, load_library
 from pytest_tfgrpo.harness.loading import load_packs, pack_for
 from pytest_tfgrpo.harness.optimizer import open_optimizer
 from pytest_tfgrpo.harness.optimizer.protocol import Optimizer
-from pytest_tfgrpo.harness.rewarders.protocol import Rewarder
-from pytest_tfgrpo.harness.runs import find_resumable, new_run_id, read_log, recorded, run_folder
+from pytest_tfgrpo.harness.runs import Log, find_resumable, new_run_id, read_log, recorded, run_folder
 
 RESULT_SETTINGS = (
     "optimizer", "group_size", "eval_rollouts", "epochs", "sample_size", "temperature_train",
@@ -54,57 +52,16 @@ def out_folder(config: pytest.Config, settings: Settings) -> Path | None:
     return config.rootpath / out if out else None
 
 
-def _supply(config: pytest.Config, name: str, **given: object) -> Any:
-    """Call a hook that supplies something; raises pytest.UsageError naming the hook when it breaks."""
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turn our errors into pytest's usage errors."""
     try:
-        return getattr(config.hook, name)(config=config, **given)
-    except pytest.UsageError:
-        raise
-    except Exception as error:
-        raise pytest.UsageError(f"hook {name} broke: {type(error).__name__}: {error}") from error
+        yield
+    except TfgrpoError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
-def check_kinds(config: pytest.Config) -> dict[str, CheckKind]:
-    """Return all check kinds, built-in and supplied; raises pytest.UsageError when a name is taken."""
-    kinds = dict(KINDS)
-    for extra in _supply(config, "pytest_tfgrpo_checks"):
-        for name, kind in (extra or {}).items():
-            if name in kinds:
-                raise pytest.UsageError(f"hook pytest_tfgrpo_checks: the check kind {name!r} is taken")
-            kinds[name] = kind
-    return kinds
-
-
-def gate_rules(config: pytest.Config) -> list[GateRule]:
-    """Return the gate rules that plugins supply."""
-    return [rule for extra in _supply(config, "pytest_tfgrpo_gate_rules") for rule in extra or ()]
-
-
-def report_sections(config: pytest.Config, run: Run) -> tuple[list[str], list[str]]:
-    """Return the lines that plugins add to the report, and complaints about those that broke."""
-    try:
-        supplied = config.hook.pytest_tfgrpo_report_section(config=config, run=run)
-        return [str(line) for lines in supplied for line in lines or ()], []
-    except Exception as error:  # noqa: BLE001 - an observer cannot break the pipe
-        return [], [f"hook pytest_tfgrpo_report_section broke: {type(error).__name__}: {error}"]
-
-
-def revise_scenarios(config: pytest.Config, scenarios: Sequence[Scenario]) -> list[Scenario]:
-    """Return the scenarios as plugins would have them, each plugin given the answer of the one before."""
-    name, known = "pytest_tfgrpo_scenarios", list(scenarios)
-    for implementation in config.hook.pytest_tfgrpo_scenarios.get_hookimpls():
-        given = {"config": config, "scenarios": tuple(known)}
-        try:
-            answer: Any = implementation.function(*(given[key] for key in implementation.argnames))
-        except Exception as error:
-            raise pytest.UsageError(f"hook {name} broke: {type(error).__name__}: {error}") from error
-        if answer is not None:
-            known = list(answer)
-    if len({s.id for s in known}) != len(known):
-        raise pytest.UsageError("hook pytest_tfgrpo_scenarios: scenario ids must be unique")
-    return known
-
-
+@usage_errors()
 def prepare(
     config: pytest.Config,
     settings: Settings,
@@ -116,25 +73,11 @@ def prepare(
     partial_selection: bool,
 ) -> Prepared:
     """Return the job; raises pytest.UsageError on any misuse. `run_id` is given by an xdist controller."""
-    try:
-        return _prepare(config, settings, scenarios, phases, kinds, run_id, partial_selection)
-    except TfgrpoError as error:
-        raise pytest.UsageError(str(error)) from error
-
-
-def _prepare(
-    config: pytest.Config,
-    settings: Settings,
-    scenarios: Sequence[Scenario],
-    phases: Sequence[Phase],
-    kinds: Mapping[str, CheckKind],
-    run_id: str | None,
-    partial_selection: bool,
-) -> Prepared:
     actor = _open_actor(config, settings)
     packs = _load_packs(config, settings)
     library = _load_library(config, settings)
-    task_id, out = settings["task_id"] or default_task_id(config.rootpath.name), out_folder(config, settings)
+    task_id = settings["task_id"] or default_task_id(config.rootpath.name)
+    out = out_folder(config, settings)
     stamps = {
         "settings": stamp({name: settings[name] for name in RESULT_SETTINGS}),
         "packs": combined_stamp({pack_for(packs, s.domain).stamp for s in scenarios}),
@@ -142,23 +85,15 @@ def _prepare(
         "actor": stamp({"name": actor.name, "identity": dict(actor.identity)}),
         "library": library.hash,
     }
-    on_file, started_at = Recorded(), utc_now()
-    wanted = config.getoption("tfgrpo_resume")
-    if wanted is not None:
-        if out is None:
-            raise SettingError("--tfgrpo-resume needs an output folder: add --tfgrpo, or set --tfgrpo-out")
-        folder, log = find_resumable(out, task_id, wanted, stamps)
-        run_id, on_file, started_at = folder.name, recorded(log), log.header["started_at"]
-        library = from_wire(Library, log.header["library"])
-    elif run_id and out and (run_folder(out, task_id, run_id) / JOURNAL).is_file():
-        log = read_log(run_folder(out, task_id, run_id))  # an xdist worker died; this one takes over
-        on_file, started_at = recorded(log), log.header["started_at"]
+    log = _log_to_continue(config.getoption("tfgrpo_resume"), out, task_id, run_id, stamps)
+    if log is not None:
+        run_id, library = log.header["run_id"], from_wire(Library, log.header["library"])
     run_id = run_id or new_run_id()
-    folder_ = run_folder(out, task_id, run_id) if out else None
+    folder = run_folder(out, task_id, run_id) if out else None
     job = Job(
         run_id=run_id,
         task_id=task_id,
-        started_at=started_at,
+        started_at=log.header["started_at"] if log else utc_now(),
         settings=dict(settings.values) | {"eval_rollouts": settings.eval_rollouts},
         scenarios=tuple(scenarios),
         phases=tuple(phases),
@@ -166,16 +101,29 @@ def _prepare(
         actor=actor,
         optimizer=_open_optimizer(config, settings),
         kinds=kinds,
-        rewarders=_rewarders(config),
+        rewarders=supply_rewarders(config),
         library=library,
         stamps=stamps,
         versions=_versions(),
-        work=folder_ / "work" if folder_ else Path(tempfile.mkdtemp(prefix="tfgrpo-")),
+        work=folder / "work" if folder else None,
         partial_selection=partial_selection,
         warnings=tuple(_warnings(library, actor, phases)),
-        recorded=on_file,
+        recorded=recorded(log) if log else Recorded(),
     )
-    return Prepared(job, folder_)
+    return Prepared(job, folder)
+
+
+def _log_to_continue(
+    wanted: str | None, out: Path | None, task_id: str, run_id: str | None, stamps: Mapping[str, str]
+) -> Log | None:
+    """Return the log of the run to go on with: the one asked for, or that of a dead xdist worker."""
+    if wanted is not None:
+        if out is None:
+            raise SettingError("--tfgrpo-resume needs an output folder: add --tfgrpo, or set --tfgrpo-out")
+        return find_resumable(out, task_id, wanted, stamps)
+    if run_id and out and (run_folder(out, task_id, run_id) / JOURNAL).is_file():
+        return read_log(run_folder(out, task_id, run_id))
+    return None
 
 
 def _open_actor(config: pytest.Config, settings: Settings) -> Actor:
@@ -185,7 +133,7 @@ def _open_actor(config: pytest.Config, settings: Settings) -> Actor:
             "no actor is set: who shall solve the scenarios? Set tfgrpo_actor in the ini file or pass "
             "--tfgrpo-actor, for instance --tfgrpo-actor offline or --tfgrpo-actor 'command:./agent'"
         )
-    actor: Actor | None = _supply(config, "pytest_tfgrpo_actor", spec=spec)
+    actor: Actor | None = supply(config, "pytest_tfgrpo_actor", spec=spec)
     if actor is None:
         actor = open_actor(spec, root=config.rootpath, settings=settings.values)
     if actor.paid and not settings.learning and not settings["plain"]:
@@ -197,7 +145,7 @@ def _open_actor(config: pytest.Config, settings: Settings) -> Actor:
 
 def _open_optimizer(config: pytest.Config, settings: Settings) -> Optimizer:
     spec = settings["optimizer"]
-    supplied: Optimizer | None = _supply(config, "pytest_tfgrpo_optimizer", spec=spec)
+    supplied: Optimizer | None = supply(config, "pytest_tfgrpo_optimizer", spec=spec)
     return supplied or open_optimizer(spec)
 
 
@@ -222,11 +170,6 @@ def _load_library(config: pytest.Config, settings: Settings) -> Library:
             "--tfgrpo-library none, then write it with `tfgrpo library promote RUN`"
         )
     return load_library(file)
-
-
-def _rewarders(config: pytest.Config) -> tuple[Rewarder, ...]:
-    supplied = _supply(config, "pytest_tfgrpo_rewarders")
-    return tuple(rewarder for extra in supplied for rewarder in extra or ())
 
 
 def _versions() -> dict[str, str]:

@@ -12,7 +12,7 @@ import pytest
 from pytest_tfgrpo.core.errors import ScenarioError, TfgrpoError
 from pytest_tfgrpo.core.records import Phase, Scenario
 from pytest_tfgrpo.core.settings import unknown_variables
-from pytest_tfgrpo.face import distribute, options, prepare
+from pytest_tfgrpo.face import distribute, options, prepare, suppliers
 from pytest_tfgrpo.face.catalog import Catalog, Marked
 from pytest_tfgrpo.face.checkers import Checkers
 from pytest_tfgrpo.face.items import GateItem, ScenarioItem, make_gate, make_items
@@ -57,7 +57,7 @@ class TfgrpoSession:
         self._broken = ""
         """Why no scenario file can be read: a hook that supplies check kinds broke."""
         try:
-            self._kinds.update(prepare.check_kinds(config))
+            self._kinds.update(suppliers.check_kinds(config))
         except pytest.UsageError as error:
             self._broken = str(error)
         self._baseline: Baseline | None = None
@@ -93,7 +93,7 @@ class TfgrpoSession:
         chosen_ids |= {function.scenario.id for function in functions}
         # In order of collection, whatever --ff or random-order plugins made of it.
         selected = {id: s for id, s in self._catalog.scenarios.items() if id in chosen_ids}
-        wanted = prepare.revise_scenarios(self.config, list(selected.values()))
+        wanted = suppliers.revise_scenarios(self.config, list(selected.values()))
         wanted = [s for s in wanted if self.learning or s.split == "eval"]
         added = make_items(session, [s for s in wanted if s.id not in selected], self)
         phases = plan(self.phases, wanted, self.settings.values)
@@ -130,11 +130,9 @@ class TfgrpoSession:
             partial_selection=len(scenarios) < len(collected),
         )
         name = self.settings["baseline"]
-        try:
+        with prepare.usage_errors():
             self._baseline = load(locate(name, self.config.rootpath)) if name else None
-        except TfgrpoError as error:
-            raise pytest.UsageError(str(error)) from error
-        self._rules = prepare.gate_rules(self.config)
+        self._rules = suppliers.gate_rules(self.config)
         self._folder = prepared.folder
         self._live = LiveRun(self.config, prepared.job, prepared.folder)
         by_node = {str(f.scenario.checker): f.scenario for f in functions}
@@ -214,7 +212,7 @@ class TfgrpoSession:
         if live.run is None:
             self._lines = [f"tfgrpo: the run broke: {live.why}"] if live.error is not None else []
             return None
-        sections, broken = prepare.report_sections(self.config, live.run)
+        sections, broken = suppliers.report_sections(self.config, live.run)
         run = replace(live.run, warnings=(*live.run.warnings, *live.warnings, *broken))
         conclusion = conclude(
             run,

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pytest_tfgrpo.core.errors import CheckError, RewarderError
 from pytest_tfgrpo.core.records import CheckResult, Failure, Group, Phase, Rollout, Scenario
@@ -67,6 +68,7 @@ class Cohort:
         recorder: Recorder,
         judgements: Judgements,
         threads: ThreadPoolExecutor,
+        work: Path,
         observe: Callable[[object], None],
     ) -> None:
         """Prepare the groups of `phase`; `ask` returns the question of a scenario id."""
@@ -78,6 +80,7 @@ class Cohort:
         self._recorder = recorder
         self._judgements = judgements
         self._threads = threads
+        self._work = work
         self._observe = observe
         self._checks: asyncio.TaskGroup
         self._scenarios: dict[str, Scenario] = {}
@@ -128,7 +131,7 @@ class Cohort:
         if not self._budget.admit():
             return
         scenario = slot.question.scenario
-        workspace = Workspace(self._job.work / slot.rollout_id, scenario.attachments)
+        workspace = Workspace(self._work / slot.rollout_id, scenario.attachments)
         call = ActorCall(
             scenario=slot.question.task,
             prompt=slot.question.prompt,
@@ -187,7 +190,7 @@ class Cohort:
         """Take a rollout from the journal instead of paying for it again."""
         scenario = slot.question.scenario
         if rollout.status == "ok" and scenario.checker is not None:
-            workspace = Workspace(self._job.work / slot.rollout_id, scenario.attachments)
+            workspace = Workspace(self._work / slot.rollout_id, scenario.attachments, left=True)
             rollout = await self._judge(rollout, workspace)
         self._finish(slot, rollout)
 

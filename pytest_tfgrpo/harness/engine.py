@@ -24,6 +24,7 @@ from pytest_tfgrpo.harness.job import Job, Judgement
 from pytest_tfgrpo.harness.judgements import Judgements
 from pytest_tfgrpo.harness.learning import learn
 from pytest_tfgrpo.harness.recorder import Recorder
+from pytest_tfgrpo.harness.workspace import work_folder
 
 End: TypeAlias = Literal["complete", "incomplete", "aborted"]
 COMMIT_EVERY_S = 0.02
@@ -53,19 +54,21 @@ class Engine:
         budget = Budget(self._job.settings, self._job.actor.bound(1))
         if budget.warning:
             self._warnings.append(budget.warning)
-        with ThreadPoolExecutor(CHECK_THREADS, thread_name_prefix="tfgrpo-check") as threads:
+        threads = ThreadPoolExecutor(CHECK_THREADS, thread_name_prefix="tfgrpo-check")
+        with threads, work_folder(self._job.work) as work:
             try:
                 end: End = "complete"
                 for phase in self._job.phases:
-                    end = await self._phase(phase, recorder, budget, threads)
+                    end = await self._phase(phase, recorder, budget, threads, work)
                     if end != "complete":
                         break
                 run = self._run(end)
                 recorder.finish(run)
+                if end == "complete":  # else a resumed test function may still look into a workspace
+                    shutil.rmtree(work, ignore_errors=True)
             finally:
                 with suppress(JournalError):  # the error that brought us here says more
                     recorder.close()
-        shutil.rmtree(self._job.work, ignore_errors=True)
         self._observe(run)
         return run
 
@@ -78,7 +81,12 @@ class Engine:
         self._judgements.close(f"{self._job.run_id}.e{epoch}.")
 
     async def _phase(
-        self, phase: Phase, recorder: Recorder, budget: Budget, threads: ThreadPoolExecutor
+        self,
+        phase: Phase,
+        recorder: Recorder,
+        budget: Budget,
+        threads: ThreadPoolExecutor,
+        work: Path,
     ) -> End:
         asker = Asker(self._job, self._library)
         settings = self._job.settings
@@ -91,6 +99,7 @@ class Engine:
             recorder=recorder,
             judgements=self._judgements,
             threads=threads,
+            work=work,
             observe=self._observe,
         )
         end = await self._carry_out(cohort, recorder, budget)

@@ -61,8 +61,8 @@ class Job:
     """The library at the start."""
     stamps: Mapping[str, str]
     versions: Mapping[str, str]
-    work: Path
-    """Folder of the rollouts' workspaces; removed when the run ends."""
+    work: Path | None
+    """Folder of the rollouts' workspaces, removed when the run is complete; None: a temporary one."""
     partial_selection: bool = False
     warnings: tuple[str, ...] = ()
     recorded: Recorded = field(default_factory=Recorded)

@@ -185,24 +185,24 @@ def _judged(log: Log, rollout_id: str) -> Rollout:
     return replace(rollout, checks=(check,))
 
 
-def find_resumable(out: Path, task_id: str, wanted: str, stamps: Mapping[str, str]) -> tuple[Path, Log]:
-    """Return the run to resume: `wanted`, or with ``latest`` the newest incomplete one.
+def find_resumable(out: Path, task_id: str, wanted: str, stamps: Mapping[str, str]) -> Log:
+    """Return the log of the run to resume: `wanted`, or with ``latest`` the newest incomplete one.
 
     Raises ResumeError when there is none, or when its stamps differ from `stamps`, naming what differs.
     """
     if wanted != "latest":
-        folder = run_folder(out, task_id, wanted)
-        if not (folder / JOURNAL).is_file():
-            known = ", ".join(path.name for path in list_runs(out, task_id)[-5:]) or "none"
-            raise ResumeError(f"no run {wanted!r} under {out / task_id / RUNS} (latest: {known})")
-        log = read_log(folder)
-        _require_same(folder, log, stamps)
-        return folder, log
+        known = {folder.name: folder for folder in list_runs(out, task_id)}
+        if wanted not in known:
+            latest = ", ".join(sorted(known)[-5:]) or "none"
+            raise ResumeError(f"no run {wanted!r} under {out / task_id / RUNS} (latest: {latest})")
+        log = read_log(known[wanted])
+        _require_same(known[wanted], log, stamps)
+        return log
     for folder in reversed(list_runs(out, task_id)):
         log = read_log(folder)
         if not log.complete:
             _require_same(folder, log, stamps)
-            return folder, log
+            return log
     raise ResumeError(f"no incomplete run under {out / task_id / RUNS}; leave --tfgrpo-resume out")
 
 

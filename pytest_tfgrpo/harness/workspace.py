@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ProviderError
@@ -14,10 +17,11 @@ class Workspace:
 
     __slots__ = ("_attachments", "_made", "_path")
 
-    def __init__(self, path: Path, attachments: tuple[Attachment, ...] = ()) -> None:
+    def __init__(self, path: Path, attachments: tuple[Attachment, ...] = (), *, left: bool = False) -> None:
+        """`left`: take the folder as an interrupted run left it, if it did; otherwise it starts anew."""
         self._path = path
         self._attachments = attachments
-        self._made = False
+        self._made = left and path.is_dir()
 
     @property
     def path(self) -> Path:
@@ -34,7 +38,9 @@ class Workspace:
 
     def _make(self) -> None:
         try:
-            self._path.mkdir(parents=True, exist_ok=True)
+            if self._path.is_dir():  # what a killed attempt left behind must not help or hurt the next one
+                shutil.rmtree(self._path)
+            self._path.mkdir(parents=True)
             for attachment in self._attachments:
                 target = self._path / attachment.name
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -47,3 +53,13 @@ class Workspace:
         if self._made:
             shutil.rmtree(self._path, ignore_errors=True)
             self._made = False
+
+
+@contextmanager
+def work_folder(folder: Path | None) -> Iterator[Path]:
+    """Give the folder of a run's workspaces; one made here, for None, is removed at the end."""
+    if folder is not None:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="tfgrpo-", ignore_cleanup_errors=True) as made:
+        yield Path(made)

@@ -193,3 +193,31 @@ def test_the_process_leaves_no_workspace_behind(slow: Any) -> None:
     finish(slow)
     assert not list((slow.root / "out").rglob("work"))
     assert (slow.root / "out").is_dir()
+
+
+def test_a_resumed_test_function_finds_the_workspace_as_the_agent_left_it(project: Any) -> None:
+    project.write(
+        "agent2.py",
+        "def write(context):\n    (context.workspace / 'x.txt').write_text('hello')\n    return 'done'\n",
+    )
+    project.write(
+        "test_agent.py",
+        """
+import os, pytest
+from pathlib import Path
+
+@pytest.mark.tfgrpo(domain="text", split="eval", prompt="Write hello into x.txt")
+def test_it(rollout, rollout_workspace):
+    if not Path(__file__).with_name("again").exists():
+        Path(__file__).with_name("again").touch()
+        raise KeyboardInterrupt
+    assert (rollout_workspace / "x.txt").read_text() == "hello"
+""",
+    )
+    project.ini(actor="python:agent2:write")
+    process = start(project)
+    process.communicate(timeout=30)
+    assert process.returncode == pytest.ExitCode.INTERRUPTED
+    finish(project, "--tfgrpo-resume")
+    assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0, 1.0]
+    assert not list((project.root / "out").rglob("x.txt"))
