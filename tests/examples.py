@@ -27,12 +27,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-CHECKOUT = ("fixtures", "prompt-packs", "pyproject.toml")
+CHECKOUT = ("fixtures", "prompt-packs", "pyproject.toml", "conftest.py")
 SET_UP = re.compile(r"^python3 -m venv \.venv && \.venv/bin/pip install -q \S+ && ")
 _FENCE = re.compile(
     r"^```(\S*)([^\n]*)\n(.*?)^```$|^<!-- in: ([^,>]+?)(, a copy of the checkout)? -->$", re.M | re.S
 )
-_LOOSE = re.compile(r"(\.\.\.|\d{8}T\d{6}-[0-9a-f]{8}|\d+(?:\.\d+)? m?s\b| {2,})")
+LOOSE = {
+    r"\.\.\.": ".*?",
+    r"\d{8}T\d{6}-[0-9a-f]{8}": r"\d{8}T\d{6}-[0-9a-f]{8}",
+    r"\d+(?:\.\d+)? ?m?s\b": r"\d+(?:\.\d+)? ?m?s",
+    r" {2,}": " +",
+    r"={3,}": "=+",
+}
+"""What differs from run to run, and what it must match."""
+_LOOSE = re.compile(f"({'|'.join(LOOSE)})")
 
 
 class Block(NamedTuple):
@@ -124,12 +132,7 @@ def pattern_of(expected: str) -> re.Pattern[str]:
 
 
 def _loosen(piece: str) -> str:
-    if piece == "...":
-        return ".*?"
-    if re.fullmatch(r" {2,}", piece):
-        return " +"
-    if re.fullmatch(r"\d{8}T\d{6}-[0-9a-f]{8}", piece):
-        return r"\d{8}T\d{6}-[0-9a-f]{8}"
-    if re.fullmatch(r"\d+(?:\.\d+)? m?s", piece):
-        return r"\d+(?:\.\d+)? m?s"
+    for loose, wanted in LOOSE.items():
+        if re.fullmatch(loose, piece):
+            return wanted
     return re.escape(piece)

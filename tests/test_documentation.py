@@ -1,0 +1,237 @@
+"""README and docs: every example works, shows its real output, and every link leads somewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import examples
+import pytest
+import reference
+from examples import ROOT, Block
+from tools import require_tool, run_pytest
+
+from pytest_tfgrpo import hookspecs
+from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.settings import BY_NAME, TABLE
+from pytest_tfgrpo.face.project import parse_ini
+from pytest_tfgrpo.harness.checks import KINDS
+from pytest_tfgrpo.harness.loading import load_scenarios
+from pytest_tfgrpo.harness.loading.yaml_text import parse_yaml
+
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+LANGUAGES = {
+    "console",
+    "csv",
+    "ini",
+    "json",
+    "jsonl",
+    "markdown",
+    "perl",
+    "python",
+    "sh",
+    "text",
+    "toml",
+    "yaml",
+}
+GENERATED = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end of generated -->)", re.DOTALL)
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_examples_of_a_page_work_as_shown(page: Path, tmp_path: Path) -> None:
+    folder, before = tmp_path, None
+    for block in examples.blocks_of(text_of(page)):
+        if block.folder:
+            folder = examples.make_folder(tmp_path, block)
+        else:
+            where = f"{page.name}:{block.line}"
+            assert block.language in LANGUAGES, f"{where}: say what the block is"
+            before = check(block, folder, where, before)
+
+
+def check(block: Block, folder: Path, where: str, before: examples.Done | None) -> examples.Done | None:
+    """Check one block; returns what a command block did, for the output block after it."""
+    write(block, folder)
+    if (same := block.option("same-as")) is not None:
+        assert block.text == text_of(ROOT / "docs" / same), f"{where} differs from {same}"
+    match block.language:
+        case "console":
+            run_console(block, folder, where)
+        case "sh" if "never-run" not in block.words:
+            return examples.run(block.text.strip(), folder)
+        case "text" if "output" in block.words:
+            assert before is not None, f"{where}: output of nothing"
+            compare(block.text, before, 0, where)
+        case "python":
+            program = [sys.executable, "-c", compile_only(block) or block.text]
+            subprocess.run(program, cwd=folder, check=True, timeout=60)
+        case "perl":
+            require_tool("perl")
+        case "json":
+            value = json.loads(block.text)
+            schema = block.option("schema")
+            assert schema is None or not violations(schema, value), f"{where}: {violations(schema, value)}"
+        case "yaml":
+            check_yaml(block, folder)
+        case "ini" | "toml":
+            check_settings(block, where)
+    return None
+
+
+def write(block: Block, folder: Path) -> None:
+    name, added = block.option("file"), block.option("append")
+    if name or added:
+        path = folder / (name or added or "")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a" if added else "w", encoding="utf-8") as file:
+            file.write(block.text)
+        if block.text.startswith("#!"):
+            path.chmod(0o755)
+
+
+def run_console(block: Block, folder: Path, where: str) -> None:
+    runs = list(examples.commands_of(block.text))
+    for place, (command, expected) in enumerate(runs):
+        code = int(block.option("exit") or 0) if place == len(runs) - 1 else 0
+        compare(expected, examples.run(command, folder), code, where)
+
+
+def compare(expected: str, done: examples.Done, code: int, where: str) -> None:
+    shown = f"{where}: $ {done.command}\n{done.output}"
+    assert done.code == code, shown
+    assert examples.pattern_of(expected).fullmatch(done.output.rstrip() + "\n"), shown
+
+
+def compile_only(block: Block) -> str | None:
+    """Return a program that only compiles a file, as pytest is what runs it; None to run the block."""
+    name = block.option("file")
+    return f"compile({block.text!r}, {name!r}, 'exec')" if name else None
+
+
+def check_yaml(block: Block, folder: Path) -> None:
+    if "scenario" in block.words or "checks" in block.words:
+        text = block.text
+        if "checks" in block.words:
+            text = "id: x\nprompt: p\nchecks:\n" + text
+        path = folder / (block.option("file") or f"example-{block.line}.scenario.yaml")
+        path.write_text(text, encoding="utf-8")
+        assert load_scenarios(path, root=folder, kinds=KINDS)
+        if not block.option("file"):
+            path.unlink()
+    else:
+        parse_yaml(block.text)
+
+
+def check_settings(block: Block, where: str) -> None:
+    name = "pyproject.toml" if block.language == "toml" else "pytest.ini"
+    text = block.text if "[" in block.text.split("\n")[0] else f"[pytest]\n{block.text}"
+    found = parse_ini(Path(name), text)
+    assert found is not None, where
+    for key, value in found.keys.items():
+        if key.startswith("tfgrpo_"):
+            BY_NAME[key.removeprefix("tfgrpo_")].parse(value)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL)):
+        name, _, anchor = target.partition("#")
+        if "://" in name:
+            continue
+        file = page if not name else (page.parent / name).resolve()
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            broken.append(target)
+    assert broken == []
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that a page's headings make."""
+    headings = re.findall(
+        r"^#+ (.+)$", re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL), re.MULTILINE
+    )
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "CHANGELOG.md"], ids=lambda page: page.name)
+def test_a_page_names_only_what_there_is(page: Path) -> None:
+    flags = {s.flag for s in TABLE} | {"--tfgrpo", "--tfgrpo-resume", "--tfgrpo-dry-run"}
+    keys = {s.ini for s in TABLE}
+    variables = {name for s in TABLE for name in (s.env, *s.aliases)} | {"FEATURE_TFGRPO_GROUP", "TFGRPO_X_Y"}
+    hooks = {name for name in dir(hookspecs) if name.startswith("pytest_tfgrpo_")}
+    text = text_of(page)
+    named = set(re.findall(r"(?<![\w-])--tfgrpo[a-z-]*(?<!-)", text)) - flags - {"--tfgrpo-x-y"}
+    named |= set(re.findall(r"(?<![\w/])tfgrpo_[a-z_]+", text)) - keys - {"tfgrpo_x_y"}
+    named |= set(re.findall(r"(?<!\w)(?:FEATURE_)?TFGRPO_[A-Z_]*[A-Z]", text)) - variables
+    named |= set(re.findall(r"(?<!\w)pytest_tfgrpo_[a-z_]+", text)) - hooks
+    assert named == set()
+
+
+def test_every_page_can_be_reached_from_the_index() -> None:
+    index = text_of(ROOT / "docs" / "index.md")
+    assert [
+        p.name for p in PAGES if p.parent.name == "docs" and p.name != "index.md" and p.name not in index
+    ] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_generated_parts_say_what_the_program_says(page: Path, pytestconfig: pytest.Config) -> None:
+    text = text_of(page)
+    made = GENERATED.sub(lambda m: f"{m[1]}\n{reference.PARTS[m[2]]()}\n{m[3]}", text)
+    if pytestconfig.getoption("update_golden"):
+        page.write_text(made, encoding="utf-8")
+    else:
+        assert text == made, "write it anew with: pytest tests/test_documentation.py --update-golden"
+
+
+def test_every_generated_part_is_in_a_page() -> None:
+    used = {match[2] for page in PAGES for match in GENERATED.finditer(text_of(page))}
+    assert used == reference.PARTS.keys()
+
+
+def test_pytests_help_shows_every_setting(tmp_path: Path) -> None:
+    shown = " ".join(run_pytest(tmp_path, "--help").stdout.split())
+    for setting in TABLE:
+        assert setting.flag in shown
+        assert " ".join(setting.help.split()) in shown
+
+
+def test_the_commands_of_the_readme_are_those_that_ci_runs() -> None:
+    commands = [block.text.strip() for block in readme_commands()]
+    lines = [
+        line for line in text_of(ROOT / "README.md").splitlines() if line.startswith("python3 -m venv .venv")
+    ]
+    assert commands == lines, "CI finds the commands by how their lines start"
+    assert all(examples.SET_UP.match(command) for command in commands)
+    assert [examples.SET_UP.sub("", command) for command in commands] == [
+        ".venv/bin/pytest --tfgrpo fixtures",
+        ".venv/bin/pytest",
+    ]
+    assert r"grep '^python3 -m venv \.venv && ' README.md" in text_of(ROOT / ".ci" / "run")
+
+
+def readme_commands() -> Iterator[Block]:
+    return (block for block in examples.blocks_of(text_of(ROOT / "README.md")) if block.language == "sh")
+
+
+@pytest.mark.parametrize(
+    ("expected", "output", "same"),
+    [
+        ("a\n...\nd\n", "a\nb\nc\nd\n", True),
+        ("a\n...\nd\n", "a\nb\nc\ne\n", False),
+        ("took 3 ms ... x\n", "took 12.5 ms in all x\n", True),
+        ("run 20260101T000000-00000000\n", "run 20261120T224215-85933255\n", True),
+        ("a   b\n", "a b\n", True),
+        ("0.948\n", "0.949\n", False),
+    ],
+)
+def test_an_output_is_compared_but_for_what_may_differ(expected: str, output: str, same: bool) -> None:
+    assert (examples.pattern_of(expected).fullmatch(output) is not None) is same
