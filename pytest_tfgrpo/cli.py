@@ -250,6 +250,8 @@ def experiences(arguments: Arguments) -> Iterator[str]:
         raise StoreError(f"there is no experience store {path}; run pytest --tfgrpo first")
     with ExperienceStore.open(path) as store:
         records = [r for r in store.records() if not isinstance(r, Tombstone)]
+        for complaint in store.complaints:
+            print(f"warning: {complaint}", file=sys.stderr)
     chosen = [e for e in records if arguments.domain in (None, e.domain)]
     if arguments.export:
         yield from (json.dumps(value) for value in export_camel(chosen))

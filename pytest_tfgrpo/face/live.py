@@ -82,12 +82,15 @@ class LiveRun:
         self._thread.judge(rollout.rollout_id, judgement)
 
     def enter(self, epoch: int) -> None:
-        """Say that items of `epoch` run now: test functions of earlier epochs have had their turn."""
+        """Say that items of `epoch` run now: it may start, and earlier test functions have had their turn."""
+        if not self.started:
+            self.started = True
+            self._thread.start()
+        self._thread.open_phase(epoch)
         for earlier in self._phases:
             if earlier < epoch and earlier not in self._closed:
                 self._closed.add(earlier)
-                if self.started:
-                    self._thread.close_judging(earlier)
+                self._thread.close_judging(earlier)
 
     def finish(self) -> Run | None:
         """Wait for the end of the run and return it; None when the engine failed (see `error`)."""
@@ -107,9 +110,6 @@ class LiveRun:
         self._thread.join()
 
     def _wait(self, done: Callable[[], bool]) -> None:
-        if not self.started:
-            self.started = True
-            self._thread.start()
         while not (done() or self.ended):
             try:
                 self._take(self._thread.records.get(timeout=POLL_S))

@@ -46,6 +46,10 @@ class EngineThread:
         """Hand over what a marked test function found."""
         self._call(lambda: self._engine.judge(rollout_id, judgement))
 
+    def open_phase(self, epoch: int) -> None:
+        """Let all phases up to `epoch` start."""
+        self._call(lambda: self._engine.open_phase(epoch))
+
     def close_judging(self, epoch: int) -> None:
         """Say that no test function of `epoch` will run any more."""
         self._call(lambda: self._engine.close_judging(epoch))
@@ -77,7 +81,7 @@ class EngineThread:
             self._ready.set()
 
     async def _run(self) -> None:
-        self._engine = Engine(self._job, folder=self._folder, observe=self.records.put)
+        self._engine = Engine(self._job, folder=self._folder, observe=self.records.put, paced=True)
         self._task = asyncio.create_task(self._engine.run())
         self._ready.set()
         try:

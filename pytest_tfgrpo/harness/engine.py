@@ -34,9 +34,17 @@ CHECK_THREADS = 8
 class Engine:
     """Carries out one job, once."""
 
-    def __init__(self, job: Job, *, folder: Path | None, observe: Callable[[object], None]) -> None:
-        """`folder` is where the run's files go (None: nowhere); `observe` is told every record, in order."""
+    def __init__(
+        self, job: Job, *, folder: Path | None, observe: Callable[[object], None], paced: bool = False
+    ) -> None:
+        """`folder` is where the run's files go (None: nowhere); `observe` is told every record, in order.
+
+        When `paced`, a phase starts only once `open_phase` has been called for it or a later one.
+        """
         self._job = job
+        self._opened = {phase.epoch: asyncio.Event() for phase in job.phases}
+        if not paced:
+            self.open_phase(max(self._opened, default=0))
         self._folder = folder
         self._observe = observe
         self._judgements = Judgements()
@@ -59,7 +67,9 @@ class Engine:
             try:
                 end: End = "complete"
                 for phase in self._job.phases:
-                    end = await self._phase(phase, recorder, budget, threads, work)
+                    end = await self._turn(phase)
+                    if end == "complete":
+                        end = await self._phase(phase, recorder, budget, threads, work)
                     if end != "complete":
                         break
                 run = self._run(end)
@@ -79,6 +89,12 @@ class Engine:
     def close_judging(self, epoch: int) -> None:
         """Say that no test function of `epoch` will run any more: what is not judged makes it incomplete."""
         self._judgements.close(f"{self._job.run_id}.e{epoch}.")
+
+    def open_phase(self, epoch: int) -> None:
+        """Let all phases up to `epoch` start."""
+        for known, event in self._opened.items():
+            if known <= epoch:
+                event.set()
 
     async def _phase(
         self,
@@ -124,6 +140,16 @@ class Engine:
         self._observe(result)
         return end
 
+    async def _turn(self, phase: Phase) -> End:
+        """Wait until `phase` may start; nothing of it is paid for before."""
+        try:
+            await self._opened[phase.epoch].wait()
+        except asyncio.CancelledError:
+            _forget_cancellation()
+            self._reason = "interrupted"
+            return "incomplete"
+        return "complete"
+
     async def _carry_out(self, cohort: Cohort, recorder: Recorder, budget: Budget) -> End:
         committer = asyncio.create_task(_commit_often(recorder))
         try:
@@ -152,7 +178,7 @@ class Engine:
         except OptimizerError as error:
             self._reason = str(error)
             return "aborted", None
-        recorder.revision(revision)
+        self._warnings += recorder.revision(revision)
         await recorder.commit()
         for operation in revision.applied:
             if operation.experience is not None:

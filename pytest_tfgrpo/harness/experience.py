@@ -100,6 +100,20 @@ class ExperienceStore:
     def __contains__(self, id: str) -> bool:
         return id in self._index.rows
 
+    @property
+    def complaints(self) -> list[str]:
+        """What was found wrong with the file, for a reader; empty when nothing was."""
+        found = []
+        if self.skipped:
+            first = self.skipped[0]
+            found.append(
+                f"{self._path}: {len(self.skipped)} malformed lines were skipped; the first is line "
+                f"{first.line}: {first.reason}"
+            )
+        if self.repaired_bytes:
+            found.append(f"{self._path}: a torn last line of {self.repaired_bytes} bytes was cut off")
+        return found
+
     def append(self, records: Sequence[Experience | Tombstone]) -> int:
         """Commit `records` as one batch and return how many were new; known ids are left as they are.
 

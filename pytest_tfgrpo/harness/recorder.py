@@ -92,17 +92,23 @@ class Recorder:
         except OSError as error:
             raise JournalError(f"cannot write {self._metrics.name}: {error}") from error
 
-    def revision(self, revision: Revision) -> None:
-        """Write what an epoch did to the library: to the store, the journal, and the library file."""
+    def revision(self, revision: Revision) -> list[str]:
+        """Write what an epoch did to the library: to the store, the journal, and the library file.
+
+        Returns complaints about the store's file, when it is opened (decision 17).
+        """
         if self._folder is None or self._journal is None:
-            return
+            return []
         task_folder = self._folder.parent.parent
+        complaints: list[str] = []
         if self._store is None:
             self._store = ExperienceStore.open(task_folder / EXPERIENCES)
+            complaints = self._store.complaints
         self._store.append(_store_records(revision, self._job.run_id))
         if revision.epoch not in self._job.recorded.revisions:
             self._journal.append("revision", to_wire(revision))
         save_library(task_folder / LIBRARY, revision.library)
+        return complaints
 
     def phase(self, result: PhaseResult, run: Run) -> None:
         """Write the end of a phase, and ``per-epoch.json`` anew from `run`, the run so far."""

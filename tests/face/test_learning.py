@@ -114,14 +114,6 @@ def test_an_epoch_draws_sample_size_scenarios_and_logs_the_draw(project: Any) ->
     assert draws["epoch1"]["scenarios"] != draws["epoch2"]["scenarios"]
 
 
-def test_stopping_early_leaves_an_incomplete_run_and_a_closed_gate(project: Any) -> None:
-    project.scenarios(min_score=1.0).ini(actor="python:agent:wrong")
-    result = project.learn("-x", "-p", "no:randomly")
-    result.assert_outcomes(failed=1)
-    assert project.manifest()["status"] == "incomplete"
-    assert project.report()["gate"]["outcome"] == "fail"
-
-
 def test_a_used_up_budget_closes_the_gate(project: Any) -> None:
     project.scenarios().ini(actor="python:agent:slow", budget_s=0.05, concurrency=1, group_size=8)
     result = project.learn()
@@ -233,3 +225,31 @@ def test_very_large_files_collect_to_one_item_per_epoch(project: Any, names: Any
         "tfgrpo::gate",
     ]
     assert len(project.calls) == 20
+
+
+def test_an_epoch_starts_with_its_first_item_and_not_before(project: Any) -> None:
+    project.scenarios(train=2, sweep=2, min_score=1.0).ini(actor="python:agent:wrong")
+    project.write(
+        "conftest.py",
+        """
+import time
+from pathlib import Path
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" and "baseline" in report.nodeid:
+        time.sleep(0.1)
+        calls = Path(__file__).with_name("calls.log").read_text()
+        assert "train" not in calls, "the next epoch was started while this one was still reported"
+""",
+    )
+    assert project.learn().ret == pytest.ExitCode.TESTS_FAILED
+    assert len(project.calls) == 4 + 4 * 2 + 4
+
+
+@pytest.mark.parametrize("flag", ["-x", "--maxfail=2"])
+def test_after_a_stop_no_later_epoch_is_paid_for(project: Any, flag: str) -> None:
+    project.scenarios(min_score=1.0).ini(actor="python:agent:wrong")
+    project.learn(flag, "-p", "no:randomly")
+    assert project.manifest()["status"] == "incomplete"
+    assert not [name for name in project.calls if "train" in name]
+    assert project.report()["gate"]["outcome"] == "fail"

@@ -131,6 +131,18 @@ def test_a_malformed_line_is_skipped_counted_and_named(tmp_path: Path) -> None:
     assert path.read_bytes().startswith(good + b"garbage\n")
 
 
+def test_what_was_wrong_with_the_file_can_be_told(tmp_path: Path) -> None:
+    path = tmp_path / "experiences.jsonl"
+    with ExperienceStore.open(path) as store:
+        store.append([make_experience(0)])
+        assert store.complaints == []
+    path.write_bytes(b"garbage\n" + path.read_bytes() + b'{"torn')
+    with ExperienceStore.open(path) as store:
+        skipped, torn = store.complaints
+    assert skipped.startswith(f"{path}: 1 malformed lines were skipped; the first is line 1: ")
+    assert torn == f"{path}: a torn last line of 6 bytes was cut off"
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_a_file_cut_at_any_byte_holds_the_records_before_and_takes_the_rest_again(
