@@ -239,6 +239,8 @@ class Score:
     """Rank of `reward` in its group, in [0, 1] (decision 10)."""
     advantage: float | None
     """(reward - group mean) / population std; 0 without spread (decision 11)."""
+    advantage_reason: str = ""
+    """``zero_variance`` when the advantage is 0 because the group has no spread."""
     extra: Mapping[str, float | None] = field(default_factory=dict)
     """Scores of additional rewarders by name."""
 

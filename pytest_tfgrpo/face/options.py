@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.settings import TABLE, Settings, resolve
+from pytest_tfgrpo.core.settings import TABLE, Setting, Settings, resolve
 
 SETTINGS = pytest.StashKey[Settings]()
 
@@ -52,10 +52,19 @@ def _ini(config: pytest.Config) -> dict[str, Any]:
         try:
             value = config.getini(setting.ini)
         except (TypeError, ValueError, pytest.UsageError) as error:
-            raise SettingError(f"{setting.name}: {error} (ini key {setting.ini})") from None
+            raise SettingError(f"{setting.name}{_rule(setting)}: {error} (ini key {setting.ini})") from None
         if value is not None:
             found[setting.name] = value
     return found
+
+
+def _rule(setting: Setting) -> str:
+    """Return what a setting must be; pytest, which converts its ini value first, cannot tell."""
+    try:
+        setting.parse(None)
+    except ValueError as rule:
+        return f" {rule}"
+    return ""
 
 
 def settings_of(config: pytest.Config) -> Settings:

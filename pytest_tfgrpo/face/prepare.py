@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_tfgrpo.core.clock import utc_now
-from pytest_tfgrpo.core.errors import SettingError, TfgrpoError
+from pytest_tfgrpo.core.errors import ActorError, SettingError, TfgrpoError
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Library, Phase, PromptPack, Scenario
 from pytest_tfgrpo.core.settings import Settings, default_task_id
@@ -135,7 +135,10 @@ def _open_actor(config: pytest.Config, settings: Settings) -> Actor:
         )
     actor: Actor | None = supply(config, "pytest_tfgrpo_actor", spec=spec)
     if actor is None:
-        actor = open_actor(spec, root=config.rootpath, settings=settings.values)
+        try:
+            actor = open_actor(spec, root=config.rootpath, settings=settings.values)
+        except ActorError as error:
+            raise SettingError(f"actor: {error} ({settings.origins['actor']})") from error
     if actor.paid and not settings.learning and not settings["plain"]:
         raise SettingError(
             f"actor {spec!r} costs money; set tfgrpo_plain = true to let it run without --tfgrpo"

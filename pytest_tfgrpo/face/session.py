@@ -11,7 +11,8 @@ import pytest
 
 from pytest_tfgrpo.core.errors import ScenarioError, TfgrpoError
 from pytest_tfgrpo.core.records import Phase, Scenario
-from pytest_tfgrpo.core.settings import unknown_variables
+from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.core.settings import TABLE, unknown_variables
 from pytest_tfgrpo.face import distribute, options, prepare, suppliers
 from pytest_tfgrpo.face.catalog import Catalog, Marked
 from pytest_tfgrpo.face.checkers import Checkers
@@ -28,6 +29,7 @@ from pytest_tfgrpo.harness.schedule import outline, plan
 
 NAME = "tfgrpo-session"
 GATE_SETTINGS = ("baseline", "gate_min_mean", "gate_max_errors", "gate_max_cost_per_success_usd")
+ONLY_TRAIN = "only train scenarios are selected; they run with --tfgrpo"
 
 
 def session_of(config: pytest.Config) -> TfgrpoSession:
@@ -103,6 +105,7 @@ class TfgrpoSession:
         if dropped:
             self.config.hook.pytest_deselected(items=dropped)
         if not ordered:
+            self._lines = [] if self.learning or not selected else [ONLY_TRAIN]
             return []
         if not self.config.option.collectonly:
             self._prepare(wanted, phases, functions)
@@ -118,7 +121,11 @@ class TfgrpoSession:
     def _prepare(self, scenarios: list[Scenario], phases: list[Phase], functions: list[Marked]) -> None:
         unknown = unknown_variables(os.environ)
         if unknown:
-            raise pytest.UsageError(f"unknown environment variable {unknown[0]}; unset it or mend its name")
+            name = unknown[0]
+            hint = nearest(name, [setting.env for setting in TABLE])
+            raise pytest.UsageError(
+                f"unknown environment variable {name}={os.environ[name]!r}{hint or '; unset it'}"
+            )
         collected = [s for s in self._catalog.scenarios.values() if self.learning or s.split == "eval"]
         prepared = prepare.prepare(
             self.config,

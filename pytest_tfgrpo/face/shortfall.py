@@ -9,6 +9,7 @@ import pytest
 from pytest_tfgrpo.core.records import Group, Rollout, Scenario
 from pytest_tfgrpo.core.settings import TABLE
 from pytest_tfgrpo.face.options import settings_of
+from pytest_tfgrpo.face.prepare import out_folder
 from pytest_tfgrpo.harness import texts
 from pytest_tfgrpo.harness.job import Judgement
 
@@ -43,7 +44,8 @@ def judge_group(
     if least is None and strict:
         least = 1.0
     if mean is None or (least is not None and group.mode != "train" and mean < least):
-        raise Shortfall(texts.failure(scenario, group, rerun_command(config, node_id)))
+        recorded = out_folder(config, settings_of(config)) is not None
+        raise Shortfall(texts.failure(scenario, group, rerun_command(config, node_id), recorded=recorded))
 
 
 def note_group(item: pytest.Item, group: Group) -> None:

@@ -94,9 +94,9 @@ def _epochs(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if not rows:
         return []
     sizes = {row["rollouts"] // row["groups"] for row in rows if row["groups"]}
-    pass_g = f"pass@{sizes.pop()}" if len(sizes) == 1 else "pass@G"
+    pass_g = [] if sizes == {1} else [f"pass@{sizes.pop()}" if len(sizes) == 1 else "pass@G"]
     scores = table(
-        ["", "temp", "rollouts", "errors", "gt mean", "95 % interval", "pass@1", pass_g],
+        ["", "temp", "rollouts", "errors", "gt mean", "95 % interval", "pass@1", *pass_g],
         [
             [
                 label(row),
@@ -106,7 +106,7 @@ def _epochs(rows: Sequence[Mapping[str, Any]]) -> list[str]:
                 number(row["gt_score"]["mean"]),
                 interval(row["gt_score"]["ci95"]),
                 number(row["pass_at_1"]),
-                number(row["pass_at_g"]),
+                *([number(row["pass_at_g"])] if pass_g else []),
             ]
             for row in rows
         ],

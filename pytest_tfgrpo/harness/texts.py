@@ -17,10 +17,11 @@ SHORT, LONG = 1000, 20_000
 """Characters of one text that a failing item, and a whole trajectory, show."""
 
 
-def failure(scenario: Scenario, group: Group, command: str) -> str:
+def failure(scenario: Scenario, group: Group, command: str, *, recorded: bool = True) -> str:
     """Return what a failing item says: prompt, answer, failed checks, seed, and how to run it again.
 
-    Of the group's rollouts the worst is shown, an error only when all are errors.
+    Of the group's rollouts the worst is shown, an error only when all are errors. `recorded` says that the
+    run is on file, where `tfgrpo show` finds it.
     """
     pairs = list(zip(group.rollouts, group.scores, strict=True))
     scored = [(score.gt_score, rollout) for rollout, score in pairs if score.gt_score is not None]
@@ -40,7 +41,7 @@ def failure(scenario: Scenario, group: Group, command: str) -> str:
         f"in short: {summarise(rollout, scenario)}",
         *_outcome(rollout, SHORT),
         f"run it again: {line(command)}",
-        f"see it whole: tfgrpo show {rollout.rollout_id}",
+        *([f"see it whole: tfgrpo show {rollout.rollout_id}"] if recorded else []),
     ]
     if scenario.source:
         lines.insert(1, f"scenario: {line(scenario.source)}")
@@ -58,6 +59,7 @@ def rollout_text(rollout: Rollout, score: Score | None = None, scenario: Scenari
         lines.append(
             f"gt_score {number(score.gt_score)}, reward {number(score.reward)}, "
             f"relative rank {number(score.relative_rank)}, advantage {number(score.advantage)}"
+            + (f" ({score.advantage_reason})" if score.advantage_reason else "")
         )
     if scenario is not None:
         lines.append(f"in short: {summarise(rollout, scenario)}")

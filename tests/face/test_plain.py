@@ -29,6 +29,12 @@ def test_a_scenario_fails_below_full_score_and_says_how_to_run_it_again(project:
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
+def test_what_is_not_on_file_is_not_offered_to_be_shown(project: Any) -> None:
+    project.scenarios(train=0, sweep=1).ini(actor="python:agent:wrong")
+    project.run().stdout.no_fnmatch_line("*tfgrpo show*")
+    project.run("--tfgrpo-out", "out").stdout.fnmatch_lines(["see it whole: tfgrpo show *.suite-eval0.r0"])
+
+
 def test_min_score_is_the_bar_where_a_scenario_sets_it(project: Any) -> None:
     result = project.scenarios(min_score=0.0).ini(actor="python:agent:wrong").run()
     result.assert_outcomes(passed=2, deselected=2)
@@ -45,6 +51,22 @@ def test_without_an_actor_a_selected_scenario_is_a_usage_error_that_shows_the_se
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*no actor is set*tfgrpo_actor*"])
     assert "Traceback" not in result.stderr.str()
+
+
+@pytest.mark.parametrize(
+    ("actor", "message"),
+    [
+        ("ofline", "*unknown actor 'ofline'; known: *; did you mean 'offline'[?] (ini key tfgrpo_actor)*"),
+        ("python:agnt:solve", "*no module 'agnt'*(ini key tfgrpo_actor)*"),
+        ("command:./agent", "*no program*agent (ini key tfgrpo_actor)*"),
+    ],
+)
+def test_an_actor_that_cannot_be_opened_is_a_usage_error_that_names_its_source(
+    project: Any, actor: str, message: str
+) -> None:
+    result = project.scenarios().ini(actor=actor).run()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([message])
 
 
 def test_an_actor_that_costs_money_needs_leave_to_run(project: Any) -> None:
@@ -80,6 +102,7 @@ def test_a_set_gate_rule_adds_the_gate(project: Any) -> None:
 def test_selecting_only_train_scenarios_runs_nothing_and_needs_no_actor(project: Any) -> None:
     result = project.scenarios(sweep=0).ini().run()
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(["only train scenarios are selected; they run with --tfgrpo"])
 
 
 def test_a_bad_scenario_file_is_a_collection_error_for_that_file_only(project: Any) -> None:
@@ -117,7 +140,8 @@ def test_the_same_task_in_both_splits_is_an_error(project: Any) -> None:
             "*group_size must be an integer >= 2, not '1' (flag --tfgrpo-group-size)*",
         ),
         ([], {"TFGRPO_GROUP_SIZE": "-3"}, {}, "*group_size*'-3' (environment TFGRPO_GROUP_SIZE)*"),
-        ([], {}, {"group_size": "2.5"}, "*group_size*2.5*ini key tfgrpo_group_size*"),
+        ([], {}, {"group_size": "2.5"}, "*group_size must be an integer >= 2*2.5*ini key tfgrpo_group_size*"),
+        ([], {}, {"gate_strict": "perhaps"}, "*gate_strict must be one of*'perhaps'*tfgrpo_gate_strict*"),
         ([], {"TFGRPO_TRAIN_TEMP": "3"}, {}, "*temperature_train*between 0 and 2*TFGRPO_TRAIN_TEMP*"),
         ([], {"FEATURE_TFGRPO_GROUP": "maybe"}, {}, "*FEATURE_TFGRPO_GROUP*'maybe'*"),
         (["--tfgrpo-task-id", "../x"], {}, {}, "*task_id*'../x'*"),
@@ -146,7 +170,7 @@ def test_an_unknown_variable_is_an_error_once_a_scenario_is_selected(
     project.write("test_x.py", "def test_a(): pass\n").run().assert_outcomes(passed=1)
     result = project.scenarios().run()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*TFGRPO_GROUPSIZE*"])
+    result.stderr.fnmatch_lines(["*TFGRPO_GROUPSIZE='3'; did you mean 'TFGRPO_GROUP_SIZE'[?]"])
 
 
 def test_typed_toml_settings_are_read(project: Any) -> None:

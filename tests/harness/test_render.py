@@ -151,6 +151,8 @@ def test_a_rollout_is_told_whole(golden: Golden) -> None:
     )
     rollout = make_rollout(frames=frames, checks=checks, answer="4", experiences=("e1", "e2"))
     score = Score(rollout_id="x", gt_score=0.417, reward=0.417, relative_rank=0.5, advantage=-0.1)
+    flat = replace(score, advantage=0.0, advantage_reason="zero_variance")
+    assert "advantage 0.000 (zero_variance)\n" in rollout_text(make_rollout(), flat)
     golden("rollout.txt", rollout_text(rollout, score, make_scenario()) + "\n")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_tfgrpo.core.errors import ActorError
+from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.harness.actors.protocol import Actor
 
 Opener: TypeAlias = Callable[[str, Path, Mapping[str, Any]], Actor]
@@ -46,5 +47,6 @@ def open_actor(spec: str, *, root: Path, settings: Mapping[str, Any]) -> Actor:
     name, _, argument = spec.partition(":")
     if name not in ACTORS:
         known = ", ".join(sorted(ACTORS))
-        raise ActorError(f"unknown actor {name!r} in {spec!r}; known: {known}")
+        where = f" in {spec!r}" if spec != name else ""
+        raise ActorError(f"unknown actor {name!r}{where}; known: {known}{nearest(name, ACTORS)}")
     return ACTORS[name](argument.strip(), root, settings)

@@ -13,6 +13,7 @@ from pytest_tfgrpo.core.records import Group, Rollout, Scenario, Score
 from pytest_tfgrpo.harness.rewarders.ground_truth import gt_scores
 from pytest_tfgrpo.harness.rewarders.protocol import Floats, RewardBatch, Rewarder
 from pytest_tfgrpo.harness.rewarders.relative_rank import rank
+from pytest_tfgrpo.numerics.advantages import informative
 
 BUILT_IN = ("gt_score", "relative_rank")
 
@@ -46,6 +47,7 @@ def score(
     rank_N, advantage_N = rank(batch, reward_N)
     columns = [_nullable(values_N) for values_N in (batch.gt_N, reward_N, rank_N, advantage_N)]
     extras = {name: _nullable(values_N) for name, values_N in extra_N.items()}
+    flat_N = ~informative(reward_N, batch.group_N)[batch.group_N] & batch.scored_N
     return tuple(
         Score(
             rollout_id=rollout.rollout_id,
@@ -53,9 +55,12 @@ def score(
             reward=reward,
             relative_rank=place,
             advantage=advantage,
+            advantage_reason="zero_variance" if flat else "",
             extra={name: values[i] for name, values in extras.items()} if extras else {},
         )
-        for i, (rollout, gt, reward, place, advantage) in enumerate(zip(rollouts, *columns, strict=True))
+        for i, (rollout, gt, reward, place, advantage, flat) in enumerate(
+            zip(rollouts, *columns, flat_N.tolist(), strict=True)
+        )
     )
 
 

@@ -88,6 +88,14 @@ def test_without_spread_ranks_are_even_and_advantages_0() -> None:
     assert [(s.relative_rank, s.advantage) for s in score(group(1, 1, 1), SCENARIOS)] == [(0.5, 0.0)] * 3
 
 
+def test_an_advantage_of_0_without_spread_has_its_reason() -> None:
+    flat = [make_rollout(0, 0.5), make_rollout(1, 0.5), make_rollout(2, None)]
+    spread = [make_rollout(i, credit, group_id="other") for i, credit in enumerate((0.0, 0.5, 1.0))]
+    scores = score([*flat, *spread], {"count-words": make_scenario()})
+    assert [s.advantage for s in scores] == pytest.approx([0, 0, None, -1.2247, 0, 1.2247], abs=1e-4)
+    assert [s.advantage_reason for s in scores] == ["zero_variance", "zero_variance", "", "", "", ""]
+
+
 def test_a_lone_rollout_has_no_rank() -> None:
     assert score(group(1), SCENARIOS)[0].relative_rank is None
 
