@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_tfgrpo.core.errors import SettingError
+if TYPE_CHECKING:
+    from pytest_tfgrpo.core.errors import SettingError
 
 TASK_ID_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 TASK_ID_LENGTH = 64
@@ -222,12 +223,18 @@ class Settings:
         return int(self.values["group_size"]) if self.learning else 1
 
 
+def _error(message: str) -> SettingError:
+    from pytest_tfgrpo.core.errors import SettingError  # not needed by a start without a mistake
+
+    return SettingError(message)
+
+
 def parse(setting: Setting, origin: Origin) -> Any:
     """Return the parsed value; raises SettingError naming key, value and source."""
     try:
         return setting.parse(origin.value)
     except ValueError as error:
-        raise SettingError(f"{setting.name} {error}, not {origin.value!r} ({origin.source})") from None
+        raise _error(f"{setting.name} {error}, not {origin.value!r} ({origin.source})") from None
 
 
 def resolve(
@@ -252,7 +259,7 @@ def resolve(
             origins[setting.name] = found[0].source
     learning = learning_flag or _group_feature(environ)
     if values["eval_mode"] == "last_epoch" and values["epochs"] < 2:
-        raise SettingError(
+        raise _error(
             f"epochs must be >= 2 with eval_mode=last_epoch, not {values['epochs']!r} "
             f"({origins.get('epochs', 'default')}); use eval_mode=separate to train in a single epoch"
         )
@@ -272,7 +279,7 @@ def _environment(setting: Setting, environ: Mapping[str, str]) -> list[Origin]:
     found = [Origin(environ[name], f"environment {name}") for name in names]
     if len({parse(setting, origin) for origin in found}) > 1:
         pairs = " and ".join(f"{name}={environ[name]!r}" for name in names)
-        raise SettingError(f"{pairs} contradict each other; unset one of them")
+        raise _error(f"{pairs} contradict each other; unset one of them")
     return found
 
 
@@ -282,9 +289,7 @@ def _group_feature(environ: Mapping[str, str]) -> bool:
     try:
         return parse_bool(environ[GROUP_FLAG_ENV])
     except ValueError as error:
-        raise SettingError(
-            f"{GROUP_FLAG_ENV} {error}, not {environ[GROUP_FLAG_ENV]!r} (environment)"
-        ) from None
+        raise _error(f"{GROUP_FLAG_ENV} {error}, not {environ[GROUP_FLAG_ENV]!r} (environment)") from None
 
 
 RESERVED_PREFIXES = ("TFGRPO_LIVE_RL_",)

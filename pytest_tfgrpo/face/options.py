@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.settings import TABLE, Setting, Settings, resolve
 
 SETTINGS = pytest.StashKey[Settings]()
@@ -42,7 +41,7 @@ def read(config: pytest.Config) -> Settings:
     flags = {s.name: value for s in TABLE if (value := config.getoption(s.ini, None)) is not None}
     try:
         return resolve(flags, os.environ, _ini(config), learning_flag=config.getoption("tfgrpo", False))
-    except SettingError as error:
+    except ValueError as error:  # a SettingError is one
         raise pytest.UsageError(str(error)) from error
 
 
@@ -52,7 +51,8 @@ def _ini(config: pytest.Config) -> dict[str, Any]:
         try:
             value = config.getini(setting.ini)
         except (TypeError, ValueError, pytest.UsageError) as error:
-            raise SettingError(f"{setting.name}{_rule(setting)}: {error} (ini key {setting.ini})") from None
+            text = f"{setting.name}{_rule(setting)}: {error} (ini key {setting.ini})"
+            raise pytest.UsageError(text) from None
         if value is not None:
             found[setting.name] = value
     return found
