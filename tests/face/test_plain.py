@@ -171,18 +171,3 @@ def test_an_unknown_variable_is_an_error_once_a_scenario_is_selected(
     result = project.scenarios().run()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*TFGRPO_GROUPSIZE='3'; did you mean 'TFGRPO_GROUP_SIZE'[?]"])
-
-
-def test_typed_toml_settings_are_read(project: Any) -> None:
-    (project.root / "pytest.ini").unlink()
-    project.write(
-        "pyproject.toml",
-        """
-[tool.pytest.ini_options]
-asyncio_default_fixture_loop_scope = "function"
-tfgrpo_actor = "python:agent:right"
-tfgrpo_group_size = 3
-""",
-    )
-    project.scenarios().learn()
-    assert project.manifest()["settings"]["group_size"] == 3
