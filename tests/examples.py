@@ -100,6 +100,8 @@ def run(command: str, folder: Path) -> Done:
     """Run a command as a reader would after the set-up, with this plugin alone and nothing else set."""
     ours = ("TFGRPO_", "FEATURE_TFGRPO_", "PYTEST_", "COV_", "COVERAGE_")
     environ = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    for name in ("CI", "BUILD_NUMBER"):  # pytest then shortens nothing
+        environ.pop(name, None)
     environ |= {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{environ['PATH']}",
         "COLUMNS": "80",

@@ -49,7 +49,7 @@ def judge(load: Callable[..., Check], workspace: Path) -> Callable[..., CheckRes
         context = CheckContext(
             answer=answer,
             frames=tuple(frames),
-            workspace=Workspace(workspace),
+            workspace=Workspace(workspace, left=True),
             task=Task(id="a", domain="d", prompt="p"),
         )
         (result,) = evaluate([load(kind, **params)], context, KINDS)
