@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Failure, Frame, Status, Trajectory
 from pytest_tfgrpo.harness.actors.protocol import Actor, ActorCall
+
+CANCEL_GRACE_S = 10.0
+"""How long an actor may take to clean up after it was cancelled; then it is left to itself."""
+
+Fault: TypeAlias = tuple[Status, str, str]
+"""Status, reason code and message of an attempt without an answer."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,29 +32,54 @@ class Outcome:
 
 
 async def attempt(actor: Actor, call: ActorCall) -> Outcome:
-    """Ask the actor once, within the call's time limit; never raises but for cancellation (design 4)."""
+    """Ask the actor once, within the call's time limit; never raises but for cancellation (design 4).
+
+    The call is a task of its own: an agent that cancels itself, or will not be cancelled, does so alone.
+    """
     started = time.perf_counter()
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[bool] = loop.create_future()
+    task = loop.create_task(_ask(actor, call))
+    task.add_done_callback(lambda _: _settle(over, True))
+    alarm = loop.call_later(call.timeout_s, _settle, over, False)
+    try:  # what asyncio.wait() does, at half its cost
+        in_time = await over
+    finally:
+        alarm.cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task], timeout=CANCEL_GRACE_S)
+    if not in_time:
+        answer: Trajectory | Fault = ("failed", "timeout", f"no answer within {call.timeout_s:g} s")
+    elif task.cancelled():
+        answer = ("failed", "crash", "the agent cancelled its own task")
+    else:
+        answer = task.result()
+    latency_ms = elapsed_ms(started)
+    if isinstance(answer, Trajectory):
+        return Outcome(status="ok", answer=answer.answer, frames=answer.frames, latency_ms=latency_ms)
+    status, code, message = answer
+    return Outcome(status=status, failure=Failure(code=code, message=message), latency_ms=latency_ms)
 
-    def failed(status: Status, code: str, message: str) -> Outcome:
-        return Outcome(
-            status=status, failure=Failure(code=code, message=message), latency_ms=elapsed_ms(started)
-        )
 
-    limit = asyncio.timeout(call.timeout_s)
+def _settle(over: asyncio.Future[bool], in_time: bool) -> None:
+    if not over.done():
+        over.set_result(in_time)
+
+
+async def _ask(actor: Actor, call: ActorCall) -> Trajectory | Fault:
+    """Return a sound trajectory, or whose fault it is that there is none.
+
+    Nothing may be raised: KeyboardInterrupt and SystemExit of an agent would end the event loop.
+    """
     try:
-        async with limit:
-            trajectory = await actor(call)
-    except TimeoutError as error:
-        if limit.expired():
-            return failed("failed", "timeout", f"no answer within {call.timeout_s:g} s")
-        return failed("failed", "crash", _describe(error))
+        return _sound(await actor(call), call)
     except AgentFailure as error:
-        return failed("failed", error.code, str(error))
+        return "failed", error.code, str(error)
     except ProviderError as error:
-        return failed("error", error.code, str(error))
-    except Exception as error:  # noqa: BLE001 - a crashing agent is data
-        return failed("failed", "crash", _describe(error))
-    return _accept(trajectory, call, elapsed_ms(started))
+        return "error", error.code, str(error)
+    except BaseException as error:  # noqa: BLE001 - a crashing agent is data
+        return "failed", "crash", _describe(error)
 
 
 def elapsed_ms(started: float) -> float:
@@ -54,21 +87,38 @@ def elapsed_ms(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
 
 
-def _describe(error: Exception) -> str:
-    text = str(error)
+def _describe(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except BaseException:  # noqa: BLE001 - an agent's error may be anything
+        text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _accept(trajectory: object, call: ActorCall, latency_ms: float) -> Outcome:
-    if not isinstance(trajectory, Trajectory) or not isinstance(trajectory.answer, str):
-        message = f"the actor returned {type(trajectory).__name__}, not a trajectory with a text as answer"
-        failure = Failure(code="garbage", message=message)
-        return Outcome(status="failed", failure=failure, latency_ms=latency_ms)
+def _sound(trajectory: object, call: ActorCall) -> Trajectory:
+    """Return what an actor returned; raises AgentFailure unless it is a trajectory through and through."""
+    if not isinstance(trajectory, Trajectory) or type(trajectory.answer) is not str:
+        raise AgentFailure(
+            f"the actor returned {type(trajectory).__name__}, not a trajectory with a text as answer",
+            "garbage",
+        )
+    if type(trajectory.frames) is not tuple or not all(map(_is_frame, trajectory.frames)):
+        raise AgentFailure("the actor returned frames that are none, or hold what a frame cannot", "garbage")
     # A character has at most four bytes: short answers need no second look.
     if len(trajectory.answer) > call.answer_max_bytes // 4:
         size = len(trajectory.answer.encode("utf-8", "surrogatepass"))
         if size > call.answer_max_bytes:
-            message = f"the answer has {size} bytes, more than {call.answer_max_bytes}"
-            failure = Failure(code="oversize", message=message)
-            return Outcome(status="failed", failure=failure, latency_ms=latency_ms)
-    return Outcome(status="ok", answer=trajectory.answer, frames=trajectory.frames, latency_ms=latency_ms)
+            raise AgentFailure(f"the answer has {size} bytes, more than {call.answer_max_bytes}", "oversize")
+    return trajectory
+
+
+def _is_frame(frame: object) -> bool:
+    return (
+        isinstance(frame, Frame)
+        and frame.kind in ("model", "tool")
+        and type(frame.name) is str
+        and type(frame.output) is str
+        and (frame.error is None or type(frame.error) is str)
+        and type(frame.tokens) is int
+        and all(0 <= n < math.inf for n in (frame.tokens, frame.latency_ms, frame.cost_usd or 0))
+    )

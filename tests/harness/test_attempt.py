@@ -1,0 +1,112 @@
+"""Whatever an actor does costs one attempt: it ends in time and becomes an outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import make_scenario
+from jobs import ScriptedActor
+
+from pytest_tfgrpo.core.records import Frame, Prompt, Trajectory
+from pytest_tfgrpo.harness import attempt as module
+from pytest_tfgrpo.harness.actors.protocol import ActorCall
+from pytest_tfgrpo.harness.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.workspace import Workspace
+
+
+def ask(answer: Any, tmp_path: Path, timeout_s: float = 5.0) -> Outcome:
+    call = ActorCall(
+        scenario=make_scenario().task(),
+        prompt=Prompt(system="", user="?"),
+        temperature=0.0,
+        seed=1,
+        workspace=Workspace(tmp_path / "work"),
+        timeout_s=timeout_s,
+        answer_max_bytes=1000,
+    )
+    return asyncio.run(attempt(ScriptedActor(answer), call))
+
+
+def code(outcome: Outcome) -> tuple[str, str]:
+    assert outcome.failure is not None
+    return outcome.status, outcome.failure.code
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_an_actor_that_raises_what_ends_a_loop_has_crashed(
+    tmp_path: Path, error: type[BaseException]
+) -> None:
+    async def answer(call: ActorCall) -> str:
+        raise error("over")
+
+    outcome = ask(answer, tmp_path)
+    assert code(outcome) == ("failed", "crash")
+    assert outcome.failure is not None
+    assert error.__name__ in outcome.failure.message
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_an_actor_that_cancels_its_own_task_has_crashed(tmp_path: Path, waits: bool) -> None:
+    async def answer(call: ActorCall) -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        if waits:
+            await asyncio.sleep(0)
+        return "3"
+
+    assert code(ask(answer, tmp_path)) == ("failed", "crash")
+
+
+def test_an_actor_that_will_not_be_cancelled_is_left_to_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CANCEL_GRACE_S", 0.05)
+    ends = time.monotonic() + 2
+
+    async def answer(call: ActorCall) -> str:
+        while time.monotonic() < ends:
+            try:
+                await asyncio.sleep(0.1)
+            except asyncio.CancelledError:
+                continue
+        return "3"
+
+    assert code(ask(answer, tmp_path, timeout_s=0.05)) == ("failed", "timeout")
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [{"kind": "tool"}],
+        ({"kind": "tool"},),
+        (Frame(kind="tool", name="x", cost_usd=math.nan),),
+        (Frame(kind="tool", name="x", latency_ms=math.inf),),
+        (Frame(kind="tool", name="x", tokens="7"),),  # type: ignore[arg-type]
+        (Frame(kind="tool", name="x", tokens=-1),),
+        (Frame(kind="tool", name=None, output=b"x"),),  # type: ignore[arg-type]
+        (Frame(kind="gift", name="x"),),  # type: ignore[arg-type]
+        (Frame(kind="tool", name="x", cost_usd="much"),),  # type: ignore[arg-type]
+    ],
+)
+def test_frames_that_are_none_are_garbage(tmp_path: Path, frames: Any) -> None:
+    outcome = ask(lambda call: Trajectory(answer="3", frames=frames), tmp_path)
+    assert outcome.status == "failed"
+    assert outcome.failure is not None
+    assert outcome.failure.code in ("garbage", "crash")
+
+
+def test_an_actor_that_raises_an_error_without_a_text_has_crashed(tmp_path: Path) -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise SystemExit(3)
+
+    async def answer(call: ActorCall) -> str:
+        raise Mute
+
+    assert code(ask(answer, tmp_path)) == ("failed", "crash")
