@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import CheckError, RewarderError
-from pytest_tfgrpo.core.records import CheckResult, Failure, Group, Phase, Rollout, Scenario
+from pytest_tfgrpo.core.records import CheckResult, Failure, Group, Phase, Rollout, Scenario, Score
 from pytest_tfgrpo.harness.actors.protocol import ActorCall
 from pytest_tfgrpo.harness.asking import Question
 from pytest_tfgrpo.harness.attempt import Outcome, attempt
@@ -106,7 +106,10 @@ class Cohort:
                 self._finished = True
                 self._wake.set()
         except BaseExceptionGroup as group:
-            raise _first(group) from None
+            error = _first(group)
+            if isinstance(error, RewarderError):
+                self._keep_unscored()
+            raise error from None
         await self._recorder.commit()
 
     def _slots(self) -> Iterator[Slot]:
@@ -242,8 +245,9 @@ class Cohort:
             await asyncio.sleep(COALESCE_S)
             self._wake.clear()
             while self._complete:
-                ready, self._complete = self._complete, []
+                ready = list(self._complete)
                 await self._score(ready)
+                del self._complete[: len(ready)]
             if self._finished:
                 return
 
@@ -270,6 +274,17 @@ class Cohort:
             self._recorder.group(group)
             self.groups[group.scenario_id] = group
             self._observe(group)
+
+    def _keep_unscored(self) -> None:
+        """Keep what no rewarder scored, without scores: its metrics count all the same (decision 18)."""
+        for members in [*self._complete, *self._open.values()]:
+            scores = [
+                Score(rollout_id=r.rollout_id, gt_score=None, reward=None, relative_rank=None, advantage=None)
+                for r in members
+            ]
+            group = group_of(members, scores, self._scenarios[members[0].scenario_id])
+            self._recorder.metrics(group)
+            self.groups[group.scenario_id] = group
 
 
 def unreached(scenario: Scenario, rollout: Rollout) -> tuple[CheckResult, ...]:

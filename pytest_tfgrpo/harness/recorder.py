@@ -80,12 +80,18 @@ class Recorder:
 
     def group(self, group: Group) -> None:
         """Write the scores of a group, and its lines of ``metrics.jsonl``."""
-        if self._journal is None or self._metrics is None:
+        if self._journal is None:
             return
         if group.group_id not in self._job.recorded.groups:
             value = to_wire(replace(group, rollouts=()))
             value["rollouts"] = [[r.rollout_id, r.status] for r in group.rollouts]
             self._journal.append("group", value)
+        self.metrics(group)
+
+    def metrics(self, group: Group) -> None:
+        """Write the lines of ``metrics.jsonl`` for a group, scored or not."""
+        if self._metrics is None:
+            return
         try:
             for line in metric_lines(group):
                 self._metrics.write(json.dumps(line) + "\n")

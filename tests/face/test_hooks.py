@@ -197,6 +197,56 @@ def test_a_supplier_that_breaks_is_a_usage_error_before_anything_is_paid_for(pro
     assert project.calls == []
 
 
+def test_every_hook_is_called_on_the_main_thread(project: Any) -> None:
+    names = ["rollout", "epoch", "experience", "run", "report_section"]
+    hooks = "".join(f"def pytest_tfgrpo_{name}():\n    here('{name}')\n" for name in names)
+    project.write(
+        "conftest.py",
+        f"""
+import threading
+from pathlib import Path
+
+def here(name):
+    with Path(__file__).with_name("threads.log").open("a") as file:
+        file.write(f"{{name}} {{threading.current_thread() is threading.main_thread()}}\\n")
+
+{hooks}
+""",
+    )
+    project.scenarios(train=12, sweep=2).ini(actor="python:agent:learner", group_size=4).learn()
+    told = set((project.root / "threads.log").read_text().splitlines())
+    assert told == {f"{name} True" for name in names}
+
+
+def test_a_rewarder_that_hangs_aborts_its_epoch_and_leaves_no_experience(project: Any) -> None:
+    rewarder = """
+import time
+
+class Slow:
+    name, weight = "slow", 1.0
+
+    def __call__(self, batch):
+        if any(rollout.mode == "train" for rollout in batch.rollouts):
+            time.sleep(2)
+        return [1.0] * len(batch.rollouts)
+
+def pytest_tfgrpo_rewarders():
+    return [Slow()]
+"""
+    project.scenarios(train=3, sweep=2).write("conftest.py", rewarder)
+    project.ini(actor="python:agent:learner", group_size=4, rewarder_timeout_s=0.2)
+    result = project.learn()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    manifest = project.manifest()
+    assert manifest["status"] == "aborted"
+    assert "rewarders (slow) ran over rewarder_timeout_s = 0.2" in manifest["reason"]
+    baseline, aborted = project.report()["epochs"]
+    assert (baseline["rollouts"], aborted["gt_score"]["n"]) == (8, 0)
+    assert aborted["rollouts"] > 0
+    assert manifest["tfgrpo"]["experiences"] == []
+    assert (project.runs()[-1] / "metrics.jsonl").read_text().count('"tool": null') == 8 + aborted["rollouts"]
+
+
 def test_a_built_in_check_kind_cannot_be_replaced(project: Any) -> None:
     project.scenarios().write("conftest.py", "def pytest_tfgrpo_checks():\n    return {'exact': None}\n")
     result = project.learn()

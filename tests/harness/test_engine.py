@@ -240,7 +240,10 @@ def test_a_rewarder_over_its_time_limit_aborts_the_epoch(tmp_path: Path) -> None
     assert run.status == "aborted"
     assert "rewarder_timeout_s" in run.reason
     assert run.library.experiences == ()
-    assert (tmp_path / "run" / PER_EPOCH).is_file()
+    (row,) = json.loads((tmp_path / "run" / PER_EPOCH).read_text())["epochs"]
+    assert row["gt_score"]["n"] == 0
+    assert row["cost_usd"]["n"] == row["rollouts"] > 0
+    assert (tmp_path / "run" / METRICS).read_text().count('"tool": null') == row["rollouts"]
 
 
 def test_a_marked_function_judges_each_rollout_and_a_skip_excludes_its_scenario(tmp_path: Path) -> None:
