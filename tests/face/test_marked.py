@@ -201,6 +201,35 @@ def test_a_failed_rollout_scores_zero_without_running_the_function(project: Any)
     project.run().assert_outcomes(failed=1)
 
 
+def test_a_checker_that_never_runs_makes_its_epoch_incomplete(project: Any) -> None:
+    body = "@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    pass\n"
+    project.write("test_agent.py", CHECKER + body)
+    project.write(
+        "conftest.py",
+        "def pytest_runtest_protocol(item):\n    return 'baseline-r1' in item.nodeid or None\n",
+    )
+    result = project.learn()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert project.manifest()["status"] == "incomplete"
+    assert "its test function did not run" in project.manifest()["reason"]
+    result.stdout.fnmatch_lines(["gate  FAILED", "*complete: baseline is incomplete*"])
+
+
+def test_fixtures_are_fresh_for_each_rollout(project: Any) -> None:
+    body = """
+@pytest.fixture
+def basket():
+    return []
+
+@pytest.mark.tfgrpo(split="eval", **MARK)
+def test_it(rollout, basket):
+    basket.append(rollout.index)
+    assert basket == [rollout.index]
+"""
+    project.write("test_agent.py", CHECKER + body).learn().assert_outcomes(passed=5)
+    assert scores(project) == [1.0, 1.0]
+
+
 def test_choosing_one_rollout_brings_the_whole_scenario(project: Any) -> None:
     body = (
         "@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    pass\ndef test_other(): pass\n"
