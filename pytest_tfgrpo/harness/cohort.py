@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import CheckError, RewarderError
-from pytest_tfgrpo.core.records import CheckResult, Failure, Group, Phase, Rollout, Scenario, Score
+from pytest_tfgrpo.core.records import Check, CheckResult, Failure, Group, Phase, Rollout, Scenario, Score
 from pytest_tfgrpo.harness.actors.protocol import ActorCall
 from pytest_tfgrpo.harness.asking import Question
 from pytest_tfgrpo.harness.attempt import Outcome, attempt
@@ -28,6 +27,10 @@ from pytest_tfgrpo.harness.schedule import group_id, rollout_id, rollout_seed
 from pytest_tfgrpo.harness.threads import call_in_daemon
 from pytest_tfgrpo.harness.workspace import Workspace
 
+CHECK_THREADS = 8
+"""Rollouts whose blocking checks are evaluated at once."""
+CHECK_GRACE_S = 1.0
+"""What a check may take beyond its own time limit, to end what it started."""
 COALESCE_S = 0.002
 """Groups that complete within this time are scored in one batch: arrays cost by the call."""
 
@@ -67,7 +70,6 @@ class Cohort:
         budget: Budget,
         recorder: Recorder,
         judgements: Judgements,
-        threads: ThreadPoolExecutor,
         work: Path,
         observe: Callable[[object], None],
     ) -> None:
@@ -79,7 +81,7 @@ class Cohort:
         self._budget = budget
         self._recorder = recorder
         self._judgements = judgements
-        self._threads = threads
+        self._check_places = asyncio.Semaphore(CHECK_THREADS)
         self._work = work
         self._observe = observe
         self._checks: asyncio.TaskGroup
@@ -186,7 +188,7 @@ class Cohort:
         if rollout.status == "ok" and scenario.checker is not None:
             rollout = await self._judge(rollout, workspace)
         if workspace.made:
-            await asyncio.get_running_loop().run_in_executor(self._threads, workspace.remove)
+            await asyncio.to_thread(workspace.remove)
         self._finish(slot, rollout)
 
     async def _repeat(self, slot: Slot, rollout: Rollout) -> None:
@@ -204,13 +206,29 @@ class Cohort:
         )
         try:
             if is_blocking(scenario.checks, kinds):
-                loop = asyncio.get_running_loop()
-                results = await loop.run_in_executor(self._threads, evaluate, scenario.checks, context, kinds)
+                results = await self._evaluate_aside(scenario.checks, context)
             else:
                 results = evaluate(scenario.checks, context, kinds)
         except CheckError as error:
             return as_error(rollout, "check", str(error))
         return with_checks(rollout, results)
+
+    async def _evaluate_aside(
+        self, checks: tuple[Check, ...], context: CheckContext
+    ) -> tuple[CheckResult, ...]:
+        """Evaluate checks on a thread that is left to itself when one of them does not end in time.
+
+        Each check has its own ``timeout_s``, else that of a rollout. Raises CheckError.
+        """
+        limits = (check.params.get("timeout_s") for check in checks)
+        usual = self._job.settings["timeout_s"]
+        limit_s = sum(limit if isinstance(limit, int | float) else usual for limit in limits)
+        async with self._check_places:
+            try:
+                async with asyncio.timeout(limit_s + CHECK_GRACE_S):
+                    return await call_in_daemon(evaluate, checks, context, self._job.kinds)
+            except TimeoutError:
+                raise CheckError(f"the checks did not end within {limit_s:g} s") from None
 
     async def _judge(self, rollout: Rollout, workspace: Workspace) -> Rollout:
         """Wait until the marked test function has judged the rollout."""

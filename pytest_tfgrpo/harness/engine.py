@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -28,7 +27,6 @@ from pytest_tfgrpo.harness.workspace import work_folder
 
 End: TypeAlias = Literal["complete", "incomplete", "aborted"]
 COMMIT_EVERY_S = 0.02
-CHECK_THREADS = 8
 
 
 class Engine:
@@ -62,14 +60,13 @@ class Engine:
         budget = Budget(self._job.settings, self._job.actor.bound(1))
         if budget.warning:
             self._warnings.append(budget.warning)
-        threads = ThreadPoolExecutor(CHECK_THREADS, thread_name_prefix="tfgrpo-check")
-        with threads, work_folder(self._job.work) as work:
+        with work_folder(self._job.work) as work:
             try:
                 end: End = "complete"
                 for phase in self._job.phases:
                     end = await self._turn(phase)
                     if end == "complete":
-                        end = await self._phase(phase, recorder, budget, threads, work)
+                        end = await self._phase(phase, recorder, budget, work)
                     if end != "complete":
                         break
                 run = self._run(end)
@@ -96,14 +93,7 @@ class Engine:
             if known <= epoch:
                 event.set()
 
-    async def _phase(
-        self,
-        phase: Phase,
-        recorder: Recorder,
-        budget: Budget,
-        threads: ThreadPoolExecutor,
-        work: Path,
-    ) -> End:
+    async def _phase(self, phase: Phase, recorder: Recorder, budget: Budget, work: Path) -> End:
         asker = Asker(self._job, self._library)
         settings = self._job.settings
         cohort = Cohort(
@@ -114,7 +104,6 @@ class Engine:
             budget=budget,
             recorder=recorder,
             judgements=self._judgements,
-            threads=threads,
             work=work,
             observe=self._observe,
         )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,9 @@ from pytest_tfgrpo.core.errors import AgentFailure, JournalError, ProviderError
 from pytest_tfgrpo.core.files import JOURNAL, METRICS, PER_EPOCH
 from pytest_tfgrpo.core.records import Check, Experience, Group, PhaseResult, Rollout, Run, Trajectory
 from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness import cohort
 from pytest_tfgrpo.harness.actors.protocol import ActorCall
+from pytest_tfgrpo.harness.checks import CheckKind
 from pytest_tfgrpo.harness.engine import Engine
 from pytest_tfgrpo.harness.job import Judgement
 from pytest_tfgrpo.harness.runs import load_run, read_log, recorded
@@ -142,6 +145,25 @@ def test_a_check_that_breaks_is_an_error_not_a_failure(tmp_path: Path) -> None:
     run, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path, scenarios=[scenario]))
     assert statuses(run) == {"error"}
     assert {r.failure.code for r in run.phases[0].groups[0].rollouts if r.failure} == {"check"}
+
+
+def test_a_check_that_never_ends_is_an_error_after_the_time_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cohort, "CHECK_GRACE_S", 0.0)
+    stop = threading.Event()
+    kinds = {"slow": CheckKind(name="slow", params={}, evaluate=lambda check, context: stop.wait(60))}  # type: ignore[arg-type, return-value]
+    scenario = make_scenario(split="eval", checks=(Check(kind="slow"),))
+    job = make_job(
+        ScriptedActor(three_or_not), tmp_path, scenarios=[scenario], job_kinds=kinds, timeout_s=0.05
+    )
+    try:
+        run, _ = run_job(job)
+    finally:
+        stop.set()
+    rollouts = run.phases[0].groups[0].rollouts
+    assert statuses(run) == {"error"}
+    assert {r.failure.message for r in rollouts if r.failure} == {"the checks did not end within 0.05 s"}
 
 
 def test_a_used_up_budget_ends_the_run_with_what_is_done(tmp_path: Path) -> None:

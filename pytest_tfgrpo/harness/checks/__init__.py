@@ -47,7 +47,7 @@ def _evaluate(check: Check, context: CheckContext, kind: CheckKind) -> CheckResu
         result = kind.evaluate(check, context)
     except CheckError:
         raise
-    except Exception as error:
+    except BaseException as error:  # on the engine's thread no interrupt is a person's
         raise CheckError(f"check {kind.name!r} broke: {error!r}") from error
     if not isinstance(result, CheckResult) or not 0 <= result.credit <= 1:
         raise CheckError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import select
@@ -30,6 +31,21 @@ TAIL_BYTES = 8_192
 """The end of the output that is kept; the rest is read and dropped."""
 POLL_S = 0.02
 """How soon the end of a program is noticed whose output somebody else holds open."""
+
+
+_running: set[int] = set()
+"""Process groups alive: an interrupted run does not wait for its checks, so they are killed at exit."""
+
+
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+@atexit.register
+def _kill_running() -> None:
+    for group in tuple(_running):
+        _kill(group)
 
 
 class Ending(NamedTuple):
@@ -75,6 +91,7 @@ def run_limited(argv: Sequence[str], folder: Path, timeout_s: float) -> Ending:
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+    _running.add(process.pid)
     assert process.stdout is not None
     with process.stdout as output:
         try:
@@ -83,9 +100,9 @@ def run_limited(argv: Sequence[str], folder: Path, timeout_s: float) -> Ending:
                 process.wait(max(0.0, deadline - time.monotonic()))
             code = process.returncode
         finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+            _kill(process.pid)
             process.wait()
+            _running.discard(process.pid)
     return Ending(code, tail.decode("utf-8", "replace"))
 
 

@@ -37,8 +37,6 @@ def _python(check: Check, context: CheckContext) -> CheckResult:
     target = check.params["target"]
     try:
         outcome = _resolve(target)(context)
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:  # sys.exit() and pytest.fail() must not end the run
         raise CheckError(f"{target!r} raised {error!r}; return a score instead") from error
     credit, reason = outcome if isinstance(outcome, tuple) and len(outcome) == 2 else (outcome, "")

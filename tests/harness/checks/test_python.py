@@ -52,8 +52,8 @@ def test_an_exception_is_a_broken_check_and_never_ends_the_run(judge, name, mess
         judge("python", "not python at all", target=f"{MODULE}:{name}")
 
 
-def test_an_interrupt_is_not_swallowed(judge):
-    with pytest.raises(KeyboardInterrupt):
+def test_an_interrupt_inside_a_check_is_a_broken_check(judge):
+    with pytest.raises(CheckError, match="KeyboardInterrupt"):
         judge("python", "(_ for _ in ()).throw(KeyboardInterrupt)", target=f"{MODULE}:outcome")
 
 
