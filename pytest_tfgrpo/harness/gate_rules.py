@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeGuard
 
 from pytest_tfgrpo.core.records import Json, PhaseResult, Run
 from pytest_tfgrpo.core.wire import to_wire
@@ -74,7 +74,7 @@ def judge_minimum(run: Run, _baseline: Baseline | None, settings: Settings) -> R
     minimum, sweep = settings["gate_min_mean"], final_sweep(run)
     if minimum is None:
         return _skipped("minimum mean", "no gate_min_mean is set")
-    if run.partial_selection or sweep is None:
+    if run.partial_selection or not _whole(sweep):
         return _not_judged("minimum mean", _why_not(run))
     tallies = tally_sweep(run, sweep).values()
     views = {}
@@ -100,7 +100,7 @@ def judge_regression(run: Run, baseline: Baseline | None, settings: Settings) ->
     sweep = final_sweep(run)
     if baseline is None:
         return _skipped("baseline", "no baseline is set", "save one with `tfgrpo baseline save`")
-    if run.partial_selection or sweep is None:
+    if run.partial_selection or not _whole(sweep):
         return _not_judged("baseline", _why_not(run))
     tallies = tally_sweep(run, sweep)
     notes = []
@@ -130,7 +130,7 @@ def judge_gain(run: Run, _baseline: Baseline | None, settings: Settings) -> Rule
     before, after = baseline_sweep(run), final_sweep(run)
     if before is None:
         return _skipped("gain", "the run has no baseline sweep")
-    if run.partial_selection or after is None:
+    if run.partial_selection or not _whole(after):
         return _not_judged("gain", _why_not(run))
     if before.library_hash == after.library_hash:
         return _skipped("gain", "both sweeps carried the same library")
@@ -275,5 +275,11 @@ def _not_judged(name: str, message: str) -> RuleResult:
     return RuleResult(name=name, outcome="not_judged", message=message, advice="run the whole suite")
 
 
+def _whole(sweep: PhaseResult | None) -> TypeGuard[PhaseResult]:
+    return sweep is not None and sweep.status == "complete"
+
+
 def _why_not(run: Run) -> str:
-    return "only a part of the suite was selected" if run.partial_selection else "the run has no final sweep"
+    if run.partial_selection:
+        return "only a part of the suite was selected"
+    return "the run has no final sweep" if final_sweep(run) is None else "the final sweep did not end"

@@ -299,3 +299,17 @@ def test_an_open_question_passes_with_a_warning_and_fails_under_gate_strict() ->
     strict = verdict(run, baseline, gate_strict=True)
     assert (strict.outcome, strict.failed, strict.strict) == ("fail", True, True)
     assert [r.name for r in strict.decisive] == ["baseline"]
+
+
+def test_a_final_sweep_that_did_not_end_is_not_compared() -> None:
+    run = swept(GOOD)
+    cut = replace(run.phases[-1], status="incomplete", groups=run.phases[-1].groups[:3])
+    found = verdict(
+        replace(run, status="incomplete", phases=(*run.phases[:-1], cut)),
+        from_run(run, "x"),
+        gate_min_mean=0.1,
+    )
+    assert found.failed
+    for name in ("minimum mean", "baseline"):
+        assert rule(found, name).outcome == "not_judged"
+        assert rule(found, name).message == "the final sweep did not end"

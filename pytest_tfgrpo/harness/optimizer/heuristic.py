@@ -252,5 +252,5 @@ def _sum(tool: str, stats: Sequence[ToolStat]) -> ToolStat:
         tool=tool,
         tokens=sum(stat.tokens for stat in stats),
         latency_ms=round(sum(stat.latency_ms for stat in stats), 3),
-        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+        cost_usd=None if None in costs else fsum(cost for cost in costs if cost is not None),
     )
