@@ -101,9 +101,11 @@ def _checkers(request: pytest.FixtureRequest, slot: object) -> Checkers:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
     """Say so when learning was asked for and no scenario was found."""
-    for line in _unused(config):
+    for line in _unused(config) if exitstatus != pytest.ExitCode.USAGE_ERROR else ():
         terminalreporter.write_line(line)
 
 

@@ -39,6 +39,7 @@ class Checkers:
         self._live.enter(slot.epoch)
         rollout = self._live.rollout(slot.epoch, scenario.id, slot.index)
         if rollout is None:
+            self._live.stop_when_broken(item.session)
             raise Shortfall(f"{scenario.id} was not run to its end: {self._live.why}")
         return rollout
 

@@ -92,6 +92,11 @@ class LiveRun:
                 self._closed.add(earlier)
                 self._thread.close_judging(earlier)
 
+    def stop_when_broken(self, session: pytest.Session) -> None:
+        """Let `session` end when the engine failed: the items to come would all fail for that one reason."""
+        if self.error is not None:
+            session.shouldfail = f"tfgrpo: the run broke: {self.why}"
+
     def finish(self) -> Run | None:
         """Wait for the end of the run and return it; None when the engine failed (see `error`)."""
         self.enter(max(self._phases, default=0) + 1)

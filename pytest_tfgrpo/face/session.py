@@ -161,6 +161,7 @@ class TfgrpoSession:
                 problems.append(str(shortfall))
             if group is not None and len(item.scenarios) == 1:
                 note_group(item, group)
+        live.stop_when_broken(item.session)
         if problems:
             raise Shortfall("\n\n".join(problems[:10]))
 

@@ -170,7 +170,8 @@ def test_an_unwritable_output_folder_stops_the_run(project: Any) -> None:
     project.scenarios().write("out", "a file where the folder should be")
     result = project.learn()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*cannot open the journal*out*"])
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*cannot open the journal*out*", "*tfgrpo: the run broke: JournalError*"])
 
 
 def test_a_changed_pack_is_refused_by_name(project: Any) -> None:
