@@ -96,3 +96,27 @@ async def dies_once(context):
     assert project.manifest()["status"] == "complete"
     planned = 3 * (4 + 4 * 2 + 4)
     assert planned <= len(project.calls) <= planned + 1
+
+
+def test_marked_functions_are_judged_in_one_worker_too(project: Any) -> None:
+    project.write(
+        "test_agent.py",
+        """
+import pytest
+
+@pytest.mark.parametrize("n", range(4))
+@pytest.mark.tfgrpo(domain="text", split="eval", prompt="How many words has 'a b {n}'?")
+def test_it(rollout, n):
+    assert rollout.answer == "3"
+
+@pytest.mark.parametrize("n", range(6))
+def test_other(n):
+    pass
+""",
+    )
+    project.ini(actor="python:agent:half", group_size=3).scenarios(train=2, sweep=2)
+    alone, one = project.learn(), figures(project)
+    together = project.learn("-n", "2")
+    assert alone.ret == together.ret == 0
+    together.assert_outcomes(passed=2 * 4 * 3 + 6 + 2 * 2 + 2 * 2 + 1)
+    assert figures(project) == one

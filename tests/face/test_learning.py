@@ -166,6 +166,57 @@ def test_a_dry_run_prints_the_plan_and_pays_nothing(project: Any) -> None:
     assert not (project.root / "out").exists()
 
 
+def test_a_dry_run_says_what_the_actor_declares_as_its_most(project: Any) -> None:
+    actor = """
+class Dear:
+    name, paid, identity = "dear", True, {}
+
+    async def __call__(self, call):
+        raise AssertionError("it was asked")
+
+    def bound(self, calls):
+        return {"usd": 0.5 * calls, "tokens": 1000 * calls}
+
+    async def aclose(self):
+        pass
+
+def pytest_tfgrpo_actor(spec):
+    return Dear() if spec == "dear" else None
+"""
+    project.scenarios(train=3, sweep=2).write("conftest.py", actor).ini(actor="dear", group_size=4)
+    result = project.learn("--tfgrpo-dry-run")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        [
+            "3 train and 2 eval scenarios; 0 lessons to start",
+            "baseline * 2 * 4 * 8",
+            "epoch1 * 3 * 4 * 12",
+            "in all * 40",
+            "cost    at most $20.00",
+            "tokens  at most 40.0k",
+        ]
+    )
+
+
+def test_metrics_have_a_line_per_call_and_per_rollout_and_the_manifest_tells_what_was_run(
+    project: Any,
+) -> None:
+    project.scenarios(train=12, sweep=2).ini(actor="python:agent:learner", group_size=4)
+    project.learn()
+    text = (project.runs()[-1] / "metrics.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    keys = ["epoch", "group_id", "rollout_id", "tool", "tokens", "cost_usd", "latency_ms"]
+    assert all(list(line) == keys for line in lines)
+    assert [line["epoch"] for line in lines] == sorted(line["epoch"] for line in lines)
+    rollouts = 4 * (2 + 2 * 12 + 2)
+    assert sum(line["tool"] is None for line in lines) == len(lines) / 2 == rollouts
+    manifest = project.manifest()
+    assert {"settings", "stamps", "versions", "seed", "draws", "warnings", "gate"} <= manifest.keys()
+    assert set(manifest["stamps"]) == {"settings", "packs", "scenarios", "actor", "library"}
+    assert manifest["tfgrpo"]["epochs"] == project.report()["epochs"]
+    assert manifest["gate"]["outcome"] == project.report()["gate"]["outcome"]
+
+
 def test_an_unwritable_output_folder_stops_the_run(project: Any) -> None:
     project.scenarios().write("out", "a file where the folder should be")
     result = project.learn()

@@ -221,3 +221,38 @@ def test_it(rollout, rollout_workspace):
     finish(project, "--tfgrpo-resume")
     assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0, 1.0]
     assert not list((project.root / "out").rglob("x.txt"))
+
+
+@pytest.mark.parametrize(
+    ("what", "change"),
+    [
+        ("settings", ["--tfgrpo-seed", "9"]),
+        ("actor", ["--tfgrpo-actor", "python:agent:half"]),
+        ("packs", ["--tfgrpo-prompt-packs", "other-packs"]),
+        ("library", ["--tfgrpo-library", "library.json"]),
+        ("scenarios", ["-k", "eval0"]),
+    ],
+)
+def test_each_difference_from_the_run_to_resume_is_named(project: Any, what: str, change: list[str]) -> None:
+    project.scenarios(train=12, sweep=12).ini(actor="python:agent:learner", group_size=4)
+    project.learn()
+    (project.runs()[-1].parent.parent / "library.json").rename(project.root / "library.json")
+    manifest = {"id": "o", "domain": "*", "system": "system.md", "inject": [], "experience_slots": 4}
+    project.write("other-packs/o/system.md", "Solve.\n")
+    project.write("other-packs/o/manifest.json", json.dumps(manifest))
+    assert project.cli("stamp", str(project.root / "other-packs")) == 0
+    project.learn("--tfgrpo-budget-s", "0.001")
+    assert project.manifest()["status"] == "incomplete"
+    result = project.learn("--tfgrpo-resume", *change)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*cannot be resumed: {what} changed since*"])
+    assert project.learn("--tfgrpo-resume").ret == 0
+
+
+def test_more_budget_finishes_a_run_that_ran_out_of_it(project: Any) -> None:
+    project.scenarios(train=2, sweep=2).ini(actor="python:agent:right", concurrency=1)
+    project.learn("--tfgrpo-budget-s", "0.001")
+    assert project.manifest()["reason"] == "budget_s of 0.001 s is used up"
+    assert project.learn("--tfgrpo-resume").ret == 0
+    assert len(project.runs()) == 1
+    assert project.manifest()["status"] == "complete"
