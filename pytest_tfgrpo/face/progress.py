@@ -28,7 +28,7 @@ class Progress:
         self._phase: Phase | None = None
         self._done = self._errors = 0
         self._started = self._shown = time.monotonic()
-        self._writer = config.get_terminal_writer()
+        self._writer: Any = config.get_terminal_writer() if self._reporter is not None else None
         self._drawn = False
         self._column = 0
 

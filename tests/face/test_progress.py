@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import pytest
+from tools import run_pytest
 
 
 @pytest.fixture
@@ -26,6 +27,14 @@ def test_each_phase_ends_with_a_plain_line_but_not_with_q(project: Any) -> None:
     project.scenarios()
     project.learn().stdout.fnmatch_lines(["tfgrpo baseline: 4 rollouts scored, gt mean 1.000"])
     project.learn("-q").stdout.no_fnmatch_line("tfgrpo baseline: *")
+
+
+@pytest.mark.parametrize("plugin", ["terminal", "capture"])
+def test_a_run_needs_neither_pytests_terminal_nor_its_capture(project: Any, plugin: str) -> None:
+    project.scenarios()
+    done = run_pytest(project.root, "--tfgrpo", "-p", f"no:{plugin}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert project.manifest()["status"] == "complete"
 
 
 def test_long_epochs_print_a_line_now_and_then(slow: Any, monkeypatch: pytest.MonkeyPatch) -> None:

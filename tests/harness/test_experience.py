@@ -65,12 +65,21 @@ def test_what_was_appended_is_there_when_the_store_is_opened_again(tmp_path: Pat
         assert store.skipped == []
 
 
+KEYS = [
+    "id", "run_id", "task_id", "domain", "prompt_pack_id", "epoch", "group_id", "summary32", "polarity",
+    "reward", "support", "tool_stats", "stamp_signature", "actor", "parents", "created_at", "manifest_path",
+]  # fmt: skip
+
+
 def test_the_file_is_one_json_object_a_line_with_snake_case_keys(tmp_path: Path) -> None:
     path = tmp_path / "experiences.jsonl"
     with ExperienceStore.open(path) as store:
         store.append([make_experience(0), tombstone("a")])
     experience, removal = map(json.loads, path.read_text().splitlines())
-    assert list(experience) == list(Experience.__dataclass_fields__)
+    assert list(experience) == KEYS
+    assert list(experience["reward"]) == ["gt_score", "relative_rank"]
+    assert list(experience["support"]) == ["groups", "rollouts"]
+    assert [list(stat) for stat in experience["tool_stats"]] == [["tool", "tokens", "latency_ms", "cost_usd"]]
     assert removal["tombstone"] is True
 
 
