@@ -160,6 +160,8 @@ class Engine:
     ) -> tuple[End, Revision | None]:
         try:
             revision = await learn(self._job, phase, groups, self._library)
+            self._warnings += recorder.revision(revision)
+            await recorder.commit()
         except asyncio.CancelledError:
             _forget_cancellation()
             self._reason = "interrupted"
@@ -167,8 +169,6 @@ class Engine:
         except OptimizerError as error:
             self._reason = str(error)
             return "aborted", None
-        self._warnings += recorder.revision(revision)
-        await recorder.commit()
         for operation in revision.applied:
             if operation.experience is not None:
                 self._observe(operation.experience)

@@ -14,13 +14,23 @@ from jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
 from pytest_tfgrpo.core.errors import AgentFailure, JournalError, ProviderError
 from pytest_tfgrpo.core.files import JOURNAL, METRICS, PER_EPOCH
-from pytest_tfgrpo.core.records import Check, Experience, Group, PhaseResult, Rollout, Run, Trajectory
+from pytest_tfgrpo.core.records import (
+    Check,
+    Experience,
+    Group,
+    PhaseResult,
+    Revision,
+    Rollout,
+    Run,
+    Trajectory,
+)
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness import cohort
 from pytest_tfgrpo.harness.actors.protocol import ActorCall
 from pytest_tfgrpo.harness.checks import CheckKind
 from pytest_tfgrpo.harness.engine import Engine
 from pytest_tfgrpo.harness.job import Judgement
+from pytest_tfgrpo.harness.recorder import Recorder
 from pytest_tfgrpo.harness.runs import load_run, read_log, recorded
 
 
@@ -197,6 +207,23 @@ def test_a_cancelled_run_returns_what_it_has_and_its_files_are_whole(tmp_path: P
     assert log.finish is not None
     assert log.finish["status"] == "incomplete"
     assert len(log.rollouts) > 0
+
+
+def test_a_run_cancelled_while_its_lessons_are_committed_returns_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Recorder.revision
+
+    def cancel_then_write(self: Recorder, revision: Revision) -> list[str]:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return write(self, revision)
+
+    monkeypatch.setattr(Recorder, "revision", cancel_then_write)
+    run, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path), tmp_path / "demo" / "runs" / "run1")
+    assert (run.status, run.reason) == ("incomplete", "interrupted")
+    assert len(run.phases) == 2
 
 
 def test_the_journal_tells_the_whole_run(tmp_path: Path) -> None:
