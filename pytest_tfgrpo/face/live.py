@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from pytest_tfgrpo.core.records import Experience, Group, PhaseResult, Rollout, Run
+from pytest_tfgrpo.core.records import Experience, Group, PhaseResult, Rollout, Run, Scenario
 from pytest_tfgrpo.face.progress import Progress
 from pytest_tfgrpo.face.thread import EngineFailed, EngineThread
 from pytest_tfgrpo.harness.cohort import Pending
@@ -60,6 +60,13 @@ class LiveRun:
     def group_size(self, epoch: int) -> int:
         """Return the number of rollouts of each group of an epoch."""
         return self._phases[epoch].rollouts
+
+    def drawn(self, epoch: int, scenarios: Sequence[Scenario]) -> Sequence[Scenario]:
+        """Return those of `scenarios` that an epoch has; of a very large file it draws only some."""
+        if len(scenarios) < 2:
+            return scenarios
+        ids = frozenset(self._phases[epoch].scenarios)
+        return [scenario for scenario in scenarios if scenario.id in ids]
 
     def group(self, epoch: int, scenario_id: str) -> Group | None:
         """Wait for a group; None when the run ended or excluded the scenario without it."""

@@ -57,6 +57,11 @@ def _mark_data(node: pytest.Item) -> dict[str, Any]:
     return data
 
 
+def split_of(item: pytest.Item) -> str:
+    """Return the split of a marked test function."""
+    return str(_mark_data(item).get("split", "train"))
+
+
 def slot_of(item: pytest.Item) -> Slot | None:
     """Return the slot of an item of a marked test function, None for any other item."""
     slot = _params(item).get(SLOT)

@@ -9,12 +9,31 @@ import pytest
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.face.catalog import Marked
 from pytest_tfgrpo.face.items import ScenarioItem
-from pytest_tfgrpo.face.marked import slot_of
+from pytest_tfgrpo.face.marked import base_id, slot_of, split_of
 
 
 def is_scenario_item(item: pytest.Item) -> bool:
     """Return whether an item stands for a scenario, from a file or from a marked test function."""
     return isinstance(item, ScenarioItem) or slot_of(item) is not None
+
+
+def functions_of(items: Iterable[pytest.Item], *, learning: bool) -> frozenset[str]:
+    """Return the marked test functions among `items` that a run would have, by the id their items share."""
+    return frozenset(
+        base_id(item)
+        for item in items
+        if slot_of(item) is not None and (learning or split_of(item) == "eval")
+    )
+
+
+def narrowed(session: pytest.Session) -> bool:
+    """Return whether pytest was told, or forced, not even to collect some scenarios of the suite.
+
+    Node ids and --lf keep it from looking at the rest, a file that is broken keeps its scenarios to itself.
+    """
+    config = session.config
+    last_failed = config.getoption("lf", False) and config.cache and config.cache.get("cache/lastfailed", {})
+    return bool(last_failed) or session.testsfailed > 0 or any("::" in arg for arg in config.args)
 
 
 def whole(items: Iterable[ScenarioItem]) -> list[ScenarioItem]:

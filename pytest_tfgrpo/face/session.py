@@ -18,7 +18,7 @@ from pytest_tfgrpo.face.catalog import Catalog, Marked
 from pytest_tfgrpo.face.checkers import Checkers
 from pytest_tfgrpo.face.items import GateItem, ScenarioItem, make_gate, make_items
 from pytest_tfgrpo.face.live import LiveRun
-from pytest_tfgrpo.face.selection import is_scenario_item, order, whole
+from pytest_tfgrpo.face.selection import functions_of, is_scenario_item, narrowed, order, whole
 from pytest_tfgrpo.face.shortfall import Shortfall, judge_group, note_group
 from pytest_tfgrpo.harness import render, texts
 from pytest_tfgrpo.harness.baseline import Baseline, load, locate
@@ -62,6 +62,8 @@ class TfgrpoSession:
             self._kinds.update(suppliers.check_kinds(config))
         except pytest.UsageError as error:
             self._broken = str(error)
+        self._partial = False
+        """True when scenarios of the suite were left out before they could be counted."""
         self._baseline: Baseline | None = None
         self._live: LiveRun | None = None
         self._folder: Path | None = None
@@ -79,7 +81,9 @@ class TfgrpoSession:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> Any:
         """Bring back whole scenarios, restore epoch order, add the gate, and prepare the run."""
+        functions = functions_of(items, learning=self.learning)
         result = yield
+        self._partial = narrowed(session) or functions > functions_of(items, learning=self.learning)
         chosen = [item for item in items if is_scenario_item(item)]
         if chosen:
             others = [item for item in items if not is_scenario_item(item)]
@@ -126,7 +130,7 @@ class TfgrpoSession:
             raise pytest.UsageError(
                 f"unknown environment variable {name}={os.environ[name]!r}{hint or '; unset it'}"
             )
-        collected = [s for s in self._catalog.scenarios.values() if self.learning or s.split == "eval"]
+        collected = {s.id for s in self._catalog.scenarios.values() if self.learning or s.split == "eval"}
         prepared = prepare.prepare(
             self.config,
             self.settings,
@@ -134,7 +138,7 @@ class TfgrpoSession:
             phases=phases,
             kinds=self._kinds,
             run_id=getattr(self.config, "workerinput", {}).get(distribute.RUN_ID),
-            partial_selection=len(scenarios) < len(collected),
+            partial_selection=self._partial or not collected <= {s.id for s in scenarios},
         )
         name = self.settings["baseline"]
         with prepare.usage_errors():
@@ -153,7 +157,7 @@ class TfgrpoSession:
         live = self._run()
         live.enter(item.phase.epoch)
         problems = []
-        for scenario in item.scenarios:
+        for scenario in live.drawn(item.phase.epoch, item.scenarios):
             group = live.group(item.phase.epoch, scenario.id)
             try:
                 judge_group(self.config, scenario, group, item.nodeid, strict=not self.learning, why=live.why)
@@ -195,7 +199,8 @@ class TfgrpoSession:
                 self._live.finish()
             self._live.stop()
             self._conclude()
-        if self.config.getoption("tfgrpo_dry_run") and self._lines:
+        nothing_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
+        if nothing_ran and self.config.getoption("tfgrpo_dry_run") and self._lines:
             session.exitstatus = pytest.ExitCode.OK
         output = getattr(self.config, "workeroutput", None)
         if output is not None and self._lines:
