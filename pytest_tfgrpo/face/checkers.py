@@ -12,7 +12,10 @@ from pytest_tfgrpo.face import marked, scoring
 from pytest_tfgrpo.face.live import LiveRun
 from pytest_tfgrpo.face.shortfall import Shortfall, judge_group, note_rollout
 from pytest_tfgrpo.harness.job import Judgement
+from pytest_tfgrpo.harness.printable import block
 
+SHOWN = 2000
+"""Characters of an actor's own words that a failing item shows."""
 FAILED = (AssertionError, pytest.fail.Exception)
 
 
@@ -51,7 +54,7 @@ class Checkers:
         """Return the judgement of a rollout that no test function needs to look at, else None."""
         if rollout.status != "ok":
             failure = rollout.failure
-            reason = f"no answer to check: {failure.message if failure else rollout.status}"
+            reason = f"no answer to check: {block(failure.message, SHOWN) if failure else rollout.status}"
             return Judgement(outcome="error" if rollout.status == "error" else "score", reason=reason)
         return self._live.job.recorded.judgements.get(rollout.rollout_id)
 

@@ -13,6 +13,7 @@ from pytest_tfgrpo.face.progress import Progress
 from pytest_tfgrpo.face.thread import EngineFailed, EngineThread
 from pytest_tfgrpo.harness.cohort import Pending
 from pytest_tfgrpo.harness.job import Job, Judgement
+from pytest_tfgrpo.harness.printable import line
 from pytest_tfgrpo.harness.schedule import rollout_id
 from pytest_tfgrpo.harness.workspace import Workspace
 
@@ -54,8 +55,10 @@ class LiveRun:
     def why(self) -> str:
         """Say why the run has no more to tell."""
         if self.error is not None:
-            return f"{type(self.error).__name__}: {self.error}"
-        return (self.run.reason or self.run.status) if self.run is not None else "the run is not over"
+            return line(f"{type(self.error).__name__}: {self.error}", 1000)
+        return (
+            line(self.run.reason or self.run.status, 1000) if self.run is not None else "the run is not over"
+        )
 
     def group_size(self, epoch: int) -> int:
         """Return the number of rollouts of each group of an epoch."""

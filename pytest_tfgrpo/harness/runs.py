@@ -27,6 +27,23 @@ from pytest_tfgrpo.core.wire import from_wire
 from pytest_tfgrpo.harness.job import Judgement, Recorded
 from pytest_tfgrpo.harness.journal import SCHEMA, Event, read
 
+HEADER = frozenset(
+    {
+        "run_id",
+        "task_id",
+        "started_at",
+        "settings",
+        "stamps",
+        "versions",
+        "scenarios",
+        "phases",
+        "library",
+        "partial_selection",
+        "warnings",
+    }
+)
+"""Keys of the first event that the rest of a run follows from."""
+
 
 def new_run_id() -> str:
     """Return a run id that sorts by time: ``20260131T120000-482913a7``, microseconds and a random tail."""
@@ -39,9 +56,20 @@ def run_folder(out: Path, task_id: str, run_id: str) -> Path:
 
 
 def list_runs(out: Path, task_id: str) -> list[Path]:
-    """Return the folders of all runs of a task that have a journal, oldest first."""
+    """Return the folders of all runs of a task that have begun, oldest first.
+
+    A journal without a whole first line is that of a run that was killed before it could do anything.
+    """
     folder = out / task_id / RUNS
-    return sorted(path.parent for path in folder.glob(f"*/{JOURNAL}"))
+    return sorted(path.parent for path in folder.glob(f"*/{JOURNAL}") if _has_line(path))
+
+
+def _has_line(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.readline().endswith(b"\n")
+    except OSError:
+        return True  # whoever reads it says what is wrong
 
 
 @dataclass(kw_only=True, slots=True)
@@ -73,13 +101,13 @@ def read_log(folder: Path) -> Log:
     path = folder / JOURNAL
     events = read(path)
     first = next(events, None)
-    if first is None or first.event != "run" or first.data.get("schema") != SCHEMA:
+    if first is None or first.event != "run" or not _is_header(first.data):
         raise JournalError(f"{path} does not start as a journal of schema {SCHEMA!r}")
     log = Log(header=first.data)
     for event in events:
         try:
             _take(log, event)
-        except (KeyError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise JournalError(f"{path}:{event.n}: event {event.event!r} cannot be read: {error}") from error
     return log
 
@@ -104,7 +132,11 @@ def _take(log: Log, event: Event) -> None:
             result = from_wire(PhaseResult, data)
             log.phases[result.phase.epoch] = result
         case "finish":
-            log.finish = data
+            log.finish = {key: data[key] for key in ("status", "reason", "finished_at", "warnings")}
+
+
+def _is_header(data: object) -> bool:
+    return isinstance(data, dict) and data.get("schema") == SCHEMA and data.keys() >= HEADER
 
 
 def recorded(log: Log) -> Recorded:
