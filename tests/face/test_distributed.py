@@ -64,6 +64,7 @@ def test_other_modes_with_scenarios_are_a_usage_error(project: Any, mode: str) -
     text = result.stdout.str() + result.stderr.str()
     assert f"--dist {mode}" in text
     assert "--dist load" in text
+    assert "no scenario was collected" not in text
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert project.calls == []
 
