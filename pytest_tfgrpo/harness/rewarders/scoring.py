@@ -13,7 +13,6 @@ from pytest_tfgrpo.core.records import Group, Rollout, Scenario, Score
 from pytest_tfgrpo.harness.rewarders.ground_truth import gt_scores
 from pytest_tfgrpo.harness.rewarders.protocol import Floats, RewardBatch, Rewarder
 from pytest_tfgrpo.harness.rewarders.relative_rank import rank
-from pytest_tfgrpo.numerics.advantages import informative
 
 BUILT_IN = ("gt_score", "relative_rank")
 
@@ -47,7 +46,8 @@ def score(
     rank_N, advantage_N = rank(batch, reward_N)
     columns = [_nullable(values_N) for values_N in (batch.gt_N, reward_N, rank_N, advantage_N)]
     extras = {name: _nullable(values_N) for name, values_N in extra_N.items()}
-    flat_N = ~informative(reward_N, batch.group_N)[batch.group_N] & batch.scored_N
+    spread_K = np.bincount(batch.group_N, weights=np.abs(advantage_N) > 0)  # NaN, not scored, is not > 0
+    flat_N = batch.scored_N & (spread_K[batch.group_N] == 0)
     return tuple(
         Score(
             rollout_id=rollout.rollout_id,
