@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import queue
+import signal
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,6 +98,7 @@ class LiveRun:
         """Say that items of `epoch` run now: it may start, and earlier test functions have had their turn."""
         if not self.started:
             self.started = True
+            self._end_clean_on_termination(True)
             self._thread.start()
         self._thread.open_phase(epoch)
         for earlier in self._phases:
@@ -115,6 +119,7 @@ class LiveRun:
 
     def stop(self) -> None:
         """End the run with what it has."""
+        self._end_clean_on_termination(False)
         if not self.ended:
             self._thread.cancel()
             while not self.ended:
@@ -131,6 +136,14 @@ class LiveRun:
             except queue.Empty:
                 self._progress.tick()
         self._progress.clear()
+
+    def _end_clean_on_termination(self, wanted: bool) -> None:
+        """Take SIGTERM for Ctrl-C while the run lasts: agents in other processes would outlive pytest."""
+        handlers: tuple[Any, Any] = (signal.SIG_DFL, signal.default_int_handler)
+        before, after = handlers if wanted else handlers[::-1]
+        on_main_thread = threading.current_thread() is threading.main_thread()
+        if on_main_thread and signal.getsignal(signal.SIGTERM) is before:
+            signal.signal(signal.SIGTERM, after)
 
     def _take(self, record: object) -> None:
         match record:

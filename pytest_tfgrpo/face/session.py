@@ -62,6 +62,8 @@ class TfgrpoSession:
             self._kinds.update(suppliers.check_kinds(config))
         except pytest.UsageError as error:
             self._broken = str(error)
+        self._unwritten = ""
+        """Why the report is not on file, though it should be."""
         self._partial = False
         """True when scenarios of the suite were left out before they could be counted."""
         self._baseline: Baseline | None = None
@@ -180,6 +182,8 @@ class TfgrpoSession:
         item.user_properties.append(("tfgrpo_gate", conclusion.verdict.outcome))
         if conclusion.verdict.failed:
             raise Shortfall("\n".join(render.gate_text(conclusion.report)))
+        if self._unwritten:
+            raise Shortfall(self._unwritten)
 
     @property
     def checkers(self) -> Checkers | None:
@@ -199,6 +203,8 @@ class TfgrpoSession:
                 self._live.finish()
             self._live.stop()
             self._conclude()
+        if self._unwritten and exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
         nothing_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
         if nothing_ran and self.config.getoption("tfgrpo_dry_run") and self._lines:
             session.exitstatus = pytest.ExitCode.OK
@@ -242,6 +248,7 @@ class TfgrpoSession:
             try:
                 write(self._folder, run, conclusion, self.settings.origins)
             except TfgrpoError as error:
+                self._unwritten = str(error)
                 self._lines.append(f"tfgrpo: {error}")
         return conclusion
 
