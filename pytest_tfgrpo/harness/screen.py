@@ -63,7 +63,7 @@ class Screen:
 
     def refuse(self, experience: Experience) -> tuple[str, str] | None:
         """Return (code, reason) why `experience` must stay out of the library, or None."""
-        text = unicodedata.normalize("NFKC", experience.summary32)
+        text = _bare(experience.summary32)
         return self._form(experience) or self._injection(text, experience.domain) or self._leak(text)
 
     def _form(self, experience: Experience) -> tuple[str, str] | None:
@@ -109,7 +109,7 @@ def contaminated(
     What it finds fails the gate; it never edits a library (decision 21).
     """
     index = _AnswerIndex(scenarios, answers, tools)
-    found = ((e.id, index.find(unicodedata.normalize("NFKC", e.summary32))) for e in library.experiences)
+    found = ((e.id, index.find(e.summary32)) for e in library.experiences)
     return [Contamination(experience_id=id, scenario_id=scenario) for id, scenario in found if scenario]
 
 
@@ -118,27 +118,43 @@ class _AnswerIndex:
 
     def __init__(self, scenarios: Iterable[Scenario], answers: Answers, tools: Collection[str]) -> None:
         self._scenario_of: dict[str, str] = {}
-        exempt = {_plain(tool) for tool in tools}
+        exempt = {spelling for tool in tools for spelling in _spellings(tool)}
         for scenario in scenarios:
-            exempt.update(map(_plain, scenario.tools or ()))
+            exempt.update(spelling for tool in scenario.tools or () for spelling in _spellings(tool))
             for answer in answers(scenario):
-                text = _plain(unicodedata.normalize("NFKC", answer))
-                if len(text) >= MIN_ANSWER_CHARACTERS:
-                    self._scenario_of.setdefault(text, scenario.id)
+                for text in _spellings(answer):
+                    if len(text) >= MIN_ANSWER_CHARACTERS:
+                        self._scenario_of.setdefault(text, scenario.id)
         for tool in exempt:
             self._scenario_of.pop(tool, None)
 
     def find(self, text: str) -> str | None:
         """Return the id of a scenario of which `text` contains an answer as a whole token, or None."""
-        text = _plain(text)
+        plain, *words = _spellings(text)
         for answer, scenario_id in self._scenario_of.items():
-            if answer in text and re.search(rf"(?<!\w)(?<!\d[.,]){re.escape(answer)}(?!\w|[.,]\d)", text):
-                return scenario_id
+            # A single word must stand as it is: names of tools are made of words.
+            for known in (plain, *words) if " " in answer else (plain,):
+                token = rf"(?<!\w)(?<!\d[.,]){re.escape(answer)}(?!\w|[.,]\d)"
+                if answer in known and re.search(token, known):
+                    return scenario_id
         return None
 
 
+def _bare(text: str) -> str:
+    """Return `text` in compatible characters without the marks that combine with them, visible or not."""
+    letters = unicodedata.normalize("NFKD", text)
+    return unicodedata.normalize("NFKC", "".join(c for c in letters if unicodedata.category(c) != "Mn"))
+
+
 def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())
+    return " ".join(_bare(text).casefold().split())
+
+
+def _spellings(text: str) -> tuple[str, ...]:
+    """Return the plain text and, where it has letters, its words alone, which punctuation cannot hide."""
+    plain = _plain(text)
+    words = " ".join(re.findall(r"[^\W_]+", plain))
+    return (plain, words) if words != plain and re.search(r"[^\W\d_]", words) else (plain,)
 
 
 def _urls(text: str) -> set[str]:
