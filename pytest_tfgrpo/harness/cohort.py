@@ -179,6 +179,7 @@ class Cohort:
         )
 
     async def _check(self, slot: Slot, rollout: Rollout, workspace: Workspace) -> None:
+        await asyncio.sleep(0)  # the next call, made a task just now, goes first
         scenario = slot.question.scenario
         if rollout.status == "failed":
             rollout = with_checks(rollout, unreached(scenario, rollout))
