@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 SEED_BITS = 63
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def canonical(value: Any) -> bytes:
@@ -15,9 +16,7 @@ def canonical(value: Any) -> bytes:
 
     Raises ValueError on NaN and infinities, TypeError on what JSON cannot hold.
     """
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode("utf-8", "surrogatepass")
+    return _ENCODER.encode(value).encode("utf-8", "surrogatepass")
 
 
 def stamp(value: Any) -> str:

@@ -21,6 +21,7 @@ from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.records import Json
 
 SCHEMA = "tfgrpo.journal/1"
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _CRC = len(',"crc":"89abcdef"}')
 
 
@@ -36,7 +37,7 @@ class Event:
 
 def encode(n: int, event: str, data: Json) -> bytes:
     """Return the line of an event, newline included; raises ValueError or TypeError on what is not JSON."""
-    body = json.dumps({"n": n, "event": event, "data": data}, separators=(",", ":"), allow_nan=False)
+    body = _ENCODER.encode({"n": n, "event": event, "data": data})
     head = body[:-1].encode("ascii")
     return b'%s,"crc":"%08x"}\n' % (head, zlib.crc32(head))
 
