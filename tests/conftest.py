@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,3 +30,9 @@ def golden(pytestconfig: pytest.Config) -> Callable[[str, str], None]:
         assert text == path.read_text(encoding="utf-8")
 
     return check
+
+
+def pytest_collection_finish() -> None:
+    """Take what is loaded by now out of garbage collection: every pytest run inside a test collects often."""
+    gc.collect()
+    gc.freeze()
