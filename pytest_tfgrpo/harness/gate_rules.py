@@ -64,9 +64,27 @@ def judge_complete(run: Run, _baseline: Baseline | None, _settings: Settings) ->
         return RuleResult(name="complete", outcome="fail", message=message, advice="run it again")
     if run.partial_selection:
         return _not_judged("complete", "only a part of the suite was selected")
-    return RuleResult(
+    return _usable(run) or RuleResult(
         name="complete", outcome="pass", message=f"{len(run.phases)} of {len(run.phases)} phases ended"
     )
+
+
+def _usable(run: Run) -> RuleResult | None:
+    """Return what speaks against a final sweep that ended: no answer at all, or too much excluded."""
+    sweep = final_sweep(run)
+    if sweep is None:
+        return None
+    statuses = {rollout.status for group in sweep.groups for rollout in group.rollouts}
+    if statuses and "ok" not in statuses:
+        message = f"not one rollout of {sweep.phase.label} has an answer"
+        advice = "look at one with `tfgrpo show`; is the actor set up?"
+        return RuleResult(name="complete", outcome="fail", message=message, advice=advice)
+    planned, excluded = len(sweep.phase.scenarios), len(sweep.excluded)
+    if planned - excluded < MIN_SHARE * planned:
+        message = f"{excluded} of {planned} scenarios of {sweep.phase.label} were excluded by skips"
+        advice = "a checker that skips an answer hides it; let it fail instead"
+        return RuleResult(name="complete", outcome="inconclusive", message=message, advice=advice)
+    return None
 
 
 def judge_minimum(run: Run, _baseline: Baseline | None, settings: Settings) -> RuleResult:

@@ -195,7 +195,7 @@ def test_it(rollout, rollout_workspace):
 def test_a_failed_rollout_scores_zero_without_running_the_function(project: Any) -> None:
     body = "@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    open('ran', 'w')\n"
     project.write("test_agent.py", CHECKER + body).ini(actor="python:agent:crash")
-    project.learn().assert_outcomes(passed=5)
+    project.learn().assert_outcomes(passed=4, failed=1)  # the gate: nobody answered
     assert scores(project) == [0.0, 0.0]
     assert not (project.root / "ran").exists()
     project.run().assert_outcomes(failed=1)

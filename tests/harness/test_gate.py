@@ -54,6 +54,30 @@ def test_a_whole_good_run_passes_and_says_what_was_not_judged() -> None:
 # complete
 
 
+@pytest.mark.parametrize("credit", [None, -1.0])
+def test_a_final_sweep_without_a_single_answer_fails_closed(credit: float | None) -> None:
+    found = verdict(swept({f"s{i}": [credit, credit] for i in range(12)}))
+    assert found.failed
+    assert "not one rollout" in rule(found, "complete").message
+
+
+@pytest.mark.parametrize(("excluded", "outcome"), [(2, "pass"), (3, "inconclusive")])
+def test_scenarios_that_checkers_skipped_leave_the_question_open_when_they_are_many(
+    excluded: int, outcome: str
+) -> None:
+    run = swept(GOOD)
+    *before, last = run.phases
+    ids = last.phase.scenarios[:10]
+    thinned = replace(
+        last,
+        phase=replace(last.phase, scenarios=ids),
+        groups=tuple(g for g in last.groups if g.scenario_id in ids[excluded:]),
+        excluded=ids[:excluded],
+    )
+    found = verdict(replace(run, phases=(*before, thinned)))
+    assert rule(found, "complete").outcome == outcome
+
+
 @pytest.mark.parametrize("status", ["incomplete", "aborted"])
 def test_a_run_that_did_not_end_fails_closed(status: str) -> None:
     found = verdict(replace(swept(GOOD), status=status, reason="budget_usd of 1 is used up"))
