@@ -37,7 +37,9 @@ def parse_yaml(text: str) -> Document:
             reader.take(event)
     except yaml.YAMLError as error:
         raise _explain(error, text) from None
-    except OverflowError:  # the parser without C, at an escape beyond Unicode
+    except Refused:
+        raise
+    except (OverflowError, ValueError):  # the parser without C, at an escape beyond Unicode
         raise Refused(1, "not YAML: an escape names no character") from None
     return Document(reader.builder.root, reader.builder.lines)
 
