@@ -107,7 +107,7 @@ def run(command: str, folder: Path) -> Done:
         "COLUMNS": "80",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "PYTEST_ADDOPTS": "-p tfgrpo -p no:cacheprovider -o required_plugins= --strict-config",
+        "PYTEST_ADDOPTS": "-p tfgrpo -p no:cacheprovider --strict-config",
     }
     command = SET_UP.sub("", command).replace(".venv/bin/", "")
     done = subprocess.run(
