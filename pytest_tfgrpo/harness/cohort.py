@@ -7,6 +7,7 @@ and a group is scored as soon as it is complete. Records go to the recorder firs
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,6 +44,7 @@ class Slot:
     index: int
     rollout_id: str
     group_id: str
+    call: ActorCall
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,6 +88,8 @@ class Cohort:
         self._observe = observe
         self._checks: asyncio.TaskGroup
         self._scenarios: dict[str, Scenario] = {}
+        self._unready = self._all_slots()
+        self._ready: deque[Slot] = deque()
         self._open: dict[str, list[Rollout]] = {}
         self._complete: list[list[Rollout]] = []
         self._wake = asyncio.Event()
@@ -115,16 +119,40 @@ class Cohort:
         await self._recorder.commit()
 
     def _slots(self) -> Iterator[Slot]:
-        run_id, phase = self._job.run_id, self._phase
+        """Yield the slots in order, from those made ready while the calls before them were waited for."""
+        while self._ready or self._make_ready():
+            yield self._ready.popleft()
+
+    def _make_ready(self) -> bool:
+        """Make one more slot ready, if there is one."""
+        slot = next(self._unready, None)
+        if slot is not None:
+            self._ready.append(slot)
+        return slot is not None
+
+    def _all_slots(self) -> Iterator[Slot]:
+        run_id, phase, settings = self._job.run_id, self._phase, self._job.settings
         for scenario_id in phase.scenarios:
             question = self._ask(scenario_id)
-            self._scenarios[scenario_id] = question.scenario
+            scenario = self._scenarios[scenario_id] = question.scenario
             for index in range(phase.rollouts):
+                name = rollout_id(run_id, phase, scenario_id, index)
+                workspace = Workspace(self._work / name, scenario.attachments)
+                call = ActorCall(
+                    scenario=question.task,
+                    prompt=question.prompt,
+                    temperature=phase.temperature,
+                    seed=rollout_seed(settings["seed"], scenario, phase, index),
+                    workspace=workspace,
+                    timeout_s=scenario.timeout_s or settings["timeout_s"],
+                    answer_max_bytes=settings["answer_max_bytes"],
+                )
                 yield Slot(
                     question=question,
                     index=index,
-                    rollout_id=rollout_id(run_id, phase, scenario_id, index),
+                    rollout_id=name,
                     group_id=group_id(run_id, phase, scenario_id),
+                    call=call,
                 )
 
     async def _try(self, slot: Slot) -> None:
@@ -135,27 +163,16 @@ class Cohort:
             return
         if not self._budget.admit():
             return
-        scenario = slot.question.scenario
-        workspace = Workspace(self._work / slot.rollout_id, scenario.attachments)
-        call = ActorCall(
-            scenario=slot.question.task,
-            prompt=slot.question.prompt,
-            temperature=self._phase.temperature,
-            seed=rollout_seed(self._job.settings["seed"], scenario, self._phase, slot.index),
-            workspace=workspace,
-            timeout_s=scenario.timeout_s or self._job.settings["timeout_s"],
-            answer_max_bytes=self._job.settings["answer_max_bytes"],
-        )
         try:
-            outcome = await attempt(self._job.actor, call)
+            outcome = await attempt(self._job.actor, slot.call)
         finally:
             self._budget.settle()
-        rollout = self._rollout(slot, call, outcome)
+        rollout = self._rollout(slot, outcome)
         self._budget.spend(rollout)
         # The next call starts before this one is checked: calls are what a run waits for.
-        self._checks.create_task(self._check(slot, rollout, workspace))
+        self._checks.create_task(self._check(slot, rollout))
 
-    def _rollout(self, slot: Slot, call: ActorCall, outcome: Outcome) -> Rollout:
+    def _rollout(self, slot: Slot, outcome: Outcome) -> Rollout:
         costs = [frame.cost_usd for frame in outcome.frames]
         known = bool(costs) and None not in costs
         return Rollout(
@@ -166,8 +183,8 @@ class Cohort:
             epoch=self._phase.epoch,
             mode=self._phase.mode,
             index=slot.index,
-            seed=call.seed,
-            temperature=call.temperature,
+            seed=slot.call.seed,
+            temperature=slot.call.temperature,
             status=outcome.status,
             answer=outcome.answer,
             frames=outcome.frames,
@@ -178,8 +195,10 @@ class Cohort:
             experiences=slot.question.experiences,
         )
 
-    async def _check(self, slot: Slot, rollout: Rollout, workspace: Workspace) -> None:
+    async def _check(self, slot: Slot, rollout: Rollout) -> None:
         await asyncio.sleep(0)  # the next call, made a task just now, goes first
+        self._make_ready()
+        workspace = slot.call.workspace
         scenario = slot.question.scenario
         if rollout.status == "failed":
             rollout = with_checks(rollout, unreached(scenario, rollout))
