@@ -7,6 +7,9 @@ TfgrpoError
 ├── ActorError (RuntimeError)        an actor cannot be opened or used: misuse, found before money is spent
 ├── ProviderError (RuntimeError)     a rollout failed through our or the provider's fault: status ``error``
 ├── AgentFailure (RuntimeError)      a rollout failed through the agent's fault: status ``failed``, score 0
+├── ModelError (RuntimeError)        a language model gave no usable answer, after all retries
+├── BudgetError (RuntimeError)       a model call was not made: it could have overrun the budget
+├── RecordingError (ValueError)      a recording is malformed, or lacks what a replay asks for
 ├── CheckError (RuntimeError)        a check itself broke: status ``error``
 ├── RewarderError (RuntimeError)     a rewarder broke its contract: the run stops
 ├── OptimizerError (RuntimeError)    an optimizer broke its contract: the run stops
@@ -19,6 +22,11 @@ A message says what happened, the value by repr, and what to do next; lower-case
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.core.records import Frame
 
 
 class TfgrpoError(Exception):
@@ -42,25 +50,75 @@ class ActorError(TfgrpoError, RuntimeError):
 
 
 class RolloutFault(TfgrpoError, RuntimeError):
-    """A rollout ended without an answer; `code` is a short reason code, `str(self)` the message."""
+    """A rollout ended without an answer; `code` is a short reason code, `str(self)` the message.
+
+    `frames` are the calls made before, which were paid for; `answer` is what there is of an answer.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        code: str,
+        *,
+        frames: tuple[Frame, ...] = (),
+        answer: str = "",
+        latency_ms: float | None = None,
+    ) -> None:
+        """`latency_ms` is how long the attempt took when it was recorded; None: it was measured."""
+        super().__init__(message)
+        self.code = code
+        self.frames = frames
+        self.answer = answer
+        self.latency_ms = latency_ms
+
+
+class ProviderError(RolloutFault):
+    """A rollout failed through our or the provider's fault: counted as an error, never scored."""
+
+    def __init__(
+        self,
+        message: str,
+        code: str = "provider",
+        *,
+        frames: tuple[Frame, ...] = (),
+        answer: str = "",
+        latency_ms: float | None = None,
+    ) -> None:
+        super().__init__(message, code, frames=frames, answer=answer, latency_ms=latency_ms)
+
+
+class AgentFailure(RolloutFault):
+    """A rollout failed through the agent's own fault (timeout, crash, garbage, oversize): scored 0."""
+
+    def __init__(
+        self,
+        message: str,
+        code: str = "crash",
+        *,
+        frames: tuple[Frame, ...] = (),
+        answer: str = "",
+        latency_ms: float | None = None,
+    ) -> None:
+        super().__init__(message, code, frames=frames, answer=answer, latency_ms=latency_ms)
+
+
+class ModelError(TfgrpoError, RuntimeError):
+    """A language model gave no usable answer; `code` says why.
+
+    auth, rate_limit, server, connection, timeout, rejected, bad_response, oversize, content_filter.
+    """
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
         self.code = code
 
 
-class ProviderError(RolloutFault):
-    """A rollout failed through our or the provider's fault: counted as an error, never scored."""
-
-    def __init__(self, message: str, code: str = "provider") -> None:
-        super().__init__(message, code)
+class BudgetError(TfgrpoError, RuntimeError):
+    """A model call was not made, because it could have overrun the budget; nothing was paid for it."""
 
 
-class AgentFailure(RolloutFault):
-    """A rollout failed through the agent's own fault (timeout, crash, garbage, oversize): scored 0."""
-
-    def __init__(self, message: str, code: str = "crash") -> None:
-        super().__init__(message, code)
+class RecordingError(TfgrpoError, ValueError):
+    """A recording is malformed, or holds no answer to what is asked; the message says what differs."""
 
 
 class CheckError(TfgrpoError, RuntimeError):

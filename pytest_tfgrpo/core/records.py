@@ -18,6 +18,7 @@ Split: TypeAlias = Literal["train", "eval"]
 Mode: TypeAlias = Literal["baseline", "train", "eval"]
 Status: TypeAlias = Literal["ok", "failed", "error"]
 Polarity: TypeAlias = Literal["do", "avoid"]
+Truth: TypeAlias = Literal["checks", "majority", "judge"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +31,15 @@ class Check:
     """Share in the scenario's score, > 0."""
     params: Mapping[str, Json] = field(default_factory=dict)
     """Parameters of the kind, as validated by its schema."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Criterion:
+    """One point of a scenario's rubric, which a judge decides with yes or no."""
+
+    text: str
+    weight: float = 1.0
+    """Share in the judge's score, > 0."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,6 +95,10 @@ class Scenario:
     """Task stamp: sha256 of prompt, input, attachments, tools and checks (decision 8)."""
     checker: str | None = None
     """Node id of the marked test function that judges its rollouts; None for file scenarios."""
+    rubric: tuple[Criterion, ...] = ()
+    """What a judge looks at; empty when no judge is asked."""
+    truth: Truth = "checks"
+    """Where `gt_score` comes from: its checks or, without ground truth, the majority or the judge."""
 
     def task(self) -> Task:
         """Return what an actor may see of this scenario."""
@@ -132,6 +146,24 @@ class Prompt:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Usage:
+    """Tokens of one model call, as the server counted them."""
+
+    prompt: int
+    completion: int
+    """Includes `reasoning`."""
+    reasoning: int = 0
+    """Hidden reasoning tokens, which are paid for like other completion tokens."""
+    cached: int = 0
+    """Part of `prompt` that the server had in its cache."""
+
+    @property
+    def total(self) -> int:
+        """Prompt and completion tokens."""
+        return self.prompt + self.completion
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Frame:
     """One model or tool call of a trajectory."""
 
@@ -145,6 +177,10 @@ class Frame:
     latency_ms: float = 0.0
     error: str | None = None
     """What went wrong in this call, if anything did."""
+    usage: Usage | None = None
+    """Tokens by kind; None when unknown, and for tools."""
+    finish: str = ""
+    """Why a model stopped, in the words of the chat-completions protocol: stop, length, tool_calls, ..."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,6 +189,8 @@ class Trajectory:
 
     answer: str
     frames: tuple[Frame, ...] = ()
+    latency_ms: float | None = None
+    """How long the attempt took when it was recorded; None: it has just been made, and was measured."""
 
     @property
     def tokens(self) -> int:
@@ -195,6 +233,53 @@ class CheckResult:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Opinion:
+    """What a judge said of one rollout, over all its votes."""
+
+    score: float | None
+    """Mean of the valid votes, in [0, 1]; None when the judge came to no verdict."""
+    votes: tuple[float, ...] = ()
+    """Score of each valid vote, in [0, 1]."""
+    asked: int = 1
+    """Votes asked for."""
+    agreement: float | None = None
+    """Share of pairs of votes that agree, over all criteria; None with fewer than two valid votes."""
+    reason: str = ""
+    """The judge's words, for a reader; why there is no verdict when `score` is None."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelCall:
+    """One call of a language model that is no part of a rollout: for learning, or by a judge."""
+
+    key: str
+    """Identity in its run, for instance ``e1.learn.count-words.critique``; retries have their own."""
+    purpose: str
+    """``learn`` or ``judge``."""
+    epoch: int
+    subject: str
+    """Scenario id, or empty."""
+    model: str
+    """Spec of the model: ``openai:<model>@<endpoint>``."""
+    fingerprint: str
+    """Stamp of model and request."""
+    prompt: str
+    """The messages, as text."""
+    answer: str = ""
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    latency_ms: float = 0.0
+    finish: str = ""
+    error: str | None = None
+    """Why there is no answer."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens used; 0 when unknown."""
+        return self.usage.total if self.usage is not None else 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Rollout:
     """One attempt of an actor at a scenario."""
 
@@ -219,6 +304,8 @@ class Rollout:
     latency_ms: float = 0.0
     experiences: tuple[str, ...] = ()
     """Ids of the experiences that its prompt carried."""
+    opinion: Opinion | None = None
+    """What the judge said; None when none was asked."""
 
     @property
     def trajectory_id(self) -> str:
@@ -381,6 +468,8 @@ class Revision:
     informative_groups: int = 0
     note: str = ""
     """For instance that no group was informative."""
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """What of the optimizer's own work failed, by reason code: calls, malformed answers, operations."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -425,6 +514,8 @@ class PhaseResult:
     excluded: tuple[str, ...] = ()
     """Ids of scenarios whose marked test function skipped them."""
     reason: str = ""
+    calls: tuple[ModelCall, ...] = ()
+    """Calls of models besides rollouts, in the order of the journal."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -140,8 +140,21 @@ class Setting:
 
 # fmt: off
 TABLE: tuple[Setting, ...] = (
-    Setting("actor", _text, None, "who is asked: offline, command:<argv>, python:<module>:<callable>"),
-    Setting("optimizer", _text, "heuristic", "who turns rollouts into lessons: heuristic, none"),
+    Setting("actor", _text, None, "who is asked: offline, openai:<model>, command:<argv>, "
+            "python:<module>:<callable>, replay:<file>"),
+    Setting("optimizer", _text, "heuristic", "who turns rollouts into lessons: heuristic, llm, none"),
+    Setting("teacher", _text, None, "model that the optimizer llm asks, openai:<model>; default: the actor"),
+    Setting("judge", _text, None, "model that judges scenarios with a rubric, openai:<model>"),
+    Setting("judge_votes", _whole(1, 99), 3, "votes of the judge on each rollout", "int"),
+    Setting("judge_weight", _real(0, 1000), 0.0, "weight of the judge beside gt_score; 0 only reports",
+            "float"),
+    Setting("models", _text, None, "YAML file of endpoints and prices of language models"),
+    Setting("max_tokens", _whole(1), 4096, "completion tokens of one model call, reasoning included", "int"),
+    Setting("max_steps", _whole(1, 1000), 10, "model calls of one rollout with tools", "int"),
+    Setting("tools", _text, None, "Python module with the tools that models may call"),
+    Setting("record", _text, None, "file that a run's answers are recorded in, for the actor replay:<file>"),
+    Setting("events", _choice("frames", "claude", "codex"), "frames",
+            "what the command actor prints: our frames, or the events of a coding agent"),
     Setting("group_size", _whole(2), 2, "rollouts per scenario and epoch (G)", "int"),
     Setting("eval_rollouts", _whole(1), None, "rollouts per scenario in a sweep; default: group size", "int"),
     Setting("epochs", _whole(1), 3, "epochs, the last of which evaluates (see eval_mode)", "int"),

@@ -8,15 +8,17 @@ import time
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
+from pytest_tfgrpo.core.errors import AgentFailure, BudgetError, ProviderError, RolloutFault
 from pytest_tfgrpo.core.records import Failure, Frame, Status, Trajectory
 from pytest_tfgrpo.harness.actors.protocol import Actor, ActorCall
 
 CANCEL_GRACE_S = 10.0
 """How long an actor may take to clean up after it was cancelled; then it is left to itself."""
 
-Fault: TypeAlias = tuple[Status, str, str]
-"""Status, reason code and message of an attempt without an answer."""
+Fault: TypeAlias = tuple[Status, RolloutFault]
+"""Status of an attempt without an answer, and why there is none."""
+BUDGET = "budget"
+"""Reason code of an attempt that a budget ended: it is no result, and made again when the run is resumed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,16 +52,30 @@ async def attempt(actor: Actor, call: ActorCall) -> Outcome:
             task.cancel()
             await asyncio.wait([task], timeout=CANCEL_GRACE_S)
     if not in_time:
-        answer: Trajectory | Fault = ("failed", "timeout", f"no answer within {call.timeout_s:g} s")
+        answer: Trajectory | Fault = _failed(f"no answer within {call.timeout_s:g} s", "timeout")
     elif task.cancelled():
-        answer = ("failed", "crash", "the agent cancelled its own task")
+        answer = _failed("the agent cancelled its own task", "crash")
     else:
         answer = task.result()
-    latency_ms = elapsed_ms(started)
+    return _outcome(answer, elapsed_ms(started))
+
+
+def _outcome(answer: Trajectory | Fault, elapsed: float) -> Outcome:
     if isinstance(answer, Trajectory):
+        latency_ms = elapsed if answer.latency_ms is None else answer.latency_ms
         return Outcome(status="ok", answer=answer.answer, frames=answer.frames, latency_ms=latency_ms)
-    status, code, message = answer
-    return Outcome(status=status, failure=Failure(code=code, message=message), latency_ms=latency_ms)
+    status, fault = answer
+    return Outcome(
+        status=status,
+        answer=fault.answer,
+        frames=fault.frames,
+        failure=Failure(code=fault.code, message=str(fault)),
+        latency_ms=elapsed if fault.latency_ms is None else fault.latency_ms,
+    )
+
+
+def _failed(message: str, code: str) -> Fault:
+    return "failed", AgentFailure(message, code)
 
 
 def _settle(over: asyncio.Future[bool], in_time: bool) -> None:
@@ -75,11 +91,13 @@ async def _ask(actor: Actor, call: ActorCall) -> Trajectory | Fault:
     try:
         return _sound(await actor(call), call)
     except AgentFailure as error:
-        return "failed", error.code, str(error)
+        return "failed", error if _is_sound(error) else AgentFailure(str(error), error.code)
     except ProviderError as error:
-        return "error", error.code, str(error)
+        return "error", error if _is_sound(error) else ProviderError(str(error), error.code)
+    except BudgetError as error:
+        return "error", ProviderError(str(error), BUDGET)
     except BaseException as error:  # noqa: BLE001 - a crashing agent is data
-        return "failed", "crash", _describe(error)
+        return _failed(_describe(error), "crash")
 
 
 def elapsed_ms(started: float) -> float:
@@ -110,6 +128,16 @@ def _sound(trajectory: object, call: ActorCall) -> Trajectory:
         if size > call.answer_max_bytes:
             raise AgentFailure(f"the answer has {size} bytes, more than {call.answer_max_bytes}", "oversize")
     return trajectory
+
+
+def _is_sound(fault: RolloutFault) -> bool:
+    """Return whether what a fault carries is fit for a rollout."""
+    return (
+        type(fault.answer) is str
+        and type(fault.frames) is tuple
+        and all(map(_is_frame, fault.frames))
+        and (fault.latency_ms is None or 0 <= fault.latency_ms < math.inf)
+    )
 
 
 def _is_frame(frame: object) -> bool:

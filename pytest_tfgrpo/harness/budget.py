@@ -1,70 +1,131 @@
-"""Budgets: no rollout starts that could overrun one, as far as the actor can say beforehand."""
+"""Budgets: no call starts that could overrun one, as far as its maker can say beforehand.
+
+A call that does not fit beside those in flight waits for them: only one that does not fit alone is refused.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_tfgrpo.core.records import Rollout
+from pytest_tfgrpo.core.errors import BudgetError
+from pytest_tfgrpo.core.records import ModelCall, Rollout
 
 ROUNDING = 1e-9
 """Relative slack, so that sums of decimal prices reach a decimal limit."""
 
 
 class Budget:
-    """Money, tokens and time of a run; declared maxima of calls in flight are reserved (design 5)."""
+    """Money, tokens and time of a run; declared maxima of calls in flight are reserved (design 5).
+
+    It serves two kinds of spenders: rollouts of actors that tell what they used at their end (`admit`,
+    `release`, `spend`), and model calls, each by itself (`reserve`, `settle`). Used on the event loop only.
+    """
 
     def __init__(
         self,
         settings: Mapping[str, Any],
-        call_bound: Mapping[str, float | None],
+        call_bound: Mapping[str, float | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take limits from `settings` and the actor's declared maxima of one call from `call_bound`."""
+        """Take limits from `settings`; `call_bound` has the declared maxima of one rollout."""
         limits = {"usd": settings.get("budget_usd"), "tokens": settings.get("budget_tokens")}
         self._limits = {unit: float(limit) for unit, limit in limits.items() if limit is not None}
-        self._bound = {unit: call_bound.get(unit) for unit in self._limits}
+        self._bound = {unit: (call_bound or {}).get(unit) for unit in self._limits}
         self._spent = dict.fromkeys(self._limits, 0.0)
+        self._reserved = dict.fromkeys(self._limits, 0.0)
         self._in_flight = 0
+        self._waiters: list[asyncio.Future[None]] = []
         self._clock = clock
-        seconds = settings.get("budget_s")
-        self._seconds = seconds
-        self._deadline = None if seconds is None else clock() + seconds
+        self._seconds = settings.get("budget_s")
+        self._deadline = None if self._seconds is None else clock() + self._seconds
         self.exhausted: str | None = None
-        """Why no further rollout may start; None while one may."""
+        """Why no further call may start; None while one may."""
 
-    def admit(self) -> bool:
-        """Reserve one call and return True, or return False: the budget is used up."""
-        if self.exhausted is None:
-            self.exhausted = self._reason()
-        if self.exhausted is not None:
+    def begin(self, call_bound: Mapping[str, float | None]) -> None:
+        """Say that the run starts now, with rollouts of these declared maxima."""
+        self._bound = {unit: call_bound.get(unit) for unit in self._limits}
+        if self._seconds is not None:
+            self._deadline = self._clock() + self._seconds
+
+    async def admit(self) -> bool:
+        """Reserve one rollout and return True, or return False: the budget is used up."""
+        try:
+            await self.reserve(self._bound)
+        except BudgetError:
             return False
-        self._in_flight += 1
         return True
 
-    def _reason(self) -> str | None:
-        if self._deadline is not None and self._clock() >= self._deadline:
-            return f"budget_s of {self._seconds:g} s is used up"
-        for unit, limit in self._limits.items():
-            bound = self._bound[unit]
-            reserved = (bound or 0.0) * (self._in_flight + 1)
-            room = limit * (1 + ROUNDING) - self._spent[unit]
-            over = reserved > room if bound else self._spent[unit] >= limit
-            if over:
-                return f"budget_{unit} of {limit:g} is used up ({self._spent[unit]:g} spent)"
-        return None
-
-    def settle(self) -> None:
-        """End the reservation of one admitted call."""
-        self._in_flight -= 1
+    def release(self) -> None:
+        """End the reservation of one admitted rollout."""
+        self._free(self._bound)
 
     def spend(self, rollout: Rollout) -> None:
-        """Count what a rollout used; unknown cost counts as nothing (see `warning`)."""
-        if "usd" in self._spent:
-            self._spent["usd"] += rollout.cost_usd or 0.0
-        if "tokens" in self._spent:
-            self._spent["tokens"] += rollout.tokens
+        """Count what a rollout used; unknown cost counts as the declared maximum, if there is one."""
+        self._count("usd", rollout.cost_usd, self._bound)
+        self._count("tokens", rollout.tokens, self._bound)
+
+    def spend_call(self, call: ModelCall) -> None:
+        """Count what a model call of an interrupted run used."""
+        self._count("usd", call.cost_usd, {})
+        self._count("tokens", call.tokens, {})
+
+    async def reserve(self, bound: Mapping[str, float | None]) -> None:
+        """Set aside the most that a call can use, once it fits; raises BudgetError when it never will."""
+        while self.exhausted is None and (reason := self._against(bound)):
+            if not self._in_flight or self._final():
+                self.exhausted = reason
+                break
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+        if self.exhausted is not None:
+            raise BudgetError(self.exhausted)
+        self._in_flight += 1
+        for unit in self._limits:
+            self._reserved[unit] += bound.get(unit) or 0.0
+
+    def settle(self, bound: Mapping[str, float | None], *, usd: float | None, tokens: int | None) -> None:
+        """End the reservation of `bound` and count what was used; None counts as the whole of it."""
+        self._count("usd", usd, bound)
+        self._count("tokens", tokens, bound)
+        self._free(bound)
+
+    def _free(self, bound: Mapping[str, float | None]) -> None:
+        self._in_flight -= 1
+        for unit in self._limits:
+            self._reserved[unit] -= bound.get(unit) or 0.0
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _count(self, unit: str, used: float | None, bound: Mapping[str, float | None]) -> None:
+        if unit in self._spent:
+            self._spent[unit] += used if used is not None else bound.get(unit) or 0.0
+
+    def _late(self) -> bool:
+        return self._deadline is not None and self._clock() >= self._deadline
+
+    def _final(self) -> bool:
+        """Return whether no end of a call in flight can make room any more."""
+        return self._late() or any(self._spent[unit] >= limit for unit, limit in self._limits.items())
+
+    def _against(self, bound: Mapping[str, float | None]) -> str | None:
+        """Return why a call of `bound` may not start now."""
+        if self._late():
+            return f"budget_s of {self._seconds:g} s is used up"
+        for unit, limit in self._limits.items():
+            most, spent = bound.get(unit), self._spent[unit]
+            room = limit * (1 + ROUNDING) - spent - self._reserved[unit]
+            if most is not None and most > 0 and most > room:
+                more = f", and the next call may use {most:g}" if spent < limit else ""
+                return f"budget_{unit} of {limit:g} is used up ({spent:g} spent{more})"
+            if not most and spent >= limit:
+                return f"budget_{unit} of {limit:g} is used up ({spent:g} spent)"
+        return None
 
     @property
     def warning(self) -> str | None:

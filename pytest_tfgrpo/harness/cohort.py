@@ -12,12 +12,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_tfgrpo.core.errors import CheckError, RewarderError
-from pytest_tfgrpo.core.records import Check, CheckResult, Failure, Group, Phase, Rollout, Scenario, Score
+from pytest_tfgrpo.core.errors import BudgetError, CheckError, RewarderError
+from pytest_tfgrpo.core.records import (
+    Check,
+    CheckResult,
+    Failure,
+    Group,
+    Opinion,
+    Phase,
+    Rollout,
+    Scenario,
+    Score,
+)
 from pytest_tfgrpo.harness.actors.protocol import ActorCall
 from pytest_tfgrpo.harness.asking import Question
-from pytest_tfgrpo.harness.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.attempt import BUDGET, Outcome, attempt
 from pytest_tfgrpo.harness.budget import Budget
+from pytest_tfgrpo.harness.calls import Calls
 from pytest_tfgrpo.harness.checks import CheckContext, evaluate, is_blocking
 from pytest_tfgrpo.harness.executors import Executor
 from pytest_tfgrpo.harness.job import Job
@@ -70,6 +81,7 @@ class Cohort:
         *,
         executor: Executor,
         budget: Budget,
+        calls: Calls,
         recorder: Recorder,
         judgements: Judgements,
         work: Path,
@@ -81,6 +93,8 @@ class Cohort:
         self._ask = ask
         self._executor = executor
         self._budget = budget
+        self._metered = getattr(job.actor, "metered", False)
+        self._calls = calls
         self._recorder = recorder
         self._judgements = judgements
         self._check_places = asyncio.Semaphore(CHECK_THREADS)
@@ -161,16 +175,28 @@ class Cohort:
             self._budget.spend(recorded)
             self._checks.create_task(self._repeat(slot, recorded))
             return
-        if not self._budget.admit():
+        outcome = await self._attempt(slot)
+        if outcome is None:
             return
-        try:
-            outcome = await attempt(self._job.actor, slot.call)
-        finally:
-            self._budget.settle()
         rollout = self._rollout(slot, outcome)
-        self._budget.spend(rollout)
+        if not self._metered:
+            self._budget.spend(rollout)
+        if outcome.failure is not None and outcome.failure.code == BUDGET:
+            self._recorder.abandoned(rollout)
+            return
         # The next call starts before this one is checked: calls are what a run waits for.
         self._checks.create_task(self._check(slot, rollout))
+
+    async def _attempt(self, slot: Slot) -> Outcome | None:
+        """Return how the attempt ended; None when the budget does not allow it."""
+        if self._metered:  # its model calls ask the budget themselves, one by one
+            return None if self._budget.exhausted else await attempt(self._job.actor, slot.call)
+        if not await self._budget.admit():
+            return None
+        try:
+            return await attempt(self._job.actor, slot.call)
+        finally:
+            self._budget.release()
 
     def _rollout(self, slot: Slot, outcome: Outcome) -> Rollout:
         costs = [frame.cost_usd for frame in outcome.frames]
@@ -207,9 +233,11 @@ class Cohort:
         rollout = self._recorder.rollout(rollout)
         if rollout.status == "ok" and scenario.checker is not None:
             rollout = await self._judge(rollout, workspace)
+        judged = await self._opine(scenario, rollout)
         if workspace.made:
             await asyncio.to_thread(workspace.remove)
-        self._finish(slot, rollout)
+        if judged is not None:
+            self._finish(slot, judged)
 
     async def _repeat(self, slot: Slot, rollout: Rollout) -> None:
         """Take a rollout from the journal instead of paying for it again."""
@@ -217,7 +245,9 @@ class Cohort:
         if rollout.status == "ok" and scenario.checker is not None:
             workspace = Workspace(self._work / slot.rollout_id, scenario.attachments, left=True)
             rollout = await self._judge(rollout, workspace)
-        self._finish(slot, rollout)
+        judged = await self._opine(scenario, rollout)
+        if judged is not None:
+            self._finish(slot, judged)
 
     async def _evaluate(self, scenario: Scenario, rollout: Rollout, workspace: Workspace) -> Rollout:
         kinds = self._job.kinds
@@ -265,6 +295,23 @@ class Cohort:
             return as_error(rollout, "checker", judgement.reason)
         result = CheckResult(kind="test", weight=1.0, credit=judgement.score, reason=judgement.reason)
         return with_checks(rollout, (result,))
+
+    async def _opine(self, scenario: Scenario, rollout: Rollout) -> Rollout | None:
+        """Return the rollout with what the judge says of it, where its scenario has a rubric.
+
+        None: the budget does not allow to ask; a resumed run will.
+        """
+        judge = self._job.judge
+        if judge is None or not scenario.rubric or rollout.status != "ok":
+            return rollout
+        opinion = self._job.recorded.opinions.get(rollout.rollout_id)
+        if opinion is None:
+            try:
+                opinion = await judge.opine(scenario, rollout, self._calls)
+            except BudgetError:
+                return None
+            self._recorder.opinion(rollout.rollout_id, opinion)
+        return with_opinion(scenario, rollout, opinion)
 
     def _finish(self, slot: Slot, rollout: Rollout) -> None:
         self._observe(rollout)
@@ -339,6 +386,14 @@ def unreached(scenario: Scenario, rollout: Rollout) -> tuple[CheckResult, ...]:
 def with_checks(rollout: Rollout, checks: tuple[CheckResult, ...]) -> Rollout:
     """Return the rollout with the results of its checks."""
     return replace(rollout, checks=checks)
+
+
+def with_opinion(scenario: Scenario, rollout: Rollout, opinion: Opinion) -> Rollout:
+    """Return the rollout with an opinion; an error where a verdict was wanted and not reached."""
+    rollout = replace(rollout, opinion=opinion)
+    if scenario.truth == "judge" and opinion.score is None:
+        return as_error(rollout, "judge", opinion.reason)
+    return rollout
 
 
 def as_error(rollout: Rollout, code: str, message: str) -> Rollout:

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.clock import utc_now
-from pytest_tfgrpo.core.errors import JournalError, OptimizerError, RewarderError
+from pytest_tfgrpo.core.errors import BudgetError, JournalError, OptimizerError, RewarderError
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Revision, Run
 from pytest_tfgrpo.harness.asking import Asker
 from pytest_tfgrpo.harness.budget import Budget
+from pytest_tfgrpo.harness.calls import Calls
 from pytest_tfgrpo.harness.cohort import Cohort
 from pytest_tfgrpo.harness.executors import open_executor
 from pytest_tfgrpo.harness.job import Job, Judgement
@@ -57,16 +58,15 @@ class Engine:
         Raises JournalError or StoreError when its files cannot be written.
         """
         recorder = Recorder(self._folder, self._job)
-        budget = Budget(self._job.settings, self._job.actor.bound(1))
-        if budget.warning:
-            self._warnings.append(budget.warning)
+        budget = self._begin_budget()
+        calls = Calls(recorder.call, budget, self._job.recorded.calls)
         with work_folder(self._job.work) as work:
             try:
                 end: End = "complete"
                 for phase in self._job.phases:
                     end = await self._turn(phase)
                     if end == "complete":
-                        end = await self._phase(phase, recorder, budget, work)
+                        end = await self._phase(phase, recorder, budget, calls, work)
                     if end != "complete":
                         break
                 run = self._run(end)
@@ -93,7 +93,17 @@ class Engine:
             if known <= epoch:
                 event.set()
 
-    async def _phase(self, phase: Phase, recorder: Recorder, budget: Budget, work: Path) -> End:
+    def _begin_budget(self) -> Budget:
+        job = self._job
+        budget = job.budget or Budget(job.settings)
+        budget.begin(job.actor.bound(1))
+        for rollout in job.recorded.abandoned:
+            budget.spend(rollout)
+        if budget.warning and not getattr(job.actor, "metered", False):
+            self._warnings.append(budget.warning)
+        return budget
+
+    async def _phase(self, phase: Phase, recorder: Recorder, budget: Budget, calls: Calls, work: Path) -> End:
         asker = Asker(self._job, self._library)
         settings = self._job.settings
         cohort = Cohort(
@@ -102,6 +112,7 @@ class Engine:
             asker.ask,
             executor=open_executor(settings["executor"], concurrency=settings["concurrency"]),
             budget=budget,
+            calls=calls,
             recorder=recorder,
             judgements=self._judgements,
             work=work,
@@ -111,7 +122,7 @@ class Engine:
         groups = tuple(cohort.groups[s] for s in phase.scenarios if s in cohort.groups)
         revision = None
         if end == "complete" and phase.mode == "train":
-            end, revision = await self._learn(phase, groups, recorder)
+            end, revision = await self._learn(phase, groups, recorder, calls)
         result = PhaseResult(
             phase=phase,
             groups=groups,
@@ -121,6 +132,7 @@ class Engine:
             skipped_experiences=asker.skipped,
             excluded=tuple(sorted(cohort.excluded)),
             reason=self._reason,
+            calls=calls.of(phase.epoch),
         )
         self._results.append(result)
         if revision is not None:
@@ -156,10 +168,11 @@ class Engine:
         return "incomplete" if self._reason else "complete"
 
     async def _learn(
-        self, phase: Phase, groups: tuple[Group, ...], recorder: Recorder
+        self, phase: Phase, groups: tuple[Group, ...], recorder: Recorder, calls: Calls
     ) -> tuple[End, Revision | None]:
+        committer = asyncio.create_task(_commit_often(recorder))
         try:
-            revision = await learn(self._job, phase, groups, self._library)
+            revision = await learn(self._job, phase, groups, self._library, calls)
             self._warnings += recorder.revision(revision)
             await recorder.commit()
         except asyncio.CancelledError:
@@ -169,6 +182,11 @@ class Engine:
         except OptimizerError as error:
             self._reason = str(error)
             return "aborted", None
+        except BudgetError as error:
+            self._reason = str(error)
+            return "incomplete", None
+        finally:
+            committer.cancel()
         for operation in revision.applied:
             if operation.experience is not None:
                 self._observe(operation.experience)

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_tfgrpo.core.records import Library, Phase, PromptPack, Revision, Rollout, Scenario
+from pytest_tfgrpo.core.records import (
+    Library,
+    ModelCall,
+    Opinion,
+    Phase,
+    PromptPack,
+    Revision,
+    Rollout,
+    Scenario,
+)
 from pytest_tfgrpo.harness.actors.protocol import Actor
+from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.harness.checks import CheckKind
+from pytest_tfgrpo.harness.judge.protocol import Judge
 from pytest_tfgrpo.harness.optimizer.protocol import Optimizer
 from pytest_tfgrpo.harness.rewarders.protocol import Rewarder
 
@@ -37,6 +48,12 @@ class Recorded:
     """Revisions of the library, by epoch."""
     phases: frozenset[int] = frozenset()
     """Epochs whose end is on file."""
+    opinions: Mapping[str, Opinion] = field(default_factory=dict)
+    """Opinions of the judge, by rollout id."""
+    calls: Mapping[str, ModelCall] = field(default_factory=dict)
+    """Model calls besides rollouts, by key."""
+    abandoned: tuple[Rollout, ...] = ()
+    """Attempts that a budget ended: no results, but paid for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,6 +74,12 @@ class Job:
     kinds: Mapping[str, CheckKind]
     rewarders: tuple[Rewarder, ...] = ()
     """Additional rewarders, supplied by hooks."""
+    judge: Judge | None = None
+    """Who judges rollouts of scenarios with a rubric."""
+    budget: Budget | None = None
+    """Where the model calls of this run ask before they spend; None: made from the settings."""
+    closing: tuple[Callable[[], Awaitable[None]], ...] = ()
+    """Called once, after the last call of the run, to release what its parts hold."""
     library: Library
     """The library at the start."""
     stamps: Mapping[str, str]

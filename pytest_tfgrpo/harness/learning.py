@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pytest_tfgrpo.core.clock import utc_now
-from pytest_tfgrpo.core.errors import OptimizerError
+from pytest_tfgrpo.core.errors import BudgetError, OptimizerError
 from pytest_tfgrpo.core.files import MANIFEST, RUNS
 from pytest_tfgrpo.core.records import Group, Library, Phase, Revision, Scenario
+from pytest_tfgrpo.harness.calls import Calls
 from pytest_tfgrpo.harness.checks import CheckKind
 from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.library import apply
@@ -34,10 +35,12 @@ def tool_names(groups: Iterable[Group]) -> set[str]:
     return {name for name, scenarios in callers.items() if len(scenarios) > 1}
 
 
-async def learn(job: Job, phase: Phase, groups: tuple[Group, ...], library: Library) -> Revision:
+async def learn(
+    job: Job, phase: Phase, groups: tuple[Group, ...], library: Library, calls: Calls
+) -> Revision:
     """Return what `groups` do to `library`; a revision on file is taken as it is.
 
-    Raises OptimizerError when the optimizer breaks.
+    Raises OptimizerError when the optimizer breaks, BudgetError when it may not go on.
     """
     recorded = job.recorded.revisions.get(phase.epoch)
     if recorded is not None:
@@ -56,6 +59,9 @@ async def learn(job: Job, phase: Phase, groups: tuple[Group, ...], library: Libr
         max_words=job.settings["experience_max_words"],
         created_at=utc_now(),
         manifest_path=f"{RUNS}/{job.run_id}/{MANIFEST}",
+        calls=calls,
+        seed=job.settings["seed"],
+        concurrency=job.settings["concurrency"],
     )
     screen = Screen(
         train.values(),
@@ -73,6 +79,8 @@ async def learn(job: Job, phase: Phase, groups: tuple[Group, ...], library: Libr
             cap=job.settings["library_cap"],
             epoch=phase.epoch,
         )
+    except BudgetError:
+        raise
     except Exception as error:
         raise OptimizerError(
             f"optimizer {job.optimizer.name!r} broke in epoch {phase.epoch}: {type(error).__name__}: {error}"
@@ -82,5 +90,6 @@ async def learn(job: Job, phase: Phase, groups: tuple[Group, ...], library: Libr
         revision,
         lesson_groups=len(proposal.lesson_groups),
         informative_groups=informative,
+        failures=dict(proposal.failures),
         note=proposal.note or ("" if informative else "no group had spread: nothing to learn from"),
     )

@@ -22,6 +22,8 @@ from pytest_tfgrpo.core.records import (
     Failure,
     Group,
     Json,
+    ModelCall,
+    Opinion,
     PhaseResult,
     Revision,
     Rollout,
@@ -73,6 +75,21 @@ class Recorder:
             self._journal.append("rollout", to_wire(rollout))
         return rollout
 
+    def abandoned(self, rollout: Rollout) -> None:
+        """Write an attempt that a budget ended: it is no result, and was paid for all the same."""
+        if self._journal is not None:
+            self._journal.append("abandoned", to_wire(rollout))
+
+    def call(self, call: ModelCall) -> None:
+        """Write a model call that is no part of a rollout, answered or not."""
+        if self._journal is not None:
+            self._journal.append("call", to_wire(call))
+
+    def opinion(self, rollout_id: str, opinion: Opinion) -> None:
+        """Write what the judge said of a rollout."""
+        if self._journal is not None:
+            self._journal.append("opinion", {"rollout_id": rollout_id, **to_wire(opinion)})
+
     def judgement(self, rollout_id: str, judgement: Judgement) -> None:
         """Write what a marked test function found."""
         if self._journal is not None:
@@ -121,7 +138,7 @@ class Recorder:
         if self._folder is None or self._journal is None or self._metrics is None:
             return
         if result.phase.epoch not in self._job.recorded.phases:
-            value = to_wire(replace(result, groups=(), revision=None))
+            value = to_wire(replace(result, groups=(), revision=None, calls=()))
             self._journal.append("phase", value)
         try:
             self._metrics.flush()

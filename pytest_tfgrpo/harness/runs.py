@@ -16,6 +16,8 @@ from pytest_tfgrpo.core.records import (
     Failure,
     Group,
     Library,
+    ModelCall,
+    Opinion,
     Phase,
     PhaseResult,
     Revision,
@@ -87,6 +89,11 @@ class Log:
     revisions: dict[int, Revision] = field(default_factory=dict)
     phases: dict[int, PhaseResult] = field(default_factory=dict)
     """Results of the phases that ended, by epoch, still without groups and revision."""
+    opinions: dict[str, Opinion] = field(default_factory=dict)
+    calls: dict[str, ModelCall] = field(default_factory=dict)
+    """Model calls besides rollouts, by key; of several with one key the last."""
+    abandoned: list[Rollout] = field(default_factory=list)
+    """Attempts that a budget ended."""
     finish: Mapping[str, Any] | None = None
     """Data of the last ``finish`` event; None when the run was killed."""
 
@@ -121,6 +128,14 @@ def _take(log: Log, event: Event) -> None:
         case "judgement":
             rollout_id = data.pop("rollout_id")
             log.judgements[rollout_id] = from_wire(Judgement, data)
+        case "abandoned":
+            log.abandoned.append(from_wire(Rollout, data))
+        case "call":
+            call = from_wire(ModelCall, data)
+            log.calls[call.key] = call
+        case "opinion":
+            rollout_id = data.pop("rollout_id")
+            log.opinions[rollout_id] = from_wire(Opinion, data)
         case "group":
             members = data.pop("rollouts")
             group = from_wire(Group, data | {"rollouts": []})
@@ -147,6 +162,9 @@ def recorded(log: Log) -> Recorded:
         groups=frozenset(log.groups),
         revisions=log.revisions,
         phases=frozenset(epoch for epoch, result in log.phases.items() if result.status == "complete"),
+        opinions=log.opinions,
+        calls=log.calls,
+        abandoned=tuple(log.abandoned),
     )
 
 
@@ -189,10 +207,11 @@ def _results(log: Log) -> Iterator[PhaseResult]:
         phase = from_wire(Phase, data)
         ended = log.phases.get(phase.epoch)
         groups = tuple(_whole_groups(log, phase))
+        calls = tuple(sorted((c for c in log.calls.values() if c.epoch == phase.epoch), key=lambda c: c.key))
         if ended is not None:
-            yield replace(ended, groups=groups, revision=log.revisions.get(phase.epoch))
-        elif groups:
-            yield PhaseResult(phase=phase, groups=groups, status="incomplete", library_hash="")
+            yield replace(ended, groups=groups, revision=log.revisions.get(phase.epoch), calls=calls)
+        elif groups or calls:
+            yield PhaseResult(phase=phase, groups=groups, status="incomplete", library_hash="", calls=calls)
 
 
 def _whole_groups(log: Log, phase: Phase) -> Iterator[Group]:
@@ -201,12 +220,23 @@ def _whole_groups(log: Log, phase: Phase) -> Iterator[Group]:
         group = by_scenario.get(scenario_id)
         if group is not None:
             members = log.members[group.group_id]
-            yield replace(group, rollouts=tuple(_judged(log, rollout_id) for rollout_id, _ in members))
+            yield replace(
+                group, rollouts=tuple(_judged(log, rollout_id, status) for rollout_id, status in members)
+            )
 
 
-def _judged(log: Log, rollout_id: str) -> Rollout:
-    """Return a rollout as its test function left it; others are complete in the journal."""
+def _judged(log: Log, rollout_id: str, status: str) -> Rollout:
+    """Return a rollout as its test function or the judge left it; others are complete in the journal.
+
+    `status` is the one that it had in its group.
+    """
     rollout = log.rollouts[rollout_id]
+    opinion = log.opinions.get(rollout_id)
+    if opinion is not None:
+        rollout = replace(rollout, opinion=opinion)
+        if status == "error" and opinion.score is None:
+            failure = Failure(code="judge", message=opinion.reason)
+            return replace(rollout, status="error", checks=(), failure=failure)
     judgement = log.judgements.get(rollout_id)
     if judgement is None:
         return rollout

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pytest_tfgrpo.core.records import Group, Library, Operation, PromptPack, Scenario
+from pytest_tfgrpo.harness.calls import Calls
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +30,12 @@ class LearningContext:
     created_at: str
     """Time to stamp on new experiences."""
     manifest_path: str
+    calls: Calls
+    """Through which a language model is asked, so that each call is journaled before it has consequences."""
+    seed: int
+    """Seed of the run."""
+    concurrency: int
+    """Calls in flight at most."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +46,8 @@ class Proposal:
     lesson_groups: frozenset[str] = frozenset()
     """Ids of the groups that carried a lesson."""
     note: str = ""
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """What failed on the way, by reason code; nothing fails silently."""
 
 
 class Optimizer(Protocol):

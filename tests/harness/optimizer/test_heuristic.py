@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from builders import make_frame, make_pack, make_rollout, make_scenario
+from completers import make_calls
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,6 +83,7 @@ def context_of(
         run_id=run, task_id="demo", epoch=epoch, actor="scripted", groups=tuple(groups),
         scenarios={s.id: s for s in scenarios}, packs=packs or PACKS, library=library or empty(),
         max_words=max_words, created_at="2026-01-01T00:00:00Z", manifest_path=f"runs/{run}/manifest.json",
+        calls=make_calls(), seed=0, concurrency=8,
     )  # fmt: skip
 
 

@@ -1,0 +1,92 @@
+"""Calls: the model calls of a run besides rollouts, journaled before anything follows from them.
+
+A resumed run takes the answers that it has already paid for from its journal.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import cast
+
+from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.core.records import ModelCall
+from pytest_tfgrpo.harness.attempt import elapsed_ms
+from pytest_tfgrpo.harness.budget import Budget
+from pytest_tfgrpo.llm.fingerprint import fingerprint, text_of
+from pytest_tfgrpo.llm.protocol import Completer, Completion, Finish, Request
+
+
+class Calls:
+    """Makes the calls of one run; used on the event loop only."""
+
+    def __init__(
+        self, write: Callable[[ModelCall], None], budget: Budget, recorded: Mapping[str, ModelCall]
+    ) -> None:
+        """`write` journals a call; `recorded` has those of an interrupted run by key."""
+        self._write = write
+        self._budget = budget
+        self._recorded = recorded
+        self._made: dict[int, list[ModelCall]] = {}
+
+    def of(self, epoch: int) -> tuple[ModelCall, ...]:
+        """Return the calls of an epoch, also those that failed, sorted by key."""
+        return tuple(sorted(self._made.get(epoch, ()), key=lambda call: call.key))
+
+    async def complete(
+        self,
+        completer: Completer,
+        request: Request,
+        *,
+        key: str,
+        purpose: str,
+        epoch: int,
+        subject: str = "",
+    ) -> Completion:
+        """Ask `completer`; the answer is journaled under `key`, which must be unique in the run.
+
+        Raises ModelError when there is no usable answer, which is journaled too, and BudgetError when the
+        call was not made.
+        """
+        stamp = fingerprint(completer, request)
+        known = self._recorded.get(key)
+        if known is not None and known.fingerprint == stamp and known.error is None:
+            self._budget.spend_call(known)
+            self._made.setdefault(epoch, []).append(known)
+            return _completion(known)
+        started = time.perf_counter()
+        answer, error = Completion(text=""), None
+        try:
+            answer = await completer.complete(request)
+        except ModelError as caught:
+            error = caught
+        call = ModelCall(
+            key=key,
+            purpose=purpose,
+            epoch=epoch,
+            subject=subject,
+            model=completer.name,
+            fingerprint=stamp,
+            prompt=text_of(request),
+            answer=answer.text,
+            usage=answer.usage,
+            cost_usd=answer.cost_usd,
+            latency_ms=answer.latency_ms or elapsed_ms(started),
+            finish=answer.finish if error is None else "",
+            error=None if error is None else f"{error.code}: {error}",
+        )
+        self._write(call)
+        self._made.setdefault(epoch, []).append(call)
+        if error is not None:
+            raise error
+        return answer
+
+
+def _completion(call: ModelCall) -> Completion:
+    return Completion(
+        text=call.answer,
+        finish=cast("Finish", call.finish or "stop"),
+        usage=call.usage,
+        cost_usd=call.cost_usd,
+        latency_ms=call.latency_ms,
+    )

@@ -1,0 +1,131 @@
+"""The seam of language models: one request in, one completion out, whoever answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from pytest_tfgrpo.core.records import Json, Usage
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+Finish: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "refusal"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Image:
+    """A picture in a message."""
+
+    media_type: str
+    """``image/png`` and the like."""
+    data: bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolSpec:
+    """A function that the model may call."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Json]
+    """JSON Schema of its arguments, an object."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolCall:
+    """A call that the model asks for."""
+
+    id: str
+    name: str
+    arguments: str
+    """As the model wrote them: perhaps JSON."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Message:
+    """One message of a conversation."""
+
+    role: Role
+    """An endpoint may send ``system`` under another name (developer, user)."""
+    content: str
+    images: tuple[Image, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Of an assistant's message."""
+    tool_call_id: str = ""
+    """Of a tool's message: the call that it answers."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What a model is asked."""
+
+    messages: tuple[Message, ...]
+    temperature: float
+    """In [0, 2]."""
+    seed: int | None = None
+    """In [0, 2**63); sent where the endpoint takes one."""
+    max_tokens: int | None = None
+    """Completion tokens at most, hidden reasoning included; None: the completer's own limit."""
+    tools: tuple[ToolSpec, ...] = ()
+    schema: Mapping[str, Json] | None = None
+    """JSON Schema that the answer shall fulfil; enforced where the server can, else only asked for."""
+    timeout_s: float | None = None
+    """Time for the call with all its retries; None: the endpoint's own limit."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completion:
+    """What a model answered."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish: Finish = "stop"
+    usage: Usage | None = None
+    """None when the server gave no plausible figures."""
+    cost_usd: float | None = None
+    """None when the usage or the model's price is unknown; never a guess."""
+    latency_ms: float = 0.0
+    """Of the whole call, retries included."""
+    model: str = ""
+    """Name of the model as the server gave it."""
+    retries: int = 0
+
+
+class Purse(Protocol):
+    """Where a completer asks before it spends, and says what it spent."""
+
+    async def reserve(self, bound: Mapping[str, float | None]) -> None:
+        """Set aside the most that a call can use (``usd``, ``tokens``; None: unknown), waiting for room.
+
+        Raises BudgetError when there will be none.
+        """
+        ...
+
+    def settle(self, bound: Mapping[str, float | None], *, usd: float | None, tokens: int | None) -> None:
+        """End the reservation of `bound` and count what was used.
+
+        None means that nobody can tell: the whole reservation then counts as spent.
+        """
+        ...
+
+
+class Completer(Protocol):
+    """A language model that can be asked."""
+
+    name: str
+    """Its spec: ``openai:<model>``, with ``@<endpoint>`` unless that is the default one."""
+    identity: Mapping[str, Json]
+    """What makes two completers the same: model, address, options; never a key."""
+    paid: bool
+    """True when calls may cost money."""
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once; retries are inside.
+
+        Raises ModelError when there is no usable answer, and BudgetError when the call was not made.
+        """
+        ...
+
+    def bound(self, request: Request) -> Mapping[str, float | None]:
+        """Return the most that `request` can use: ``usd`` and ``tokens``; None where unknown."""
+        ...
