@@ -306,6 +306,8 @@ class Rollout:
     """Ids of the experiences that its prompt carried."""
     opinion: Opinion | None = None
     """What the judge said; None when none was asked."""
+    prompt_stamp: str = ""
+    """Stamp of the prompt that it was asked with."""
 
     @property
     def trajectory_id(self) -> str:
@@ -540,3 +542,5 @@ class Run:
     warnings: tuple[str, ...] = ()
     partial_selection: bool = False
     """True when scenarios were deselected: baseline rules say `not judged`."""
+    identities: Mapping[str, Json] = field(default_factory=dict)
+    """Name and identity of actor, optimizer and judge, by role."""

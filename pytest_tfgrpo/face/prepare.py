@@ -18,21 +18,22 @@ from pytest_tfgrpo.core.records import Library, Phase, PromptPack, Scenario
 from pytest_tfgrpo.core.settings import Settings, default_task_id
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire import from_wire
-from pytest_tfgrpo.face.suppliers import supply, supply_rewarders
-from pytest_tfgrpo.harness.actors import open_actor
-from pytest_tfgrpo.harness.actors.protocol import Actor
+from pytest_tfgrpo.face.participants import Participants, open_participants
+from pytest_tfgrpo.face.suppliers import supply_rewarders
+from pytest_tfgrpo.harness.actors.protocol import Actor, Foresighted
+from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.harness.checks import CheckKind
 from pytest_tfgrpo.harness.job import Job, Recorded
 from pytest_tfgrpo.harness.library import empty, load_library
 from pytest_tfgrpo.harness.loading import load_packs, pack_for
-from pytest_tfgrpo.harness.optimizer import open_optimizer
-from pytest_tfgrpo.harness.optimizer.protocol import Optimizer
+from pytest_tfgrpo.harness.rewarders.judge import JudgeRewarder
+from pytest_tfgrpo.harness.rewarders.protocol import Rewarder
 from pytest_tfgrpo.harness.runs import Log, find_resumable, new_run_id, read_log, recorded, run_folder
 
 RESULT_SETTINGS = (
     "optimizer", "group_size", "eval_rollouts", "epochs", "sample_size", "temperature_train",
     "temperature_eval", "experience_max_words", "library_cap", "eval_mode", "baseline_sweep", "timeout_s",
-    "answer_max_bytes", "sandbox", "seed",
+    "answer_max_bytes", "sandbox", "seed", "max_tokens", "max_steps", "events", "judge_votes", "judge_weight",
 )  # fmt: skip
 """Settings that a run's results depend on: two runs that differ in one are different runs."""
 
@@ -73,7 +74,11 @@ def prepare(
     partial_selection: bool,
 ) -> Prepared:
     """Return the job; raises pytest.UsageError on any misuse. `run_id` is given by an xdist controller."""
-    actor = _open_actor(config, settings)
+    budget = Budget(settings.values)
+    people = open_participants(config, settings, budget)
+    actor = people.actor
+    _require_able(actor, scenarios)
+    _require_judge(people, scenarios)
     packs = _load_packs(config, settings)
     library = _load_library(config, settings)
     task_id = settings["task_id"] or default_task_id(config.rootpath.name)
@@ -85,6 +90,8 @@ def prepare(
         "actor": stamp({"name": actor.name, "identity": dict(actor.identity)}),
         "library": library.hash,
     }
+    if people.judge is not None or people.optimizer.name == "llm":
+        stamps["models"] = stamp({role: of for role, of in people.identities.items() if role != "actor"})
     log = _log_to_continue(config.getoption("tfgrpo_resume"), out, task_id, run_id, stamps)
     if log is not None:
         run_id, library = log.header["run_id"], from_wire(Library, log.header["library"])
@@ -99,9 +106,13 @@ def prepare(
         phases=tuple(phases),
         packs=packs,
         actor=actor,
-        optimizer=_open_optimizer(config, settings),
+        optimizer=people.optimizer,
         kinds=kinds,
-        rewarders=supply_rewarders(config),
+        rewarders=_rewarders(config, settings, people),
+        judge=people.judge,
+        budget=budget,
+        closing=people.closing,
+        identities=people.identities,
         library=library,
         stamps=stamps,
         versions=_versions(),
@@ -111,6 +122,30 @@ def prepare(
         recorded=recorded(log) if log else Recorded(),
     )
     return Prepared(job, folder)
+
+
+def _rewarders(config: pytest.Config, settings: Settings, people: Participants) -> tuple[Rewarder, ...]:
+    own = () if people.judge is None else (JudgeRewarder(settings["judge_weight"]),)
+    return (*own, *supply_rewarders(config))
+
+
+def _require_able(actor: Actor, scenarios: Sequence[Scenario]) -> None:
+    """Raise SettingError when the actor knows beforehand that it cannot be asked one of the scenarios."""
+    if isinstance(actor, Foresighted):
+        try:
+            actor.require([(s.task(), s.attachments) for s in scenarios])
+        except ActorError as error:
+            raise SettingError(f"actor: {error}") from error
+
+
+def _require_judge(people: Participants, scenarios: Sequence[Scenario]) -> None:
+    """Raise SettingError when a scenario's score is a verdict and nobody is there to give it."""
+    wanting = next((s for s in scenarios if s.truth == "judge"), None)
+    if wanting is not None and people.judge is None:
+        raise SettingError(
+            f"scenario {wanting.id!r} ({wanting.source}) is scored by a judge, and none is set; "
+            "set tfgrpo_judge, for instance openai:<model>"
+        )
 
 
 def _log_to_continue(
@@ -124,32 +159,6 @@ def _log_to_continue(
     if run_id and out and (run_folder(out, task_id, run_id) / JOURNAL).is_file():
         return read_log(run_folder(out, task_id, run_id))
     return None
-
-
-def _open_actor(config: pytest.Config, settings: Settings) -> Actor:
-    spec = settings["actor"]
-    if spec is None:
-        raise SettingError(
-            "no actor is set: who shall solve the scenarios? Set tfgrpo_actor in the ini file or pass "
-            "--tfgrpo-actor, for instance --tfgrpo-actor offline or --tfgrpo-actor 'command:./agent'"
-        )
-    actor: Actor | None = supply(config, "pytest_tfgrpo_actor", spec=spec)
-    if actor is None:
-        try:
-            actor = open_actor(spec, root=config.rootpath, settings=settings.values)
-        except ActorError as error:
-            raise SettingError(f"actor: {error} ({settings.origins['actor']})") from error
-    if actor.paid and not settings.learning and not settings["plain"]:
-        raise SettingError(
-            f"actor {spec!r} costs money; set tfgrpo_plain = true to let it run without --tfgrpo"
-        )
-    return actor
-
-
-def _open_optimizer(config: pytest.Config, settings: Settings) -> Optimizer:
-    spec = settings["optimizer"]
-    supplied: Optimizer | None = supply(config, "pytest_tfgrpo_optimizer", spec=spec)
-    return supplied or open_optimizer(spec)
 
 
 def _load_packs(config: pytest.Config, settings: Settings) -> dict[str, PromptPack]:

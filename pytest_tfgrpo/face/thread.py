@@ -88,3 +88,5 @@ class EngineThread:
             await self._task
         finally:
             await self._job.actor.aclose()
+            for close in self._job.closing:
+                await close()

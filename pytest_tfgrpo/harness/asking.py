@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_tfgrpo.core.records import Experience, Library, Prompt, Scenario, Task
+from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.loading import pack_for, render_prompt
 from pytest_tfgrpo.harness.retrieval import select
@@ -17,8 +18,14 @@ class Question:
     scenario: Scenario
     task: Task
     prompt: Prompt
+    prompt_stamp: str
     experiences: tuple[str, ...]
     """Ids of the experiences in the prompt."""
+
+
+def stamp_of_prompt(prompt: Prompt) -> str:
+    """Return the stamp of a prompt."""
+    return stamp([prompt.system, prompt.user])
 
 
 class Asker:
@@ -50,9 +57,11 @@ class Asker:
             limit=pack.experience_slots,
         )
         self._mismatches[scenario.domain] = retrieval.stamp_mismatches
+        prompt = render_prompt(pack, scenario, retrieval.picked)
         return Question(
             scenario=scenario,
             task=scenario.task(),
-            prompt=render_prompt(pack, scenario, retrieval.picked),
+            prompt=prompt,
+            prompt_stamp=stamp_of_prompt(prompt),
             experiences=tuple(e.id for e in retrieval.picked),
         )

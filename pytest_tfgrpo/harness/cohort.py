@@ -219,6 +219,7 @@ class Cohort:
             cost_usd=sum(c for c in costs if c is not None) if known else None,
             latency_ms=outcome.latency_ms,
             experiences=slot.question.experiences,
+            prompt_stamp=slot.question.prompt_stamp,
         )
 
     async def _check(self, slot: Slot, rollout: Rollout) -> None:

@@ -217,6 +217,7 @@ class Engine:
             reason=self._reason,
             warnings=tuple(warnings),
             partial_selection=job.partial_selection,
+            identities=job.identities,
         )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_tfgrpo.core.records import (
+    Json,
     Library,
     ModelCall,
     Opinion,
@@ -78,6 +79,8 @@ class Job:
     """Who judges rollouts of scenarios with a rubric."""
     budget: Budget | None = None
     """Where the model calls of this run ask before they spend; None: made from the settings."""
+    identities: Mapping[str, Json] = field(default_factory=dict)
+    """Name and identity of actor, optimizer and judge, by role."""
     closing: tuple[Callable[[], Awaitable[None]], ...] = ()
     """Called once, after the last call of the run, to release what its parts hold."""
     library: Library

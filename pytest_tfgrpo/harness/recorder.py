@@ -187,6 +187,7 @@ def header(job: Job) -> dict[str, Json]:
         "phases": to_wire(job.phases),
         "library": to_wire(job.library),
         "partial_selection": job.partial_selection,
+        "identities": dict(job.identities),
         "warnings": list(job.warnings),
     }
 

@@ -199,6 +199,7 @@ def load_run(folder: Path) -> Run:
         reason=finish["reason"],
         warnings=tuple(finish["warnings"]),
         partial_selection=header["partial_selection"],
+        identities=header.get("identities", {}),
     )
 
 

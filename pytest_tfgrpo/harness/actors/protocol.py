@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from pytest_tfgrpo.core.records import Json, Prompt, Task, Trajectory
+from pytest_tfgrpo.core.records import Attachment, Json, Prompt, Task, Trajectory
 from pytest_tfgrpo.harness.workspace import Workspace
 
 
@@ -39,7 +39,7 @@ class Actor(Protocol):
     """What makes two actors the same, stamped into the manifest (model, version, settings)."""
 
     async def __call__(self, call: ActorCall) -> Trajectory:
-        """Try the scenario once.
+        """Try the scenario once; what an exception carries as frames is counted like any other use.
 
         Raises AgentFailure when the agent is at fault (status ``failed``, score 0) and ProviderError when we
         or the provider are (status ``error``); any other exception counts as the agent's crash.
@@ -52,4 +52,20 @@ class Actor(Protocol):
 
     async def aclose(self) -> None:
         """Release what the actor holds; called once, after the last call."""
+        ...
+
+
+class Metered(Protocol):
+    """What an actor may have besides, when its model calls ask the run's budget themselves."""
+
+    metered: bool
+    """True: the engine reserves and counts nothing for it."""
+
+
+@runtime_checkable
+class Foresighted(Protocol):
+    """What an actor may have besides, when it can tell beforehand what it cannot do."""
+
+    def require(self, tasks: Sequence[tuple[Task, Sequence[Attachment]]]) -> None:
+        """Raise ActorError naming the first task, with its files, that it cannot be asked."""
         ...
