@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from pytest_tfgrpo.core.records import ModelCall, Usage
-from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.harness.calls import Calls
 from pytest_tfgrpo.llm import Completion, Request
 
@@ -54,4 +53,4 @@ def make_calls(
 ) -> Calls:
     """Return the calls of a run without files; those made are appended to `written`."""
     made: list[ModelCall] = [] if written is None else written
-    return Calls(made.append, Budget({}), recorded or {})
+    return Calls(made.append, recorded or {})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import AgentFailure, BudgetError, ProviderError, RolloutFault
-from pytest_tfgrpo.core.records import Failure, Frame, Status, Trajectory
+from pytest_tfgrpo.core.records import Failure, Frame, Status, Trajectory, Usage
 from pytest_tfgrpo.harness.actors.protocol import Actor, ActorCall
 
 CANCEL_GRACE_S = 10.0
@@ -122,6 +122,8 @@ def _sound(trajectory: object, call: ActorCall) -> Trajectory:
         )
     if type(trajectory.frames) is not tuple or not all(map(_is_frame, trajectory.frames)):
         raise AgentFailure("the actor returned frames that are none, or hold what a frame cannot", "garbage")
+    if not _is_latency(trajectory.latency_ms):
+        raise AgentFailure(f"the actor returned a latency of {trajectory.latency_ms!r} ms", "garbage")
     # A character has at most four bytes: short answers need no second look.
     if len(trajectory.answer) > call.answer_max_bytes // 4:
         size = len(trajectory.answer.encode("utf-8", "surrogatepass"))
@@ -136,7 +138,17 @@ def _is_sound(fault: RolloutFault) -> bool:
         type(fault.answer) is str
         and type(fault.frames) is tuple
         and all(map(_is_frame, fault.frames))
-        and (fault.latency_ms is None or 0 <= fault.latency_ms < math.inf)
+        and _is_latency(fault.latency_ms)
+    )
+
+
+def _is_latency(value: object) -> bool:
+    return value is None or (type(value) in (int, float) and 0 <= value < math.inf)  # type: ignore[operator]
+
+
+def _is_usage(usage: object) -> bool:
+    return isinstance(usage, Usage) and all(
+        type(n) is int and n >= 0 for n in (usage.prompt, usage.completion, usage.reasoning, usage.cached)
     )
 
 
@@ -148,5 +160,7 @@ def _is_frame(frame: object) -> bool:
         and type(frame.output) is str
         and (frame.error is None or type(frame.error) is str)
         and type(frame.tokens) is int
+        and type(frame.finish) is str
+        and (frame.usage is None or _is_usage(frame.usage))
         and all(0 <= n < math.inf for n in (frame.tokens, frame.latency_ms, frame.cost_usd or 0))
     )

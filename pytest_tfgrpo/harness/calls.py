@@ -12,7 +12,6 @@ from typing import cast
 from pytest_tfgrpo.core.errors import ModelError
 from pytest_tfgrpo.core.records import ModelCall
 from pytest_tfgrpo.harness.attempt import elapsed_ms
-from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.llm.fingerprint import fingerprint, text_of
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Finish, Request
 
@@ -20,18 +19,15 @@ from pytest_tfgrpo.llm.protocol import Completer, Completion, Finish, Request
 class Calls:
     """Makes the calls of one run; used on the event loop only."""
 
-    def __init__(
-        self, write: Callable[[ModelCall], None], budget: Budget, recorded: Mapping[str, ModelCall]
-    ) -> None:
+    def __init__(self, write: Callable[[ModelCall], None], recorded: Mapping[str, ModelCall]) -> None:
         """`write` journals a call; `recorded` has those of an interrupted run by key."""
         self._write = write
-        self._budget = budget
         self._recorded = recorded
-        self._made: dict[int, list[ModelCall]] = {}
+        self._made = dict(recorded)
 
     def of(self, epoch: int) -> tuple[ModelCall, ...]:
         """Return the calls of an epoch, also those that failed, sorted by key."""
-        return tuple(sorted(self._made.get(epoch, ()), key=lambda call: call.key))
+        return tuple(self._made[key] for key in sorted(self._made) if self._made[key].epoch == epoch)
 
     async def complete(
         self,
@@ -51,8 +47,6 @@ class Calls:
         stamp = fingerprint(completer, request)
         known = self._recorded.get(key)
         if known is not None and known.fingerprint == stamp and known.error is None:
-            self._budget.spend_call(known)
-            self._made.setdefault(epoch, []).append(known)
             return _completion(known)
         started = time.perf_counter()
         answer, error = Completion(text=""), None
@@ -76,7 +70,7 @@ class Calls:
             error=None if error is None else f"{error.code}: {error}",
         )
         self._write(call)
-        self._made.setdefault(epoch, []).append(call)
+        self._made[key] = call
         if error is not None:
             raise error
         return answer

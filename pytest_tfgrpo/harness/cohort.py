@@ -172,7 +172,6 @@ class Cohort:
     async def _try(self, slot: Slot) -> None:
         recorded = self._job.recorded.rollouts.get(slot.rollout_id)
         if recorded is not None:
-            self._budget.spend(recorded)
             self._checks.create_task(self._repeat(slot, recorded))
             return
         outcome = await self._attempt(slot)

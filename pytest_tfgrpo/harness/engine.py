@@ -59,7 +59,7 @@ class Engine:
         """
         recorder = Recorder(self._folder, self._job)
         budget = self._begin_budget()
-        calls = Calls(recorder.call, budget, self._job.recorded.calls)
+        calls = Calls(recorder.call, self._job.recorded.calls)
         with work_folder(self._job.work) as work:
             try:
                 end: End = "complete"
@@ -97,8 +97,10 @@ class Engine:
         job = self._job
         budget = job.budget or Budget(job.settings)
         budget.begin(job.actor.bound(1))
-        for rollout in job.recorded.abandoned:
+        for rollout in (*job.recorded.rollouts.values(), *job.recorded.abandoned):
             budget.spend(rollout)
+        for call in job.recorded.calls.values():
+            budget.spend_call(call)
         if budget.warning and not getattr(job.actor, "metered", False):
             self._warnings.append(budget.warning)
         return budget

@@ -12,7 +12,8 @@ import pytest
 from builders import make_scenario
 from jobs import ScriptedActor
 
-from pytest_tfgrpo.core.records import Frame, Prompt, Trajectory
+from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
+from pytest_tfgrpo.core.records import Frame, Prompt, Trajectory, Usage
 from pytest_tfgrpo.harness import attempt as module
 from pytest_tfgrpo.harness.actors.protocol import ActorCall
 from pytest_tfgrpo.harness.attempt import Outcome, attempt
@@ -91,6 +92,9 @@ def test_an_actor_that_will_not_be_cancelled_is_left_to_itself(
         (Frame(kind="tool", name="x", tokens=-1),),
         (Frame(kind="tool", name=None, output=b"x"),),  # type: ignore[arg-type]
         (Frame(kind="gift", name="x"),),  # type: ignore[arg-type]
+        (Frame(kind="model", name="x", usage=Usage(prompt=-1, completion=2)),),
+        (Frame(kind="model", name="x", usage={"prompt": 1}),),  # type: ignore[arg-type]
+        (Frame(kind="model", name="x", finish=None),),  # type: ignore[arg-type]
         (Frame(kind="tool", name="x", cost_usd="much"),),  # type: ignore[arg-type]
     ],
 )
@@ -99,6 +103,44 @@ def test_frames_that_are_none_are_garbage(tmp_path: Path, frames: Any) -> None:
     assert outcome.status == "failed"
     assert outcome.failure is not None
     assert outcome.failure.code in ("garbage", "crash")
+
+
+@pytest.mark.parametrize("fault", [AgentFailure, ProviderError])
+def test_what_a_failed_attempt_used_is_kept(tmp_path: Path, fault: type[AgentFailure]) -> None:
+    frame = Frame(kind="model", name="m", tokens=7, cost_usd=0.5)
+
+    async def answer(call: ActorCall) -> str:
+        raise fault("no more", "x", frames=(frame,), answer="half an ans", latency_ms=12.0)
+
+    outcome = ask(answer, tmp_path)
+    assert (outcome.frames, outcome.answer, outcome.latency_ms) == ((frame,), "half an ans", 12.0)
+
+
+@pytest.mark.parametrize(
+    "carried", [{"frames": [1]}, {"answer": b"x"}, {"latency_ms": math.nan}, {"frames": ({},)}]
+)
+def test_what_a_failure_carries_and_cannot_be_kept_is_dropped(
+    tmp_path: Path, carried: dict[str, Any]
+) -> None:
+    async def answer(call: ActorCall) -> str:
+        raise AgentFailure("no more", "x", **carried)
+
+    outcome = ask(answer, tmp_path)
+    assert code(outcome) == ("failed", "x")
+    assert (outcome.frames, outcome.answer) == ((), "")
+
+
+@pytest.mark.parametrize("latency_ms", [math.nan, -1.0, "1"])
+def test_a_recorded_latency_must_be_one(tmp_path: Path, latency_ms: Any) -> None:
+    outcome = ask(lambda call: Trajectory(answer="3", latency_ms=latency_ms), tmp_path)
+    assert code(outcome) == ("failed", "garbage")
+
+
+def test_a_recorded_latency_counts_instead_of_the_measured_one(tmp_path: Path) -> None:
+    frame = Frame(kind="model", name="m")
+    assert (
+        ask(lambda call: Trajectory(answer="3", frames=(frame,), latency_ms=77.0), tmp_path).latency_ms == 77
+    )
 
 
 def test_an_actor_that_raises_an_error_without_a_text_has_crashed(tmp_path: Path) -> None:
