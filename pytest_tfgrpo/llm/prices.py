@@ -1,0 +1,60 @@
+"""Prices: what the tokens of a language model cost; a model without a price costs an unknown sum, never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pytest_tfgrpo.core.records import Usage
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Price:
+    """What a model's tokens cost, in US dollars per million."""
+
+    input: float
+    output: float
+    """Of completion tokens, hidden reasoning included."""
+    cached_input: float | None = None
+    """Of prompt tokens that the server had in its cache; None: as `input`."""
+    as_of: str = ""
+    """Date of the price, for a reader."""
+    source: str = ""
+    """Where it was read, for a reader."""
+
+    def cost(self, usage: Usage) -> float:
+        """Return the cost of `usage` in US dollars."""
+        cached = self.input if self.cached_input is None else self.cached_input
+        fresh = usage.prompt - usage.cached
+        return (fresh * self.input + usage.cached * cached + usage.completion * self.output) / MILLION
+
+    def most(self, prompt: int, completion: int) -> float:
+        """Return the most that so many tokens can cost, in US dollars."""
+        dearest = max(self.input, self.cached_input or 0.0)
+        return (prompt * dearest + completion * self.output) / MILLION
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PriceTable:
+    """Prices by model; a name ``<model>@<endpoint>`` is for that endpoint alone and goes first."""
+
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    as_of: str = ""
+    """Date of the packaged table."""
+
+    def find(self, model: str, endpoint: str = "") -> Price | None:
+        """Return the price of `model` at `endpoint`, or None."""
+        own = self.prices.get(f"{model}@{endpoint}") if endpoint else None
+        return own or self.prices.get(model)
+
+    def cost(self, model: str, usage: Usage | None, endpoint: str = "") -> float | None:
+        """Return the cost of `usage` in US dollars; None when it or the model's price is unknown."""
+        price = self.find(model, endpoint)
+        return None if price is None or usage is None else price.cost(usage)
+
+    def bound(self, model: str, prompt: int, completion: int, endpoint: str = "") -> float | None:
+        """Return the most that so many tokens can cost, in US dollars; None when the price is unknown."""
+        price = self.find(model, endpoint)
+        return None if price is None else price.most(prompt, completion)
