@@ -41,7 +41,8 @@ def _command(argument: str, around: Surroundings) -> Actor:
     from pytest_tfgrpo.harness.actors.command import open_command
 
     settings = around.settings
-    return open_command(argument, around.root, sandbox=settings.get("sandbox", "none"))
+    sandbox, events = settings.get("sandbox", "none"), settings.get("events", "frames")
+    return open_command(argument, around.root, sandbox=sandbox, events=events)
 
 
 def _openai(argument: str, around: Surroundings) -> Actor:

@@ -4,33 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
+import errno
 import os
 import shlex
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from pytest_tfgrpo.core.errors import ActorError, AgentFailure, ProviderError
-from pytest_tfgrpo.core.records import Json, Trajectory
+from pytest_tfgrpo.core.errors import ActorError, AgentFailure, ProviderError, RolloutFault
+from pytest_tfgrpo.core.records import Frame, Json, Trajectory
 from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness.actors.answers import read_output, read_trajectory, total_max_bytes
+from pytest_tfgrpo.harness.actors.answers import read_trajectory, total_max_bytes
+from pytest_tfgrpo.harness.actors.events import EVENTS, Reader
+from pytest_tfgrpo.harness.actors.handover import check_placeholders, fill, stdin_of
 from pytest_tfgrpo.harness.actors.protocol import ActorCall
 from pytest_tfgrpo.harness.actors.sandbox import open_bwrap, wrap
 
-TASK_SCHEMA = "tfgrpo.task/1"
 STDERR_TAIL_BYTES = 2000
 LINGER_S = 0.5
 """How long to read on when the program has ended but something else holds its output open."""
 TERM_GRACE_S = 0.5
 """How long a program may take to end by itself after SIGTERM."""
 REAP_S = 5.0
+OWN_EVENTS = "frames"
+"""The format of programs written for us; others are paid, and take their prompt as text."""
+UNTOLD = frozenset({"garbage", "no_answer", "oversize"})
+"""Failures of the output alone: with a bad exit status they are a crash."""
 DROPPED_PREFIXES = ("GIT_", "TFGRPO_", "FEATURE_TFGRPO_", "PYTEST_")
 DROPPED = frozenset({"PWD", "OLDPWD"})
 
@@ -38,50 +41,54 @@ DROPPED = frozenset({"PWD", "OLDPWD"})
 class CommandActor:
     """Starts the program once per rollout, with the workspace as its working folder.
 
-    Stdin is one JSON object (schema ``tfgrpo.task/1``): scenario, prompt, temperature, seed, workspace and
-    timeout_s. Stdout is read by `read_output`. The environment is passed on, keys of providers included, but
-    for ``GIT_*``, ``PYTEST_*`` and this project's own variables. When the call is cancelled, as at the time
-    limit, the whole process group ends.
+    `handover` says what it is told, the reader that `events` names what it may print. The environment is
+    passed on, keys of providers included, but for ``GIT_*``, ``PYTEST_*`` and this project's own variables.
+    When the call is cancelled, as at the time limit, the whole process group ends.
     """
 
-    paid = False
-
-    def __init__(self, spec: str, argv: list[str], root: Path, bwrap: str | None) -> None:
+    def __init__(self, spec: str, argv: list[str], root: Path, bwrap: str | None, events: str) -> None:
         self.name = spec
+        self.paid = events != OWN_EVENTS
         self.identity: Mapping[str, Json] = {
             "spec": spec,
             "sandbox": "bwrap" if bwrap else "none",
             "sha256": {
                 Path(arg).relative_to(root).as_posix(): stamp_bytes(Path(arg).read_bytes())
                 for arg in argv
-                if Path(arg).is_relative_to(root) and Path(arg).is_file()
+                if Path(arg).is_relative_to(root) and os.path.isfile(arg)  # noqa: PTH113 - see open_command
             },
-        }
+        } | ({"events": events} if self.paid else {})
         self._argv = argv
         self._root = root
         self._bwrap = bwrap
+        self._events = events
 
     async def __call__(self, call: ActorCall) -> Trajectory:
         """Try the scenario once; see Actor."""
         workspace = call.workspace.path.absolute()
         started = time.perf_counter()
         talk = _Talk(total_max_bytes(call.answer_max_bytes))
-        with _stdin(call, workspace) as stdin:
-            transport = await self._start(talk, stdin, workspace)
+        argv = self._command_line(call, workspace)
+        with stdin_of(self._argv, call, workspace, as_text=self.paid) as stdin:
+            transport = await self._start(argv, talk, stdin, workspace)
         try:
             await talk.finished()
         finally:
             await _end(transport, talk)
         elapsed_ms = round((time.perf_counter() - started) * 1000, 3)
-        value = _value(talk, transport.get_returncode())
-        return read_trajectory(
-            value, answer_max_bytes=call.answer_max_bytes, elapsed_ms=elapsed_ms, model="command"
-        )
+        return _trajectory(talk, transport.get_returncode(), EVENTS[self._events], call, elapsed_ms)
 
-    async def _start(self, talk: _Talk, stdin: IO[bytes], workspace: Path) -> asyncio.SubprocessTransport:
-        argv = self._argv
-        if self._bwrap is not None:
-            argv = wrap(argv, self._bwrap, root=self._root, workspace=workspace)
+    def _command_line(self, call: ActorCall, workspace: Path) -> list[str]:
+        filled = [self._argv[0], *fill(self._argv[1:], call, workspace)]
+        if self._bwrap is None:
+            return filled
+        # what a prompt names must not become visible in the sandbox
+        wrapped = wrap(self._argv, self._bwrap, root=self._root, workspace=workspace)
+        return wrapped[: -len(filled)] + filled
+
+    async def _start(
+        self, argv: list[str], talk: _Talk, stdin: IO[bytes], workspace: Path
+    ) -> asyncio.SubprocessTransport:
         loop = asyncio.get_running_loop()
         starting = loop.create_task(
             loop.subprocess_exec(
@@ -98,8 +105,13 @@ class CommandActor:
         try:
             transport, _ = await asyncio.shield(starting)
         except OSError as error:
+            hint = (
+                "take {prompt} out of the command line: what is not in it comes on stdin"
+                if error.errno == errno.E2BIG
+                else "a script needs a #! line"
+            )
             raise ProviderError(
-                f"cannot start {self._argv[0]!r}: {error}; a script needs a #! line", "spawn"
+                f"cannot start {self._argv[0]!r}: {error.strerror}; {hint}", "spawn"
             ) from error
         except (
             asyncio.CancelledError
@@ -151,7 +163,7 @@ class _Talk(asyncio.SubprocessProtocol):
         await asyncio.wait([self._closed], timeout=LINGER_S)
 
 
-def open_command(argument: str, root: Path, *, sandbox: str) -> CommandActor:
+def open_command(argument: str, root: Path, *, sandbox: str, events: str = OWN_EVENTS) -> CommandActor:
     """Return the actor for a command line in shell quoting, without a shell; raises ActorError.
 
     The program runs in the workspace, so a program with a slash and arguments that name existing files are
@@ -164,11 +176,12 @@ def open_command(argument: str, root: Path, *, sandbox: str) -> CommandActor:
         raise ActorError(f"{spec!r} is not a command line: {error}") from None
     if not argv:
         raise ActorError("command: names no program; write for instance command:./agent --fast")
+    check_placeholders(argv[1:])
     root = root.absolute()
-    rest = [str(root / arg) if (root / arg).is_file() else arg for arg in argv[1:]]
-    return CommandActor(
-        spec, [_program(argv[0], root, spec), *rest], root, open_bwrap() if sandbox == "bwrap" else None
-    )
+    # Path.is_file raises on a word too long for a name
+    rest = [str(root / arg) if os.path.isfile(root / arg) else arg for arg in argv[1:]]  # noqa: PTH113
+    bwrap = open_bwrap() if sandbox == "bwrap" else None
+    return CommandActor(spec, [_program(argv[0], root, spec), *rest], root, bwrap, events)
 
 
 def _program(name: str, root: Path, spec: str) -> str:
@@ -185,26 +198,6 @@ def _program(name: str, root: Path, spec: str) -> str:
     return str(path)
 
 
-def _stdin(call: ActorCall, workspace: Path) -> IO[bytes]:
-    """Return the task as an open file: unlike a pipe it needs no writer, and programs can open /dev/stdin."""
-    task = {
-        "schema": TASK_SCHEMA,
-        "scenario": to_wire(call.scenario),
-        "prompt": to_wire(call.prompt),
-        "temperature": call.temperature,
-        "seed": call.seed,
-        "workspace": str(workspace),
-        "timeout_s": call.timeout_s,
-    }
-    try:
-        file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
-        file.write(json.dumps(task).encode("ascii") + b"\n")
-        file.seek(0)
-    except OSError as error:
-        raise ProviderError(f"cannot write the task of {call.scenario.id!r}: {error}", "spawn") from error
-    return file
-
-
 def _environment() -> dict[str, str]:
     return {
         name: value
@@ -213,18 +206,39 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _value(talk: _Talk, status: int | None) -> Any:
+def _trajectory(
+    talk: _Talk, status: int | None, read: Reader, call: ActorCall, elapsed_ms: float
+) -> Trajectory:
     """Return what the process answered; raises AgentFailure or ProviderError."""
+    stdout, limit = bytes(talk.stdout), call.answer_max_bytes
     if talk.overflowed:
-        raise AgentFailure(f"the program printed more than {talk.stdout_max_bytes} bytes", "oversize")
+        message = f"the program printed more than {talk.stdout_max_bytes} bytes"
+        raise AgentFailure(message, "oversize", frames=_frames(read, stdout))
     try:
-        value = read_output(bytes(talk.stdout))
-    except AgentFailure as failure:
-        if status == 0:
-            raise AgentFailure(str(failure) + _tail(talk.stderr), failure.code) from None
+        value = read(stdout)
+        trajectory = read_trajectory(value, answer_max_bytes=limit, elapsed_ms=elapsed_ms, model="command")
+    except RolloutFault as fault:
+        if not isinstance(fault, AgentFailure) and fault.code != "spawn":
+            raise
+        if status != 0 and fault.code in UNTOLD:
+            raise _crash(talk, status, fault.frames) from None
+        raise type(fault)(str(fault) + _tail(talk.stderr), fault.code, frames=fault.frames) from None
     if status != 0:
-        raise AgentFailure(f"the program {_ending(status)}{_tail(talk.stderr)}", "crash")
-    return value
+        raise _crash(talk, status, trajectory.frames)
+    return trajectory
+
+
+def _crash(talk: _Talk, status: int | None, frames: tuple[Frame, ...]) -> AgentFailure:
+    return AgentFailure(f"the program {_ending(status)}{_tail(talk.stderr)}", "crash", frames=frames)
+
+
+def _frames(read: Reader, stdout: bytes) -> tuple[Frame, ...]:
+    """Return the calls that an output without end tells of: they were paid for."""
+    try:
+        read(stdout)
+    except RolloutFault as fault:
+        return fault.frames
+    return ()
 
 
 def _ending(status: int | None) -> str:
