@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.schema import nearest, short
 from pytest_tfgrpo.harness.loading.document import Problem, Refused
+from pytest_tfgrpo.harness.loading.truth import ESTIMATES
 
 
 def _number(text: str) -> float:
@@ -19,8 +20,8 @@ def _number(text: str) -> float:
     return number
 
 
-COLUMNS = ("prompt", "answer", "id", "domain", "split", "family", "kind", "tags")
-PLAIN = ("prompt", "id", "domain", "split", "family")
+COLUMNS = ("prompt", "answer", "id", "domain", "split", "family", "kind", "tags", "rubric", "truth")
+PLAIN = ("prompt", "id", "domain", "split", "family", "rubric", "truth")
 """Columns that are fields of a scenario as they are."""
 ANSWERS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
     "exact": ("value", str),
@@ -61,7 +62,7 @@ def _check_header(header: list[str]) -> None:
             raise Refused(1, f"unknown column {short(name)}{nearest(name, COLUMNS)}", (name,))
         if header.count(name) > 1:
             raise Refused(1, f"duplicate column {name!r}", (name,))
-    for name in ("prompt", "answer"):
+    for name in ("prompt",) if "truth" in header else ("prompt", "answer"):
         if name not in header:
             raise Refused(1, f"no column {name!r}; the first line names the columns {', '.join(COLUMNS)}")
 
@@ -71,12 +72,16 @@ def _scenario(cells: Mapping[str, str]) -> dict[str, Json] | tuple[tuple[str], s
     kind = cells.get("kind", "exact")
     if kind not in ANSWERS:
         return ("kind",), f"kind {short(kind)} must be one of {', '.join(ANSWERS)} in a CSV file"
+    scenario: dict[str, Json] = {name: cells[name] for name in PLAIN if name in cells}
+    if "tags" in cells:
+        scenario["tags"] = cells["tags"].split()
     if "answer" not in cells:
+        if cells.get("truth") in ESTIMATES:
+            return scenario
         return ("answer",), "an answer is missing"
     param, read = ANSWERS[kind]
     try:
         check = {"kind": kind, param: read(cells["answer"])}
     except ValueError:
         return ("answer",), f"{short(cells['answer'])} is not a number"
-    scenario: dict[str, Json] = {name: cells[name] for name in PLAIN if name in cells}
-    return scenario | {"checks": [check]} | ({"tags": cells["tags"].split()} if "tags" in cells else {})
+    return scenario | {"checks": [check]}

@@ -10,11 +10,12 @@ from typing import Any
 
 from pytest_tfgrpo.core.accept import Accepts, accepts
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.records import Attachment, Check, Json, Scenario, Split
+from pytest_tfgrpo.core.records import Attachment, Check, Criterion, Json, Scenario, Split, Truth
 from pytest_tfgrpo.core.schema import Violation, check_schema, load_schema, nearest, short, violations
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of, stamp, stamp_bytes
 from pytest_tfgrpo.harness.checks import KINDS, BadParam, CheckKind
 from pytest_tfgrpo.harness.confine import confined
+from pytest_tfgrpo.harness.loading.truth import criteria_of, misfits
 
 EVAL_SHARE = 0.3
 """Share of the families that a hash puts into the eval split."""
@@ -66,8 +67,9 @@ class Loader:
         """Return the scenario that `data` describes; raises Invalid with all that is wrong."""
         if not isinstance(data, dict):
             raise Invalid([Violation((), f"a scenario must be an object, not {short(data)}")])
-        schema, accept = _schema(with_checks=checker is None)
+        schema, accept = _schema()
         found = [] if accept(data) else violations(schema, data)
+        found.extend(misfits(data, checker))
         written = data.get("checks", [])
         checks = self._each("checks", written, self._check, found) if isinstance(written, list) else ()
         names = data.get("attachments", [])
@@ -130,10 +132,8 @@ def _params(kind: CheckKind) -> Accepts:
 
 
 @cache
-def _schema(with_checks: bool) -> tuple[Mapping[str, Json], Accepts]:
+def _schema() -> tuple[Mapping[str, Json], Accepts]:
     schema = load_schema("scenario")
-    if not with_checks:
-        schema = {**schema, "required": [key for key in schema["required"] if key != "checks"]}
     return schema, accepts(schema)
 
 
@@ -145,10 +145,12 @@ def _record(
     checker: str | None,
 ) -> Scenario:
     prompt, tools = data.get("prompt", ""), data.get("tools")
+    rubric = criteria_of(data["rubric"]) if "rubric" in data else ()
+    truth: Truth = data.get("truth", "checks")
     return Scenario(
         id=data["id"],
         domain=data.get("domain", DEFAULT_DOMAIN),
-        split=data.get("split") or split_of(data.get("family", data["id"])),
+        split=data.get("split") or _split(data, truth),
         prompt=prompt,
         input=data.get("input"),
         attachments=attachments,
@@ -159,9 +161,16 @@ def _record(
         timeout_s=data.get("timeout_s"),
         family=data.get("family"),
         source=source,
-        stamp=task_stamp(prompt, data.get("input"), attachments, tools, checks),
+        stamp=task_stamp(prompt, data.get("input"), attachments, tools, checks, rubric, truth),
         checker=checker,
+        rubric=rubric,
+        truth=truth,
     )
+
+
+def _split(data: Mapping[str, Json], truth: Truth) -> Split:
+    """Return the split of a scenario that names none; the majority of a group is only ever learned from."""
+    return "train" if truth == "majority" else split_of(data.get("family", data["id"]))
 
 
 def split_of(family: str) -> Split:
@@ -175,14 +184,19 @@ def task_stamp(
     attachments: tuple[Attachment, ...],
     tools: list[str] | None,
     checks: tuple[Check, ...],
+    rubric: tuple[Criterion, ...] = (),
+    truth: Truth = "checks",
 ) -> str:
     """Return the stamp of what a rollout is asked and how it is judged (decision 8)."""
-    return stamp(
-        {
-            "prompt": prompt,
-            "input": input,
-            "attachments": [[attachment.name, attachment.sha256] for attachment in attachments],
-            "tools": tools,
-            "checks": [[check.kind, check.weight, check.params] for check in checks],
-        }
-    )
+    content: dict[str, Json] = {
+        "prompt": prompt,
+        "input": input,
+        "attachments": [[attachment.name, attachment.sha256] for attachment in attachments],
+        "tools": tools,
+        "checks": [[check.kind, check.weight, check.params] for check in checks],
+    }
+    if rubric:
+        content["rubric"] = [[criterion.text, criterion.weight] for criterion in rubric]
+    if truth != "checks":
+        content["truth"] = truth
+    return stamp(content)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+from pytest_tfgrpo.core.records import Rollout
 from pytest_tfgrpo.harness.rewarders.protocol import RewardBatch
 
 
 class JudgeRewarder:
-    """Gives each rollout the judge's score; without a verdict it gives none."""
+    """Gives each rollout the judge's score; none where there is no verdict, or where it is the gt_score."""
 
     name = "judge"
 
@@ -16,8 +17,11 @@ class JudgeRewarder:
         self.weight = weight
 
     def __call__(self, batch: RewardBatch) -> list[float]:
-        """Return N scores in [0, 1], NaN where there is no verdict."""
-        return [
-            math.nan if r.opinion is None or r.opinion.score is None else r.opinion.score
-            for r in batch.rollouts
-        ]
+        """Return N scores in [0, 1], NaN where there is nothing to add."""
+        settled = {id for id, scenario in batch.scenarios.items() if scenario.truth == "judge"}
+        return [math.nan if r.scenario_id in settled else _verdict(r) for r in batch.rollouts]
+
+
+def _verdict(rollout: Rollout) -> float:
+    opinion = rollout.opinion
+    return math.nan if opinion is None or opinion.score is None else opinion.score

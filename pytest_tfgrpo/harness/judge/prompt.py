@@ -1,0 +1,141 @@
+"""What a judge is asked: a packaged, stamped template, filled in one pass with fenced data."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+
+from pytest_tfgrpo.core.records import Criterion, Frame, Json, Rollout, Scenario
+from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.harness.printable import line
+from pytest_tfgrpo.llm.protocol import Message
+
+PARTS = ("system", "question", "repair")
+MARK_DIGITS = 24
+TEXT_MAX = 24_000
+"""Characters of the task, and of the answer, that a judge is shown."""
+STEPS_MAX = 40
+INPUT_MAX, OUTPUT_MAX = 300, 600
+"""Characters of what a tool was given, and of what it gave back."""
+REPLY_MAX = 4_000
+"""Characters of a malformed vote that its repair shows."""
+
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+
+
+@cache
+def templates() -> Mapping[str, str]:
+    """Return the packaged texts by name."""
+    folder = files("pytest_tfgrpo.harness.judge").joinpath("prompts")
+    return {name: folder.joinpath(f"{name}.md").read_text("utf-8").strip() for name in PARTS}
+
+
+def template_stamp() -> str:
+    """Return the stamp of the texts, a part of the judge's identity."""
+    return stamp(dict(templates()))
+
+
+def question(scenario: Scenario, rollout: Rollout) -> tuple[Message, ...]:
+    """Return the messages that ask for a verdict on `rollout`; equal attempts give equal messages.
+
+    They hold the task, the criteria, the steps and the answer; never what the scenario's checks expect.
+    """
+    data = {
+        "task": capped(_task(scenario)),
+        "criteria": _criteria(scenario.rubric),
+        "steps": "\n".join(_steps(rollout.frames)) or "none",
+        "answer": capped(rollout.answer),
+    }
+    values = {**data, "mark": mark_for(data.values()), "shape": _shape(len(scenario.rubric))}
+    return (
+        Message(role="system", content=templates()["system"]),
+        Message(role="user", content=fill(templates()["question"], values)),
+    )
+
+
+def repair(asked: Sequence[Message], reply: str, error: str, count: int) -> tuple[Message, ...]:
+    """Return the messages that ask once more after a malformed vote on `count` criteria."""
+    again = fill(templates()["repair"], {"error": error, "shape": _shape(count)})
+    return (
+        *asked,
+        Message(role="assistant", content=capped(reply, REPLY_MAX)),
+        Message(role="user", content=again),
+    )
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Return `template` with each ``{{name}}`` replaced, in one pass: what is put in is not looked at."""
+    return _PLACE.sub(lambda place: values[place[1]], template)
+
+
+def mark_for(texts: Iterable[str], digits: int = MARK_DIGITS) -> str:
+    """Return the mark of the fences around `texts`: made from their hash, and in none of them."""
+    content = list(texts)
+    mark = stamp(content)
+    while any(mark[:digits] in text for text in content):
+        mark = stamp([mark, content])
+    return mark[:digits]
+
+
+def capped(text: str, limit: int = TEXT_MAX) -> str:
+    """Return `text`, without its middle where it is longer than `limit` characters."""
+    if len(text) <= limit:
+        return text
+    head = limit // 2
+    left_out = len(text) - limit
+    return f"{text[:head]}\n[{left_out} characters are left out here]\n{text[len(text) - limit + head :]}"
+
+
+def key_of(place: int) -> str:
+    """Return the key of the criterion at `place`, from 0."""
+    return f"c{place + 1}"
+
+
+def vote_schema(count: int) -> dict[str, Json]:
+    """Return the JSON Schema of a vote on `count` criteria: fit for servers that enforce a strict one."""
+    decision = {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["why", "met"],
+        "properties": {"why": {"type": "string"}, "met": {"type": "boolean"}},
+    }
+    keys = [key_of(place) for place in range(count)]
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": keys,
+        "properties": dict.fromkeys(keys, decision),
+    }
+
+
+def _shape(count: int) -> str:
+    rows = ",\n".join(f'  "{key_of(place)}": {{"why": "...", "met": ...}}' for place in range(count))
+    return f"{{\n{rows}\n}}"
+
+
+def _task(scenario: Scenario) -> str:
+    data = [] if scenario.input is None else [json.dumps(scenario.input, ensure_ascii=False, indent=1)]
+    attached = [f"attached: {attachment.name}" for attachment in scenario.attachments]
+    return "\n".join([*([scenario.prompt] if scenario.prompt else []), *data, *attached])
+
+
+def _criteria(rubric: Sequence[Criterion]) -> str:
+    return "\n".join(f"{key_of(place)}: {criterion.text}" for place, criterion in enumerate(rubric))
+
+
+def _steps(frames: Sequence[Frame]) -> Iterator[str]:
+    """Yield the tool calls, a line each; of many, those in the middle are left out."""
+    calls = [frame for frame in frames if frame.kind == "tool"]
+    left_out = max(0, len(calls) - STEPS_MAX)
+    head = STEPS_MAX // 2 if left_out else len(calls)
+    for n, frame in enumerate(calls, 1):
+        if head < n <= head + left_out:
+            if n == head + 1:
+                yield f"[{left_out} steps are left out here]"
+            continue
+        given = "" if frame.input is None else line(json.dumps(frame.input, ensure_ascii=False), INPUT_MAX)
+        came = f"error: {line(frame.error, OUTPUT_MAX)}" if frame.error else line(frame.output, OUTPUT_MAX)
+        yield f"{n}. {line(frame.name, 80)}({given}) -> {came}"

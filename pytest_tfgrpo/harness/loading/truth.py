@@ -1,0 +1,38 @@
+"""Where a scenario's score comes from: what its rubric says, and what `truth` needs beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pytest_tfgrpo.core.records import Criterion, Json
+from pytest_tfgrpo.core.schema import Violation
+
+ESTIMATES = ("majority", "judge")
+"""Truths that need no checks: scores without ground truth."""
+
+
+def criteria_of(rubric: Json) -> tuple[Criterion, ...]:
+    """Return the criteria of a rubric, valid under the schema: a text, or a list of texts or objects."""
+    listed = rubric if isinstance(rubric, list) else [rubric]
+    return tuple(
+        Criterion(text=one)
+        if isinstance(one, str)
+        else Criterion(text=one["text"], weight=float(one.get("weight", 1.0)))
+        for one in listed
+    )
+
+
+def misfits(data: Mapping[str, Json], checker: str | None) -> Iterator[Violation]:
+    """Yield what speaks against the truth of a scenario, whose fields may still be malformed."""
+    truth = data.get("truth", "checks")
+    if checker is not None:
+        if truth in ESTIMATES:
+            yield Violation(("truth",), "a marked test function scores its rollouts itself; leave truth out")
+    elif truth == "checks" and "checks" not in data:
+        hint = "without ground truth write truth: majority, or truth: judge with a rubric"
+        yield Violation((), f"missing key 'checks'; {hint}")
+    elif truth == "judge" and "rubric" not in data:
+        yield Violation(("truth",), "truth: judge needs a rubric that the judge goes by")
+    elif truth == "majority" and data.get("split") == "eval":
+        reason = "agreeing with itself says nothing of how good an agent is"
+        yield Violation(("split",), f"truth: majority is for split: train alone; {reason}")
