@@ -49,6 +49,7 @@ HOMES = {
     "yaml": {"harness/loading/yaml_text.py"},
     "regex": {"harness/checks/patterns.py"},
     "jinja2": {"harness/page.py"},
+    "pyreqwest": {"llm/transport.py"},
     "xdist": {"face/distribute.py"},
 }
 """The one file that each heavy or optional dependency lives in, imported inside a function."""
@@ -187,7 +188,7 @@ def test_each_heavy_dependency_is_imported_lazily_and_in_one_file(dependency: st
 def test_every_third_party_import_is_a_declared_dependency() -> None:
     lines = [line for line in requires("pytest-tfgrpo") or [] if "extra ==" not in line]
     declared = {re.split(r"[^A-Za-z0-9._-]", line)[0].lower() for line in lines}
-    brought = {"yaml": "pyyaml", "referencing": "jsonschema", "xdist": None}
+    brought = {"yaml": "pyyaml", "referencing": "jsonschema", "xdist": None, "pyreqwest": None}
     foreign = {
         found.target.partition(".")[0]
         for _, found in each()

@@ -1,0 +1,235 @@
+"""Answers: what a server sent as a completion, read strictly; everything in it is hostile until checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from pytest_tfgrpo.core.records import Json, Usage
+from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.llm.protocol import Finish, ToolCall
+
+MAX_CALLS = 256
+"""More tool calls in one answer are no answer."""
+FINISHES: Mapping[str, Finish] = {
+    "stop": "stop",
+    "eos": "stop",
+    "end_turn": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+    "refusal": "refusal",
+}
+
+
+class Malformed(ValueError):
+    """An answer that is no completion."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """A completion as the server wrote it."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...]
+    finish: Finish
+    model: str
+
+
+def parse_body(body: bytes) -> Mapping[str, Json]:
+    """Return the JSON object that a body is; raises Malformed."""
+    try:
+        value = _DECODER.decode(body.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise Malformed("not UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise Malformed(f"not JSON: {error.msg} at character {error.pos}") from None
+    except RecursionError:
+        raise Malformed("not JSON: nested too deeply") from None
+    except ValueError as error:
+        raise Malformed(f"not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise Malformed(f"{short(value, 40)} is not an object")
+    return value
+
+
+def read_answer(body: Mapping[str, Json]) -> Answer:
+    """Return the first choice of a completion; raises Malformed."""
+    choices = body.get("choices")
+    if not isinstance(choices, list):
+        raise Malformed(f"no choices{_complaint(body)}")
+    if not choices:
+        raise Malformed("empty choices")
+    choice = choices[0]
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(message, dict):
+        raise Malformed(f"choices[0] has no message{_complaint(choice)}")
+    calls = _tool_calls(message)
+    text = _text(message.get("content"))
+    refusal = message.get("refusal")
+    finish = _finish(choice.get("finish_reason"), calls)
+    if isinstance(refusal, str) and refusal:
+        text, finish = text or _sound(refusal), "refusal"
+    model = body.get("model")
+    return Answer(
+        text=text,
+        tool_calls=calls,
+        finish=finish,
+        model=_sound(model[:200]) if isinstance(model, str) else "",
+    )
+
+
+def _finish(reason: Json, calls: tuple[ToolCall, ...]) -> Finish:
+    """Return why the model stopped; servers that say ``stop`` after tool calls mean tool calls."""
+    if reason is None:
+        finish: Finish = "stop"
+    elif isinstance(reason, str) and reason in FINISHES:
+        finish = FINISHES[reason]
+    elif isinstance(reason, str) and reason != "error":
+        finish = "stop"
+    else:
+        raise Malformed(f"finish_reason {short(reason, 40)}")
+    if calls and finish == "stop":
+        return "tool_calls"
+    return "stop" if finish == "tool_calls" and not calls else finish
+
+
+def _text(content: Json) -> str:
+    """Return the text of a message's content: a text, a list of parts, or null."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return _sound(content)
+    if isinstance(content, list):
+        return _sound("".join(_parts(content)))
+    raise Malformed(f"content {short(content, 40)} is neither text nor a list of parts")
+
+
+def _parts(content: list[Json]) -> Iterator[str]:
+    for part in content:
+        if not isinstance(part, dict):
+            raise Malformed(f"content part {short(part, 40)} is not an object")
+        kind = part.get("type")
+        if kind in ("text", "output_text"):
+            text = part.get("text")
+            if not isinstance(text, str):
+                raise Malformed(f"content part with text {short(text, 40)}")
+            yield text
+        elif kind == "refusal" and isinstance(part.get("refusal"), str):
+            yield part["refusal"]
+
+
+def _tool_calls(message: Mapping[str, Json]) -> tuple[ToolCall, ...]:
+    calls = message.get("tool_calls")
+    if calls is None:
+        return ()
+    if not isinstance(calls, list):
+        raise Malformed(f"tool_calls {short(calls, 40)} is not a list")
+    if len(calls) > MAX_CALLS:
+        raise Malformed(f"{len(calls)} tool calls")
+    made: list[ToolCall] = []
+    taken: set[str] = set()
+    for place, call in enumerate(calls):
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            raise Malformed(f"tool call {short(call, 80)} names no function")
+        arguments = function.get("arguments")
+        if isinstance(arguments, dict | list):  # some servers send what the arguments mean, not their text
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        name = call.get("id")
+        if not isinstance(name, str) or not name or name in taken:
+            name = f"call_{place}"
+        taken.add(name)
+        made.append(
+            ToolCall(
+                id=_sound(name[:200]),
+                name=_sound(function["name"]),
+                arguments=_sound(arguments) if isinstance(arguments, str) else "",
+            )
+        )
+    return tuple(made)
+
+
+def read_usage(body: Mapping[str, Json], most_prompt: int, most_completion: int) -> Usage | None:
+    """Return the tokens that a server counted, or None when its figures are missing or cannot be true."""
+    usage = body.get("usage")
+    if not isinstance(usage, dict):
+        return None
+    prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    reasoning = _detail(usage, "completion_tokens_details", "reasoning_tokens")
+    cached = _detail(usage, "prompt_tokens_details", "cached_tokens")
+    if prompt is None or completion is None or reasoning is None or cached is None:
+        return None
+    total = usage.get("total_tokens")
+    if total is not None:
+        hidden = total - prompt - completion if _count(total) is not None else -1
+        if hidden < 0 or (hidden and reasoning not in (0, hidden)):
+            return None
+        # servers that keep hidden reasoning out of completion_tokens show it in the total alone
+        completion, reasoning = completion + hidden, max(reasoning, hidden)
+    if cached > prompt or reasoning > completion:
+        return None
+    if prompt > 2 * most_prompt + 10_000 or completion > 2 * most_completion + 1_000:
+        return None
+    return Usage(prompt=prompt, completion=completion, reasoning=reasoning, cached=cached)
+
+
+def _detail(usage: Mapping[str, Json], group: str, name: str) -> int | None:
+    """Return a count that may be left out; None when it is no count."""
+    details = usage.get(group)
+    if details is None:
+        return 0
+    value = details.get(name) if isinstance(details, dict) else ""
+    return 0 if value is None else _count(value)
+
+
+def _count(value: Json) -> int | None:
+    return value if type(value) is int and value >= 0 else None
+
+
+def complaint_of(body: Json) -> tuple[str, str]:
+    """Return message and code of the error that a body tells of, in any of the usual shapes."""
+    error: Json = body.get("error", body) if isinstance(body, dict) else None
+    if isinstance(error, str):
+        return error, ""
+    if not isinstance(error, dict):
+        return "", ""
+    message = error.get("message") or error.get("detail") or error.get("error") or ""
+    if not isinstance(message, str):
+        message = json.dumps(message, ensure_ascii=False)[:2000]
+    codes = [error.get(key) for key in ("code", "type")]
+    return message, " ".join(code for code in codes if isinstance(code, str))
+
+
+def _complaint(body: Json) -> str:
+    message, _ = complaint_of(body)
+    return f": {message}" if message else ""
+
+
+def _sound(text: str) -> str:
+    """Return `text` with half surrogate pairs replaced, which no file can hold."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("duplicate keys")
+    return found
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse)

@@ -1,0 +1,296 @@
+"""The completer of a model at an endpoint: asks, asks again where that may help, and accounts for both."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.core.records import Json, Usage
+from pytest_tfgrpo.llm.address import Address
+from pytest_tfgrpo.llm.answer import Malformed, parse_body, read_answer, read_usage
+from pytest_tfgrpo.llm.body import body_of, most_prompt_tokens
+from pytest_tfgrpo.llm.config import HOSTED, Endpoint, MaxTokensField
+from pytest_tfgrpo.llm.keys import Scrubber, Secret
+from pytest_tfgrpo.llm.prices import PriceTable
+from pytest_tfgrpo.llm.protocol import Completion, Purse, Request, ToolCall
+from pytest_tfgrpo.llm.refusal import read_refusal, retry_after_s
+from pytest_tfgrpo.llm.transport import Reply, Transport, TransportError
+
+BACKOFF_S = 0.5
+BACKOFF_MOST_S = 20.0
+SHOWN = 300
+"""Characters of a server's words that an error shows."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pace:
+    """Where waiting and chance come from."""
+
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    chance: Callable[[], float] = random.random
+    """Returns a number in [0, 1)."""
+    clock: Callable[[], float] = time.perf_counter
+
+    def backoff_s(self, attempt: int) -> float:
+        """Return how long to wait after failed `attempt` (0, 1, ...): exponential, with full jitter."""
+        return self.chance() * min(BACKOFF_MOST_S, BACKOFF_S * 2.0**attempt)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Door:
+    """A server that can be asked: an endpoint with its address and keys."""
+
+    endpoint: Endpoint
+    address: Address
+    headers: Mapping[str, Secret]
+    scrubber: Scrubber
+    slots: asyncio.Semaphore | None
+    """Calls in flight; None: no limit."""
+
+
+class _Failed(Exception):
+    """One attempt gave no completion."""
+
+    def __init__(
+        self, error: ModelError, *, again: bool, lasting: bool = False, wait_s: float | None = None
+    ) -> None:
+        """`wait_s` is how long the server asks to wait."""
+        super().__init__(str(error))
+        self.error = error
+        self.again = again
+        self.lasting = lasting
+        self.wait_s = wait_s
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call with its retries."""
+
+    body: bytes
+    bound: Mapping[str, float | None]
+    prompt_tokens: int
+    completion_tokens: int
+    left_s: float
+    """Time that is left; waiting for money or for a free slot does not count."""
+    limit_s: float
+    attempt: int = 0
+    spent_s: float = field(default=0.0)
+
+    def pass_time(self, seconds: float) -> None:
+        self.left_s -= seconds
+        self.spent_s += seconds
+
+
+class ChatCompleter:
+    """A language model behind the chat-completions protocol."""
+
+    def __init__(
+        self,
+        model: str,
+        door: Door,
+        *,
+        name: str,
+        transport: Transport,
+        purse: Purse,
+        prices: PriceTable,
+        max_tokens: int,
+        pace: Pace,
+    ) -> None:
+        """`name` is the spec; `max_tokens` limits completions of requests that state no limit."""
+        self.name = name
+        self.paid = not door.endpoint.free
+        self._model = model
+        self._door = door
+        self._endpoint = door.endpoint
+        self._transport = transport
+        self._purse = purse
+        self._price = prices.find(model, door.endpoint.name)
+        self._max_tokens = door.endpoint.max_tokens or max_tokens
+        self._pace = pace
+        self._broken: ModelError | None = None
+        self._answered = False
+        hosted = door.address.host == HOSTED
+        self._limit_field: MaxTokensField = door.endpoint.max_tokens_field or (
+            "max_completion_tokens" if hosted else "max_tokens"
+        )
+        self.identity: Mapping[str, Json] = self._identify()
+
+    def __repr__(self) -> str:
+        return f"ChatCompleter({self.name!r})"
+
+    def _identify(self) -> dict[str, Json]:
+        endpoint = self._endpoint
+        return {
+            "model": self._model,
+            "base_url": self._door.address.base_url,
+            "headers": dict(endpoint.headers),
+            "system_role": endpoint.system_role,
+            "max_tokens": self._max_tokens,
+            "seed": endpoint.seed,
+            "temperature": endpoint.temperature,
+            "structured": endpoint.structured,
+            "reasoning_effort": endpoint.reasoning_effort,
+            "extra_body": dict(endpoint.extra_body),
+        }
+
+    def bound(self, request: Request) -> Mapping[str, float | None]:
+        """Return the most that one attempt at `request` can use."""
+        return self._bound(most_prompt_tokens(request), request.max_tokens or self._max_tokens)
+
+    def _bound(self, prompt: int, completion: int) -> dict[str, float | None]:
+        return {"usd": self._cost_of_most(prompt, completion), "tokens": float(prompt + completion)}
+
+    def _cost_of_most(self, prompt: int, completion: int) -> float | None:
+        if self._endpoint.free:
+            return 0.0
+        return None if self._price is None else self._price.most(prompt, completion)
+
+    def _cost(self, usage: Usage | None) -> float | None:
+        if self._endpoint.free:
+            return 0.0
+        return None if self._price is None or usage is None else self._price.cost(usage)
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once, retries inside; raises ModelError without a usable answer, BudgetError without money."""
+        completion_tokens = request.max_tokens or self._max_tokens
+        try:
+            body = body_of(request, self._model, self._endpoint, self._limit_field, completion_tokens)
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"{self.name}: the request is no JSON: {error}", "rejected") from None
+        prompt_tokens = most_prompt_tokens(request)
+        limit_s = request.timeout_s or self._endpoint.timeout_s
+        call = _Call(
+            body=body,
+            bound=self._bound(prompt_tokens, completion_tokens),
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
+            left_s=limit_s,
+            limit_s=limit_s,
+        )
+        async with self._door.slots or nullcontext():
+            return await self._complete(call)
+
+    async def _complete(self, call: _Call) -> Completion:
+        while True:
+            if self._broken is not None:
+                raise ModelError(str(self._broken), self._broken.code)
+            try:
+                completion = await self._attempt(call)
+            except _Failed as failed:
+                if failed.lasting and not self._answered:
+                    self._broken = failed.error
+                await self._wait(call, failed)
+                call.attempt += 1
+            else:
+                self._answered = True
+                return completion
+
+    async def _wait(self, call: _Call, failed: _Failed) -> None:
+        """Wait until it is time for another attempt; raises ModelError when there is none."""
+        if not failed.again or call.attempt >= self._endpoint.retries:
+            raise failed.error
+        wait_s = self._pace.backoff_s(call.attempt) + (failed.wait_s or 0.0)
+        if (failed.wait_s or 0.0) >= call.left_s:
+            raise ModelError(
+                f"{failed.error}; the server asks to wait {failed.wait_s:g} s, "
+                f"longer than the {call.left_s:.3g} s left of {call.limit_s:g} s",
+                failed.error.code,
+            )
+        if wait_s >= call.left_s:
+            raise failed.error
+        started = self._pace.clock()
+        await self._pace.sleep(wait_s)
+        call.pass_time(self._pace.clock() - started)
+
+    async def _attempt(self, call: _Call) -> Completion:
+        """Make one HTTP call, reserved before and settled after, whatever becomes of it."""
+        await self._purse.reserve(call.bound)
+        used: tuple[float | None, int | None] = (None, None)
+        started = self._pace.clock()
+        try:
+            try:
+                async with asyncio.timeout(max(0.0, call.left_s)):
+                    reply = await self._transport.post(
+                        self._door.address.url,
+                        {name: secret.reveal() for name, secret in self._door.headers.items()},
+                        call.body,
+                        max_bytes=self._endpoint.response_max_bytes,
+                        direct=self._door.address.loopback,
+                    )
+            except TimeoutError:
+                text = f"no answer within {call.limit_s:g} s"
+                raise _Failed(self._error(text, "timeout"), again=False) from None
+            except TransportError as error:
+                if not error.sent:
+                    used = (0.0, 0)
+                raise _Failed(self._error(str(error), "connection"), again=True) from None
+            finally:
+                call.pass_time(self._pace.clock() - started)
+            if not 200 <= reply.status < 300:
+                used = (0.0, 0)
+                raise self._refused(reply)
+            completion, usage = self._read(reply, call)
+            used = (self._cost(usage), None if usage is None else usage.total)
+            if isinstance(completion, _Failed):
+                raise completion
+            return completion
+        finally:
+            self._purse.settle(call.bound, usd=used[0], tokens=used[1])
+
+    def _refused(self, reply: Reply) -> _Failed:
+        refusal = read_refusal(reply._replace(body=self._door.scrubber.scrub_bytes(reply.body)))
+        return _Failed(
+            self._error(refusal.message, refusal.code),
+            again=refusal.again,
+            lasting=refusal.lasting,
+            wait_s=retry_after_s(reply.retry_after) if refusal.again else None,
+        )
+
+    def _read(self, reply: Reply, call: _Call) -> tuple[Completion | _Failed, Usage | None]:
+        """Return the completion or what is wrong with it, and what it used."""
+        usage: Usage | None = None
+        if reply.cut:
+            text = f"the answer is larger than {self._endpoint.response_max_bytes} bytes (response_max_bytes)"
+            return _Failed(self._error(text, "oversize"), again=False), None
+        try:
+            body = parse_body(reply.body)
+            usage = read_usage(body, call.prompt_tokens, call.completion_tokens)
+            answer = read_answer(body)
+        except Malformed as error:
+            text = f"the answer is no completion: {error}"
+            return _Failed(self._error(text, "bad_response"), again=False), usage
+        if answer.finish == "content_filter" and not answer.text and not answer.tool_calls:
+            text = "the server's content filter withheld the answer"
+            return _Failed(self._error(text, "content_filter"), again=False), usage
+        scrub = self._door.scrubber.scrub
+        completion = Completion(
+            text=scrub(answer.text),
+            tool_calls=tuple(
+                ToolCall(id=scrub(c.id), name=scrub(c.name), arguments=scrub(c.arguments))
+                for c in answer.tool_calls
+            ),
+            finish=answer.finish,
+            usage=usage,
+            cost_usd=self._cost(usage),
+            latency_ms=1000 * call.spent_s,
+            model=scrub(answer.model),
+            retries=call.attempt,
+        )
+        return completion, usage
+
+    def _error(self, text: str, code: str) -> ModelError:
+        """Return an error fit for journal and terminal: no key, no control characters, short."""
+        shown = one_line(self._door.scrubber.redact(text, 20 * SHOWN), SHOWN)
+        return ModelError(f"{self.name}: {shown}", code)
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return `text` as one printable line of at most about `limit` characters."""
+    flat = " ".join(text.split())
+    fit = "".join(c if c.isprintable() else repr(c)[1:-1] for c in flat[: limit + 1])
+    return fit if len(flat) <= limit else fit[:limit].rstrip() + "..."

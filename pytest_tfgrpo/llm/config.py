@@ -1,0 +1,75 @@
+"""Configuration of language models: named endpoints and prices, as a file states them; never a key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pytest_tfgrpo.core.records import Json
+from pytest_tfgrpo.llm.prices import PriceTable
+
+DEFAULT = "default"
+"""Name of the endpoint that a spec without ``@<endpoint>`` means."""
+HOSTED = "api.openai.com"
+BASE_URL = f"https://{HOSTED}/v1"
+BASE_URL_ENV = "OPENAI_BASE_URL"
+KEY_ENV = "OPENAI_API_KEY"
+OURS = frozenset(
+    {"max_completion_tokens", "max_tokens", "messages", "model", "n", "response_format", "stream", "tools"}
+)
+"""Members of a request that ``extra_body`` must leave alone: what is asked, and what it may cost."""
+
+SystemRole = Literal["system", "developer", "user"]
+Structured = Literal["json_schema", "json_object", "none"]
+MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Endpoint:
+    """A server of the chat-completions protocol, and how it likes to be asked."""
+
+    name: str = DEFAULT
+    base_url: str | None = None
+    """None, for the default endpoint alone: the variable OPENAI_BASE_URL."""
+    api_key_env: str | None = None
+    """Name of the environment variable with the key; None: no key is sent."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Further headers that hold no secret."""
+    headers_env: Mapping[str, str] = field(default_factory=dict)
+    """Headers whose values are in environment variables, by header name."""
+    timeout_s: float = 60.0
+    """Time for one call with all its retries."""
+    retries: int = 4
+    concurrency: int | None = None
+    """Calls in flight at most; None: as many as the run makes."""
+    system_role: SystemRole = "system"
+    """Name under which system messages are sent; ``user`` puts them into the user's first message."""
+    max_tokens_field: MaxTokensField | None = None
+    """None: max_completion_tokens at api.openai.com, max_tokens elsewhere."""
+    max_tokens: int | None = None
+    """Completion tokens of a call that asks for no number; None: the setting max_tokens."""
+    seed: bool = True
+    """Whether the server takes a seed."""
+    temperature: bool = True
+    """Whether the model takes a temperature."""
+    structured: Structured = "json_schema"
+    """How the server is told the schema of an answer; in words where it cannot enforce one."""
+    reasoning_effort: str | None = None
+    extra_body: Mapping[str, Json] = field(default_factory=dict)
+    """Further members of each request."""
+    free: bool = False
+    """Calls cost nothing."""
+    insecure: bool = False
+    """Let a key go over plain http to another machine."""
+    response_max_bytes: int = 4_000_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelsConfig:
+    """Endpoints by name, and prices."""
+
+    endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
+    prices: PriceTable = field(default_factory=PriceTable)
+    source: str = ""
+    """The file, for messages; empty when there is none."""

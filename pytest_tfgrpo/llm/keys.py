@@ -1,0 +1,72 @@
+"""Keys: values that are sent and never shown."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from urllib.parse import quote
+
+from pytest_tfgrpo.core.redact import redact
+
+SHORTEST = 8
+"""Characters below which a key is a placeholder (``none``, ``EMPTY``), which texts may contain."""
+MARK = "[redacted:key]"
+
+
+class Secret:
+    """A value that only `reveal` returns."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """Return the value, to be sent and nothing else."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret(...)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a secret is not stored")
+
+
+class Scrubber:
+    """Takes keys out of texts, however a server may have spelt them."""
+
+    __slots__ = ("_spellings",)
+
+    def __init__(self, secrets: Iterable[Secret]) -> None:
+        values = [s.reveal() for s in secrets]
+        found = {spelling for value in values if len(value) >= SHORTEST for spelling in _spellings(value)}
+        self._spellings = tuple(Secret(s) for s in sorted(found, key=len, reverse=True))
+
+    def scrub(self, text: str) -> str:
+        """Return `text` without the keys themselves; all else stays as it is."""
+        for spelling in self._spellings:
+            if spelling.reveal() in text:
+                text = text.replace(spelling.reveal(), MARK)
+        return text
+
+    def scrub_bytes(self, data: bytes) -> bytes:
+        """Return `data` without the keys themselves."""
+        for spelling in self._spellings:
+            data = data.replace(spelling.reveal().encode(), MARK.encode())
+        return data
+
+    def redact(self, text: str, limit: int) -> str:
+        """Return the first `limit` characters without the keys and all else that looks like a secret."""
+        return redact(self.scrub(text)[:limit])
+
+
+def _spellings(value: str) -> set[str]:
+    """Return `value` as it is, in a URL, in hex, and in base64 at every place within a longer text."""
+    data = value.encode()
+    found = {value, quote(value, safe=""), quote(value), data.hex(), value[::-1]}
+    for before in range(3):
+        padded = base64.b64encode(b"\0" * before + data)
+        start = (before * 8 + 5) // 6  # characters that depend on what stands before, or after, are left out
+        whole = padded[start : (before + len(data)) * 8 // 6].decode()
+        found |= {whole, whole.replace("+", "-").replace("/", "_")}
+    return found

@@ -1,0 +1,142 @@
+"""Models: opens language models by their specs, all of them over one HTTP client."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Mapping
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.llm.address import Address, parse_address
+from pytest_tfgrpo.llm.completer import ChatCompleter, Door, Pace
+from pytest_tfgrpo.llm.config import BASE_URL, BASE_URL_ENV, DEFAULT, KEY_ENV, Endpoint, ModelsConfig
+from pytest_tfgrpo.llm.keys import Scrubber, Secret
+from pytest_tfgrpo.llm.protocol import Completer, Purse
+from pytest_tfgrpo.llm.transport import Transport, require_client
+
+SCHEME = "openai:"
+LONGEST = 256
+"""Characters of a model's name at most."""
+
+
+class Models:
+    """Language models of one run."""
+
+    def __init__(
+        self,
+        config: ModelsConfig,
+        *,
+        environ: Mapping[str, str],
+        purse: Purse,
+        max_tokens: int,
+        pace: Pace | None = None,
+    ) -> None:
+        """`max_tokens` limits completions where neither request nor endpoint do."""
+        self._config = config
+        self._environ = environ
+        self._purse = purse
+        self._max_tokens = max_tokens
+        self._pace = pace or Pace()
+        self._transport = Transport()
+        self._doors: dict[str, Door] = {}
+        self._open: dict[tuple[str, str], ChatCompleter] = {}
+
+    def open(self, spec: str) -> Completer:
+        """Return the model that ``openai:<model>[@<endpoint>]`` names; equal specs give the same one.
+
+        No call is made. Raises SettingError for a malformed spec, an unknown endpoint, a missing key.
+        """
+        model, name = self._parse(spec)
+        if (model, name) not in self._open:
+            require_client()
+            if name not in self._doors:
+                self._doors[name] = self._door(name)
+            self._open[model, name] = ChatCompleter(
+                model,
+                self._doors[name],
+                name=SCHEME + model + ("" if name == DEFAULT else f"@{name}"),
+                transport=self._transport,
+                purse=self._purse,
+                prices=self._config.prices,
+                max_tokens=self._max_tokens,
+                pace=self._pace,
+            )
+        return self._open[model, name]
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._transport.aclose()
+
+    def _parse(self, spec: str) -> tuple[str, str]:
+        """Return the model and the endpoint's name."""
+        text = spec.removeprefix(SCHEME).strip()
+        if not spec.startswith(SCHEME) or not text.isprintable() or len(text) > LONGEST:
+            raise SettingError(f"{short(spec)} names no language model; write {SCHEME}<model>[@<endpoint>]")
+        model, at, name = text.rpartition("@")
+        known = {DEFAULT, *self._config.endpoints}
+        if not at or not model or name not in known:
+            near = difflib.get_close_matches(name, sorted(known), 1) if at and model else []
+            if near:
+                raise SettingError(
+                    f"{short(spec)} names no known endpoint; did you mean {SCHEME}{model}@{near[0]}? "
+                    f"There are: {', '.join(sorted(known))}"
+                )
+            model, name = text, DEFAULT
+        if not model or any(c.isspace() for c in model):
+            raise SettingError(f"{short(spec)} names no language model; write {SCHEME}<model>[@<endpoint>]")
+        return model, name
+
+    def _door(self, name: str) -> Door:
+        endpoint = self._config.endpoints.get(name) or Endpoint(api_key_env=KEY_ENV)
+        address = self._address(endpoint)
+        secrets = {
+            header: self._secret(variable, f"header {header!r} of endpoint {name!r}", address)
+            for header, variable in endpoint.headers_env.items()
+        }
+        if endpoint.api_key_env is not None:
+            key = self._secret(endpoint.api_key_env, f"endpoint {name!r}", address)
+            secrets["Authorization"] = None if key is None else Secret(f"Bearer {key.reveal()}")
+        else:
+            key = None
+        sent = {header: secret for header, secret in secrets.items() if secret is not None}
+        if sent and not address.private and not endpoint.insecure:
+            raise SettingError(
+                f"endpoint {name!r} would send a key unencrypted to {address.host!r}; use https, "
+                f"or say 'insecure: true' for this endpoint{self._where()}"
+            )
+        plain = {"Content-Type": "application/json", **endpoint.headers}
+        hidden = [s for h, s in sent.items() if h != "Authorization" or key is None]
+        return Door(
+            endpoint=endpoint,
+            address=address,
+            headers={**{header: Secret(value) for header, value in plain.items()}, **sent},
+            scrubber=Scrubber([*hidden, *([key] if key is not None else [])]),
+            slots=None if endpoint.concurrency is None else asyncio.Semaphore(endpoint.concurrency),
+        )
+
+    def _address(self, endpoint: Endpoint) -> Address:
+        base_url, source = endpoint.base_url, f"base_url of endpoint {endpoint.name!r}{self._where()}"
+        if base_url is None:
+            base_url, source = self._environ.get(BASE_URL_ENV) or BASE_URL, f"environment {BASE_URL_ENV}"
+        try:
+            return parse_address(base_url)
+        except ValueError as error:
+            raise SettingError(f"base URL {error} ({source})") from None
+
+    def _secret(self, variable: str, use: str, address: Address) -> Secret | None:
+        """Return the value of an environment variable; a server on this machine may do without."""
+        value = self._environ.get(variable, "").strip()
+        if not value:
+            if address.loopback:
+                return None
+            raise SettingError(
+                f"environment variable {variable} is not set, which has the key for {use} "
+                f"({address.base_url}){self._where()}"
+            )
+        if not value.isascii() or not value.isprintable():
+            raise SettingError(f"environment variable {variable} must hold printable ASCII characters")
+        return Secret(value)
+
+    def _where(self) -> str:
+        return f" ({self._config.source})" if self._config.source else ""

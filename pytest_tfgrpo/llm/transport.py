@@ -1,0 +1,114 @@
+"""Transport: bytes to a server and back; the only file that imports ``pyreqwest``.
+
+One client serves a whole run: it keeps connections, follows no redirect, reads no answer past its limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_tfgrpo.core.errors import SettingError
+
+if TYPE_CHECKING:
+    from pyreqwest.client import Client
+    from pyreqwest.response import Response
+
+Sent = bool
+"""Whether the server may have read the request, and so may have made somebody pay for it."""
+
+
+class Reply(NamedTuple):
+    """What a server sent back."""
+
+    status: int
+    body: bytes
+    """As far as the limit allowed."""
+    cut: bool
+    """There was more than the limit."""
+    retry_after: str
+    location: str
+
+
+class TransportError(Exception):
+    """No reply arrived; `sent` says whether the server may have read the request."""
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+def require_client() -> None:
+    """Raise SettingError, which names the extra to install, when there is no HTTP client."""
+    try:
+        import pyreqwest.client  # noqa: F401
+    except ImportError as error:
+        raise SettingError(
+            "language models need an HTTP client; install it with: pip install 'pytest-tfgrpo[openai]'"
+        ) from error
+
+
+class Transport:
+    """Sends requests; to be used on one event loop."""
+
+    def __init__(self) -> None:
+        self._clients: dict[bool, Client] = {}
+
+    async def post(
+        self, url: str, headers: Mapping[str, str], body: bytes, *, max_bytes: int, direct: bool
+    ) -> Reply:
+        """Send a request and return the reply; `direct` goes past proxies. Raises TransportError."""
+        from pyreqwest.exceptions import ConnectError, ConnectTimeoutError, PyreqwestError
+
+        builder = self._client(direct).post(url).body_bytes(body)
+        for name, value in headers.items():
+            builder = builder.header(name, value, is_sensitive=True)
+        try:
+            async with builder.build_streamed() as response:
+                data, cut = await _read(response, max_bytes)
+                return Reply(
+                    response.status,
+                    data,
+                    cut,
+                    response.get_header("retry-after") or "",
+                    response.get_header("location") or "",
+                )
+        except (ConnectError, ConnectTimeoutError) as error:
+            raise TransportError(_causes(error), sent=False) from None
+        except PyreqwestError as error:
+            raise TransportError(_causes(error), sent=True) from None
+
+    def _client(self, direct: bool) -> Client:
+        """Return the one client for direct, or for all other, connections."""
+        client = self._clients.get(direct)
+        if client is None:
+            from pyreqwest.client import ClientBuilder
+
+            builder = ClientBuilder().follow_redirects(False).referer(False).user_agent("pytest-tfgrpo")
+            client = (builder.no_proxy() if direct else builder).build()
+            self._clients[direct] = client
+        return client
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        clients, self._clients = list(self._clients.values()), {}
+        for client in clients:
+            await client.close()
+
+
+async def _read(response: Response, max_bytes: int) -> tuple[bytes, bool]:
+    """Return the body, at most `max_bytes` of it, and whether there was more."""
+    reader, chunks, size = response.body_reader, [], 0
+    while (chunk := await reader.read_chunk()) is not None:
+        size += len(chunk)
+        chunks.append(chunk.to_bytes())
+        if size > max_bytes:
+            return b"".join(chunks)[:max_bytes], True
+    return b"".join(chunks), False
+
+
+def _causes(error: Exception) -> str:
+    """Return what went wrong, in the words of the innermost cause."""
+    details = getattr(error, "details", None) or {}
+    causes = [str(cause["message"]) for cause in details.get("causes") or ()]
+    return causes[-1] if causes else str(getattr(error, "message", error))
