@@ -518,6 +518,8 @@ class PhaseResult:
     reason: str = ""
     calls: tuple[ModelCall, ...] = ()
     """Calls of models besides rollouts, in the order of the journal."""
+    loose: tuple[Rollout, ...] = ()
+    """Rollouts paid for that are in no group: cut short, refused by a budget, or of excluded scenarios."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -30,6 +30,7 @@ from pytest_tfgrpo.harness.attempt import BUDGET, Outcome, attempt
 from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.harness.calls import Calls
 from pytest_tfgrpo.harness.checks import CheckContext, evaluate, is_blocking
+from pytest_tfgrpo.harness.costs import loose
 from pytest_tfgrpo.harness.executors import Executor
 from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.judgements import Judgements
@@ -112,6 +113,13 @@ class Cohort:
         """Scored groups by scenario id."""
         self.excluded: set[str] = set()
         """Ids of scenarios that a marked test function skipped."""
+        self._paid: list[Rollout] = []
+        self._abandoned = [r for r in job.recorded.abandoned if r.epoch == phase.epoch]
+
+    @property
+    def loose(self) -> tuple[Rollout, ...]:
+        """Rollouts paid for that are in no group."""
+        return loose(self.groups.values(), self._paid, self._abandoned)
 
     async def run(self) -> None:
         """Make, check and score all rollouts; returns early when the budget is used up.
@@ -182,6 +190,7 @@ class Cohort:
             self._budget.spend(rollout)
         if outcome.failure is not None and outcome.failure.code == BUDGET:
             self._recorder.abandoned(rollout)
+            self._abandoned.append(rollout)
             return
         # The next call starts before this one is checked: calls are what a run waits for.
         self._checks.create_task(self._check(slot, rollout))
@@ -231,6 +240,7 @@ class Cohort:
         elif rollout.status == "ok" and scenario.checker is None:
             rollout = await self._evaluate(scenario, rollout, workspace)
         rollout = self._recorder.rollout(rollout)
+        self._paid.append(rollout)
         if rollout.status == "ok" and scenario.checker is not None:
             rollout = await self._judge(rollout, workspace)
         judged = await self._opine(scenario, rollout)
@@ -241,6 +251,7 @@ class Cohort:
 
     async def _repeat(self, slot: Slot, rollout: Rollout) -> None:
         """Take a rollout from the journal instead of paying for it again."""
+        self._paid.append(rollout)
         scenario = slot.question.scenario
         if rollout.status == "ok" and scenario.checker is not None:
             workspace = Workspace(self._work / slot.rollout_id, scenario.attachments, left=True)

@@ -135,6 +135,7 @@ class Engine:
             excluded=tuple(sorted(cohort.excluded)),
             reason=self._reason,
             calls=calls.of(phase.epoch),
+            loose=cohort.loose,
         )
         self._results.append(result)
         if revision is not None:

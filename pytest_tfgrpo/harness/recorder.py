@@ -138,7 +138,7 @@ class Recorder:
         if self._folder is None or self._journal is None or self._metrics is None:
             return
         if result.phase.epoch not in self._job.recorded.phases:
-            value = to_wire(replace(result, groups=(), revision=None, calls=()))
+            value = to_wire(replace(result, groups=(), revision=None, calls=(), loose=()))
             self._journal.append("phase", value)
         try:
             self._metrics.flush()

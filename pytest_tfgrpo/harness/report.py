@@ -12,6 +12,7 @@ from typing import Any
 
 from pytest_tfgrpo.core.records import Experience, Phase, Run
 from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness import costs
 from pytest_tfgrpo.harness.comparison import (
     Comparison,
     Tally,
@@ -54,6 +55,7 @@ def build(
         "scenarios": _scenarios(run),
         "faults": _faults(run),
         "library": _library(run),
+        "cost": costs.of_run(run),
         "gate": to_wire(verdict),
         "settings": to_wire(run.settings),
         "stamps": dict(run.stamps),
@@ -148,8 +150,18 @@ def _library(run: Run) -> dict[str, Any]:
         "informative_groups": sum(revision.informative_groups for revision in revisions),
         "lesson_groups": sum(revision.lesson_groups for revision in revisions),
         "refused": dict(sorted(refused.items())),
+        "failures": _failures(run),
         "lessons": [_lesson(experience) for experience in run.library.experiences],
     }
+
+
+def _failures(run: Run) -> dict[str, int]:
+    """Count by reason code what of the optimizer's own work failed."""
+    failures: Counter[str] = Counter()
+    for result in run.phases:
+        if result.revision is not None:
+            failures.update(result.revision.failures)
+    return dict(sorted(failures.items()))
 
 
 def _lesson(experience: Experience) -> dict[str, Any]:
@@ -177,3 +189,5 @@ def _warnings(run: Run) -> Iterator[str]:
             yield f"{label}: {len(result.excluded)} scenarios were skipped by their test function"
         if revision is not None and revision.note:
             yield f"{label}: {revision.note}"
+    if failures := _failures(run):
+        yield "failed in learning: " + ", ".join(f"{code} {n}" for code, n in failures.items())

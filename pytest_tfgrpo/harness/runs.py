@@ -26,6 +26,7 @@ from pytest_tfgrpo.core.records import (
     Scenario,
 )
 from pytest_tfgrpo.core.wire import from_wire
+from pytest_tfgrpo.harness.costs import loose
 from pytest_tfgrpo.harness.job import Judgement, Recorded
 from pytest_tfgrpo.harness.journal import SCHEMA, Event, read
 
@@ -209,10 +210,15 @@ def _results(log: Log) -> Iterator[PhaseResult]:
         ended = log.phases.get(phase.epoch)
         groups = tuple(_whole_groups(log, phase))
         calls = tuple(sorted((c for c in log.calls.values() if c.epoch == phase.epoch), key=lambda c: c.key))
+        paid = (rollout for rollout in log.rollouts.values() if rollout.epoch == phase.epoch)
+        ungrouped = loose(groups, paid, (r for r in log.abandoned if r.epoch == phase.epoch))
         if ended is not None:
-            yield replace(ended, groups=groups, revision=log.revisions.get(phase.epoch), calls=calls)
-        elif groups or calls:
-            yield PhaseResult(phase=phase, groups=groups, status="incomplete", library_hash="", calls=calls)
+            revision = log.revisions.get(phase.epoch)
+            yield replace(ended, groups=groups, revision=revision, calls=calls, loose=ungrouped)
+        elif groups or calls or ungrouped:
+            yield PhaseResult(
+                phase=phase, groups=groups, status="incomplete", library_hash="", calls=calls, loose=ungrouped
+            )
 
 
 def _whole_groups(log: Log, phase: Phase) -> Iterator[Group]:
