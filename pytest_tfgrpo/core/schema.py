@@ -143,6 +143,8 @@ def _describe(error: ValidationError) -> Iterator[Violation]:
         yield Violation(path, f"needs {'exactly' if keyword == 'oneOf' else 'at least'} one of {keys}")
     elif keyword == "pattern":
         yield Violation(path, f"{short(value)} does not match: {schema.get('description', wanted)}")
+    elif keyword in ("maxLength", "maxItems"):
+        yield Violation(path, f"{short(value)} is too long; at most {wanted} are allowed, not {len(value)}")
     else:
         message = error.message
         yield Violation(path, message if len(message) <= 2 * SHOWN else message[: 2 * SHOWN] + "...")

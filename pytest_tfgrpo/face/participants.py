@@ -139,4 +139,9 @@ def _open_judge(settings: Settings, shared: _Shared) -> Judge | None:
         return None
     from pytest_tfgrpo.harness.judge import open_judge
 
-    return open_judge(shared.model(spec), votes=settings["judge_votes"], seed=settings["seed"])
+    return open_judge(
+        shared.model(spec),
+        votes=settings["judge_votes"],
+        seed=settings["seed"],
+        concurrency=settings["concurrency"],
+    )

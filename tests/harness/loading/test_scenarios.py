@@ -423,13 +423,29 @@ scenarios = st.fixed_dictionaries(
         "domain": st.just("text"), "split": st.sampled_from(["train", "eval"]), "tools": st.just(["a", "b"]),
         "min_score": st.floats(0, 1), "tags": st.just(["x"]), "timeout_s": st.integers(1, 9),
         "family": texts.filter(bool), "input": st.sampled_from([{}, [], 0, "", False]),
-        "attachments": st.just(["a"]),
+        "attachments": st.just(["a"]), "truth": st.sampled_from(["checks", "majority", "judge"]),
+        "rubric": st.sampled_from(["kind", ["kind", {"text": "short", "weight": 2}], ["x"] * 20]),
     },
 )  # fmt: skip
 mutations = st.lists(
     st.tuples(
-        st.sampled_from(["id", "prompt", "split", "tools", "checks", "min_score", "tags", "zeal", "input"]),
-        json_values,
+        st.sampled_from(
+            [
+                "id",
+                "prompt",
+                "split",
+                "tools",
+                "checks",
+                "min_score",
+                "tags",
+                "zeal",
+                "input",
+                "truth",
+                "rubric",
+            ]
+        ),
+        json_values
+        | st.sampled_from([["x"] * 21, [{"text": " "}], [{"weight": 1}], [{"text": "x", "weight": 0}]]),
     ),
     max_size=1,
 )
