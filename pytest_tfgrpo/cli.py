@@ -60,7 +60,7 @@ def init(arguments: Arguments) -> Iterator[str]:
     """Write a first project: scenarios, a stamped prompt pack, and the lines in pytest's ini file."""
     from pytest_tfgrpo.face.starter import start
 
-    yield from start(Path(arguments.folder), force=arguments.force)
+    yield from start(Path(arguments.folder), force=arguments.force, example=arguments.example)
 
 
 def stamp(arguments: Arguments) -> Iterator[str]:
@@ -282,6 +282,11 @@ def _parser() -> argparse.ArgumentParser:
         "folder", nargs="?", default=".", metavar="DIR", help="project folder (default: here)"
     )
     command.add_argument("--force", action="store_true", help="write the example files anew where they exist")
+    command.add_argument(
+        "--example",
+        metavar="NAME",
+        help="another example than the small one: coding, for agents that change files",
+    )
     command = add("stamp", stamp)
     command.add_argument(
         "--check", action="store_true", help="only verify; exit 1 names each file that differs"

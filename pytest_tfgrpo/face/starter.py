@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.face.project import IniFile, ini_in, parse_ini, read_ini
 
-PACK = Path("prompt-packs/starter")
-INI_KEYS = {"tfgrpo_actor": "offline", "tfgrpo_group_size": 5}
+STARTER_KEYS = {"tfgrpo_actor": "offline", "tfgrpo_group_size": "5"}
+EXAMPLES = ("coding",)
+"""Examples besides the starter: folders of ``docs/examples``, which the wheel holds in ``examples``."""
+EXAMPLE_INI = "pytest.ini"
+LEFT_OUT = frozenset({EXAMPLE_INI, "__pycache__", "out"})
+"""What is not copied: keys go into the ini file in use, and what a run leaves behind stays there."""
 NEW_SECTION = "tool.pytest.ini_options"
 
 
-def start(folder: Path, *, force: bool) -> Iterator[str]:
-    """Write a small project into `folder` and say what was done.
+def start(folder: Path, *, force: bool, example: str | None = None) -> Iterator[str]:
+    """Write a small project, or the named `example`, into `folder` and say what was done.
 
     Files that exist are kept, or with `force` written anew; the ini file is only ever added to. Raises
-    SettingError, before anything is written, when the ini lines cannot be added.
+    SettingError, before anything is written, when the ini lines cannot be added or there is no such example.
     """
-    ini, text = _with_keys(folder)
-    templates = files("pytest_tfgrpo") / "init_templates"
+    templates, keys = _starter() if example is None else _example(example)
+    ini, text = _with_keys(folder, keys)
     for source, name in _walk(templates, Path()):
         target = folder / name
         if target.exists() and not force:
@@ -36,26 +42,45 @@ def start(folder: Path, *, force: bool) -> Iterator[str]:
         yield f"kept   {ini.path.name}, which sets tfgrpo_actor"
     else:
         ini.path.write_text(text, encoding="utf-8")
-        yield f"set    {', '.join(INI_KEYS)} in {ini.path.name}"
+        yield f"set    {', '.join(keys)} in {ini.path.name}"
     yield f"next: {_next(folder, ini)}"
+
+
+def _starter() -> tuple[Traversable, Mapping[str, str]]:
+    return files("pytest_tfgrpo") / "init_templates", STARTER_KEYS
+
+
+def _example(name: str) -> tuple[Traversable, Mapping[str, str]]:
+    """Return the files of an example and the keys of its ini file; raises SettingError."""
+    if name not in EXAMPLES:
+        raise SettingError(f"unknown example {name!r}; known: {', '.join(EXAMPLES)}{nearest(name, EXAMPLES)}")
+    packaged: Traversable = files("pytest_tfgrpo") / "examples" / name
+    checkout = Path(__file__).resolve().parents[2] / "docs" / "examples" / name
+    found = packaged if packaged.is_dir() else checkout
+    if not found.is_dir():
+        raise SettingError(f"the example {name!r} is neither in the package nor at {checkout}")
+    ini = parse_ini(Path(EXAMPLE_INI), (found / EXAMPLE_INI).read_text(encoding="utf-8"))
+    return found, ini.keys if ini else {}
 
 
 def _walk(folder: Traversable, name: Path) -> Iterator[tuple[Traversable, Path]]:
     for entry in sorted(folder.iterdir(), key=lambda e: e.name):
+        if entry.name in LEFT_OUT or entry.name.startswith("."):
+            continue
         if entry.is_dir():
             yield from _walk(entry, name / entry.name)
         else:
             yield entry, name / entry.name
 
 
-def _with_keys(folder: Path) -> tuple[IniFile, str | None]:
-    """Return pytest's ini file in `folder` and its text with our keys; None when it has an actor already."""
+def _with_keys(folder: Path, keys: Mapping[str, str]) -> tuple[IniFile, str | None]:
+    """Return pytest's ini file in `folder` and its text with `keys`; None when it has an actor already."""
     ini = ini_in(folder)
     if ini is not None and "tfgrpo_actor" in ini.keys:
         return ini, None
     path = ini.path if ini else folder / "pyproject.toml"
     text = read_ini(path) if path.exists() else ""
-    lines = "".join(f"{key} = {_spell(path, value)}\n" for key, value in INI_KEYS.items())
+    lines = "".join(f"{key} = {_spell(path, value)}\n" for key, value in keys.items())
     section = ini.section if ini else NEW_SECTION
     header = re.compile(rf"^\[{re.escape(section)}\][ \t]*([#;].*)?$", re.MULTILINE)
     if header.search(text):
@@ -67,13 +92,13 @@ def _with_keys(folder: Path) -> tuple[IniFile, str | None]:
         made = parse_ini(path, text)
     except SettingError:
         made = None
-    if made is None or made.section != section or not INI_KEYS.keys() <= made.keys.keys():
+    if made is None or made.section != section or not keys.keys() <= made.keys.keys():
         raise SettingError(f"{path}: cannot add to [{section}]; add these lines by hand:\n{lines.rstrip()}")
     return made, text
 
 
-def _spell(path: Path, value: object) -> str:
-    return f'"{value}"' if path.suffix == ".toml" and isinstance(value, str) else str(value)
+def _spell(path: Path, value: str) -> str:
+    return value if path.suffix != ".toml" or value.isdecimal() else json.dumps(value)
 
 
 def _next(folder: Path, ini: IniFile) -> str:
