@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
 
-from pytest_tfgrpo.core.records import Experience, Operation, Polarity, Reward, Support, ToolStat
+from pytest_tfgrpo.core.records import Experience, Operation, Polarity
 from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.core.words import content
+from pytest_tfgrpo.harness.optimizer.backing import reward_of, support_of, tool_stats_of
 from pytest_tfgrpo.harness.optimizer.evidence import (
     MIN_WORTH,
-    Attempt,
     Finding,
     Kind,
     best_arguments,
@@ -25,7 +25,6 @@ from pytest_tfgrpo.harness.optimizer.evidence import (
     best_way,
     kinds_of,
     record_of,
-    tool_frames,
     worst_form,
     worst_tool,
 )
@@ -141,6 +140,7 @@ class _Study:
     ) -> Experience | None:
         """Return the lesson, or None when it does not fit into the word cap."""
         context, kind, attempts = self._context, self._kinds[place], finding.attempts
+        lessons = [k.experience for k in same]
         advice = finding.advice
         if polarity == "avoid":
             lost = sum(a.sign < 0 for a in attempts) + sum(k.lost for k in same)
@@ -164,15 +164,12 @@ class _Study:
             group_id=source,
             summary32=text,
             polarity=polarity,
-            reward=_reward(polarity, attempts, same),
-            support=Support(
-                groups=len({a.group_id for a in attempts}) + sum(k.experience.support.groups for k in same),
-                rollouts=len(attempts) + sum(k.experience.support.rollouts for k in same),
-            ),
-            tool_stats=_tool_stats(attempts, same),
+            reward=reward_of(polarity, attempts, lessons),
+            support=support_of(attempts, lessons),
+            tool_stats=tool_stats_of(attempts, lessons),
             stamp_signature=pack.stamp,
             actor=context.actor,
-            parents=tuple(k.experience.id for k in same),
+            parents=tuple(lesson.id for lesson in lessons),
             created_at=context.created_at,
             manifest_path=context.manifest_path,
         )
@@ -215,42 +212,3 @@ def _read_back(lesson: Experience) -> _Known | None:
     claim, _, figures = parsed.advice.partition("; ")
     lost = _FAILURES.fullmatch(figures)
     return _Known(experience=lesson, terms=parsed.terms, claim=claim, lost=int(lost[1]) if lost else 0)
-
-
-def _reward(polarity: Polarity, attempts: Sequence[Attempt], same: Sequence[_Known]) -> Reward:
-    """Return the mean rewards of the rollouts that a lesson rests on.
-
-    A lesson to avoid something stores what that cost, one minus the scores of the rollouts that did it: so it
-    ranks with the lessons to do something instead of vanishing (decision 12).
-    """
-    gained = polarity == "do"
-    old = [(k.experience.support.rollouts, k.experience.reward) for k in same]
-    count = len(attempts) + sum(n for n, _ in old)
-    gt = sum(a.gt_score if gained else 1 - a.gt_score for a in attempts)
-    rank = sum(a.relative_rank if gained else 1 - a.relative_rank for a in attempts)
-    return Reward(
-        gt_score=round((gt + sum(n * r.gt_score for n, r in old)) / count, 6),
-        relative_rank=round((rank + sum(n * r.relative_rank for n, r in old)) / count, 6),
-    )
-
-
-def _tool_stats(attempts: Sequence[Attempt], same: Sequence[_Known]) -> tuple[ToolStat, ...]:
-    calls = [
-        ToolStat(tool=f.name, tokens=f.tokens, latency_ms=f.latency_ms, cost_usd=f.cost_usd)
-        for a in attempts
-        for f in tool_frames(a.rollout)
-    ]
-    by_tool: dict[str, list[ToolStat]] = {}
-    for stat in (*(stat for k in same for stat in k.experience.tool_stats), *calls):
-        by_tool.setdefault(stat.tool, []).append(stat)
-    return tuple(_sum(tool, stats) for tool, stats in sorted(by_tool.items()))
-
-
-def _sum(tool: str, stats: Sequence[ToolStat]) -> ToolStat:
-    costs = [stat.cost_usd for stat in stats]
-    return ToolStat(
-        tool=tool,
-        tokens=sum(stat.tokens for stat in stats),
-        latency_ms=round(sum(stat.latency_ms for stat in stats), 3),
-        cost_usd=None if None in costs else fsum(cost for cost in costs if cost is not None),
-    )
