@@ -1,6 +1,6 @@
 """Costs: what a run used, by epoch, by purpose and by model, and what a lesson and a solved scenario cost.
 
-A sum is over what is known; `unknown` counts the calls whose cost nobody can tell: they are never taken for 0.
+A sum is over what is known; `unknown` counts the calls whose cost nobody can tell, never taken for 0.
 """
 
 from __future__ import annotations

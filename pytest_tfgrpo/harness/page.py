@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from pytest_tfgrpo.harness import bill
 from pytest_tfgrpo.harness.printable import block, count, duration, interval, line, money, number
 from pytest_tfgrpo.harness.render import OUTCOMES, cost, label, lessons_changed, signed
 
@@ -95,5 +96,5 @@ def _environment() -> Environment:
         label=label,
         lessons=lessons_changed,
     )
-    environment.globals.update(cost=cost, outcomes=OUTCOMES)
+    environment.globals.update(cost=cost, outcomes=OUTCOMES, bill=bill)
     return environment

@@ -53,9 +53,11 @@ def count(value: float | None) -> str:
 
 
 def money(value: float | None) -> str:
-    """Return dollars; ``?`` when they are unknown."""
+    """Return dollars; ``?`` when they are unknown, ``<$0.0001`` when four digits would not show them."""
     if value is None:
         return "?"
+    if 0 < value < 0.00005:
+        return "<$0.0001"
     return f"${value:.2f}" if value >= 0.01 or value == 0 else f"${value:.4f}"
 
 

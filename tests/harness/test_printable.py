@@ -61,7 +61,15 @@ def test_counts_are_short(value: float | None, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(None, "?"), (0.0, "$0.00"), (0.0012, "$0.0012"), (0.5, "$0.50"), (12.345, "$12.35")]
+    ("value", "shown"),
+    [
+        (None, "?"),
+        (0.0, "$0.00"),
+        (0.000012, "<$0.0001"),
+        (0.0012, "$0.0012"),
+        (0.5, "$0.50"),
+        (12.345, "$12.35"),
+    ],
 )
 def test_unknown_money_is_no_money(value: float | None, shown: str) -> None:
     assert money(value) == shown

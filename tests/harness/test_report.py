@@ -119,3 +119,11 @@ cohorts = st.dictionaries(st.sampled_from([f"s{i}" for i in range(12)] + ["date1
 @given(cohorts | st.none(), cohorts | st.none(), st.booleans())
 def test_every_report_fits_the_schema(before, after, trained: bool) -> None:
     assert violations("report", report(make_run(before, after, {"t": [1, 0]} if trained else None))) == []
+
+
+def test_failures_of_the_optimizer_are_counted_and_warned_about() -> None:
+    first = Revision(epoch=1, library=Library(), failures={"malformed": 2, "call": 1})
+    found = report(trained(first))
+    assert found["library"]["failures"] == {"call": 1, "malformed": 2}
+    assert found["warnings"] == ["failed in learning: call 1, malformed 2"]
+    assert report(RUN)["library"]["failures"] == {}
