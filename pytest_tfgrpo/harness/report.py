@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 from typing import Any
 
-from pytest_tfgrpo.core.records import Experience, Phase, Run
+from pytest_tfgrpo.core.records import Experience, Group, Phase, Run
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness import costs
 from pytest_tfgrpo.harness.comparison import (
@@ -24,6 +24,7 @@ from pytest_tfgrpo.harness.comparison import (
     tally_sweep,
 )
 from pytest_tfgrpo.harness.gate import Verdict
+from pytest_tfgrpo.harness.judge.calibration import judge_report
 from pytest_tfgrpo.harness.metrics import per_epoch
 
 SCHEMA = "tfgrpo.report/1"
@@ -55,12 +56,13 @@ def build(
         "scenarios": _scenarios(run),
         "faults": _faults(run),
         "library": _library(run),
+        "judge": judge_report(run),
         "cost": costs.of_run(run),
         "gate": to_wire(verdict),
         "settings": to_wire(run.settings),
         "stamps": dict(run.stamps),
         "versions": dict(run.versions),
-        "warnings": [*run.warnings, *_warnings(run)],
+        "warnings": [*run.warnings, *_estimates(run), *_warnings(run)],
         "sections": list(sections),
     }
 
@@ -119,6 +121,7 @@ def _scenarios(run: Run) -> list[dict[str, Any]]:
             "split": s.split,
             "source": s.source,
             "stamp": s.stamp,
+            **({} if s.truth == "checks" else {"truth": s.truth}),
             "epochs": [_place(phase, rows[s.id]) for phase, rows in tallies if s.id in rows],
         }
         for s in run.scenarios
@@ -177,6 +180,27 @@ def _lesson(experience: Experience) -> dict[str, Any]:
         "actor": experience.actor,
         "parents": list(experience.parents),
     }
+
+
+def _estimates(run: Run) -> Iterator[str]:
+    """Yield what a reader must know of scores that rest on no ground truth."""
+    scenarios = {s.id: s for s in run.scenarios if s.truth != "checks"}
+    groups = [g for result in run.phases for g in result.groups if g.scenario_id in scenarios]
+    tried = {group.scenario_id for group in groups}
+    for split in ("train", "eval"):
+        by = Counter(s.truth for id, s in scenarios.items() if id in tried and s.split == split)
+        if by:
+            how = ", ".join(f"{n} by {'the ' * (truth == 'judge')}{truth}" for truth, n in sorted(by.items()))
+            yield f"the scores of {by.total()} {split} scenarios are estimates without ground truth: {how}"
+    mute = sum(scenarios[g.scenario_id].truth == "majority" and _is_mute(g) for g in groups)
+    if mute:
+        yield f"{mute} groups have no score: fewer than two of their answers could vote"
+
+
+def _is_mute(group: Group) -> bool:
+    """Return whether a group has answers, and its majority none."""
+    pairs = zip(group.rollouts, group.scores, strict=True)
+    return any(rollout.status == "ok" and score.gt_score is None for rollout, score in pairs)
 
 
 def _warnings(run: Run) -> Iterator[str]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from builders import make_experience
+from builders import make_experience, make_scenario
 from hypothesis import given
 from hypothesis import strategies as st
 from sweeps import SETTINGS, evenly, make_run
@@ -110,6 +110,38 @@ def test_what_a_phase_has_to_say_is_a_warning() -> None:
         "epoch2-eval is aborted: a rewarder hung",
         "epoch2-eval: 1 scenarios were skipped by their test function",
     ]
+
+
+def estimated(*truths: str, split: str = "train") -> Run:
+    """Return a run of one scenario per truth, in which two of three rollouts agree."""
+    scenarios = tuple(
+        make_scenario(f"s{n}", split=split, truth=truth, stamp=f"{n:064x}") for n, truth in enumerate(truths)
+    )
+    phase = {s.id: [1, 1, 0] for s in scenarios}
+    phases = {"train": phase} if split == "train" else {"final": phase}
+    return make_run(**phases, scenarios=scenarios)
+
+
+def test_scores_without_ground_truth_are_told_as_estimates() -> None:
+    found = report(estimated("majority", "judge", "checks", "majority"))
+    assert found["warnings"][0] == (
+        "the scores of 3 train scenarios are estimates without ground truth: 1 by the judge, 2 by majority"
+    )
+    assert [row.get("truth") for row in found["scenarios"]] == ["majority", "judge", None, "majority"]
+    assert violations("report", found) == []
+    assert "1 eval scenarios" in report(estimated("judge", split="eval"))["warnings"][0]
+    assert not any("estimates" in warning for warning in report(RUN)["warnings"])
+
+
+def test_groups_that_could_not_vote_are_counted() -> None:
+    run = estimated("majority")
+    (group,) = run.phases[0].groups
+    unscored = tuple(replace(s, gt_score=None, reward=None) for s in group.scores)
+    phase = replace(run.phases[0], groups=(replace(group, scores=unscored),))
+    assert (
+        "1 groups have no score: fewer than two of their answers could vote"
+        in report(replace(run, phases=(phase,)))["warnings"]
+    )
 
 
 credits = st.lists(st.sampled_from([1.0, 0.5, 0.0, None, -1]), min_size=2, max_size=2)

@@ -79,7 +79,7 @@ def test_checks_may_stand_beside_an_estimate(load):
         ({"truth": "judge", "rubric": []}, "#/rubric:", "[] should be non-empty"),
         ({"truth": "judge", "rubric": " "}, "#/rubric:", "' ' does not match"),
         ({"truth": "judge", "rubric": ["x", ""]}, "#/rubric/1:", "should be non-empty"),
-        ({"truth": "judge", "rubric": ["x"] * 21}, "#/rubric:", "is too long; at most 20 are allowed, not 21"),
+        ({"truth": "judge", "rubric": ["x"] * 21}, "#/rubric:", "at most 20 are allowed, not 21"),
         ({"truth": "judge", "rubric": "x" * 2001}, "#/rubric:", "is too long; at most 2000 are allowed"),
         ({"truth": "judge", "rubric": 7}, "#/rubric:", "7 is not of type string or array; quote it"),
         ({"truth": "judge", "rubric": [{"weight": 1}]}, "#/rubric/0:", "missing key 'text'"),

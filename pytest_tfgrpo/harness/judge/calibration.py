@@ -1,0 +1,90 @@
+"""Calibration: how far a judge can be trusted, measured where ground truth is there too. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import fsum
+from typing import Any, NamedTuple
+
+from pytest_tfgrpo.core.records import Opinion, Run
+from pytest_tfgrpo.numerics.agreement import cohen_kappa, spearman, wilson_interval
+
+PASSED = 0.5
+"""Scores from here on count as a yes where yes and no are compared."""
+
+
+class Judged(NamedTuple):
+    """One rollout that a judge was asked about."""
+
+    domain: str
+    opinion: Opinion
+    gt_score: float | None
+    """What its checks say; None where they are not its ground truth, or said nothing."""
+    checked: bool
+    """True when its scenario is scored by checks."""
+
+
+def judge_report(run: Run) -> dict[str, Any] | None:
+    """Return what a report says of the judge; None when the run has none.
+
+    Beside counts over all opinions it has the judge's calibration: over rollouts that checks score too.
+    """
+    judged = list(_judged(run))
+    who = run.identities.get("judge")
+    if who is None and not judged:
+        return None
+    checked = [one for one in judged if one.checked]
+    domains = sorted({one.domain for one in checked})
+    identity = who["identity"] if who else {}
+    return {
+        "model": who["name"] if who else None,
+        "votes": identity.get("votes"),
+        **_opinions([one.opinion for one in judged]),
+        "calibration": _calibration(checked) if checked else None,
+        "domains": [
+            {"domain": domain, **_calibration([one for one in checked if one.domain == domain])}
+            for domain in domains
+        ],
+    }
+
+
+def _judged(run: Run) -> Iterator[Judged]:
+    scenarios = {s.id: s for s in run.scenarios}
+    for group in (group for result in run.phases for group in result.groups):
+        checked = scenarios[group.scenario_id].truth == "checks"
+        for rollout, score in zip(group.rollouts, group.scores, strict=True):
+            if rollout.opinion is not None:
+                gt_score = score.gt_score if checked else None
+                yield Judged(group.domain, rollout.opinion, gt_score, checked)
+
+
+def _opinions(opinions: Sequence[Opinion]) -> dict[str, Any]:
+    """Return counts over opinions: how many came to no verdict, and how far their votes agree."""
+    agreements = [o.agreement for o in opinions if o.agreement is not None]
+    return {
+        "opinions": len(opinions),
+        "no_verdict": sum(o.score is None for o in opinions),
+        "vote_agreement": fsum(agreements) / len(agreements) if agreements else None,
+    }
+
+
+def _calibration(judged: Sequence[Judged]) -> dict[str, Any]:
+    """Return the agreement of verdicts with checks; null where it cannot be told."""
+    pairs = [
+        (one.gt_score, one.opinion.score)
+        for one in judged
+        if one.gt_score is not None and one.opinion.score is not None
+    ]
+    truth_N, verdict_N = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    yes_N, said_N = [x >= PASSED for x in truth_N], [x >= PASSED for x in verdict_N]
+    n = len(pairs)
+    alike = sum(a == b for a, b in zip(yes_N, said_N, strict=True))
+    return {
+        **_opinions([one.opinion for one in judged]),
+        "n": n,
+        "agreement": alike / n if n else None,
+        "ci95": list(wilson_interval(alike, n)) if n else None,
+        "kappa": cohen_kappa(yes_N, said_N),
+        "bias": fsum(b - a for a, b in pairs) / n if n else None,
+        "rank_correlation": spearman(truth_N, verdict_N),
+    }
