@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
     from pytest_tfgrpo.core.records import Frame, Rollout, Scenario, Trajectory
     from pytest_tfgrpo.face.scoring import score
+    from pytest_tfgrpo.harness.actors.openai.context import ToolContext
     from pytest_tfgrpo.harness.actors.python import AgentContext
     from pytest_tfgrpo.harness.checks import CheckKind
 
@@ -22,6 +23,7 @@ _HOMES = {
     "ProviderError": "pytest_tfgrpo.core.errors",
     "Rollout": "pytest_tfgrpo.core.records",
     "Scenario": "pytest_tfgrpo.core.records",
+    "ToolContext": "pytest_tfgrpo.harness.actors.openai.context",
     "Trajectory": "pytest_tfgrpo.core.records",
     "score": "pytest_tfgrpo.face.scoring",
 }
@@ -34,6 +36,7 @@ __all__ = [
     "ProviderError",
     "Rollout",
     "Scenario",
+    "ToolContext",
     "Trajectory",
     "__version__",
     "score",

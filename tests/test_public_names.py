@@ -18,6 +18,7 @@ NAMES = [
     "ProviderError",
     "Rollout",
     "Scenario",
+    "ToolContext",
     "Trajectory",
     "__version__",
     "score",

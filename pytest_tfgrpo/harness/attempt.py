@@ -97,7 +97,7 @@ async def _ask(actor: Actor, call: ActorCall) -> Trajectory | Fault:
     except BudgetError as error:
         return "error", ProviderError(str(error), BUDGET)
     except BaseException as error:  # noqa: BLE001 - a crashing agent is data
-        return _failed(_describe(error), "crash")
+        return _failed(describe(error), "crash")
 
 
 def elapsed_ms(started: float) -> float:
@@ -105,7 +105,8 @@ def elapsed_ms(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
 
 
-def _describe(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
+    """Return type and message of an error, which may be anything."""
     try:
         text = str(error)
     except BaseException:  # noqa: BLE001 - an agent's error may be anything

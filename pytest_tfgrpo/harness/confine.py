@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+import uuid
 from pathlib import Path, PurePosixPath
 
 from pytest_tfgrpo.core.schema import short
@@ -69,6 +71,38 @@ def read_untrusted(folder: Path, name: str, max_bytes: int) -> bytes:
         raise
     except OSError as error:
         raise ValueError(f"{short(name)} cannot be read without following links: {error.strerror}") from None
+    finally:
+        for handle in handles:
+            os.close(handle)
+
+
+def write_untrusted(folder: Path, name: str, data: bytes) -> None:
+    """Write the file `name`, or write it anew, in a folder that an agent wrote to; follows no link.
+
+    Folders on the way are made. Raises ValueError when the file would leave the folder or cannot be written.
+    """
+    check_name(name)
+    *parents, last = PurePosixPath(name).parts
+    draft = f".{uuid.uuid4().hex}"
+    handles = [os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
+    flags = os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        for part in parents:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(part, dir_fd=handles[-1])
+            handles.append(os.open(part, os.O_RDONLY | os.O_DIRECTORY | flags, dir_fd=handles[-1]))
+        new = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | flags, 0o666, dir_fd=handles[-1])
+        try:
+            with open(new, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
+                file.write(data)
+            os.rename(draft, last, src_dir_fd=handles[-1], dst_dir_fd=handles[-1])
+        except OSError:
+            os.unlink(draft, dir_fd=handles[-1])
+            raise
+    except OSError as error:
+        raise ValueError(
+            f"{short(name)} cannot be written without following links: {error.strerror}"
+        ) from None
     finally:
         for handle in handles:
             os.close(handle)

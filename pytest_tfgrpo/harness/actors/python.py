@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import inspect
-import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from pytest_tfgrpo.core.errors import ActorError, AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Json, Prompt, Task, Trajectory
-from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.harness.actors.answers import read_trajectory
+from pytest_tfgrpo.harness.actors.modules import import_module, stamps_of_sources
 from pytest_tfgrpo.harness.actors.protocol import ActorCall
 from pytest_tfgrpo.harness.threads import call_in_daemon
 from pytest_tfgrpo.harness.workspace import Workspace
@@ -128,7 +124,7 @@ def open_python(argument: str, root: Path) -> PythonActor:
     module_name, _, attribute = argument.partition(":")
     if not module_name or not attribute:
         raise ActorError(f"{spec!r} must have the form python:<module>:<callable>")
-    module = _import(module_name, root, spec)
+    module = import_module(module_name, root, spec)
     try:
         function = attrgetter(attribute)(module)
     except AttributeError:
@@ -136,34 +132,9 @@ def open_python(argument: str, root: Path) -> PythonActor:
     if not callable(function):
         raise ActorError(f"{spec!r}: {attribute!r} is {function!r}, not a callable")
     identity: dict[str, Json] = {"spec": spec}
-    if (source := getattr(module, "__file__", None)) and Path(source).is_relative_to(root):
-        identity["sha256"] = stamp_bytes(Path(source).read_bytes())
+    if sources := stamps_of_sources([module], root):
+        (identity["sha256"],) = sources.values()
     return PythonActor(spec, function, identity)
-
-
-def _import(name: str, root: Path, spec: str) -> ModuleType:
-    with _importable(root):
-        try:
-            return importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name is None or not (name + ".").startswith(error.name + "."):
-                raise ActorError(f"{spec!r}: importing {name!r} failed: {error}") from error
-            raise ActorError(f"{spec!r}: no module {name!r} in {root} or on the path") from None
-        except (Exception, SystemExit) as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise ActorError(f"{spec!r}: importing {name!r} failed: {reason}") from error
-
-
-@contextmanager
-def _importable(root: Path) -> Iterator[None]:
-    entry = str(root)
-    sys.path.insert(0, entry)
-    importlib.invalidate_caches()
-    try:
-        yield
-    finally:
-        if entry in sys.path:
-            sys.path.remove(entry)
 
 
 def _crash(error: BaseException) -> AgentFailure:

@@ -1,0 +1,49 @@
+"""Modules that a setting names: imported from the root folder first, stamped by their files."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+from pytest_tfgrpo.core.errors import ActorError
+from pytest_tfgrpo.core.stamp import stamp_bytes
+
+
+def import_module(name: str, root: Path, spec: str) -> ModuleType:
+    """Return the module `name`, looked for in `root` first; raises ActorError naming `spec`."""
+    with _importable(root):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not (name + ".").startswith(error.name + "."):
+                raise ActorError(f"{spec!r}: importing {name!r} failed: {error}") from error
+            raise ActorError(f"{spec!r}: no module {name!r} in {root} or on the path") from None
+        except (Exception, SystemExit) as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise ActorError(f"{spec!r}: importing {name!r} failed: {reason}") from error
+
+
+@contextmanager
+def _importable(root: Path) -> Iterator[None]:
+    entry = str(root)
+    sys.path.insert(0, entry)
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        if entry in sys.path:
+            sys.path.remove(entry)
+
+
+def stamps_of_sources(modules: Iterable[ModuleType], root: Path) -> dict[str, str]:
+    """Return the sha256 of the file of each module that lies in `root`, by its path there."""
+    files = {Path(file) for module in modules if (file := getattr(module, "__file__", None))}
+    return {
+        file.relative_to(root).as_posix(): stamp_bytes(file.read_bytes())
+        for file in sorted(files)
+        if file.is_relative_to(root)
+    }

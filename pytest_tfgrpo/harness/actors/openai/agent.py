@@ -1,0 +1,62 @@
+"""The actor that asks a language model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from pytest_tfgrpo.core.errors import ActorError, ProviderError
+from pytest_tfgrpo.core.records import Attachment, Json, Task, Trajectory
+from pytest_tfgrpo.harness.actors.openai.conversation import Conversation
+from pytest_tfgrpo.harness.actors.openai.pictures import read_pictures, require_sendable
+from pytest_tfgrpo.harness.actors.openai.toolbox import Toolbox
+from pytest_tfgrpo.harness.actors.protocol import ActorCall
+from pytest_tfgrpo.llm.protocol import Completer, Image
+
+
+class OpenAIActor:
+    """Puts the prompt to a model and lets it call the scenario's tools, `max_steps` model calls at most."""
+
+    metered = True
+
+    def __init__(self, completer: Completer, toolbox: Toolbox, max_steps: int) -> None:
+        self.name = completer.name
+        self.paid = completer.paid
+        self.identity: Mapping[str, Json] = {
+            **completer.identity,
+            "max_steps": max_steps,
+            "tools": dict(toolbox.identity),
+        }
+        self._completer = completer
+        self._toolbox = toolbox
+        self._max_steps = max_steps
+
+    def require(self, tasks: Sequence[tuple[Task, Sequence[Attachment]]]) -> None:
+        """Raise ActorError naming the first scenario with a tool that there is not, or too large pictures."""
+        for task, attachments in tasks:
+            try:
+                self._toolbox.offer(task.tools, files=False)
+            except ActorError as error:
+                raise ActorError(f"scenario {task.id!r}: {error}") from error
+            require_sendable(task, attachments)
+
+    async def __call__(self, call: ActorCall) -> Trajectory:
+        """Try the scenario once; see Actor."""
+        began = asyncio.get_running_loop().time()
+        task = call.scenario
+        pictures: tuple[Image, ...] = ()
+        files = False
+        if task.attachments:
+            pictures, files = await asyncio.to_thread(read_pictures, call.workspace, task.attachments)
+        try:
+            offer = self._toolbox.offer(task.tools, files=files)
+        except ActorError as error:
+            raise ProviderError(str(error), "tools") from error
+        return await Conversation(self._completer, call, offer, pictures, began).run(self._max_steps)
+
+    def bound(self, call_count: int) -> Mapping[str, float | None]:  # noqa: ARG002 - part of the Protocol
+        """Return what is known beforehand: a free model costs nothing, the length of a loop is its own."""
+        return {"usd": None if self.paid else 0.0, "tokens": None}
+
+    async def aclose(self) -> None:
+        """Do nothing: the model's client is shared."""

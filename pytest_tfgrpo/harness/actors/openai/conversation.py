@@ -1,0 +1,218 @@
+"""One rollout of a model with tools: ask, call the tools that it wants, ask again, within a time limit."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from pytest_tfgrpo.core.errors import AgentFailure, BudgetError, ModelError, ProviderError, RolloutFault
+from pytest_tfgrpo.core.records import Frame, Trajectory
+from pytest_tfgrpo.harness.actors.answers import total_max_bytes
+from pytest_tfgrpo.harness.actors.openai.context import ToolContext
+from pytest_tfgrpo.harness.actors.openai.invoke import RAW_CHARS, clean, invoke, tool_frame
+from pytest_tfgrpo.harness.actors.openai.toolbox import Offer
+from pytest_tfgrpo.harness.actors.protocol import ActorCall
+from pytest_tfgrpo.harness.attempt import BUDGET, describe, elapsed_ms
+from pytest_tfgrpo.llm.protocol import Completer, Completion, Image, Message, Request, ToolCall
+
+MARGIN_S, MARGIN_SHARE = 0.25, 0.05
+"""A rollout ends so long before its time limit: what it has paid for is lost when it is cancelled."""
+CALLS_PER_TURN = 64
+"""Most tool calls that a model may ask for at once."""
+
+
+class Conversation:
+    """The messages and frames of one rollout."""
+
+    def __init__(
+        self, completer: Completer, call: ActorCall, offer: Offer, pictures: tuple[Image, ...], began: float
+    ) -> None:
+        """Begin with the prompt of `call`, whose time runs since `began`, a reading of the loop's clock."""
+        self._completer = completer
+        self._model = completer.name.partition(":")[2] or completer.name
+        self._call = call
+        self._offer = offer
+        self._margin_s = min(MARGIN_S, MARGIN_SHARE * call.timeout_s)
+        self._clock = asyncio.get_running_loop().time
+        self._deadline = began + call.timeout_s - self._margin_s
+        self._context: ToolContext | None = None
+        self._written = 0
+        user = Message(role="user", content=clean(call.prompt.user), images=pictures)
+        system = Message(role="system", content=clean(call.prompt.system))
+        self._messages = [system, user] if call.prompt.system else [user]
+        self._frames: list[Frame] = []
+
+    async def run(self, max_steps: int) -> Trajectory:
+        """Return the answer and all calls made for it, after `max_steps` model calls at most.
+
+        Raises AgentFailure and ProviderError, both with the calls made.
+        """
+        for step in range(1, max_steps + 1):
+            completion = await self._ask()
+            self._require_usable(completion)
+            if not completion.tool_calls:
+                return self._answer(completion)
+            if step < max_steps:
+                await self._use_tools(completion, step)
+        raise self._failure(
+            f"no answer after {max_steps} model calls: the model goes on to call tools; "
+            "raise max_steps if it needs more",
+            "tool_loop",
+        )
+
+    async def _ask(self) -> Completion:
+        """Return what the model says next, with a frame for the call."""
+        started = time.perf_counter()
+        left_s = self._deadline - self._clock()
+        request = Request(
+            messages=tuple(self._messages),
+            temperature=self._call.temperature,
+            seed=self._call.seed,
+            tools=self._offer.specs,
+            timeout_s=left_s,
+        )
+        try:
+            async with asyncio.timeout(left_s + self._margin_s / 2):
+                completion = await self._completer.complete(request)
+        except BudgetError as error:
+            raise ProviderError(str(error), BUDGET, frames=tuple(self._frames)) from error
+        except ModelError as error:
+            raise self._no_completion(str(error), error.code, started) from error
+        except TimeoutError as error:
+            limit_s = self._call.timeout_s
+            raise self._no_completion(
+                f"the model did not answer within {limit_s:g} s", "timeout", started
+            ) from error
+        except Exception as error:  # what a client did not foresee is no fault of the agent
+            raise self._no_completion(describe(error), "client", started) from error
+        self._frames.append(
+            Frame(
+                kind="model",
+                name=self._model,
+                input={"messages": len(request.messages)},
+                output=_cut(clean(completion.text), self._call.answer_max_bytes),
+                tokens=0 if completion.usage is None else completion.usage.total,
+                cost_usd=completion.cost_usd,
+                latency_ms=completion.latency_ms or elapsed_ms(started),
+                usage=completion.usage,
+                finish=completion.finish,
+            )
+        )
+        return completion
+
+    def _no_completion(self, message: str, code: str, started: float) -> RolloutFault:
+        """Return the fault of a model call without an answer, which may have been paid for."""
+        self._frames.append(
+            Frame(
+                kind="model",
+                name=self._model,
+                input={"messages": len(self._messages)},
+                latency_ms=elapsed_ms(started),
+                error=clean(message),
+            )
+        )
+        fault = AgentFailure if code == "oversize" else ProviderError
+        return fault(clean(message), code, frames=tuple(self._frames))
+
+    def _require_usable(self, completion: Completion) -> None:
+        """Raise AgentFailure or ProviderError unless the model ended its turn in good order."""
+        text = self._frames[-1].output
+        if completion.finish == "content_filter":
+            message = "the provider's content filter withheld the answer"
+            raise ProviderError(message, "content_filter", frames=tuple(self._frames), answer=text)
+        if completion.finish == "refusal":
+            raise self._failure(f"the model refused: {text[:200]}", "refusal", text)
+        if completion.finish == "length":
+            raise self._failure(
+                "the answer was cut off at max_tokens; raise it if answers need more", "truncated", text
+            )
+        calls = completion.tool_calls
+        self._written += len(completion.text) + sum(len(c.name) + len(c.arguments) for c in calls)
+        limit = total_max_bytes(self._call.answer_max_bytes)
+        if self._written > limit:
+            raise self._failure(
+                f"the model has written {self._written} characters, more than {limit}", "oversize"
+            )
+        if len(calls) > CALLS_PER_TURN:
+            raise self._failure(f"{len(calls)} tool calls at once, more than {CALLS_PER_TURN}", "tool_loop")
+
+    def _answer(self, completion: Completion) -> Trajectory:
+        answer = clean(completion.text)
+        size, limit = len(answer.encode()), self._call.answer_max_bytes
+        if size > limit:
+            raise self._failure(f"the answer has {size} bytes, more than {limit}", "oversize")
+        if not answer.strip():
+            raise self._failure("the model answered nothing", "no_answer")
+        return Trajectory(answer=answer, frames=tuple(self._frames))
+
+    async def _use_tools(self, completion: Completion, step: int) -> None:
+        """Call the tools of one turn side by side; their frames and messages keep the model's order."""
+        left_s = self._deadline - self._clock()
+        if left_s <= 0:
+            message = f"the model took the whole of {self._call.timeout_s:g} s"
+            raise ProviderError(message, "timeout", frames=tuple(self._frames))
+        calls = _identified(completion.tool_calls, step)
+        self._messages.append(Message(role="assistant", content=clean(completion.text), tool_calls=calls))
+        context = self._context = self._context or ToolContext(
+            scenario=self._call.scenario, seed=self._call.seed, folder=self._call.workspace
+        )
+        started = time.perf_counter()
+        tasks = [asyncio.ensure_future(invoke(call, self._offer.tools, context)) for call in calls]
+        await _within(tasks, left_s, self._margin_s / 2)
+        fault: RolloutFault | None = None
+        for call, task in zip(calls, tasks, strict=True):
+            frame, caught = _ended(call, task, elapsed_ms(started))
+            fault = fault or caught
+            self._frames.append(frame)
+            text = frame.output if frame.error is None else f"error: {frame.error}"
+            self._messages.append(Message(role="tool", content=text, tool_call_id=call.id))
+        if fault is not None:
+            raise type(fault)(str(fault), fault.code, frames=tuple(self._frames)) from fault
+
+    def _failure(self, message: str, code: str, answer: str = "") -> AgentFailure:
+        return AgentFailure(message, code, frames=tuple(self._frames), answer=answer)
+
+
+async def _within(tasks: list[asyncio.Task[Frame]], left_s: float, grace_s: float) -> None:
+    """Wait for `tasks`; those that go on after `left_s` are cancelled, and left alone after `grace_s`."""
+    pending = set(tasks)
+    try:
+        _, pending = await asyncio.wait(tasks, timeout=left_s)
+    finally:
+        for task in pending:
+            task.cancel()
+        if pending:
+            await asyncio.wait(pending, timeout=grace_s)
+
+
+def _ended(call: ToolCall, task: asyncio.Task[Frame], waited_ms: float) -> tuple[Frame, RolloutFault | None]:
+    """Return the frame of a tool's call, and what ends the rollout, if it does."""
+    if task.done() and not task.cancelled() and (error := task.exception()) is None:
+        return task.result(), None
+    if task.done() and not task.cancelled() and isinstance(error, RolloutFault):
+        fault: RolloutFault = error
+    else:
+        fault = AgentFailure(
+            f"the tool {clean(call.name[:64])!r} was still at work at the time limit", "timeout"
+        )
+    return tool_frame(call, clean(call.arguments[:RAW_CHARS]), "", str(fault), waited_ms), fault
+
+
+def _identified(calls: tuple[ToolCall, ...], step: int) -> tuple[ToolCall, ...]:
+    """Return the calls with ids that tell them apart, and text that UTF-8 can hold."""
+    own = len({call.id for call in calls}) == len(calls) and all(call.id for call in calls)
+    return tuple(
+        ToolCall(
+            id=clean(call.id) if own else f"call_{step}_{n}",
+            name=clean(call.name),
+            arguments=clean(call.arguments),
+        )
+        for n, call in enumerate(calls, 1)
+    )
+
+
+def _cut(text: str, limit: int) -> str:
+    """Return `text`, or so much of it as fits into `limit` bytes."""
+    if len(text) * 4 <= limit:
+        return text
+    return text.encode()[:limit].decode("utf-8", "ignore")
