@@ -280,6 +280,18 @@ class ModelCall:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class FileChange:
+    """What an agent did to one file of its workspace: wrote it, or with neither text nor hex removed it."""
+
+    name: str
+    """Path in the workspace, with forward slashes."""
+    text: str | None = None
+    hex: str | None = None
+    """The bytes of a file that is not UTF-8."""
+    executable: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Rollout:
     """One attempt of an actor at a scenario."""
 
@@ -308,6 +320,8 @@ class Rollout:
     """What the judge said; None when none was asked."""
     prompt_stamp: str = ""
     """Stamp of the prompt that it was asked with."""
+    files: tuple[FileChange, ...] | None = ()
+    """What it did to its workspace, kept in a recorded run for checks that look there; None: too much."""
 
     @property
     def trajectory_id(self) -> str:

@@ -80,6 +80,11 @@ class LiveRun:
         self._wait(lambda: key in self._groups or epoch in self._results)
         return self._groups.get(key)
 
+    @property
+    def watched(self) -> tuple[Rollout, ...]:
+        """Rollouts of marked test functions so far, also those whose scenario was skipped."""
+        return tuple(self._rollouts.values())
+
     def rollout(self, epoch: int, scenario_id: str, index: int) -> Rollout | None:
         """Wait until a rollout of a marked test function can be judged; None when the run ended without."""
         wanted = rollout_id(self.job.run_id, self._phases[epoch], scenario_id, index)

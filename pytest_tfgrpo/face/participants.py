@@ -37,6 +37,8 @@ class Participants:
     judge: Judge | None
     closing: tuple[Callable[[], Awaitable[None]], ...]
     """Release what they share."""
+    replay: Replay | None = None
+    """The recording that answers in their place."""
 
     @property
     def identities(self) -> dict[str, Json]:
@@ -59,6 +61,7 @@ def open_participants(config: pytest.Config, settings: Settings, purse: Purse) -
         optimizer=_open_optimizer(config, settings, shared, actor.name),
         judge=_open_judge(settings, shared),
         closing=shared.closing(),
+        replay=shared.replay,
     )
 
 

@@ -26,6 +26,7 @@ from pytest_tfgrpo.harness.checks import CheckKind
 from pytest_tfgrpo.harness.job import Job, Recorded
 from pytest_tfgrpo.harness.library import empty, load_library
 from pytest_tfgrpo.harness.loading import load_packs, pack_for
+from pytest_tfgrpo.harness.recording import Replay, check_recordable
 from pytest_tfgrpo.harness.rewarders.judge import JudgeRewarder
 from pytest_tfgrpo.harness.rewarders.protocol import Rewarder
 from pytest_tfgrpo.harness.runs import Log, find_resumable, new_run_id, read_log, recorded, run_folder
@@ -45,6 +46,8 @@ class Prepared:
     job: Job
     folder: Path | None
     """Folder of the run; None writes nothing."""
+    replay: Replay | None = None
+    """The recording that answers, if one does."""
 
 
 def out_folder(config: pytest.Config, settings: Settings) -> Path | None:
@@ -79,6 +82,10 @@ def prepare(
     actor = people.actor
     _require_able(actor, scenarios)
     _require_judge(people, scenarios)
+    if people.replay is not None:
+        people.replay.begin(scenarios, dict(settings.values) | {"eval_rollouts": settings.eval_rollouts})
+    if settings["record"]:
+        check_recordable(config.rootpath / settings["record"], people.identities)
     packs = _load_packs(config, settings)
     library = _load_library(config, settings)
     task_id = settings["task_id"] or default_task_id(config.rootpath.name)
@@ -121,7 +128,7 @@ def prepare(
         warnings=tuple(_warnings(library, actor, phases)),
         recorded=recorded(log) if log else Recorded(),
     )
-    return Prepared(job, folder)
+    return Prepared(job, folder, people.replay)
 
 
 def _rewarders(config: pytest.Config, settings: Settings, people: Participants) -> tuple[Rewarder, ...]:

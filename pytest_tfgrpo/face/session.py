@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.errors import ScenarioError, TfgrpoError
-from pytest_tfgrpo.core.records import Phase, Scenario
+from pytest_tfgrpo.core.records import Phase, Run, Scenario
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.settings import TABLE, unknown_variables
 from pytest_tfgrpo.face import distribute, options, prepare, suppliers
@@ -25,6 +27,8 @@ from pytest_tfgrpo.harness.baseline import Baseline, load, locate
 from pytest_tfgrpo.harness.checks import CheckKind
 from pytest_tfgrpo.harness.conclusion import Conclusion, conclude, write
 from pytest_tfgrpo.harness.gate import GateRule
+from pytest_tfgrpo.harness.recording import Replay, describe, record
+from pytest_tfgrpo.harness.runs import read_log
 from pytest_tfgrpo.harness.schedule import outline, plan
 
 NAME = "tfgrpo-session"
@@ -69,6 +73,7 @@ class TfgrpoSession:
         self._baseline: Baseline | None = None
         self._live: LiveRun | None = None
         self._folder: Path | None = None
+        self._replay: Replay | None = None
         self._checkers: Checkers | None = None
         self._conclusion: Conclusion | None = None
         self._lines: list[str] = []
@@ -147,6 +152,7 @@ class TfgrpoSession:
             self._baseline = load(locate(name, self.config.rootpath)) if name else None
         self._rules = suppliers.gate_rules(self.config)
         self._folder = prepared.folder
+        self._replay = prepared.replay
         self._live = LiveRun(self.config, prepared.job, prepared.folder)
         by_node = {str(f.scenario.checker): f.scenario for f in functions}
         self._checkers = Checkers(self.config, self._live, by_node, learning=self.learning)
@@ -232,7 +238,8 @@ class TfgrpoSession:
             self._lines = [f"tfgrpo: the run broke: {live.why}"] if live.error is not None else []
             return None
         sections, broken = suppliers.report_sections(self.config, live.run)
-        run = replace(live.run, warnings=(*live.run.warnings, *live.warnings, *broken))
+        missed = self._replay.warnings if self._replay is not None else []
+        run = replace(live.run, warnings=(*live.run.warnings, *live.warnings, *broken, *missed))
         conclusion = conclude(
             run,
             gated=self._gated,
@@ -245,12 +252,29 @@ class TfgrpoSession:
         self._conclusion = conclusion
         self._lines = render.terminal(conclusion.report, verbosity=self.config.get_verbosity())
         if self._folder is not None:
-            try:
+            with self._noting_what_is_unwritten():
                 write(self._folder, run, conclusion, self.settings.origins)
-            except TfgrpoError as error:
-                self._unwritten = str(error)
-                self._lines.append(f"tfgrpo: {error}")
+        with self._noting_what_is_unwritten():
+            self._lines += self._record(live.run)
         return conclusion
+
+    @contextmanager
+    def _noting_what_is_unwritten(self) -> Iterator[None]:
+        try:
+            yield
+        except TfgrpoError as error:
+            self._unwritten = str(error)
+            self._lines.append(f"tfgrpo: {error}")
+
+    def _record(self, run: Run) -> list[str]:
+        """Record the run where the setting says so; returns what to tell of it."""
+        file = self.settings["record"]
+        if not file:
+            return []
+        loose = [*self._run().watched]
+        if self._folder is not None and run.status != "complete":
+            loose += read_log(self._folder).rollouts.values()
+        return describe(file, record(self.config.rootpath / file, run, loose))
 
     def _files(self) -> str:
         """Return the run's folder as a reader would type it."""

@@ -62,12 +62,17 @@ def from_run(run: Run, name: str) -> Baseline:
         run_id=run.run_id,
         task_id=run.task_id,
         created_at=run.finished_at,
-        actor=str(run.settings.get("actor")),
+        actor=actor_name(run),
         temperature=sweep.phase.temperature,
         library=sweep.library_hash,
         stamps={key: run.stamps[key] for key in COMPARED_STAMPS if key in run.stamps},
         scenarios=dict(sorted(tally_sweep(run, sweep).items())),
     )
+
+
+def actor_name(run: Run) -> str:
+    """Return the spec of a run's actor; in a replay that of the one recorded."""
+    return str(run.identities.get("actor", {}).get("name") or run.settings.get("actor"))
 
 
 def locate(name: str, root: Path) -> Path:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_tfgrpo.core.errors import BudgetError, CheckError, RewarderError
+from pytest_tfgrpo.core.errors import BudgetError, CheckError, RecordingError, RewarderError
 from pytest_tfgrpo.core.records import (
     Check,
     CheckResult,
@@ -35,6 +35,7 @@ from pytest_tfgrpo.harness.executors import Executor
 from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.judgements import Judgements
 from pytest_tfgrpo.harness.recorder import Recorder
+from pytest_tfgrpo.harness.recording.changes import changes_in
 from pytest_tfgrpo.harness.rewarders import group_of, score
 from pytest_tfgrpo.harness.schedule import group_id, rollout_id, rollout_seed
 from pytest_tfgrpo.harness.threads import call_in_daemon
@@ -124,7 +125,7 @@ class Cohort:
     async def run(self) -> None:
         """Make, check and score all rollouts; returns early when the budget is used up.
 
-        Raises RewarderTimeout, RewarderError, JournalError.
+        Raises RewarderTimeout, RewarderError, RecordingError, JournalError.
         """
         try:
             async with asyncio.TaskGroup() as scoring:
@@ -135,7 +136,7 @@ class Cohort:
                 self._wake.set()
         except BaseExceptionGroup as group:
             error = _first(group)
-            if isinstance(error, RewarderError):
+            if isinstance(error, RewarderError | RecordingError):
                 self._keep_unscored()
             raise error from None
         await self._recorder.commit()
@@ -235,6 +236,8 @@ class Cohort:
         self._make_ready()
         workspace = slot.call.workspace
         scenario = slot.question.scenario
+        if rollout.status == "ok" and self._keeps_files(scenario, workspace):
+            rollout = replace(rollout, files=await asyncio.to_thread(changes_in, workspace))
         if rollout.status == "failed":
             rollout = with_checks(rollout, unreached(scenario, rollout))
         elif rollout.status == "ok" and scenario.checker is None:
@@ -248,6 +251,12 @@ class Cohort:
             await asyncio.to_thread(workspace.remove)
         if judged is not None:
             self._finish(slot, judged)
+
+    def _keeps_files(self, scenario: Scenario, workspace: Workspace) -> bool:
+        """Return whether a replay will need what the agent left in its workspace."""
+        if not self._job.settings.get("record") or not workspace.made:
+            return False
+        return scenario.checker is not None or is_blocking(scenario.checks, self._job.kinds)
 
     async def _repeat(self, slot: Slot, rollout: Rollout) -> None:
         """Take a rollout from the journal instead of paying for it again."""

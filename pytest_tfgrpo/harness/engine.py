@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.clock import utc_now
-from pytest_tfgrpo.core.errors import BudgetError, JournalError, OptimizerError, RewarderError
+from pytest_tfgrpo.core.errors import BudgetError, JournalError, OptimizerError, RecordingError, RewarderError
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Revision, Run
 from pytest_tfgrpo.harness.asking import Asker
 from pytest_tfgrpo.harness.budget import Budget
@@ -162,7 +162,7 @@ class Engine:
             _forget_cancellation()
             self._reason = "interrupted"
             return "incomplete"
-        except RewarderError as error:
+        except (RewarderError, RecordingError) as error:
             self._reason = str(error)
             return "aborted"
         finally:
@@ -182,7 +182,7 @@ class Engine:
             _forget_cancellation()
             self._reason = "interrupted"
             return "incomplete", None
-        except OptimizerError as error:
+        except (OptimizerError, RecordingError) as error:
             self._reason = str(error)
             return "aborted", None
         except BudgetError as error:

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, TypeGuard
 
 from pytest_tfgrpo.core.records import Json, PhaseResult, Run
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness.baseline import Baseline
+from pytest_tfgrpo.harness.baseline import Baseline, actor_name
 from pytest_tfgrpo.harness.comparison import (
     Tally,
     baseline_sweep,
@@ -122,7 +122,7 @@ def judge_regression(run: Run, baseline: Baseline | None, settings: Settings) ->
         return _not_judged("baseline", _why_not(run))
     tallies = tally_sweep(run, sweep)
     notes = []
-    if str(run.settings.get("actor")) != baseline.actor or _other(run, baseline, "actor"):
+    if actor_name(run) != baseline.actor or _other(run, baseline, "actor"):
         notes.append(f"made with another actor ({line(baseline.actor, 60)})")
     if _other(run, baseline, "packs"):
         notes.append("made with other prompt packs")

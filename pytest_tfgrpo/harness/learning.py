@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pytest_tfgrpo.core.clock import utc_now
-from pytest_tfgrpo.core.errors import BudgetError, OptimizerError
+from pytest_tfgrpo.core.errors import BudgetError, OptimizerError, RecordingError
 from pytest_tfgrpo.core.files import MANIFEST, RUNS
 from pytest_tfgrpo.core.records import Group, Library, Phase, Revision, Scenario
 from pytest_tfgrpo.harness.calls import Calls
@@ -40,7 +40,8 @@ async def learn(
 ) -> Revision:
     """Return what `groups` do to `library`; a revision on file is taken as it is.
 
-    Raises OptimizerError when the optimizer breaks, BudgetError when it may not go on.
+    Raises OptimizerError when the optimizer breaks, BudgetError when it may not go on, and RecordingError
+    when a replay lacks what it asks.
     """
     recorded = job.recorded.revisions.get(phase.epoch)
     if recorded is not None:
@@ -79,7 +80,7 @@ async def learn(
             cap=job.settings["library_cap"],
             epoch=phase.epoch,
         )
-    except BudgetError:
+    except (BudgetError, RecordingError):
         raise
     except Exception as error:
         raise OptimizerError(

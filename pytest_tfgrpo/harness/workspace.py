@@ -32,6 +32,11 @@ class Workspace:
         return self._path
 
     @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """The files that were put into it."""
+        return self._attachments
+
+    @property
     def made(self) -> bool:
         """True when somebody asked for the folder."""
         return self._made

@@ -1,0 +1,224 @@
+"""Lines of a recording: a header, then one entry a line, ASCII, with a checksum; and how one is read.
+
+An entry starts ``{"kind":"rollout","scenario":"...","fingerprint":"...","take":0``, so that a file is indexed
+without parsing it, and ends ``,"crc":"89abcdef"}``, the CRC-32 of the bytes before it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, NamedTuple
+
+from pytest_tfgrpo.core.accept import accepts
+from pytest_tfgrpo.core.records import Json
+from pytest_tfgrpo.core.redact import find_secret, redact
+from pytest_tfgrpo.core.schema import load_schema, violations
+from pytest_tfgrpo.core.wire import from_wire, to_wire
+from pytest_tfgrpo.harness.recording.entries import CallEntry, Entry, Key, Participant, RolloutEntry, kind_of
+
+SCHEMA = "tfgrpo.recording/1"
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_CRC = len(',"crc":"89abcdef"}')
+_START = re.compile(
+    rb'\{"kind":"(call|rollout)","scenario":"([^"\\]*)",'
+    rb'"fingerprint":"([0-9a-f]{64})","take":(0|[1-9]\d{0,8}),'
+)
+_CONFLICT = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordedActor:
+    """An actor, and how it was last recorded."""
+
+    name: str
+    identity: Mapping[str, Json]
+    stamp: str
+    settings: Mapping[str, Json] = field(default_factory=dict)
+    """Settings that answers depend on."""
+    stamps: Mapping[str, str] = field(default_factory=dict)
+    """Stamps of its run: settings, packs, scenarios, actor, starting library."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Header:
+    """The first line of a recording."""
+
+    schema: str = SCHEMA
+    created: str
+    """Day of the first entry, ``2026-01-31``."""
+    updated: str
+    """Day on which an entry last changed."""
+    actors: tuple[RecordedActor, ...] = ()
+    """By name; of several with one name the latest is last."""
+    models: tuple[Participant, ...] = ()
+    """Models that optimizer and judge asked; in the same order."""
+    rollouts: int = 0
+    calls: int = 0
+    redacted: int = 0
+    """Entries that a secret was taken out of: who replays them sees the redacted text."""
+
+
+class Line(NamedTuple):
+    """A line of a file."""
+
+    number: int
+    """Counted from 1."""
+    text: bytes
+    """Without its end."""
+
+
+def encode(entry: Entry) -> bytes:
+    """Return the line of an entry without its end; raises ValueError or TypeError when it is not JSON."""
+    first = {name: getattr(entry, name) for name in ("scenario", "fingerprint", "take")}
+    body = _ENCODER.encode({"kind": kind_of(entry), **first, **_lean(entry)})
+    head = body[:-1].encode("ascii")
+    return b'%s,"crc":"%08x"}' % (head, zlib.crc32(head))
+
+
+def encode_header(header: Header) -> bytes:
+    """Return the first line of a recording without its end."""
+    return json.dumps(to_wire(header), sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def _lean(record: Any) -> Json:
+    """Return a record as JSON without what a reader fills in anyway."""
+    if dataclasses.is_dataclass(record):
+        found = ((f.name, getattr(record, f.name), f.default) for f in dataclasses.fields(record))
+        return {name: _lean(value) for name, value, default in found if value != default}
+    if isinstance(record, tuple | list):
+        return [_lean(value) for value in record]
+    return to_wire(record)
+
+
+def without_secrets(entry: Entry) -> Entry:
+    """Return an entry fit for git; `redacted` says in how many of its texts a secret was found."""
+    count = 0
+
+    def clean(value: Json) -> Json:
+        nonlocal count
+        if isinstance(value, str):
+            count += (clean_text := redact(value)) != value
+            return clean_text
+        if isinstance(value, Mapping):
+            return {clean(key): clean(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [clean(item) for item in value]
+        return value
+
+    wire = to_wire(entry)
+    cleaned = {name: clean(value) if name in SPOKEN else value for name, value in wire.items()}
+    if not count:
+        return entry
+    kind: type[Any] = type(entry)
+    found: Entry = from_wire(kind, cleaned | {"redacted": count})
+    return found
+
+
+SPOKEN = frozenset({"answer", "frames", "files", "failure", "error"})
+"""What an agent or a model said."""
+
+
+def find_secrets(value: Json, where: str = "") -> list[str]:
+    """Return where in a JSON value a secret is, with its kind."""
+    if isinstance(value, str):
+        kind = find_secret(value)
+        return [f"{where or '/'}: {kind}"] if kind else []
+    if isinstance(value, Mapping):
+        return [
+            f
+            for key, item in value.items()
+            for f in (*find_secrets(key, where), *find_secrets(item, f"{where}/{key}"))
+        ]
+    if isinstance(value, list):
+        return [f for i, item in enumerate(value) for f in find_secrets(item, f"{where}/{i}")]
+    return []
+
+
+def key_in(line: bytes) -> Key:
+    """Return the key of an entry's line, without parsing more than need be; raises ValueError."""
+    match = _START.match(line)
+    if match is not None:
+        kind, scenario, fingerprint, take = match.groups()
+        return scenario.decode(), kind.decode(), fingerprint.decode(), int(take)
+    if line.startswith(_CONFLICT):
+        raise ValueError(
+            "a conflict of a merge is left in the file; take one side, and record again what is lacking"
+        )
+    value = parse(line)
+    kind = _kind_of(value)
+    _require(kind, value)
+    return value.get("scenario", ""), kind, value["fingerprint"], value.get("take", 0)
+
+
+def decode(line: bytes) -> Entry:
+    """Return the entry of a line; raises ValueError saying what is wrong with it."""
+    if line[-_CRC:] != b',"crc":"%08x"}' % zlib.crc32(line[:-_CRC]):
+        parse(line)
+        raise ValueError("the line was changed since it was recorded: its checksum does not match")
+    value = parse(line)
+    kind = _kind_of(value)
+    _require(kind, value)
+    found = {name: item for name, item in value.items() if name not in ("kind", "crc")}
+    if kind == "call":
+        return from_wire(CallEntry, found)
+    entry = from_wire(RolloutEntry, found)
+    if (entry.status == "ok") is not (entry.failure is None):
+        raise ValueError(f"/failure: a rollout of status {entry.status!r} cannot be like this")
+    return entry
+
+
+def decode_header(line: bytes) -> Header:
+    """Return the header of a recording; raises ValueError."""
+    value = parse(line)
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+        raise ValueError(f"it does not start with a header of schema {SCHEMA!r}")
+    _require("header", value)
+    return from_wire(Header, value)
+
+
+def parse(line: bytes) -> Json:
+    """Return the JSON value of a line; raises ValueError, also on numbers that are none."""
+    try:
+        return json.loads(line, parse_constant=_refuse, parse_float=_finite)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8: {error.reason}") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error.msg}, column {error.colno}") from None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not a number in JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a finite number")
+    return number
+
+
+def _kind_of(value: Json) -> str:
+    kind = value.get("kind") if isinstance(value, dict) else None
+    if kind not in ("call", "rollout"):
+        raise ValueError(f"an entry is an object of kind 'rollout' or 'call', not {kind!r}")
+    return str(kind)
+
+
+def _require(kind: str, value: Json) -> None:
+    if not _accepts(kind)(value):
+        for violation in violations(load_schema("recording")["$defs"][kind], value):
+            raise ValueError(f"{violation.pointer or '/'}: {violation.message}")
+
+
+@cache
+def _accepts(kind: str) -> Callable[[Any], bool]:
+    return accepts(load_schema("recording")["$defs"][kind])

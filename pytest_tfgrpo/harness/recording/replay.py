@@ -1,0 +1,247 @@
+"""Replay: an actor and language models that answer from a recording, without network and for free."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from pytest_tfgrpo.core.errors import AgentFailure, ModelError, ProviderError, RecordingError
+from pytest_tfgrpo.core.records import Json, Scenario, Trajectory
+from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.harness.actors.protocol import Actor, ActorCall
+from pytest_tfgrpo.harness.asking import stamp_of_prompt
+from pytest_tfgrpo.harness.recording.changes import make_again
+from pytest_tfgrpo.harness.recording.entries import (
+    MISS,
+    CallEntry,
+    Entry,
+    Participant,
+    RolloutEntry,
+    rollout_fingerprint,
+)
+from pytest_tfgrpo.harness.recording.file import Recording
+from pytest_tfgrpo.harness.recording.lines import Header, RecordedActor
+from pytest_tfgrpo.harness.recording.misses import why_no_call, why_no_rollout
+from pytest_tfgrpo.harness.recording.writing import ANSWER_SETTINGS, PLAN_SETTINGS
+from pytest_tfgrpo.llm.fingerprint import fingerprint, text_of
+from pytest_tfgrpo.llm.protocol import Completer, Completion, Finish, Request
+
+_FAULTS: Mapping[str, type[AgentFailure | ProviderError]] = {
+    "failed": AgentFailure,
+    "error": ProviderError,
+}
+RECORD = "record it with --tfgrpo-record FILE first"
+
+
+def open_replay(argument: str, root: Path) -> Replay:
+    """Return the replay of ``<file>`` or ``<file>#<actor>``; raises RecordingError.
+
+    `actor` is the name of a recorded actor or the start of its stamp; without it there must be only one.
+    """
+    name, actor = argument, ""
+    if "#" in argument and not (root / argument).is_file():
+        name, _, actor = argument.partition("#")
+    if not name:
+        raise RecordingError(f"replay needs the file of a recording: replay:<file>; {RECORD}")
+    path = root / name
+    if not path.is_file():
+        raise RecordingError(f"there is no recording {path}; {RECORD}")
+    recording = Recording.open(path)
+    if recording.header is None or not recording.header.actors:
+        raise RecordingError(f"the recording {path} holds nothing yet; {RECORD}")
+    return Replay(name, recording, recording.header, _choose(path, recording.header.actors, actor))
+
+
+def _choose(path: Path, actors: Sequence[RecordedActor], wanted: str) -> RecordedActor:
+    """Return the actor that is wanted; of several with one name the latest."""
+    names = list(dict.fromkeys(actor.name for actor in actors))
+    if wanted:
+        found = [actor for actor in actors if wanted == actor.name]
+        found = found or [actor for actor in actors if len(wanted) >= 6 and actor.stamp.startswith(wanted)]
+        if not found:
+            raise RecordingError(
+                f"the recording {path} holds no actor {wanted!r}; it has {', '.join(names)}"
+                f"{nearest(wanted, names)}"
+            )
+        return found[-1]
+    if len(names) > 1:
+        choices = ", ".join(f"replay:{path.name}#{name}" for name in names)
+        raise RecordingError(f"the recording {path} holds several actors; say which: {choices}")
+    return actors[-1]
+
+
+class Replay:
+    """A recording that answers in place of an actor and of the language models of its run."""
+
+    def __init__(self, name: str, recording: Recording, header: Header, actor: RecordedActor) -> None:
+        """Use `open_replay` instead."""
+        self.name = name
+        """The file, as it was asked for."""
+        self.recording = recording
+        self._header = header
+        self._row = actor
+        self._stamps: Mapping[str, str] = {}
+        self._settings: Mapping[str, Json] = {}
+        self._takes: Counter[tuple[str, str, str]] = Counter()
+        self._misses: Counter[tuple[str, str]] = Counter()
+        self.actor: Actor = ReplayActor(self, actor)
+
+    def completer(self, spec: str) -> Completer:
+        """Return the language model that was recorded as `spec`; raises RecordingError."""
+        names = [model.name for model in self._header.models]
+        if spec not in names:
+            known = f"it has {', '.join(dict.fromkeys(names))}" if names else "it has none"
+            raise RecordingError(
+                f"the recording {self.recording.path} holds no language model {spec!r}; {known}"
+                f"{nearest(spec, names)}"
+            )
+        return ReplayCompleter(self, next(m for m in reversed(self._header.models) if m.name == spec))
+
+    def begin(self, scenarios: Iterable[Scenario], settings: Mapping[str, Json]) -> None:
+        """Take note of the run to come; raises RecordingError when its answers would have been others."""
+        self._stamps = {scenario.id: scenario.stamp for scenario in scenarios}
+        self._settings = settings
+        for name, then, now in self._changed(ANSWER_SETTINGS):
+            raise RecordingError(
+                f"{name} was {then!r} when {self._row.name!r} was recorded in {self.recording.path}, "
+                f"and is {now!r}; set it back, or record again"
+            )
+
+    def _changed(self, names: Iterable[str]) -> list[tuple[str, Json, Json]]:
+        recorded = self._row.settings
+        return [
+            (name, recorded[name], self._settings[name])
+            for name in names
+            if name in recorded and name in self._settings and recorded[name] != self._settings[name]
+        ]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the recording lacked in this run, and how to record it; empty when nothing."""
+        if not self._misses:
+            return []
+        count = sum(self._misses.values())
+        causes = "; ".join(f"{kind}s: {n}, {why}" for (kind, why), n in sorted(self._misses.items()))
+        changed = self._changed(PLAN_SETTINGS)
+        settings = ", ".join(f"{name} was {then!r}, is {now!r}" for name, then, now in changed)
+        return [
+            f"{self.name} lacks {count} answers that this run asked for ({causes})"
+            + (f"; settings differ: {settings}" if settings else "")
+            + f"; record them with --tfgrpo-actor '{self._row.name}' --tfgrpo-record {self.name}"
+        ]
+
+    def rollout(self, call: ActorCall) -> RolloutEntry:
+        """Return the entry of a rollout; raises ProviderError when there is none, saying what differs."""
+        scenario, prompt = call.scenario.id, stamp_of_prompt(call.prompt)
+        now = self._stamps.get(scenario)
+        asked = rollout_fingerprint(self._row.stamp, now or "", prompt, call.temperature, call.seed)
+        entry = self._take(scenario, "rollout", asked)
+        if isinstance(entry, RolloutEntry):
+            return entry
+        known = [
+            e
+            for e in self.recording.about(scenario, "rollout")
+            if isinstance(e, RolloutEntry) and e.actor == self._row.stamp
+        ]
+        cause, why = why_no_rollout(
+            known, stamp=now, prompt=prompt, temperature=call.temperature, seed=call.seed
+        )
+        self._misses["rollout", cause] += 1
+        raise ProviderError(f"{scenario!r} is not in {self.name} as it is asked now: {why}", MISS)
+
+    def call(self, completer: Completer, request: Request) -> CallEntry:
+        """Return the entry of a model call; raises RecordingError when there is none, saying what differs."""
+        asked = fingerprint(completer, request)
+        entry = self._take(self.recording.subject_of(asked), "call", asked)
+        if isinstance(entry, CallEntry):
+            return entry
+        calls = (self.recording.entry(key) for key in self.recording.lines if key[1] == "call")
+        known = (e for e in calls if isinstance(e, CallEntry) and e.model == completer.name)
+        why = why_no_call(known, stamp(text_of(request)))
+        self._misses["model call", why] += 1
+        raise RecordingError(f"a call of {completer.name!r} is not in {self.name}: {why}")
+
+    def _take(self, scenario: str, kind: str, asked: str) -> Entry | None:
+        """Return the entry of a question: asked again, its next take, as long as there is one."""
+        place = scenario, kind, asked
+        for take in range(self._takes[place], -1, -1):
+            entry = self.recording.entry((*place, take))
+            if entry is not None:
+                self._takes[place] = take + 1
+                return entry
+        return None
+
+
+class ReplayActor:
+    """Answers as the recorded actor did, whose name and identity it has: equal runs have equal stamps."""
+
+    paid = False
+    metered = True
+    """Nothing is spent, so that no budget is asked."""
+
+    def __init__(self, replay: Replay, recorded: RecordedActor) -> None:
+        """`replay` has the answers of the actor `recorded`."""
+        self.name = recorded.name
+        self.identity: Mapping[str, Json] = recorded.identity
+        self._replay = replay
+
+    async def __call__(self, call: ActorCall) -> Trajectory:
+        """Return what is recorded, or raise what was raised then."""
+        entry = self._replay.rollout(call)
+        if entry.failure is not None:
+            raise _FAULTS[entry.status](
+                entry.failure.message,
+                entry.failure.code,
+                frames=entry.frames,
+                answer=entry.answer,
+                latency_ms=entry.latency_ms,
+            )
+        if entry.files is None:
+            raise ProviderError(
+                f"{entry.scenario!r} left more files than a recording keeps; ask its actor itself",
+                "replay_files",
+            )
+        if entry.files:
+            await asyncio.to_thread(make_again, call.workspace, entry.files)
+        return Trajectory(answer=entry.answer, frames=entry.frames, latency_ms=entry.latency_ms)
+
+    def bound(self, call_count: int) -> Mapping[str, float | None]:  # noqa: ARG002 - part of the Protocol
+        """Nothing is spent."""
+        return {"usd": 0.0, "tokens": 0.0}
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+
+class ReplayCompleter:
+    """Answers as a recorded model did."""
+
+    paid = False
+
+    def __init__(self, replay: Replay, recorded: Participant) -> None:
+        """`replay` has the answers of the model `recorded`."""
+        self.name = recorded.name
+        self.identity: Mapping[str, Json] = recorded.identity
+        self._replay = replay
+
+    async def complete(self, request: Request) -> Completion:
+        """Return what is recorded; raises the ModelError of then, and RecordingError when nothing is."""
+        entry = self._replay.call(self, request)
+        if entry.error is not None:
+            code, _, message = entry.error.partition(": ")
+            raise ModelError(message, code)
+        return Completion(
+            text=entry.answer,
+            finish=cast("Finish", entry.finish or "stop"),
+            usage=entry.usage,
+            cost_usd=entry.cost_usd,
+            latency_ms=entry.latency_ms,
+        )
+
+    def bound(self, request: Request) -> Mapping[str, float | None]:  # noqa: ARG002 - part of the Protocol
+        """Nothing is spent."""
+        return {"usd": 0.0, "tokens": 0.0}

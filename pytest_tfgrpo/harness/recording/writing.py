@@ -1,0 +1,148 @@
+"""Writing: what a run has to record is merged into the file, and nothing changes that is known already."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from pytest_tfgrpo.core.clock import utc_now
+from pytest_tfgrpo.core.errors import RecordingError
+from pytest_tfgrpo.core.records import Json, Rollout, Run
+from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.recording.entries import (
+    Key,
+    Participant,
+    actor_of,
+    actor_stamp,
+    entries_of,
+    key_of,
+    models_of,
+)
+from pytest_tfgrpo.harness.recording.file import MAX_LINE, Recording, locked, write
+from pytest_tfgrpo.harness.recording.lines import Header, RecordedActor, encode, find_secrets, without_secrets
+
+ANSWER_SETTINGS = ("max_tokens", "max_steps", "tools", "events")
+"""Settings that shape an answer without being part of what an actor is asked."""
+PLAN_SETTINGS = (
+    "seed", "group_size", "eval_rollouts", "epochs", "sample_size", "eval_mode", "baseline_sweep",
+    "temperature_train", "temperature_eval", "optimizer", "experience_max_words", "library_cap",
+    "judge_votes", "timeout_s", "answer_max_bytes",
+)  # fmt: skip
+"""Settings that decide what is asked."""
+Named = TypeVar("Named", bound=RecordedActor | Participant)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Written:
+    """What a run left in a recording."""
+
+    rollouts: int
+    calls: int
+    new: int
+    """Entries that the file did not have like this."""
+    redacted: int
+    unfit: int
+    """Entries that JSON cannot hold, or that are too large."""
+
+
+def describe(name: str, written: Written) -> list[str]:
+    """Return what to tell of what was written to the file `name`."""
+    lines = [
+        f"recorded {written.rollouts} rollouts and {written.calls} model calls in {name} ({written.new} new)"
+    ]
+    if written.redacted:
+        lines.append(
+            f"  {written.redacted} of them held a secret, which was taken out: replays see redacted texts"
+        )
+    if written.unfit:
+        lines.append(f"  {written.unfit} could not be recorded: too large, or not JSON")
+    return lines
+
+
+def check_recordable(path: Path, identities: Mapping[str, Json]) -> None:
+    """Raise RecordingError when a run could not be recorded in `path`, before anything is paid for."""
+    if path.is_dir():
+        raise RecordingError(f"record: {path} is a folder; name a file, for instance recording.jsonl")
+    Recording.open(path)
+    with locked(path):
+        if not os.access(path.parent, os.W_OK):
+            raise RecordingError(f"record: the folder {path.parent} cannot be written to")
+    for role, row in identities.items():
+        for found in find_secrets(to_wire(row)):
+            raise RecordingError(
+                f"record: the {role} cannot be recorded: its name or identity holds what looks like a secret "
+                f"({found}); hand secrets over in the environment"
+            )
+
+
+def record(path: Path, run: Run, loose: Iterable[Rollout] = ()) -> Written:
+    """Merge what `run` has to record into the file `path`; raises RecordingError.
+
+    Of two answers to the same question the newer one stays, but an error never replaces an answer.
+    """
+    own, redacted, unfit = _lines(run, loose)
+    with locked(path):
+        before = Recording.open(path)
+        merged = {key: line.text for key, line in before.lines.items()}
+        new = 0
+        for key, (line, settled) in own.items():
+            if merged.get(key) != line and (settled or not _is_settled(before, key)):
+                merged[key] = line
+                new += 1
+        header = _header(before.header, run, changed=new > 0)
+        if new or header != before.header:
+            write(path, header, merged)
+    rollouts = sum(key[1] == "rollout" for key in own)
+    return Written(rollouts=rollouts, calls=len(own) - rollouts, new=new, redacted=redacted, unfit=unfit)
+
+
+def _lines(run: Run, loose: Iterable[Rollout]) -> tuple[dict[Key, tuple[bytes, bool]], int, int]:
+    """Return the lines of a run with whether each is an answer, how many are redacted, how many unfit."""
+    lines, redacted, unfit = {}, 0, 0
+    for entry in entries_of(run, loose):
+        try:
+            clean = without_secrets(entry)
+            line = encode(clean)
+        except (TypeError, ValueError, RecursionError):
+            unfit += 1
+            continue
+        if len(line) >= MAX_LINE:
+            unfit += 1
+            continue
+        redacted += clean.redacted > 0
+        lines[key_of(clean)] = (line, clean.settled)
+    return lines, redacted, unfit
+
+
+def _is_settled(before: Recording, key: Key) -> bool:
+    known = before.entry(key)
+    return known is not None and known.settled
+
+
+def _header(before: Header | None, run: Run, *, changed: bool) -> Header:
+    today = utc_now()[:10]
+    actor = actor_of(run)
+    row = RecordedActor(
+        name=actor.name,
+        identity=actor.identity,
+        stamp=actor_stamp(actor),
+        settings={name: run.settings.get(name) for name in (*PLAN_SETTINGS, *ANSWER_SETTINGS)},
+        stamps=dict(run.stamps),
+    )
+    models = models_of(run)
+    if before is None:
+        return Header(created=today, updated=today, actors=(row,), models=_latest((), models))
+    known = {actor.stamp for actor in before.actors}
+    actors = _latest(before.actors, [row]) if changed or row.stamp not in known else before.actors
+    found = replace(before, actors=actors, models=_latest(before.models, models))
+    return found if found == before and not changed else replace(found, updated=today)
+
+
+def _latest(before: Sequence[Named], own: Sequence[Named]) -> tuple[Named, ...]:
+    """Return the rows by name, of one name the latest last, each identity once."""
+    identities = [row.identity for row in own]
+    kept = [row for row in before if row.identity not in identities or row.name not in {o.name for o in own}]
+    return tuple(sorted([*kept, *own], key=lambda row: row.name))
