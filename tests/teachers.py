@@ -25,16 +25,13 @@ USE_COUNT = "For counting words in a letter: call count_words, never guess."
 
 def suite(count: int = 3, **changes: Any) -> list[Scenario]:
     """Return train tasks whose answers are words that no lesson has."""
-    return [
-        make_scenario(
-            f"letter-{n}",
-            prompt=f"How many words has letter {n}?",
-            checks=(Check(kind="exact", params={"value": f"answer{n}"}),),
-            stamp=f"{n:064}",
-            **changes,
-        )
-        for n in range(count)
-    ]
+
+    def one(n: int) -> Scenario:
+        check = Check(kind="exact", params={"value": f"answer{n}"})
+        fields = {"prompt": f"How many words has letter {n}?", "checks": (check,), "stamp": f"{n:064}"}
+        return make_scenario(f"letter-{n}", **fields | changes)
+
+    return [one(n) for n in range(count)]
 
 
 def scored(

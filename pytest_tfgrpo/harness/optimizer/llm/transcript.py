@@ -18,6 +18,9 @@ FRAMES = 200
 SLACK = 500
 """Characters beyond a cut that are searched for secrets: half of one has no known shape."""
 
+_FOLDERS = r"(?<![\w./-])(?:/[^\s'\":;,()]{0,400}/)?"
+_WORKSPACE = r"(?:/work/[\w.-]+)?"
+
 
 def transcript(rollout: Rollout, scenario: Scenario) -> str:
     """Return the steps and the answer of an attempt, with what the checks found where they hold the truth."""
@@ -53,7 +56,7 @@ def without_run(text: str, run_id: str) -> str:
     """Return `text` without the id of its run, nor the paths and longer ids that have it in them."""
     if run_id not in text:
         return text
-    path = rf"(?<![\w./-])(?:/[^\s'\":;,()]{0, 400}/)?{re.escape(run_id)}(?:/work/[\w.-]+)?"
+    path = f"{_FOLDERS}{re.escape(run_id)}{_WORKSPACE}"
     return re.sub(path, "(run)", text).replace(run_id, "(run)")
 
 
