@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.harness import bill
+from pytest_tfgrpo.harness.judge import lines as judge
 from pytest_tfgrpo.harness.printable import block, count, duration, interval, line, money, number
 from pytest_tfgrpo.harness.render import OUTCOMES, cost, label, lessons_changed, signed
 
@@ -96,5 +97,5 @@ def _environment() -> Environment:
         label=label,
         lessons=lessons_changed,
     )
-    environment.globals.update(cost=cost, outcomes=OUTCOMES, bill=bill)
+    environment.globals.update(cost=cost, outcomes=OUTCOMES, bill=bill, judge=judge)
     return environment

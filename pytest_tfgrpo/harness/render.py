@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_tfgrpo.harness import bill
+from pytest_tfgrpo.harness.judge import lines as judge
 from pytest_tfgrpo.harness.printable import count, duration, interval, line, money, number, table, wrapped
 from pytest_tfgrpo.harness.texts import failure, plan_text, rollout_text
 
@@ -29,7 +30,7 @@ def terminal(report: Mapping[str, Any], *, verbosity: int = 0, width: int = 80) 
     """Return the lines of the terminal section.
 
     Below 0 (``-q``) only warnings, gain, gate and files are shown; from 1 (``-v``) all lessons, the per-tool
-    table, the cost by model and every rule of the gate.
+    table, the judge by domain, the cost by model and every rule of the gate.
     """
     quiet, verbose = verbosity < 0, verbosity > 0
     blocks = [
@@ -39,6 +40,7 @@ def terminal(report: Mapping[str, Any], *, verbosity: int = 0, width: int = 80) 
         [*_gain(report, width), *([] if quiet else _domains(report["domains"]))],
         [] if quiet else _regressions(report["regressions"]),
         [] if quiet else _lessons(report["library"], width, verbose=verbose),
+        [] if quiet else judge.lines(report["judge"], width, by_domain=verbose),
         [] if quiet else bill.lines(report["cost"], width, by_model=verbose),
         list(_gate(report["gate"], width, every=verbose, quiet=quiet)),
         [] if quiet else [line(extra) for extra in report["sections"]],

@@ -12,7 +12,7 @@ import pytest
 from builders import make_experience
 from sweeps import SETTINGS, evenly, make_run
 
-from pytest_tfgrpo.core.records import Library, Run
+from pytest_tfgrpo.core.records import Library, Opinion, Run
 from pytest_tfgrpo.harness.gate import judge
 from pytest_tfgrpo.harness.page import curve, html
 from pytest_tfgrpo.harness.report import build
@@ -51,6 +51,23 @@ class Tags(HTMLParser):
 
 def test_the_page_looks_as_agreed(golden: Callable[[str, str], None]) -> None:
     golden("report.html", page(RUN))
+
+
+def test_a_judge_has_its_own_part_of_the_page() -> None:
+    judged = html(build(calibrated(), None))
+    assert Tags(judged).open == []
+    assert "<h2>Judge</h2>" in judged
+    assert "against the checks of 2 rollouts: agreement 1.000" in judged
+    assert "<h2>Judge</h2>" not in page(RUN)
+
+
+def calibrated() -> Run:
+    """Return the run of two judged rollouts."""
+    run = make_run(final={"a": [1, 0]}, identities={"judge": {"name": "openai:<x>", "identity": {}}})
+    (group,) = run.phases[0].groups
+    opinions = (Opinion(score=0.75, votes=(0.75,)), Opinion(score=0.0, votes=(0.0,)))
+    rollouts = tuple(replace(r, opinion=o) for r, o in zip(group.rollouts, opinions, strict=True))
+    return replace(run, phases=(replace(run.phases[0], groups=(replace(group, rollouts=rollouts),)),))
 
 
 def test_the_page_is_well_formed_and_fetches_and_runs_nothing() -> None:
