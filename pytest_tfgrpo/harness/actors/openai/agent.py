@@ -46,8 +46,8 @@ class OpenAIActor:
         task = call.scenario
         pictures: tuple[Image, ...] = ()
         files = False
-        if task.attachments:
-            pictures, files = await asyncio.to_thread(read_pictures, call.workspace, task.attachments)
+        if call.workspace.attachments:
+            pictures, files = await asyncio.to_thread(read_pictures, call.workspace.attachments)
         try:
             offer = self._toolbox.offer(task.tools, files=files)
         except ActorError as error:

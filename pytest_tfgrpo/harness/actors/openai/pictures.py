@@ -7,7 +7,6 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ActorError, ProviderError
 from pytest_tfgrpo.core.records import Attachment, Task
-from pytest_tfgrpo.harness.workspace import Workspace
 from pytest_tfgrpo.llm.protocol import Image
 
 HEAD_BYTES = 12
@@ -29,24 +28,25 @@ def media_type(head: bytes) -> str | None:
     return None
 
 
-def read_pictures(workspace: Workspace, names: Sequence[str]) -> tuple[tuple[Image, ...], bool]:
-    """Return the pictures among the files `names`, and whether there are other files.
+def read_pictures(attachments: Sequence[Attachment]) -> tuple[tuple[Image, ...], bool]:
+    """Return the pictures among the files of a scenario, and whether there are other files.
 
     Raises ProviderError when the files cannot be read, or the pictures are too large.
     """
     pictures: list[Image] = []
-    for name in names:
+    for attachment in attachments:
         try:
-            with (workspace.path / name).open("rb") as file:
+            with attachment.path.open("rb") as file:
                 head = file.read(HEAD_BYTES)
                 if (kind := media_type(head)) is not None:
                     pictures.append(Image(media_type=kind, data=head + file.read()))
         except OSError as error:
-            raise ProviderError(f"the attachment {name!r} cannot be read: {error}", "workspace") from error
+            text = f"the attachment {attachment.name!r} cannot be read: {error.strerror}"
+            raise ProviderError(text, "attachment") from error
     size = sum(len(picture.data) for picture in pictures)
     if size > PICTURES_MAX_BYTES:
-        raise ProviderError(_too_large(size), "workspace")
-    return tuple(pictures), len(pictures) < len(names)
+        raise ProviderError(_too_large(size), "attachment")
+    return tuple(pictures), len(pictures) < len(attachments)
 
 
 def require_sendable(task: Task, attachments: Sequence[Attachment]) -> None:

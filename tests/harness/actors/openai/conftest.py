@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from completers import USAGE, ScriptedCompleter
 
-from pytest_tfgrpo.core.records import Task
+from pytest_tfgrpo.core.records import Attachment, Task
 from pytest_tfgrpo.harness.actors.openai import OpenAIActor, open_openai
 from pytest_tfgrpo.harness.actors.protocol import ActorCall
 from pytest_tfgrpo.harness.attempt import Outcome, attempt
@@ -58,17 +58,14 @@ class Bench:
         return open_openai(self.model, self.root, {"tools": tools, "max_steps": 5} | settings)
 
     def ask(self, answer: Any, *, settings: dict[str, Any] | None = None, **changes: Any) -> Outcome:
-        """Ask an actor over the model `answer` once; fields of the task are given by name as well."""
-        known = {key: changes.pop(key) for key in ("tools", "attachments") if key in changes}
-        if known:
-            changes["scenario"] = Task(id="t", domain="d", prompt="p", **known)
+        """Ask an actor over the model `answer` once; `tools` are those of the task."""
+        if "tools" in changes:
+            changes["scenario"] = Task(id="t", domain="d", prompt="p", tools=changes.pop("tools"))
         actor = self.actor(answer, **settings or {})
         return asyncio.run(attempt(actor, self.make_call(**changes)))
 
     def workspace(self, **files: bytes) -> Workspace:
         """Return a workspace with these files, ``a_txt`` for ``a.txt``, made as the engine makes it."""
-        from pytest_tfgrpo.core.records import Attachment
-
         folder = self.root / "attached"
         folder.mkdir(exist_ok=True)
         attachments = []

@@ -25,7 +25,7 @@ FILE_TOOLS = ["list_files", "read_file", "write_file"]
 
 def test_pictures_go_along_with_the_task_in_their_order(bench: Bench) -> None:
     workspace = bench.workspace(a_png=PNG, b_jpg=JPEG, c_gif=GIF, d_webp=WEBP)
-    bench.ask(script("3"), workspace=workspace, attachments=("a.png", "b.jpg", "c.gif", "d.webp"))
+    bench.ask(script("3"), workspace=workspace)
     request = bench.model.requests[0]
     assert [(i.media_type, i.data) for i in request.messages[-1].images] == [
         ("image/png", PNG),
@@ -34,11 +34,12 @@ def test_pictures_go_along_with_the_task_in_their_order(bench: Bench) -> None:
         ("image/webp", WEBP),
     ]
     assert request.tools == ()
+    assert not (bench.root / "work").exists()
 
 
 def test_a_picture_is_known_by_its_content_and_not_by_its_name(bench: Bench) -> None:
     workspace = bench.workspace(a_png=b"no picture", b_txt=PNG)
-    bench.ask(script("3"), workspace=workspace, attachments=("a.png", "b.txt"))
+    bench.ask(script("3"), workspace=workspace)
     request = bench.model.requests[0]
     assert [i.data for i in request.messages[-1].images] == [PNG]
     assert [spec.name for spec in request.tools] == FILE_TOOLS
@@ -47,16 +48,16 @@ def test_a_picture_is_known_by_its_content_and_not_by_its_name(bench: Bench) -> 
 def test_tools_for_files_are_offered_for_files_only(bench: Bench) -> None:
     bench.tools("def one(): ...")
     workspace = bench.workspace(a_txt=b"x")
-    bench.ask(script("3"), workspace=workspace, attachments=("a.txt",))
+    bench.ask(script("3"), workspace=workspace)
     assert [spec.name for spec in bench.model.requests[0].tools] == ["one", *FILE_TOOLS]
-    bench.ask(script("3"), workspace=workspace, attachments=("a.txt",), tools=("one",))
+    bench.ask(script("3"), workspace=workspace, tools=("one",))
     assert [spec.name for spec in bench.model.requests[0].tools] == ["one"]
 
 
 def test_a_tool_of_ones_own_replaces_one_for_files(bench: Bench) -> None:
     bench.tools("def read_file(path: str) -> str:\n    return 'mine'")
     workspace = bench.workspace(a_txt=b"x")
-    bench.ask(script(wants(("read_file", '{"path": "a"}')), "3"), workspace=workspace, attachments=("a.txt",))
+    bench.ask(script(wants(("read_file", '{"path": "a"}')), "3"), workspace=workspace)
     assert bench.told() == ["mine"]
 
 
@@ -75,9 +76,17 @@ def test_too_large_pictures_are_refused_before_anything_is_paid(
         ActorError, match="scenario 'look-1': the pictures have 28 bytes together, more than 20"
     ):
         bench.actor().require([(task, files)])
-    names = ("a.png", "b.png")
-    outcome = bench.ask(script("3"), workspace=bench.workspace(a_png=PNG, b_png=PNG), attachments=names)
+    outcome = bench.ask(script("3"), workspace=bench.workspace(a_png=PNG, b_png=PNG))
     assert (outcome.status, bench.model.requests) == ("error", [])
+
+
+def test_an_attachment_that_went_away_is_not_the_agents_fault(bench: Bench) -> None:
+    workspace = bench.workspace(a_png=PNG)
+    (bench.root / "attached" / "a.png").unlink()
+    outcome = bench.ask(script("3"), workspace=workspace)
+    assert outcome.failure is not None
+    assert (outcome.status, outcome.failure.code) == ("error", "attachment")
+    assert "'a.png' cannot be read: No such file" in outcome.failure.message
 
 
 def use(bench: Bench, *calls: tuple[str, dict[str, Any]]) -> list[str]:
