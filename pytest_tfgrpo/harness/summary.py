@@ -48,4 +48,7 @@ def _outcome(rollout: Rollout) -> str:
     passed = sum(check.passed for check in rollout.checks)
     answer = _start(rollout.answer, ANSWER_WORDS, ANSWER_CHARACTERS)
     said = f"answered {answer!r}" if answer else "gave no answer"
-    return f"{said}, {passed} of {len(rollout.checks)} checks passed" if rollout.checks else said
+    if rollout.checks:
+        said = f"{said}, {passed} of {len(rollout.checks)} checks passed"
+    verdict = rollout.opinion.score if rollout.opinion is not None else None
+    return said if verdict is None else f"{said}, judged {verdict:.2f}"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.core.records import CheckResult, Frame, Group, Json, Rollout, Scenario, Score
+from pytest_tfgrpo.core.records import CheckResult, Frame, Group, Json, Opinion, Rollout, Scenario, Score
 from pytest_tfgrpo.harness.printable import block, count, duration, line, money, number, table
 from pytest_tfgrpo.harness.summary import summarise
 
@@ -127,11 +127,21 @@ def _outcome(rollout: Rollout, limit: int, *, every: bool = False) -> Iterator[s
         yield f"{rollout.status}: {line(rollout.failure.code, 40)}: {line(rollout.failure.message, limit)}"
     if rollout.answer or rollout.status == "ok":
         yield from _section("answer", rollout.answer, limit)
+    if rollout.opinion is not None:
+        yield from _opinion(rollout.opinion, limit if rollout.failure is None else 0)
     checks = [check for check in rollout.checks if every or not check.passed]
     if checks:
         yield "checks:" if every else "failed checks:"
         for check in checks:
             yield from _check(check, limit)
+
+
+def _opinion(opinion: Opinion, limit: int) -> Iterator[str]:
+    """Yield a judge's score and words; without a limit only the score, as a failure has the words already."""
+    agreement = "" if opinion.agreement is None else f", agreement {opinion.agreement:.3f}"
+    yield f"judge {number(opinion.score)}: {len(opinion.votes)} of {opinion.asked} votes{agreement}"
+    if limit:
+        yield from _indented(block(opinion.reason, limit).splitlines())
 
 
 def _check(check: CheckResult, limit: int) -> Sequence[str]:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sweeps import SETTINGS, Credits, evenly, make_result, make_run
 
-from pytest_tfgrpo.core.records import Check, CheckResult, Failure, Library, Phase, Run, Score
+from pytest_tfgrpo.core.records import Check, CheckResult, Failure, Library, Opinion, Phase, Run, Score
 from pytest_tfgrpo.harness.baseline import from_run
 from pytest_tfgrpo.harness.gate import judge
 from pytest_tfgrpo.harness.render import failure, gate_text, plan_text, rollout_text, terminal
@@ -154,6 +154,20 @@ def test_a_rollout_is_told_whole(golden: Golden) -> None:
     flat = replace(score, advantage=0.0, advantage_reason="zero_variance")
     assert "advantage 0.000 (zero_variance)\n" in rollout_text(make_rollout(), flat)
     golden("rollout.txt", rollout_text(rollout, score, make_scenario()) + "\n")
+
+
+def test_what_a_judge_says_is_told_with_its_votes() -> None:
+    opinion = Opinion(score=2 / 3, votes=(1.0, 1.0, 0.0), asked=3, agreement=1 / 3, reason="c1 met: \x1b[2J")
+    text = rollout_text(make_rollout(checks=(), opinion=opinion))
+    assert "judge 0.667: 3 of 3 votes, agreement 0.333\n  c1 met: \\x1b[2J" in text
+
+
+def test_a_missing_verdict_is_told_once() -> None:
+    failure = Failure(code="judge", message="0 of 3 votes are valid: x")
+    opinion = Opinion(score=None, asked=3, reason=failure.message)
+    text = rollout_text(make_rollout(0, None, failure=failure, opinion=opinion))
+    assert text.count("0 of 3 votes are valid") == 1
+    assert "judge -: 0 of 3 votes" in text
 
 
 def test_a_rollout_without_scores_or_scenario_is_told_too() -> None:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from builders import make_frame, make_rollout, make_scenario
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_tfgrpo.core.records import Failure
+from pytest_tfgrpo.core.records import Failure, Opinion
 from pytest_tfgrpo.harness.summary import summarise
 
 
@@ -62,3 +64,12 @@ def test_a_summary_is_one_printable_line_within_the_cap(
     text = summarise(rollout, make_scenario(prompt=prompt), max_words)
     assert 1 <= len(text.split()) <= max_words
     assert text.isprintable()
+
+
+def test_a_verdict_of_a_judge_is_part_of_the_outcome() -> None:
+    judged = make_rollout(opinion=Opinion(score=0.5, votes=(0.5,)))
+    assert summarise(judged, make_scenario()).endswith("1 of 1 checks passed, judged 0.50")
+    unchecked = replace(judged, checks=())
+    assert summarise(unchecked, make_scenario()).endswith("answered '3', judged 0.50")
+    none = replace(judged, checks=(), opinion=Opinion(score=None))
+    assert summarise(none, make_scenario()).endswith("answered '3'")
