@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,8 @@ class Participants:
     judge: Judge | None
     closing: tuple[Callable[[], Awaitable[None]], ...]
     """Release what they share."""
+    models: Mapping[str, Completer]
+    """Language models that they ask, by name."""
     replay: Replay | None = None
     """The recording that answers in their place."""
 
@@ -61,6 +63,7 @@ def open_participants(config: pytest.Config, settings: Settings, purse: Purse) -
         optimizer=_open_optimizer(config, settings, shared, actor.name),
         judge=_open_judge(settings, shared),
         closing=shared.closing(),
+        models=shared.models,
         replay=shared.replay,
     )
 
@@ -74,9 +77,16 @@ class _Shared:
         self._purse = purse
         self._models: Models | None = None
         self.replay: Replay | None = None
+        self.models: dict[str, Completer] = {}
+        """Those opened so far, by name."""
 
     def model(self, spec: str) -> Completer:
         """Return the language model that `spec` names; raises SettingError."""
+        completer = self._open(spec)
+        self.models[completer.name] = completer
+        return completer
+
+    def _open(self, spec: str) -> Completer:
         if self.replay is not None:
             return self.replay.completer(spec)
         if not spec.startswith(f"{MODEL}:"):

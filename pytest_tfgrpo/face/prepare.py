@@ -21,6 +21,7 @@ from pytest_tfgrpo.core.wire import from_wire
 from pytest_tfgrpo.face.participants import Participants, open_participants
 from pytest_tfgrpo.face.suppliers import supply_rewarders
 from pytest_tfgrpo.harness.actors.protocol import Actor, Foresighted
+from pytest_tfgrpo.harness.affordable import require_affordable
 from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.harness.checks import CheckKind
 from pytest_tfgrpo.harness.job import Job, Recorded
@@ -82,6 +83,7 @@ def prepare(
     actor = people.actor
     _require_able(actor, scenarios)
     _require_judge(people, scenarios)
+    require_affordable(people.models.values(), settings.values)
     if people.replay is not None:
         people.replay.begin(scenarios, dict(settings.values) | {"eval_rollouts": settings.eval_rollouts})
     if settings["record"]:
@@ -118,6 +120,7 @@ def prepare(
         rewarders=_rewarders(config, settings, people),
         judge=people.judge,
         budget=budget,
+        models=people.models,
         closing=people.closing,
         identities=people.identities,
         library=library,

@@ -24,6 +24,7 @@ from pytest_tfgrpo.harness.checks import CheckKind
 from pytest_tfgrpo.harness.judge.protocol import Judge
 from pytest_tfgrpo.harness.optimizer.protocol import Optimizer
 from pytest_tfgrpo.harness.rewarders.protocol import Rewarder
+from pytest_tfgrpo.llm.protocol import Completer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +80,8 @@ class Job:
     """Who judges rollouts of scenarios with a rubric."""
     budget: Budget | None = None
     """Where the model calls of this run ask before they spend; None: made from the settings."""
+    models: Mapping[str, Completer] = field(default_factory=dict)
+    """Language models that the run may ask, by name."""
     identities: Mapping[str, Json] = field(default_factory=dict)
     """Name and identity of actor, optimizer and judge, by role."""
     closing: tuple[Callable[[], Awaitable[None]], ...] = ()
