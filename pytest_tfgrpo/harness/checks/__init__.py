@@ -10,6 +10,7 @@ from pytest_tfgrpo.harness.checks.answer import CONTAINS, EXACT, NUMBER_KIND
 from pytest_tfgrpo.harness.checks.calls import TOOL_CALLS
 from pytest_tfgrpo.harness.checks.command import COMMAND
 from pytest_tfgrpo.harness.checks.files import FILE
+from pytest_tfgrpo.harness.checks.math import MATH
 from pytest_tfgrpo.harness.checks.patterns import REGEX
 from pytest_tfgrpo.harness.checks.protocol import BadParam, CheckContext, CheckKind
 from pytest_tfgrpo.harness.checks.python import PYTHON
@@ -24,6 +25,7 @@ KINDS: dict[str, CheckKind] = {
         CONTAINS,
         REGEX,
         NUMBER_KIND,
+        MATH,
         JSON,
         JSON_SCHEMA,
         TOOL_CALLS,

@@ -27,6 +27,7 @@ ANSWERS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
     "exact": ("value", str),
     "contains": ("value", str),
     "number": ("value", _number),
+    "math": ("value", str),
     "regex": ("pattern", str),
 }
 """Check kinds that one answer is enough for: its parameter, and how to read it."""

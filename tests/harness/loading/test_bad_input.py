@@ -280,7 +280,7 @@ CSV = [
     (
         "prompt,answer,kind\np,3,file\n",
         "2: #/kind",
-        "kind 'file' must be one of exact, contains, number, regex",
+        "kind 'file' must be one of exact, contains, number, math, regex",
     ),
     ("prompt,answer,kind\np,(,regex\n", "2: #/checks/0/pattern", "is not a regular expression"),
     ("prompt,answer,split\np,3,both\n", "2: #/split", "'both' is not one of"),
