@@ -61,7 +61,7 @@ def read_claude(stdout: bytes) -> dict[str, Json]:
     try:
         for event in events_of(stdout):
             story.events += 1
-            kind, message = event.get("type"), event.get("message")
+            kind, message = text(event.get("type")), event.get("message")
             if kind == "assistant" and isinstance(message, dict):
                 trouble = _assistant(story, message, text(event.get("error")))
             elif kind == "user" and isinstance(message, dict):

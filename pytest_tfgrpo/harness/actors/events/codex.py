@@ -45,7 +45,7 @@ def read_codex(stdout: bytes) -> dict[str, Json]:
     try:
         for event in events_of(stdout):
             story.events += 1
-            kind, item = event.get("type"), event.get("item")
+            kind, item = text(event.get("type")), event.get("item")
             if kind in ITEM_EVENTS and isinstance(item, dict):
                 said = _item(story, item, is_over=kind == "item.completed")
                 answer = answer if said is None else said
