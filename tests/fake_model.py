@@ -174,6 +174,7 @@ class FakeModel:
         self.dropped = 0
         """Requests whose client went away before the answer was sent."""
         self._answer = answer
+        self._mistakes: list[Exception] = []
         self._keys = keys
         self._delay_s = delay_s
         self._extra = frozenset(extra)
@@ -194,6 +195,8 @@ class FakeModel:
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(10)
+        if self._mistakes:
+            raise self._mistakes[0]
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
@@ -258,7 +261,11 @@ class FakeModel:
         self.headers.append(dict(headers))
         attempt = self._seen[body]
         self._seen[body] += 1
-        made = self._answer(request, attempt)
+        try:
+            made = self._answer(request, attempt)
+        except Exception as error:
+            self._mistakes.append(error)
+            return refused(500, f"the test's answer raised {error!r}")
         if isinstance(made, str):
             made = text(made)
         reply = made if isinstance(made, Reply) else Reply(body=made)
@@ -298,8 +305,7 @@ class FakeModel:
 
 def counted(request: Body, body: Body) -> Body:
     """Return plausible token counts: a token for every four characters."""
-    message = body["choices"][0]["message"]
-    return usage(len(json.dumps(request["messages"])) // 4 + 1, len(json.dumps(message)) // 4 + 1)
+    return usage(len(json.dumps(request["messages"])) // 4 + 1, len(json.dumps(body["choices"])) // 4 + 1)
 
 
 ROLES = ("system", "developer", "user", "assistant", "tool")

@@ -16,7 +16,7 @@ from pytest_tfgrpo.llm.answer import Malformed, parse_body, read_answer, read_us
 from pytest_tfgrpo.llm.body import body_of, most_prompt_tokens
 from pytest_tfgrpo.llm.config import HOSTED, Endpoint, MaxTokensField
 from pytest_tfgrpo.llm.keys import Scrubber, Secret
-from pytest_tfgrpo.llm.prices import PriceTable
+from pytest_tfgrpo.llm.prices import Price, PriceTable
 from pytest_tfgrpo.llm.protocol import Completion, Purse, Request, ToolCall
 from pytest_tfgrpo.llm.refusal import read_refusal, retry_after_s
 from pytest_tfgrpo.llm.transport import Reply, Transport, TransportError
@@ -138,6 +138,11 @@ class ChatCompleter:
             "extra_body": dict(endpoint.extra_body),
         }
 
+    @property
+    def price(self) -> Price | None:
+        """What its tokens cost; None when that is unknown."""
+        return Price(input=0.0, output=0.0) if self._endpoint.free else self._price
+
     def bound(self, request: Request) -> Mapping[str, float | None]:
         """Return the most that one attempt at `request` can use."""
         return self._bound(most_prompt_tokens(request), request.max_tokens or self._max_tokens)
@@ -192,17 +197,17 @@ class ChatCompleter:
 
     async def _wait(self, call: _Call, failed: _Failed) -> None:
         """Wait until it is time for another attempt; raises ModelError when there is none."""
-        if not failed.again or call.attempt >= self._endpoint.retries:
-            raise failed.error
-        wait_s = self._pace.backoff_s(call.attempt) + (failed.wait_s or 0.0)
-        if (failed.wait_s or 0.0) >= call.left_s:
-            raise ModelError(
-                f"{failed.error}; the server asks to wait {failed.wait_s:g} s, "
-                f"longer than the {call.left_s:.3g} s left of {call.limit_s:g} s",
-                failed.error.code,
-            )
-        if wait_s >= call.left_s:
-            raise failed.error
+        asked_s = failed.wait_s or 0.0
+        wait_s = asked_s + self._pace.backoff_s(call.attempt)
+        if failed.again and call.attempt < self._endpoint.retries and wait_s < call.left_s:
+            await self._sleep(call, wait_s)
+            return
+        more = f" (after {call.attempt} retries)" if call.attempt else ""
+        if failed.again and asked_s >= call.left_s:
+            more += f"; the server asks to wait {asked_s:g} s, but {call.left_s:.3g} s are left for the call"
+        raise ModelError(f"{failed.error}{more}", failed.error.code)
+
+    async def _sleep(self, call: _Call, wait_s: float) -> None:
         started = self._pace.clock()
         await self._pace.sleep(wait_s)
         call.pass_time(self._pace.clock() - started)
@@ -214,20 +219,20 @@ class ChatCompleter:
         started = self._pace.clock()
         try:
             try:
-                async with asyncio.timeout(max(0.0, call.left_s)):
-                    reply = await self._transport.post(
-                        self._door.address.url,
-                        {name: secret.reveal() for name, secret in self._door.headers.items()},
-                        call.body,
-                        max_bytes=self._endpoint.response_max_bytes,
-                        direct=self._door.address.loopback,
-                    )
-            except TimeoutError:
-                text = f"no answer within {call.limit_s:g} s"
-                raise _Failed(self._error(text, "timeout"), again=False) from None
+                reply = await self._transport.post(
+                    self._door.address.url,
+                    {name: secret.reveal() for name, secret in self._door.headers.items()},
+                    call.body,
+                    timeout_s=call.left_s,
+                    max_bytes=self._endpoint.response_max_bytes,
+                    direct=self._door.address.loopback,
+                )
             except TransportError as error:
                 if not error.sent:
                     used = (0.0, 0)
+                if error.late:
+                    text = f"no answer within {call.limit_s:g} s"
+                    raise _Failed(self._error(text, "timeout"), again=False) from None
                 raise _Failed(self._error(str(error), "connection"), again=True) from None
             finally:
                 call.pass_time(self._pace.clock() - started)

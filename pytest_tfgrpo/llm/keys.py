@@ -38,7 +38,7 @@ class Scrubber:
     __slots__ = ("_spellings",)
 
     def __init__(self, secrets: Iterable[Secret]) -> None:
-        values = [s.reveal() for s in secrets]
+        values = {part for s in secrets for part in (s.reveal(), *s.reveal().split())}  # "Bearer <key>"
         found = {spelling for value in values if len(value) >= SHORTEST for spelling in _spellings(value)}
         self._spellings = tuple(Secret(s) for s in sorted(found, key=len, reverse=True))
 

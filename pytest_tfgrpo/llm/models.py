@@ -16,6 +16,7 @@ from pytest_tfgrpo.llm.protocol import Completer, Purse
 from pytest_tfgrpo.llm.transport import Transport, require_client
 
 SCHEME = "openai:"
+AUTHORIZATION = "Authorization"
 LONGEST = 256
 """Characters of a model's name at most."""
 
@@ -90,28 +91,25 @@ class Models:
     def _door(self, name: str) -> Door:
         endpoint = self._config.endpoints.get(name) or Endpoint(api_key_env=KEY_ENV)
         address = self._address(endpoint)
-        secrets = {
-            header: self._secret(variable, f"header {header!r} of endpoint {name!r}", address)
-            for header, variable in endpoint.headers_env.items()
-        }
+        wanted = dict(endpoint.headers_env)
         if endpoint.api_key_env is not None:
-            key = self._secret(endpoint.api_key_env, f"endpoint {name!r}", address)
-            secrets["Authorization"] = None if key is None else Secret(f"Bearer {key.reveal()}")
-        else:
-            key = None
-        sent = {header: secret for header, secret in secrets.items() if secret is not None}
-        if sent and not address.private and not endpoint.insecure:
+            wanted[AUTHORIZATION] = endpoint.api_key_env
+        found = {header: self._secret(variable, name, address) for header, variable in wanted.items()}
+        keys = {header: secret for header, secret in found.items() if secret is not None}
+        if keys and not address.private and not endpoint.insecure:
             raise SettingError(
                 f"endpoint {name!r} would send a key unencrypted to {address.host!r}; use https, "
                 f"or say 'insecure: true' for this endpoint{self._where()}"
             )
-        plain = {"Content-Type": "application/json", **endpoint.headers}
-        hidden = [s for h, s in sent.items() if h != "Authorization" or key is None]
+        headers = {"Content-Type": "application/json", **endpoint.headers}
+        sent = {header: Secret(value) for header, value in headers.items()} | keys
+        if endpoint.api_key_env is not None and AUTHORIZATION in keys:
+            sent[AUTHORIZATION] = Secret(f"Bearer {keys[AUTHORIZATION].reveal()}")
         return Door(
             endpoint=endpoint,
             address=address,
-            headers={**{header: Secret(value) for header, value in plain.items()}, **sent},
-            scrubber=Scrubber([*hidden, *([key] if key is not None else [])]),
+            headers=sent,
+            scrubber=Scrubber(keys.values()),
             slots=None if endpoint.concurrency is None else asyncio.Semaphore(endpoint.concurrency),
         )
 
@@ -124,15 +122,15 @@ class Models:
         except ValueError as error:
             raise SettingError(f"base URL {error} ({source})") from None
 
-    def _secret(self, variable: str, use: str, address: Address) -> Secret | None:
+    def _secret(self, variable: str, endpoint: str, address: Address) -> Secret | None:
         """Return the value of an environment variable; a server on this machine may do without."""
         value = self._environ.get(variable, "").strip()
         if not value:
             if address.loopback:
                 return None
             raise SettingError(
-                f"environment variable {variable} is not set, which has the key for {use} "
-                f"({address.base_url}){self._where()}"
+                f"environment variable {variable} is not set, which has the key of endpoint {endpoint!r} "
+                f"at {address.base_url}{self._where()}"
             )
         if not value.isascii() or not value.isprintable():
             raise SettingError(f"environment variable {variable} must hold printable ASCII characters")

@@ -6,6 +6,7 @@ One client serves a whole run: it keeps connections, follows no redirect, reads 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_tfgrpo.core.errors import SettingError
@@ -13,9 +14,6 @@ from pytest_tfgrpo.core.errors import SettingError
 if TYPE_CHECKING:
     from pyreqwest.client import Client
     from pyreqwest.response import Response
-
-Sent = bool
-"""Whether the server may have read the request, and so may have made somebody pay for it."""
 
 
 class Reply(NamedTuple):
@@ -31,11 +29,13 @@ class Reply(NamedTuple):
 
 
 class TransportError(Exception):
-    """No reply arrived; `sent` says whether the server may have read the request."""
+    """No reply arrived."""
 
-    def __init__(self, message: str, *, sent: bool) -> None:
+    def __init__(self, message: str, *, sent: bool, late: bool = False) -> None:
+        """`sent`: the server may have read the request, so that somebody pays for it; `late`: time was up."""
         super().__init__(message)
         self.sent = sent
+        self.late = late
 
 
 def require_client() -> None:
@@ -55,12 +55,23 @@ class Transport:
         self._clients: dict[bool, Client] = {}
 
     async def post(
-        self, url: str, headers: Mapping[str, str], body: bytes, *, max_bytes: int, direct: bool
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        *,
+        timeout_s: float,
+        max_bytes: int,
+        direct: bool,
     ) -> Reply:
-        """Send a request and return the reply; `direct` goes past proxies. Raises TransportError."""
-        from pyreqwest.exceptions import ConnectError, ConnectTimeoutError, PyreqwestError
+        """Send a request and return the reply; `direct` goes past proxies. Raises TransportError.
 
-        builder = self._client(direct).post(url).body_bytes(body)
+        The client itself keeps the time limit: a request that it sends outlives a cancelled task.
+        """
+        from pyreqwest.exceptions import ConnectError, PyreqwestError, RequestTimeoutError
+
+        limit = timedelta(seconds=timeout_s)
+        builder = self._client(direct).post(url).body_bytes(body).timeout(limit)
         for name, value in headers.items():
             builder = builder.header(name, value, is_sensitive=True)
         try:
@@ -73,7 +84,9 @@ class Transport:
                     response.get_header("retry-after") or "",
                     response.get_header("location") or "",
                 )
-        except (ConnectError, ConnectTimeoutError) as error:
+        except RequestTimeoutError as error:  # also one that is called a timeout of connecting
+            raise TransportError(_causes(error), sent=True, late=True) from None
+        except ConnectError as error:
             raise TransportError(_causes(error), sent=False) from None
         except PyreqwestError as error:
             raise TransportError(_causes(error), sent=True) from None

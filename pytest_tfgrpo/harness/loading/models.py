@@ -110,6 +110,10 @@ def _endpoint_faults(fields: Mapping[str, Json]) -> Iterator[tuple[Path, str]]:
             yield ("headers", name), "looks like a key; name a variable that holds it, under headers_env"
         elif not text.isascii() or not text.isprintable():
             yield ("headers", name), f"{short(text)} must be printable ASCII characters"
+    names = [*fields.get("headers", {}), *fields.get("headers_env", {})]
+    names += ["Authorization"] if "api_key_env" in fields else []
+    if len({name.lower() for name in names}) < len(names):
+        yield (), "sets a header twice (api_key_env sets Authorization)"
     extra = fields.get("extra_body", {})
     for name in sorted(OURS & extra.keys()):
         yield ("extra_body", name), f"{name!r} is not for extra_body: it is set for each call"

@@ -1,0 +1,179 @@
+"""Each fault of a server has its outcome; none leaves money reserved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fake_model
+import pytest
+from fake_model import FakeModel, Reply
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from model_clients import KEY, Client, Ledger, request
+
+from pytest_tfgrpo.core.errors import BudgetError, ModelError
+from pytest_tfgrpo.llm import Completion
+
+pytestmark = pytest.mark.asyncio
+
+PAID_FOR_NOTHING = (0.0, 0)
+UNKNOWN = (None, None)
+
+
+async def outcome(reply: Reply, **fields: Any) -> tuple[Completion | ModelError, Client, FakeModel]:
+    """Ask a server that always answers `reply`, once, without retries."""
+    with FakeModel(lambda *_: reply) as server:
+        client = Client(server, **{"retries": 0, **fields})
+        async with client as model:
+            try:
+                return await model.complete(request()), client, server
+            except ModelError as error:
+                return error, client, server
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "settled"),
+    [
+        pytest.param(fake_model.refused(400), "rejected", PAID_FOR_NOTHING, id="400"),
+        pytest.param(fake_model.refused(401), "auth", PAID_FOR_NOTHING, id="401"),
+        pytest.param(fake_model.refused(402, "Insufficient balance"), "auth", PAID_FOR_NOTHING, id="402"),
+        pytest.param(fake_model.refused(403), "auth", PAID_FOR_NOTHING, id="403"),
+        pytest.param(fake_model.refused(404), "rejected", PAID_FOR_NOTHING, id="404"),
+        pytest.param(fake_model.refused(422), "rejected", PAID_FOR_NOTHING, id="422"),
+        pytest.param(fake_model.rate_limited(), "rate_limit", PAID_FOR_NOTHING, id="429"),
+        pytest.param(fake_model.refused(500), "server", PAID_FOR_NOTHING, id="500"),
+        pytest.param(fake_model.OVERLOADED, "server", PAID_FOR_NOTHING, id="503 in HTML"),
+        pytest.param(fake_model.REDIRECT, "rejected", PAID_FOR_NOTHING, id="redirect"),
+        pytest.param(
+            fake_model.refused(400, "blocked", code="content_filter"),
+            "content_filter",
+            PAID_FOR_NOTHING,
+            id="filtered prompt",
+        ),
+        pytest.param(
+            fake_model.refused(403, "Your input was flagged"),
+            "content_filter",
+            PAID_FOR_NOTHING,
+            id="flagged prompt",
+        ),
+        pytest.param(fake_model.RESET, "connection", UNKNOWN, id="reset in mid-body"),
+        pytest.param(fake_model.TOO_SHORT, "connection", UNKNOWN, id="body shorter than announced"),
+        pytest.param(fake_model.TOO_LONG, "bad_response", UNKNOWN, id="body longer than announced"),
+        pytest.param(fake_model.NOT_JSON, "bad_response", UNKNOWN, id="invalid JSON"),
+        pytest.param(fake_model.WRONG_SHAPE, "bad_response", UNKNOWN, id="wrong shape"),
+        pytest.param(fake_model.huge(5_000_000), "oversize", UNKNOWN, id="too large"),
+    ],
+)
+async def test_a_fault_has_its_code_and_its_price(
+    reply: Reply, code: str, settled: tuple[float | None, int | None]
+) -> None:
+    error, client, server = await outcome(reply)
+    assert isinstance(error, ModelError)
+    assert error.code == code
+    assert str(error).startswith("openai:priced@fake: ")
+    assert "\n" not in str(error)
+    assert len(str(error)) < 500
+    assert client.purse.settled == [settled]
+    assert client.purse.open == []
+    assert len(server.requests) == 1
+
+
+async def test_empty_choices_and_filtered_answers_cost_what_the_server_counted() -> None:
+    empty = {**fake_model.EMPTY_CHOICES.body, "usage": fake_model.usage(100, 10)}  # type: ignore[dict-item]
+    filtered = fake_model.text(None, finish="content_filter", usage=fake_model.usage(100, 10))
+    for reply, code in ((Reply(body=empty), "bad_response"), (filtered, "content_filter")):
+        error, client, _ = await outcome(reply)
+        assert isinstance(error, ModelError)
+        assert error.code == code
+        assert client.purse.settled == [(pytest.approx(0.0002), 110)]
+
+
+async def test_a_filter_that_leaves_text_is_an_outcome_and_no_error() -> None:
+    answer, *_ = await outcome(fake_model.text("half", finish="content_filter"))
+    assert isinstance(answer, Completion)
+    assert (answer.text, answer.finish) == ("half", "content_filter")
+
+
+@pytest.mark.parametrize("reply", [fake_model.SILENT, fake_model.DRIP], ids=["never", "slow drip"])
+async def test_an_answer_that_takes_too_long_is_a_timeout_and_perhaps_paid_for(reply: Reply) -> None:
+    error, client, _ = await outcome(reply, timeout_s=0.1, retries=4)
+    assert isinstance(error, ModelError)
+    assert error.code == "timeout"
+    assert "0.1 s" in str(error)
+    assert client.purse.settled == [UNKNOWN]
+
+
+async def test_a_server_that_is_not_there_costs_nothing() -> None:
+    with FakeModel() as server:
+        pass
+    client = Client(server, retries=1)
+    async with client as model:
+        with pytest.raises(ModelError) as caught:
+            await model.complete(request())
+    assert caught.value.code == "connection"
+    assert "after 1 retries" in str(caught.value)
+    assert client.purse.settled == [PAID_FOR_NOTHING, PAID_FOR_NOTHING]
+
+
+@pytest.mark.parametrize("usage", fake_model.WRONG_USAGE)
+async def test_figures_that_cannot_be_true_are_unknown(usage: Any) -> None:
+    answer, client, _ = await outcome(fake_model.text("42", usage=usage))
+    assert isinstance(answer, Completion)
+    assert answer.usage is None
+    assert answer.cost_usd is None
+    assert client.purse.settled == [UNKNOWN]
+
+
+async def test_broken_arguments_reach_the_caller_as_they_were_written() -> None:
+    answer, *_ = await outcome(fake_model.BROKEN_ARGUMENTS)
+    assert isinstance(answer, Completion)
+    assert answer.finish == "tool_calls"
+    assert [(call.name, call.arguments) for call in answer.tool_calls] == [("lookup", '{"key": "a')]
+
+
+async def test_a_body_up_to_the_limit_is_read_whole() -> None:
+    answer, *_ = await outcome(fake_model.huge(3_000_000))
+    assert isinstance(answer, Completion)
+    assert len(answer.text) == 3_000_000
+
+
+async def test_a_failed_call_with_no_money_left_is_not_made_again() -> None:
+    with FakeModel(lambda *_: fake_model.OVERLOADED) as server:
+        client = Client(server, purse=Ledger(most_calls=2))
+        async with client as model:
+            with pytest.raises(BudgetError):
+                await model.complete(request())
+    assert len(server.requests) == 2
+    assert client.purse.open == []
+
+
+FAULTS = (
+    *(fake_model.refused(status) for status in (400, 401, 404, 408, 409, 422, 500, 502)),
+    *(fake_model.rate_limited(after) for after in (None, "1", "1000", "soon", "-1")),
+    fake_model.OVERLOADED,
+    fake_model.NOT_JSON,
+    fake_model.WRONG_SHAPE,
+    fake_model.EMPTY_CHOICES,
+    fake_model.RESET,
+    fake_model.TOO_SHORT,
+    fake_model.filtered(),
+    fake_model.REDIRECT,
+    fake_model.KEY_ECHO,
+    fake_model.text("good"),
+    *(fake_model.text("good", usage=usage) for usage in fake_model.WRONG_USAGE[:3]),
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(range(len(FAULTS))), min_size=1, max_size=8))
+async def test_whatever_comes_nothing_stays_reserved_and_no_key_is_told(faults: list[int]) -> None:
+    with FakeModel(lambda _, attempt: FAULTS[faults[min(attempt, len(faults) - 1)]]) as server:
+        client = Client(server)
+        async with client as model:
+            try:
+                told = repr(await model.complete(request()))
+            except ModelError as error:
+                told = f"{error!r} {error.code}"
+    assert client.purse.open == []
+    assert len(client.purse.settled) == len(server.requests) <= 5
+    assert KEY not in told

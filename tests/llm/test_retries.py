@@ -1,0 +1,180 @@
+"""When a call is made again, and how long the client waits before."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import fake_model
+import pytest
+from fake_model import Body, FakeModel, Reply
+from model_clients import Client, request
+
+from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.llm.completer import BACKOFF_MOST_S, Pace
+from pytest_tfgrpo.llm.refusal import retry_after_s
+
+pytestmark = pytest.mark.asyncio
+
+
+class Faulty:
+    """Answers with `faults` in turn, then well."""
+
+    def __init__(self, *faults: Reply) -> None:
+        self._faults = list(faults)
+
+    def __call__(self, request: Body, attempt: int) -> Reply | str:
+        return self._faults.pop(0) if self._faults else "at last"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *(fake_model.refused(status) for status in (408, 409, 425, 429, 500, 502, 503, 529)),
+        fake_model.RESET,
+    ],
+    ids=lambda reply: str(reply.status),
+)
+async def test_a_fault_that_passes_is_waited_for(fault: Reply) -> None:
+    with FakeModel(Faulty(fault, fault)) as server:
+        client = Client(server, chance=0.5)
+        async with client as model:
+            answer = await model.complete(request())
+    assert (answer.text, answer.retries) == ("at last", 2)
+    assert client.time.waits == [0.25, 0.5]
+    assert answer.latency_ms == pytest.approx(750)
+    assert len(client.purse.settled) == 3
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *(fake_model.refused(status) for status in (400, 401, 403, 404, 413, 422)),
+        fake_model.NOT_JSON,
+        fake_model.WRONG_SHAPE,
+        fake_model.EMPTY_CHOICES,
+        fake_model.filtered(),
+        fake_model.refused(429, "You exceeded your current quota", code="insufficient_quota"),
+    ],
+    ids=lambda reply: str(reply.status),
+)
+async def test_a_fault_that_stays_is_not_asked_again(fault: Reply) -> None:
+    with FakeModel(Faulty(fault)) as server:
+        client = Client(server)
+        async with client as model:
+            with pytest.raises(ModelError):
+                await model.complete(request())
+    assert len(server.requests) == 1
+    assert client.time.waits == []
+
+
+async def test_retries_end() -> None:
+    with FakeModel(lambda *_: fake_model.OVERLOADED) as server:
+        client = Client(server, retries=3, chance=1.0)
+        async with client as model:
+            with pytest.raises(ModelError, match=r"HTTP 503: 503 Service Unavailable \(after 3 retries\)"):
+                await model.complete(request())
+    assert client.time.waits == [0.5, 1.0, 2.0]
+
+
+async def test_the_server_says_how_long_to_wait() -> None:
+    with FakeModel(Faulty(fake_model.rate_limited("7"))) as server:
+        client = Client(server, chance=0.5)
+        async with client as model:
+            await model.complete(request())
+    assert client.time.waits == [7.25]
+
+
+async def test_the_server_may_name_a_date() -> None:
+    soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    with FakeModel(Faulty(fake_model.rate_limited(soon))) as server:
+        client = Client(server)
+        async with client as model:
+            await model.complete(request())
+    assert 20 < client.time.waits[0] < 31
+
+
+async def test_a_wait_beyond_the_time_limit_is_an_error_at_once() -> None:
+    with FakeModel(lambda *_: fake_model.rate_limited("3600")) as server:
+        client = Client(server)
+        async with client as model:
+            with pytest.raises(ModelError, match="asks to wait 3600 s, but 60 s are left") as caught:
+                await model.complete(request())
+    assert caught.value.code == "rate_limit"
+    assert client.time.waits == []
+
+
+async def test_all_retries_share_the_time_limit_of_the_call() -> None:
+    with FakeModel(lambda *_: fake_model.OVERLOADED) as server:
+        client = Client(server, retries=100, chance=0.999)
+        async with client as model:
+            with pytest.raises(ModelError):
+                await model.complete(request(timeout_s=20.0))
+    assert sum(client.time.waits) < 20
+    assert len(client.time.waits) == 5
+
+
+async def test_a_wait_is_drawn_anew_below_a_bound_that_doubles_and_ends() -> None:
+    pace = Pace(chance=lambda: 0.999999)
+    assert [round(pace.backoff_s(attempt), 1) for attempt in range(5)] == [0.5, 1.0, 2.0, 4.0, 8.0]
+    assert pace.backoff_s(1000) <= BACKOFF_MOST_S
+    assert Pace(chance=lambda: 0.0).backoff_s(3) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("0", 0.0),
+        ("12", 12.0),
+        (" 1.5 ", 1.5),
+        ("Wed, 21 Oct 2026 07:28:10 GMT", 10.0),
+        ("Wed, 21 Oct 2026 07:27:00 GMT", 0.0),
+        ("Wed, 21 Oct 2026 09:28:10 +0200", 10.0),
+        ("", None),
+        ("soon", None),
+        ("-5", None),
+        ("NaN", None),
+        ("1e400", None),
+        ("9" * 5000, None),
+        ("Wed, 99 Oct 99999999 07:28:10 GMT", None),
+    ],
+)
+async def test_what_retry_after_means(value: str, seconds: float | None) -> None:
+    assert retry_after_s(value, datetime(2026, 10, 21, 7, 28, tzinfo=UTC)) == seconds
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 404, 307])
+async def test_a_model_that_refuses_everything_is_not_asked_again(status: int) -> None:
+    with FakeModel(lambda *_: fake_model.refused(status, "no such thing")) as server:
+        async with Client(server) as model:
+            told = []
+            for content in ("one", "two", "three"):
+                with pytest.raises(ModelError) as caught:
+                    await model.complete(request(content))
+                told.append((str(caught.value), caught.value.code))
+    assert len(server.requests) == 1
+    assert len(set(told)) == 1
+
+
+async def test_another_model_of_the_same_endpoint_is_still_asked() -> None:
+    def answer(asked: Body, attempt: int) -> Reply | str:
+        return "fine" if asked["model"] == "priced" else fake_model.refused(404, code="model_not_found")
+
+    with FakeModel(answer) as server:
+        client = Client(server)
+        async with client as model:
+            with pytest.raises(ModelError):
+                await client.models.open("openai:other@fake").complete(request())
+            assert (await model.complete(request())).text == "fine"
+
+
+async def test_one_refused_request_does_not_silence_a_model_that_has_answered() -> None:
+    def answer(asked: Body, attempt: int) -> Reply | str:
+        return fake_model.refused(404, "no provider takes this") if "odd" in str(asked) else "fine"
+
+    with FakeModel(answer) as server:
+        async with Client(server) as model:
+            await model.complete(request("even"))
+            with pytest.raises(ModelError):
+                await model.complete(request("odd"))
+            assert (await model.complete(request("even again"))).text == "fine"
