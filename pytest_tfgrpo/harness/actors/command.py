@@ -215,8 +215,7 @@ def _trajectory(
         message = f"the program printed more than {talk.stdout_max_bytes} bytes"
         raise AgentFailure(message, "oversize", frames=_frames(read, stdout))
     try:
-        value = read(stdout)
-        trajectory = read_trajectory(value, answer_max_bytes=limit, elapsed_ms=elapsed_ms, model="command")
+        trajectory = _checked(read(stdout), limit, elapsed_ms)
     except RolloutFault as fault:
         if not isinstance(fault, AgentFailure) and fault.code != "spawn":
             raise
@@ -226,6 +225,18 @@ def _trajectory(
     if status != 0:
         raise _crash(talk, status, trajectory.frames)
     return trajectory
+
+
+def _checked(value: str | dict[str, Json], limit: int, elapsed_ms: float) -> Trajectory:
+    """Return the trajectory; a failure over its answer keeps the frames."""
+    try:
+        return read_trajectory(value, answer_max_bytes=limit, elapsed_ms=elapsed_ms, model="command")
+    except AgentFailure as failure:
+        if isinstance(value, dict) and failure.code == "oversize":
+            bare = {"answer": "", "frames": value.get("frames", [])}
+            kept = read_trajectory(bare, answer_max_bytes=limit, elapsed_ms=elapsed_ms, model="command")
+            raise AgentFailure(str(failure), failure.code, frames=kept.frames) from None
+        raise
 
 
 def _crash(talk: _Talk, status: int | None, frames: tuple[Frame, ...]) -> AgentFailure:
