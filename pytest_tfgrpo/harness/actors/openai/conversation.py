@@ -64,6 +64,10 @@ class Conversation:
         """Return what the model says next, with a frame for the call."""
         started = time.perf_counter()
         left_s = self._deadline - self._clock()
+        if left_s <= 0:
+            late = AgentFailure if self._frames else ProviderError
+            message = f"nothing is left of {self._call.timeout_s:g} s to ask the model"
+            raise late(message, "timeout", frames=tuple(self._frames))
         request = Request(
             messages=tuple(self._messages),
             temperature=self._call.temperature,
