@@ -26,6 +26,7 @@ from pytest_tfgrpo.harness import render, texts
 from pytest_tfgrpo.harness.baseline import Baseline, load, locate
 from pytest_tfgrpo.harness.checks import CheckKind
 from pytest_tfgrpo.harness.conclusion import Conclusion, conclude, write
+from pytest_tfgrpo.harness.estimate import Forecast, forecast
 from pytest_tfgrpo.harness.gate import GateRule
 from pytest_tfgrpo.harness.recording import Replay, describe, record
 from pytest_tfgrpo.harness.runs import read_log
@@ -66,8 +67,8 @@ class TfgrpoSession:
             self._kinds.update(suppliers.check_kinds(config))
         except pytest.UsageError as error:
             self._broken = str(error)
-        self._unwritten = ""
-        """Why the report is not on file, though it should be."""
+        self._unsound = ""
+        """Why this fails whatever the gate says: a file was not written, or a replay lacked answers."""
         self._partial = False
         """True when scenarios of the suite were left out before they could be counted."""
         self._baseline: Baseline | None = None
@@ -158,7 +159,10 @@ class TfgrpoSession:
         self._checkers = Checkers(self.config, self._live, by_node, learning=self.learning)
         self.config.pluginmanager.register(self._checkers, "tfgrpo-checkers")
         if self.config.getoption("tfgrpo_dry_run"):
-            self._lines = texts.plan_text(prepared.job)
+            self._lines = texts.plan_text(prepared.job, self._forecast(prepared))
+
+    def _forecast(self, prepared: prepare.Prepared) -> Forecast:
+        return forecast(prepared.job, None if prepared.folder is None else prepared.folder.parent)
 
     def show(self, item: ScenarioItem) -> None:
         """Wait for the item's groups, and raise Shortfall when the item fails."""
@@ -188,8 +192,8 @@ class TfgrpoSession:
         item.user_properties.append(("tfgrpo_gate", conclusion.verdict.outcome))
         if conclusion.verdict.failed:
             raise Shortfall("\n".join(render.gate_text(conclusion.report)))
-        if self._unwritten:
-            raise Shortfall(self._unwritten)
+        if self._unsound:
+            raise Shortfall(self._unsound)
 
     @property
     def checkers(self) -> Checkers | None:
@@ -209,7 +213,7 @@ class TfgrpoSession:
                 self._live.finish()
             self._live.stop()
             self._conclude()
-        if self._unwritten and exitstatus == pytest.ExitCode.OK:
+        if self._unsound and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         nothing_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
         if nothing_ran and self.config.getoption("tfgrpo_dry_run") and self._lines:
@@ -239,6 +243,7 @@ class TfgrpoSession:
             return None
         sections, broken = suppliers.report_sections(self.config, live.run)
         missed = self._replay.warnings if self._replay is not None else []
+        self._unsound = "\n".join(missed)
         run = replace(live.run, warnings=(*live.run.warnings, *live.warnings, *broken, *missed))
         conclusion = conclude(
             run,
@@ -263,7 +268,7 @@ class TfgrpoSession:
         try:
             yield
         except TfgrpoError as error:
-            self._unwritten = str(error)
+            self._unsound = str(error)
             self._lines.append(f"tfgrpo: {error}")
 
     def _record(self, run: Run) -> list[str]:

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.records import CheckResult, Frame, Group, Json, Opinion, Rollout, Scenario, Score
-from pytest_tfgrpo.harness.printable import block, count, duration, line, money, number, table
+from pytest_tfgrpo.harness.estimate import lines as estimate_lines
+from pytest_tfgrpo.harness.printable import block, duration, line, money, number, table
 from pytest_tfgrpo.harness.summary import summarise
 
 if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.estimate import Forecast
     from pytest_tfgrpo.harness.job import Job
 
 SHORT, LONG = 1000, 20_000
@@ -72,12 +74,10 @@ def rollout_text(rollout: Rollout, score: Score | None = None, scenario: Scenari
     return "\n".join([*lines, *_outcome(rollout, LONG, every=True)])
 
 
-def plan_text(job: Job) -> list[str]:
-    """Return what a run would do: scenarios per split, calls per phase, and the actor's own bounds."""
+def plan_text(job: Job, forecast: Forecast) -> list[str]:
+    """Return what a run would do: scenarios per split, rollouts per phase, and what they will use."""
     splits = [sum(s.split == split for s in job.scenarios) for split in ("train", "eval")]
-    calls = sum(len(phase.scenarios) * phase.rollouts for phase in job.phases)
-    bound = job.actor.bound(calls)
-    usd, tokens = bound.get("usd"), bound.get("tokens")
+    rollouts = sum(len(phase.scenarios) * phase.rollouts for phase in job.phases)
     rows = [
         [
             phase.label,
@@ -93,11 +93,11 @@ def plan_text(job: Job) -> list[str]:
         f"{splits[0]} train and {splits[1]} eval scenarios; {len(job.library.experiences)} lessons to start",
         "",
         *table(
-            ["", "temp", "scenarios", "rollouts each", "calls"], [*rows, ["in all", "", "", "", str(calls)]]
+            ["", "temp", "scenarios", "rollouts each", "calls"],
+            [*rows, ["in all", "", "", "", str(rollouts)]],
         ),
         "",
-        f"cost    {'unknown: the actor does not say' if usd is None else f'at most {money(usd)}'}",
-        f"tokens  {'unknown: the actor does not say' if tokens is None else f'at most {count(tokens)}'}",
+        *estimate_lines(forecast),
     ]
 
 

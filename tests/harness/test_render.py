@@ -2,18 +2,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from builders import make_experience, make_frame, make_rollout, make_scenario
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jobs import ScriptedActor, make_job
 from sweeps import SETTINGS, Credits, evenly, make_result, make_run
 
-from pytest_tfgrpo.core.records import Check, CheckResult, Failure, Library, Opinion, Phase, Run, Score
+from pytest_tfgrpo.core.records import Check, CheckResult, Failure, Library, Opinion, Run, Score
 from pytest_tfgrpo.harness.baseline import from_run
+from pytest_tfgrpo.harness.estimate import Forecast
 from pytest_tfgrpo.harness.gate import judge
+from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.render import failure, gate_text, plan_text, rollout_text, terminal
 from pytest_tfgrpo.harness.report import build
 
@@ -199,42 +203,24 @@ def test_a_long_answer_is_cut_in_a_failing_item() -> None:
     assert "... 4000 more characters" in text
 
 
-@dataclass
-class Actor:
-    usd: float | None
-    tokens: float | None
-    name: str = "command:./agent"
-
-    def bound(self, calls: int) -> dict[str, float | None]:
-        return {"usd": self.usd and self.usd * calls, "tokens": self.tokens and self.tokens * calls}
-
-
-@dataclass
-class Plan:
-    """The part of a job that a dry run shows."""
-
-    actor: Actor
-    phases: tuple[Phase, ...]
-    scenarios: tuple[Any, ...]
-    library: Library = field(default_factory=Library)
-
-
-def plan(usd: float | None, tokens: float | None) -> Any:
+def planned(**changes: Any) -> Job:
     train, held = [make_scenario(f"t{i}") for i in range(3)], [make_scenario("e", split="eval")]
-    phases = (
-        Phase(epoch=0, mode="baseline", temperature=0.3, rollouts=5, scenarios=("e",)),
-        Phase(epoch=1, mode="train", temperature=0.7, rollouts=5, scenarios=("t0", "t1", "t2")),
-        Phase(epoch=2, mode="eval", temperature=0.3, rollouts=5, scenarios=("e",)),
-    )
-    return Plan(Actor(usd, tokens), phases, (*train, *held))
+    actor = ScriptedActor(lambda _: "3")
+    actor.name = "command:./agent"
+    return make_job(actor, Path("unused"), scenarios=[*train, *held], group_size=5, epochs=2, **changes)
 
 
 def test_a_dry_run_tells_scenarios_calls_and_bounds(golden: Golden) -> None:
-    golden("plan.txt", "\n".join(plan_text(plan(0.002, 1000))) + "\n")
+    declared = Forecast(declared={"usd": 0.05, "tokens": 25_000})
+    golden("plan.txt", "\n".join(plan_text(planned(), declared)) + "\n")
 
 
 def test_bounds_that_the_actor_cannot_tell_are_unknown() -> None:
-    assert plan_text(plan(None, None))[-2:] == [
+    assert plan_text(planned(), Forecast(declared={}))[-2:] == [
         "cost    unknown: the actor does not say",
         "tokens  unknown: the actor does not say",
     ]
+
+
+def test_a_run_that_costs_nothing_says_so() -> None:
+    assert plan_text(planned(), Forecast(free=True))[-1] == "cost    nothing"

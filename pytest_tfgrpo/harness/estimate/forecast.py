@@ -1,0 +1,182 @@
+"""The forecast of a run: what each of its parts will use, and where the figures come from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.harness.estimate import guesses
+from pytest_tfgrpo.harness.estimate.history import History, history_of
+from pytest_tfgrpo.harness.estimate.ranges import Figures, Range, Use, predict, total
+from pytest_tfgrpo.harness.job import Job
+from pytest_tfgrpo.harness.printable import count, line, money
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """Rollouts, learning or judging of one phase."""
+
+    phase: str
+    purpose: str
+    figures: Figures
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forecast:
+    """What a run will use, and what a reader must know about it."""
+
+    parts: tuple[Part, ...] = ()
+    sources: tuple[str, ...] = ()
+    """Where the figures come from."""
+    warnings: tuple[str, ...] = ()
+    free: bool = False
+    """True when nobody who takes part costs anything."""
+    declared: Mapping[str, float | None] | None = None
+    """All that is known is what the actor says is its most: ``usd`` and ``tokens``; None: more is known."""
+
+    @property
+    def total(self) -> Figures:
+        """Sum over all parts."""
+        return total(part.figures for part in self.parts)
+
+
+def forecast(job: Job, folder: Path | None) -> Forecast:
+    """Return the forecast of a job whose earlier runs are in `folder`; nothing is asked, nothing written."""
+    free = job.actor.bound(1).get("usd") == 0.0 and not any(model.paid for model in job.models.values())
+    if free and not any(getattr(model, "price", None) for model in job.models.values()):
+        return Forecast(free=True)
+    history = history_of(job, folder)
+    if not job.models and not history.rollouts:
+        bound = job.actor.bound(sum(len(phase.scenarios) * phase.rollouts for phase in job.phases))
+        ends = {unit: Range(0.0, most) for unit, most in bound.items() if most is not None}
+        most = Figures(tokens=ends.get("tokens"), usd=ends.get("usd"))
+        return Forecast(declared=bound, warnings=tuple(_over_budget(job, most)))
+    seer = _Seer(job, history)
+    parts = tuple(seer.parts())
+    found = Forecast(parts=parts, sources=tuple(seer.sources), free=free)
+    warnings = (*_unpriced(job, parts), *_over_budget(job, found.total))
+    return Forecast(parts=parts, sources=found.sources, warnings=warnings, free=free)
+
+
+class _Seer:
+    """Makes the parts of one forecast and notes where their figures come from."""
+
+    def __init__(self, job: Job, history: History) -> None:
+        self._job = job
+        self._history = history
+        self._prompts: guesses.Prompts | None = None
+        self.sources: dict[str, None] = {}
+
+    def parts(self) -> Iterator[Part]:
+        for phase in self._job.phases:
+            for purpose, figures in (
+                ("rollouts", self._rollouts(phase)),
+                ("learning", self._learning(phase)),
+                ("judge", self._judging(phase)),
+            ):
+                if figures is not None:
+                    yield Part(phase=phase.label, purpose=purpose, figures=figures)
+
+    def _rollouts(self, phase: Phase) -> Figures:
+        job, known = self._job, self._history.rollouts
+        if known:
+            number = sum(map(len, known.values()))
+            self._note(f"rollouts: mean and spread of {number} in {self._runs()}")
+            return total(self._recorded(phase, known))
+        model = self._model(job.actor.name)
+        if model is not None:
+            prompts = self._rendered()
+            self._note(
+                f"rollouts: a guess from {prompts.scenarios} rendered prompts, 2.5 to 6 bytes a token, "
+                f"and answers of {guesses.ANSWER_TOKENS} tokens to max_tokens ({model.max_tokens})"
+            )
+            return guesses.rollouts(job, phase, model, prompts)
+        rollouts = len(phase.scenarios) * phase.rollouts
+        bound = job.actor.bound(rollouts)
+        most = {unit: bound.get(unit) for unit in ("usd", "tokens")}
+        self._note(
+            "rollouts: at most what the actor says"
+            if any(most.values())
+            else "rollouts: the actor does not say"
+        )
+        ends = {unit: None if high is None else Range(0.0, high) for unit, high in most.items()}
+        return Figures(calls=Range(rollouts, rollouts), tokens=ends["tokens"], usd=ends["usd"])
+
+    def _recorded(self, phase: Phase, known: dict[str, list[Use]]) -> Iterator[Figures]:
+        """Yield the figures of each domain; one that is not recorded is like all others."""
+        domain_of = {s.id: s.domain for s in self._job.scenarios}
+        everything = [use for uses in known.values() for use in uses]
+        for domain, scenarios in sorted(Counter(domain_of[id] for id in phase.scenarios).items()):
+            if domain not in known:
+                self._note(f"domain {line(domain, 40)}: not recorded, taken to be like the others")
+            yield predict(known.get(domain, everything), scenarios * phase.rollouts)
+
+    def _learning(self, phase: Phase) -> Figures | None:
+        name = _teacher(self._job)
+        model = None if name is None else self._model(name)
+        if phase.mode != "train" or model is None:
+            return None
+        if self._history.learning:
+            self._note(f"learning: mean and spread of {len(self._history.learning)} epochs in {self._runs()}")
+            return predict(self._history.learning, len(phase.scenarios))
+        self._note("learning: a guess, from no group with spread to all of them")
+        return guesses.learning(self._job, phase, model)
+
+    def _judging(self, phase: Phase) -> Figures | None:
+        judge = self._job.judge
+        asked = {s.id for s in self._job.scenarios if s.rubric} & set(phase.scenarios)
+        model = None if judge is None else self._model(judge.name)
+        if model is None or not asked:
+            return None
+        if self._history.judge:
+            self._note(f"judge: mean and spread of {len(self._history.judge)} phases in {self._runs()}")
+            return predict(self._history.judge, len(asked) * phase.rollouts)
+        self._note("judge: a guess, from one call a vote to one repair of each")
+        return guesses.judging(self._job, phase, model, self._rendered())
+
+    def _model(self, name: str) -> guesses.Model | None:
+        completer = self._job.models.get(name)
+        if completer is None:
+            return None
+        limit = completer.identity.get("max_tokens") or self._job.settings["max_tokens"]
+        return guesses.Model(price=getattr(completer, "price", None), max_tokens=int(limit))
+
+    def _rendered(self) -> guesses.Prompts:
+        if self._prompts is None:
+            self._prompts = guesses.render(self._job)
+        return self._prompts
+
+    def _runs(self) -> str:
+        runs = self._history.runs
+        return f"{len(runs)} earlier run{'s' * (len(runs) > 1)}"
+
+    def _note(self, text: str) -> None:
+        self.sources[text] = None
+
+
+def _teacher(job: Job) -> str | None:
+    """Return the name of the model that the optimizer asks, if it asks one."""
+    name = getattr(job.optimizer, "identity", {}).get("model")
+    return name if isinstance(name, str) else None
+
+
+def _unpriced(job: Job, parts: Sequence[Part]) -> Iterator[str]:
+    for name, model in sorted(job.models.items()):
+        if model.paid and getattr(model, "price", None) is None:
+            yield f"the price of {line(name, 200)} is unknown; add it to the file of the setting models"
+    if not job.models and any(part.figures.usd is None for part in parts):
+        yield "the cost is unknown: the actor does not say"
+
+
+def _over_budget(job: Job, whole: Figures) -> Iterator[str]:
+    for unit, found in (("usd", whole.usd), ("tokens", whole.tokens)):
+        limit = job.settings.get(f"budget_{unit}")
+        if limit is None or found is None or found.high <= limit:
+            continue
+        show = money if unit == "usd" else count
+        sure = "is not enough: at least" if found.low > limit else "may not be enough: up to"
+        end = found.low if found.low > limit else found.high
+        yield f"budget_{unit} of {show(limit)} {sure} {show(end)}; the run would end incomplete"
