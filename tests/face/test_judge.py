@@ -267,6 +267,39 @@ def cut_after(journal: Path, mark: str, count: int) -> int:
     return sum(mark.encode() in line for line in kept)
 
 
+@pytest.fixture
+def recorded(project: Any, judge: Any) -> FakeModel:
+    """Record a judged run in ``answers.jsonl``; returns the judge's server."""
+    server: FakeModel = judge()
+    suite(project.ini(actor="python:agent:half", judge="openai:x"), truth="judge", rubric=RUBRIC)
+    assert project.learn("--tfgrpo-record", "answers.jsonl").ret == 0
+    return server
+
+
+def test_a_judged_run_is_replayed_without_asking_anybody(project: Any, recorded: FakeModel) -> None:
+    before, asked, called = project.report(), len(recorded.requests), len(project.calls)
+    assert project.learn("--tfgrpo-actor", "replay:answers.jsonl").ret == 0
+    assert (len(recorded.requests), len(project.calls)) == (asked, called)
+    after = project.report()
+    assert after["run_id"] != before["run_id"]
+    for part in ("scenarios", "judge", "gain", "faults"):
+        assert after[part] == before[part]
+
+
+def test_a_vote_that_a_recording_lacks_is_an_error_that_says_so(project: Any, recorded: FakeModel) -> None:
+    path = project.root / "answers.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    votes = [line for line in lines if '"judge"' in line and '"fingerprint"' in line]
+    lines.remove(votes[0])
+    path.write_text("".join(lines))
+    project.learn("--tfgrpo-actor", "replay:answers.jsonl")
+    report = project.report()
+    assert report["faults"]["errors"] == {"judge": 1}
+    assert report["judge"]["no_verdict"] == 1
+    assert report["status"] == "complete"
+    assert any("lacks 1 answers" in warning for warning in report["warnings"])
+
+
 def test_another_judge_makes_another_run(project: Any, judge: Any) -> None:
     judge()
     suite(project.ini(actor="python:agent:half", judge="openai:x"), truth="judge", rubric=RUBRIC)
