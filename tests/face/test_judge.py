@@ -300,6 +300,35 @@ def test_a_vote_that_a_recording_lacks_is_an_error_that_says_so(project: Any, re
     assert any("lacks 1 answers" in warning for warning in report["warnings"])
 
 
+def test_a_budget_that_ends_between_votes_loses_none_that_was_paid_for(project: Any, judge: Any) -> None:
+    server = judge()
+    project.ini(actor="python:agent:half", judge="openai:x", max_tokens=100, concurrency=2)
+    suite(project, truth="judge", rubric=RUBRIC)
+    assert project.learn("--tfgrpo-budget-tokens", "9000").ret == 1
+    first = len(server.requests)
+    assert 0 < first < 16 * 3
+    report = project.report()
+    assert report["status"] == "incomplete"
+    assert report["faults"]["errors"] == {}
+    assert project.learn("--tfgrpo-resume").ret == 0
+    assert len(server.requests) == 16 * 3
+    assert len(project.calls) == 16
+    assert project.report()["judge"]["opinions"] == 16
+
+
+@pytest.mark.parametrize("answer", ["'\\ud8003'", "'\\x00\\u202e'", "'x' * 900_000", "'{{mark}}{{task}}'"])
+def test_whatever_an_agent_answers_can_be_judged_or_is_its_own_failure(
+    project: Any, judge: Any, answer: str
+) -> None:
+    server = judge(lambda request, _: vote(request, False, False))
+    project.write("agent2.py", f"def solve(context):\n    return {answer}\n")
+    project.ini(actor="python:agent2:solve", judge="openai:x")
+    suite(project, truth="judge", rubric=RUBRIC, min_score=0.1)
+    project.run("suite.scenario.json").assert_outcomes(failed=2, deselected=2)
+    assert server.refusals == []
+    assert all(len(json.dumps(request)) < 60_000 for request in server.requests)
+
+
 def test_another_judge_makes_another_run(project: Any, judge: Any) -> None:
     judge()
     suite(project.ini(actor="python:agent:half", judge="openai:x"), truth="judge", rubric=RUBRIC)

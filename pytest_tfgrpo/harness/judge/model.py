@@ -54,8 +54,8 @@ class ModelJudge:
 
         Raises BudgetError when a call was not made; those beside it are on file by then.
         """
-        ballots = [_Ballot(scenario, rollout, n) for n in range(self._votes)]
-        casting = (self._cast(ballot, calls) for ballot in ballots)
+        asked = question(scenario, rollout)
+        casting = (self._cast(_Ballot(scenario, rollout, n), asked, calls) for n in range(self._votes))
         cast = await asyncio.gather(*casting, return_exceptions=True)
         votes: list[Vote] = []
         void: list[str] = []
@@ -74,11 +74,9 @@ class ModelJudge:
             return Opinion(score=None, asked=self._votes, reason=str(broken[0]))
         return tally(scenario.rubric, votes, void, self._votes)
 
-    async def _cast(self, ballot: _Ballot, calls: Calls) -> Vote | str:
+    async def _cast(self, ballot: _Ballot, asked: tuple[Message, ...], calls: Calls) -> Vote | str:
         """Return one vote, after at most one repair, or why it is void."""
-        count = len(ballot.scenario.rubric)
-        messages = question(ballot.scenario, ballot.rollout)
-        problem = ""
+        count, messages, problem = len(ballot.scenario.rubric), asked, ""
         for attempt in ("", "repair"):
             try:
                 reply = await self._ask(ballot, messages, attempt, calls)
@@ -88,7 +86,7 @@ class ModelJudge:
                 return read_vote(reply.text, count)
             except ValueError as error:
                 problem = f"{error} (the reply was cut off)" if reply.finish == "length" else str(error)
-            messages = repair(messages, reply.text, problem, count)
+            messages = repair(asked, reply.text, problem, count)
         return f"malformed: {problem}"
 
     async def _ask(
