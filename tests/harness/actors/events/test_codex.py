@@ -16,10 +16,10 @@ START = ({"type": "thread.started", "thread_id": "t"}, {"type": "turn.started"})
 DONE = {
     "type": "turn.completed",
     "usage": {
-        "input_tokens": 24763,
-        "cached_input_tokens": 24448,
-        "output_tokens": 122,
-        "reasoning_output_tokens": 64,
+        "input_tokens": 900,
+        "cached_input_tokens": 800,
+        "output_tokens": 60,
+        "reasoning_output_tokens": 25,
     },
 }
 
@@ -74,8 +74,8 @@ def test_a_stream_becomes_messages_and_tools_in_order() -> None:
 
 def test_the_threads_tokens_are_on_the_last_message_and_its_cost_is_unknown() -> None:
     trajectory = read(message("0", "I look."), message("1", "Done."), DONE)
-    assert [f.tokens for f in trajectory.frames] == [0, 24885]
-    assert trajectory.frames[1].usage == Usage(prompt=24763, completion=122, reasoning=64, cached=24448)
+    assert [f.tokens for f in trajectory.frames] == [0, 960]
+    assert trajectory.frames[1].usage == Usage(prompt=900, completion=60, reasoning=25, cached=800)
     assert trajectory.cost_usd is None
 
 
@@ -172,7 +172,7 @@ def test_a_broken_line_is_garbage_and_keeps_what_was_done() -> None:
 def test_an_end_without_a_message_is_no_answer() -> None:
     caught = fault(*START, command("0", "x", exit_code=0), DONE)
     assert (type(caught), caught.code) == (AgentFailure, "no_answer")
-    assert sum(f.tokens for f in caught.frames) == 24885
+    assert sum(f.tokens for f in caught.frames) == 960
 
 
 def test_a_program_that_prints_no_event_was_not_set_up() -> None:
