@@ -23,17 +23,34 @@ class Price:
     """Date of the price, for a reader."""
     source: str = ""
     """Where it was read, for a reader."""
+    above: LongPrompt | None = None
+    """What calls with long prompts cost instead."""
 
     def cost(self, usage: Usage) -> float:
-        """Return the cost of `usage` in US dollars."""
+        """Return the cost of `usage`, that of one call, in US dollars."""
+        if self.above is not None and usage.prompt > self.above.prompt:
+            return self.above.price.cost(usage)
         cached = self.input if self.cached_input is None else self.cached_input
         fresh = usage.prompt - usage.cached
         return (fresh * self.input + usage.cached * cached + usage.completion * self.output) / MILLION
 
     def most(self, prompt: int, completion: int) -> float:
-        """Return the most that so many tokens can cost, in US dollars."""
+        """Return the most that so many tokens of one call can cost, in US dollars."""
+        if self.above is not None and prompt > self.above.prompt:
+            return max(self.above.price.most(prompt, completion), self._most(prompt, completion))
+        return self._most(prompt, completion)
+
+    def _most(self, prompt: int, completion: int) -> float:
         dearest = max(self.input, self.cached_input or 0.0)
         return (prompt * dearest + completion * self.output) / MILLION
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LongPrompt:
+    """The price of calls whose prompt is longer than `prompt` tokens; it holds for all of their tokens."""
+
+    prompt: int
+    price: Price
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

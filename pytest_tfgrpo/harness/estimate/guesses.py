@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from pytest_tfgrpo.core.records import Phase, Scenario
 from pytest_tfgrpo.core.stamp import seed_of
@@ -43,16 +44,9 @@ class Model:
             prompt_bytes.high / BYTES_PER_TOKEN.low + extra_tokens,
         )
         answer = Range(min(ANSWER_TOKENS, self.max_tokens), self.max_tokens)
-        ends = [
-            (number.low, prompt.low, answer.low),
-            (number.high, prompt.high, answer.high),
-        ]
+        ends = [(number.low, prompt.low, answer.low), (number.high, prompt.high, answer.high)]
         price = self.price
-        usd = (
-            None
-            if price is None
-            else Range(*(n * (p * price.input + c * price.output) / 1e6 for n, p, c in ends))
-        )
+        usd = None if price is None else Range(*(n * price.most(ceil(p), ceil(c)) for n, p, c in ends))
         return Figures(calls=number, tokens=Range(*(n * (p + c) for n, p, c in ends)), usd=usd)
 
 

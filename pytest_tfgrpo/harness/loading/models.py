@@ -15,7 +15,7 @@ from pytest_tfgrpo.harness.loading.document import Problem, Refused, read_text
 from pytest_tfgrpo.harness.loading.yaml_text import parse_yaml
 from pytest_tfgrpo.llm.address import parse_address
 from pytest_tfgrpo.llm.config import DEFAULT, KEY_ENV, OURS, Endpoint, ModelsConfig
-from pytest_tfgrpo.llm.prices import Price, PriceTable
+from pytest_tfgrpo.llm.prices import LongPrompt, Price, PriceTable
 
 MAX_BYTES = 1_000_000
 SCHEMA = "models"
@@ -78,8 +78,16 @@ def _endpoint(name: str, fields: Mapping[str, Json]) -> Endpoint:
 def _prices(value: Mapping[str, Json]) -> PriceTable:
     rows = value.get("prices") or {}
     return PriceTable(
-        prices={model: Price(**row) for model, row in rows.items()}, as_of=value.get("as_of", "")
+        prices={model: _price(row) for model, row in rows.items()}, as_of=value.get("as_of", "")
     )
+
+
+def _price(row: Mapping[str, Json]) -> Price:
+    above = row.get("above")
+    if above is None:
+        return Price(**row)
+    longer = {name: value for name, value in above.items() if name != "prompt"}
+    return Price(**{**row, "above": LongPrompt(prompt=above["prompt"], price=Price(**longer))})
 
 
 def _faults(value: Mapping[str, Json]) -> Iterator[tuple[Path, str]]:
