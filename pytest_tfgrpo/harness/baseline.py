@@ -15,6 +15,7 @@ from pytest_tfgrpo.core.errors import BaselineError
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.settings import is_task_id
+from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.wire import from_wire, to_wire
 from pytest_tfgrpo.harness.comparison import Tally, final_sweep, tally_sweep
 from pytest_tfgrpo.harness.printable import line
@@ -65,9 +66,20 @@ def from_run(run: Run, name: str) -> Baseline:
         actor=actor_name(run),
         temperature=sweep.phase.temperature,
         library=sweep.library_hash,
-        stamps={key: run.stamps[key] for key in COMPARED_STAMPS if key in run.stamps},
+        stamps=compared_stamps(run),
         scenarios=dict(sorted(tally_sweep(run, sweep).items())),
     )
+
+
+def compared_stamps(run: Run) -> dict[str, str]:
+    """Return the stamps that tell whether two runs were made with the same things.
+
+    The judge is one of them where it scores an eval scenario: another judge is another measure.
+    """
+    stamps = {key: run.stamps[key] for key in COMPARED_STAMPS if key in run.stamps}
+    if any(s.truth == "judge" and s.split == "eval" for s in run.scenarios):
+        stamps["judge"] = stamp(run.identities.get("judge"))
+    return stamps
 
 
 def actor_name(run: Run) -> str:

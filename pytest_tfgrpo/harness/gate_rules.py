@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, TypeGuard
 
 from pytest_tfgrpo.core.records import Json, PhaseResult, Run
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness.baseline import Baseline, actor_name
+from pytest_tfgrpo.harness.baseline import Baseline, actor_name, compared_stamps
 from pytest_tfgrpo.harness.comparison import (
     Tally,
     baseline_sweep,
@@ -126,6 +126,8 @@ def judge_regression(run: Run, baseline: Baseline | None, settings: Settings) ->
         notes.append(f"made with another actor ({line(baseline.actor, 60)})")
     if _other(run, baseline, "packs"):
         notes.append("made with other prompt packs")
+    if _other(run, baseline, "judge"):
+        notes.append("made with another judge")
     if baseline.temperature != sweep.phase.temperature:
         notes.append(f"made at temperature {baseline.temperature:g}")
     common = sum(id in tallies and tallies[id].stamp == t.stamp for id, t in baseline.scenarios.items())
@@ -282,7 +284,7 @@ def _cost(sweep: PhaseResult) -> float | None:
 
 
 def _other(run: Run, baseline: Baseline, key: str) -> bool:
-    return key in baseline.stamps and run.stamps.get(key) != baseline.stamps[key]
+    return key in baseline.stamps and compared_stamps(run).get(key) != baseline.stamps[key]
 
 
 def _skipped(name: str, message: str, advice: str = "") -> RuleResult:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweeps import SETTINGS, Credits, evenly, make_run
 
-from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.records import Run, Truth
 from pytest_tfgrpo.harness.baseline import Baseline, from_run
 from pytest_tfgrpo.harness.gate import RuleResult, Verdict, judge
 from pytest_tfgrpo.harness.screen import Contamination
@@ -215,6 +215,19 @@ def test_another_actor_pack_or_temperature_is_said() -> None:
         "made at temperature 1"
     )
     assert result.outcome == "pass"
+
+
+def judged(name: str, truth: Truth) -> Run:
+    run = swept(GOOD, identities={"judge": {"name": name, "identity": {"votes": 3}}})
+    return replace(run, scenarios=tuple(replace(s, truth=truth) for s in run.scenarios))
+
+
+def test_another_judge_is_said_where_the_judge_is_the_measure() -> None:
+    for truth, said in (("judge", True), ("checks", False)):
+        stored = from_run(judged("openai:x", truth), "x")
+        for name in ("openai:x", "openai:y"):
+            message = rule(verdict(judged(name, truth), stored), "baseline").message
+            assert ("made with another judge" in message) is (said and name == "openai:y")
 
 
 def test_a_comparison_must_hold_with_errors_excluded_and_with_errors_as_0() -> None:
