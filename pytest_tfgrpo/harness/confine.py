@@ -10,6 +10,9 @@ from pathlib import Path, PurePosixPath
 
 from pytest_tfgrpo.core.schema import short
 
+DEEPEST = 32
+"""Folders on the way to a file that is written; each costs a descriptor for a moment."""
+
 
 def check_name(name: str) -> None:
     """Raise ValueError unless `name` is a plain relative path: no ``..``, no root, nothing unprintable."""
@@ -83,6 +86,8 @@ def write_untrusted(folder: Path, name: str, data: bytes) -> None:
     """
     check_name(name)
     *parents, last = PurePosixPath(name).parts
+    if len(parents) > DEEPEST:
+        raise ValueError(f"{short(name)} lies more than {DEEPEST} folders deep")
     draft = f".{uuid.uuid4().hex}"
     handles = [os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
     flags = os.O_NOFOLLOW | os.O_CLOEXEC

@@ -17,6 +17,8 @@ from pytest_tfgrpo.llm.protocol import Completer, Completion, Image, Message, Re
 
 MARGIN_S, MARGIN_SHARE = 0.25, 0.05
 """A rollout ends so long before its time limit: what it has paid for is lost when it is cancelled."""
+TOLD_CHARS = 4_000_000
+"""What tools may tell the model in one rollout: more than any model reads, and sent again with each call."""
 CALLS_PER_TURN = 64
 """Most tool calls that a model may ask for at once."""
 
@@ -37,6 +39,7 @@ class Conversation:
         self._deadline = began + call.timeout_s - self._margin_s
         self._context: ToolContext | None = None
         self._written = 0
+        self._told = 0
         user = Message(role="user", content=clean(call.prompt.user), images=pictures)
         system = Message(role="system", content=clean(call.prompt.system))
         self._messages = [system, user] if call.prompt.system else [user]
@@ -169,9 +172,12 @@ class Conversation:
             fault = fault or caught
             self._frames.append(frame)
             text = frame.output if frame.error is None else f"error: {frame.error}"
+            self._told += len(text)
             self._messages.append(Message(role="tool", content=text, tool_call_id=call.id))
         if fault is not None:
             raise type(fault)(str(fault), fault.code, frames=tuple(self._frames)) from fault
+        if self._told > TOLD_CHARS:
+            raise self._failure(f"the tools gave {self._told} characters, more than {TOLD_CHARS}", "oversize")
 
     def _failure(self, message: str, code: str, answer: str = "") -> AgentFailure:
         return AgentFailure(message, code, frames=tuple(self._frames), answer=answer)

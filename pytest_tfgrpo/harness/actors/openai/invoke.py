@@ -28,6 +28,8 @@ ERROR_CHARS = 2_000
 NAME_CHARS = 64
 RAW_CHARS = 2_000
 """Characters of arguments that are no JSON, as a frame keeps them."""
+LONG_CHARS = 20_000
+"""Longer arguments are read on a thread: a million brackets would hold up all other rollouts."""
 
 
 class _Ended(NamedTuple):
@@ -47,7 +49,10 @@ async def invoke(call: ToolCall, tools: Mapping[str, Tool], context: ToolContext
     output, error = "", None
     try:
         tool = _named(call.name, tools)
-        arguments = _arguments(call.arguments, tool)
+        if len(call.arguments) > LONG_CHARS:
+            arguments = await asyncio.to_thread(_arguments, call.arguments, tool)
+        else:
+            arguments = _arguments(call.arguments, tool)
         async with asyncio.timeout(TOOL_TIMEOUT_S) as limit:
             output = _text(await _run(tool, arguments, context))
     except asyncio.CancelledError:

@@ -152,6 +152,14 @@ def test_a_model_that_writes_and_writes_is_stopped(bench: Bench) -> None:
     assert [f.kind for f in outcome.frames].count("model") == 3
 
 
+def test_a_model_that_lets_tools_talk_and_talk_is_stopped(bench: Bench) -> None:
+    bench.tools("def work() -> str:\n    return 'x' * 50_000")
+    outcome = bench.ask(lambda _: wants(*[("work", "")] * 40), settings={"max_steps": 1000})
+    assert outcome.failure is not None
+    assert outcome.failure.code == "oversize"
+    assert [f.kind for f in outcome.frames].count("model") == 3
+
+
 def test_tool_calls_beside_finish_stop_are_calls(bench: Bench) -> None:
     bench.tools(ADD)
     turn = Completion(text="", tool_calls=wants(ADD_1_2).tool_calls, finish="stop", usage=USAGE)

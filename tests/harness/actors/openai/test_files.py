@@ -182,6 +182,12 @@ def test_writing_replaces_what_has_the_name_and_follows_no_link(tmp_path: Path, 
     assert (tmp_path / "out" / "secret").read_text() == "hidden"
 
 
+def test_a_file_too_many_folders_deep_is_refused_before_any_is_made(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="lies more than 32 folders deep"):
+        write_untrusted(tmp_path, "a/" * 5000 + "b", b"data")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("name", ["linked/secret", "linked/new", "dir", "file/new", "x" * 300])
 def test_writing_through_a_link_or_over_a_folder_is_refused(tmp_path: Path, name: str) -> None:
     folder = hostile_folder(tmp_path)
