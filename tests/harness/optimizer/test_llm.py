@@ -188,6 +188,12 @@ def test_without_ground_truth_the_rewards_are_called_an_estimate_and_no_answer_i
     assert "judge: it skipped a line" in text
 
 
+def test_of_a_marked_test_function_the_name_is_shown() -> None:
+    scenarios = suite(1, checks=(), checker="tests/test_letters.py::test_count")
+    text = learn_question(context_of([scored(scenarios[0])], scenarios))
+    assert "what the test tests/test_letters.py::test_count asks for" in text
+
+
 def test_attempts_that_did_the_same_are_shown_once() -> None:
     group = scored(SUITE[0], (1.0, 0.0, 1.0, 0.0), answer=lambda n: "the same")
     text = learn_question(context_of([group], SUITE))

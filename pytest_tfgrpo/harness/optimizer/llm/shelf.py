@@ -12,7 +12,8 @@ from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.harness.library import visible_stamp
 from pytest_tfgrpo.harness.optimizer.backing import reward_of, support_of, tool_stats_of
 from pytest_tfgrpo.harness.optimizer.evidence import Attempt
-from pytest_tfgrpo.harness.optimizer.llm.reading import Change
+from pytest_tfgrpo.harness.optimizer.llm.reading import LESSON, Change
+from pytest_tfgrpo.harness.optimizer.llm.transcript import clean
 from pytest_tfgrpo.harness.optimizer.protocol import LearningContext
 
 
@@ -60,7 +61,7 @@ class Shelf:
         """Return the lessons, one on a line, with their numbers."""
         lines = [
             f"{number} | {e.polarity} | from {e.support.rollouts} attempts at {e.support.groups} tasks | "
-            f"{e.summary32}"
+            f"{clean(' '.join(e.summary32.split()), LESSON)}"
             for number, e in self._lessons.items()
         ]
         return "\n".join(lines) or "(none yet)"

@@ -16,6 +16,7 @@ from pytest_tfgrpo.harness.optimizer.llm.transcript import (
     SHOWN,
     as_json,
     clean,
+    cut,
     transcript,
     without_run,
 )
@@ -91,10 +92,12 @@ class Study:
         """Return a short transcript as it is, and the summary of a long one."""
         if len(deed.text) <= SHOWN:
             return deed.text
-        task, truth, attempts = self._blocks([deed], [clean(deed.text, READ)])
+        task, truth, attempts = self._blocks([deed], [cut(deed.text, READ)])
         values = {"task": task, "truth": truth, "attempt": attempts}
         told = await self._teacher.text(self._question("summary", f"summary.{deed.numbers[0]}", values))
-        return clean(deed.text if told is None else without_run(told, self._context.run_id), SHOWN)
+        return (
+            cut(deed.text, SHOWN) if told is None else clean(without_run(told, self._context.run_id), SHOWN)
+        )
 
     def _critique(self, deeds: Sequence[Deed], shown: Sequence[str]) -> Question:
         library = Block("lessons", self._shelf.text())

@@ -13,9 +13,10 @@ SHOWN = 2_000
 READ = 24_000
 """Characters of a transcript that a summary is made from."""
 FIELD = 4_000
-"""Characters of one output or answer."""
-FRAMES = 200
-SLACK = 500
+"""Characters of an answer, and of an input or output at most: many steps share what a reader gets."""
+FRAMES = 100
+"""Steps that are shown, the first and the last."""
+SLACK = 200
 """Characters beyond a cut that are searched for secrets: half of one has no known shape."""
 
 _FOLDERS = r"(?<![\w./-])(?:/[^\s'\":;,()]{0,400}/)?"
@@ -25,11 +26,12 @@ _WORKSPACE = r"(?:/work/[\w.-]+)?"
 def transcript(rollout: Rollout, scenario: Scenario) -> str:
     """Return the steps and the answer of an attempt, with what the checks found where they hold the truth."""
     frames = rollout.frames
-    lines = [_step(number, frame) for number, frame in enumerate(frames[: FRAMES // 2], 1)]
+    limit = max(READ // 200, min(FIELD, READ // (2 * len(frames) + 1)))
+    lines = [_step(number, frame, limit) for number, frame in enumerate(frames[: FRAMES // 2], 1)]
     if len(frames) > FRAMES:
         lines.append(f"({len(frames) - FRAMES} steps left out)")
     rest = max(FRAMES // 2, len(frames) - FRAMES // 2)
-    lines += [_step(number, frame) for number, frame in enumerate(frames[rest:], rest + 1)]
+    lines += [_step(number, frame, limit) for number, frame in enumerate(frames[rest:], rest + 1)]
     lines.append(f"answer: {clean(rollout.answer, FIELD)}" if rollout.answer.strip() else "no answer")
     if rollout.failure is not None:
         lines.append(f"failed: {clean(f'{rollout.failure.code}: {rollout.failure.message}', 500)}")
@@ -44,12 +46,23 @@ def transcript(rollout: Rollout, scenario: Scenario) -> str:
 
 def clean(text: str, limit: int) -> str:
     """Return `text` without secrets and control characters, its middle left out beyond `limit` characters."""
+    if len(text) > limit:
+        head, tail = 2 * limit // 3, limit // 3
+        start, end = redact(text[: head + SLACK])[:head], redact(text[-tail - SLACK :])[-tail:]
+        return _printable(_joined(start, len(text) - head - tail, end))
+    return _printable(redact(text))
+
+
+def cut(text: str, limit: int) -> str:
+    """Return `text`, which is clean, with its middle left out beyond `limit` characters."""
     if len(text) <= limit:
-        return _printable(redact(text))
+        return text
     head, tail = 2 * limit // 3, limit // 3
-    start = redact(text[: head + SLACK])[:head]
-    end = redact(text[-tail - SLACK :])[-tail:]
-    return _printable(f"{start} (... {len(text) - head - tail} characters left out ...) {end}")
+    return _joined(text[:head], len(text) - head - tail, text[-tail:])
+
+
+def _joined(start: str, left_out: int, end: str) -> str:
+    return f"{start} (... {left_out} characters left out ...) {end}"
 
 
 def without_run(text: str, run_id: str) -> str:
@@ -65,10 +78,10 @@ def as_json(value: Json, limit: int) -> str:
     return clean(json.dumps(value, ensure_ascii=False, sort_keys=True, default=str), limit)
 
 
-def _step(number: int, frame: Frame) -> str:
-    given = "" if frame.kind == "model" or frame.input is None else f" {as_json(frame.input, FIELD)}"
+def _step(number: int, frame: Frame, limit: int) -> str:
+    given = "" if frame.kind == "model" or frame.input is None else f" {as_json(frame.input, limit)}"
     ended = f" failed: {clean(frame.error, 500)}" if frame.error is not None else ""
-    output = f" -> {clean(frame.output, FIELD)}" if frame.output else ""
+    output = f" -> {clean(frame.output, limit)}" if frame.output else ""
     return f"{number}. {frame.kind} {clean(frame.name, 80)}{given}{output}{ended}"
 
 
