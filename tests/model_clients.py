@@ -14,7 +14,8 @@ from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.models import Models
 from pytest_tfgrpo.llm.prices import Price, PriceTable
 
-KEY = "sk-test-Zq8vWn3xKd7LpR2m"
+KEY = "plain-words-make-up-this-key"
+"""No pattern of secrets finds it."""
 PRICES = PriceTable(prices={"priced": Price(input=1.0, output=10.0, cached_input=0.5)})
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pytest_tfgrpo.core.redact import find_secret
 from pytest_tfgrpo.core.schema import short
 
 CALL = "/chat/completions"
+SECRET = re.compile(r"key|token|secret|signature|passw|auth", re.IGNORECASE)
+"""Names of parameters that hold a key."""
 
 
 class Address(NamedTuple):
@@ -38,7 +41,7 @@ def parse_address(base_url: str) -> Address:
         raise ValueError(f"is not a URL: {error}") from None
     if parts.username is not None or parts.password is not None:
         raise ValueError("must not hold a user or password; name a variable with the key in api_key_env")
-    if find_secret(text) is not None:
+    if find_secret(text) is not None or any(SECRET.search(name) for name, _ in parse_qsl(parts.query)):
         raise ValueError("must not hold a key; name a variable with it in api_key_env or headers_env")
     if parts.scheme not in ("http", "https") or not host or port == 0:
         raise ValueError(f"must be http://host/... or https://host/..., not {short(base_url)}")

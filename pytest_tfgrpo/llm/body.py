@@ -89,6 +89,7 @@ def _folded(messages: Sequence[Message]) -> list[Message]:
 
 def _message(message: Message, endpoint: Endpoint) -> dict[str, Json]:
     role = endpoint.system_role if message.role == "system" else message.role
+    # some servers refuse a null content and some a missing one, even beside tool calls
     written: dict[str, Json] = {"role": role, "content": message.content}
     if message.images:
         written["content"] = [{"type": "text", "text": message.content}] if message.content else []
@@ -96,7 +97,6 @@ def _message(message: Message, endpoint: Endpoint) -> dict[str, Json]:
             url = f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"
             written["content"].append({"type": "image_url", "image_url": {"url": url}})
     if message.tool_calls:
-        written["content"] = message.content or None
         written["tool_calls"] = [_call(call) for call in message.tool_calls]
     if message.role == "tool":
         written["tool_call_id"] = message.tool_call_id

@@ -56,14 +56,31 @@ class Scrubber:
         return data
 
     def redact(self, text: str, limit: int) -> str:
-        """Return the first `limit` characters without the keys and all else that looks like a secret."""
-        return redact(self.scrub(text)[:limit])
+        """Return the first `limit` characters without the keys, whole or cut, and other secrets."""
+        shown = self.scrub(text)[:limit]
+        for spelling in self._spellings:
+            shown = _without_half(shown, spelling.reveal())
+            shown = _without_half(shown[::-1], spelling.reveal()[::-1], MARK[::-1])[::-1]
+        return redact(shown)
+
+
+def _without_half(text: str, value: str, mark: str = MARK) -> str:
+    """Return `text` without any beginning of `value` that is at least half of it."""
+    half = value[: max(SHORTEST, len(value) // 2)]
+    pieces, done = [], 0
+    while (start := text.find(half, done)) >= 0:
+        end = start + len(half)
+        while end < len(text) and value.startswith(text[start : end + 1]):
+            end += 1
+        pieces += [text[done:start], mark]
+        done = end
+    return "".join([*pieces, text[done:]])
 
 
 def _spellings(value: str) -> set[str]:
     """Return `value` as it is, in a URL, in hex, and in base64 at every place within a longer text."""
     data = value.encode()
-    found = {value, quote(value, safe=""), quote(value), data.hex(), value[::-1]}
+    found = {value, quote(value, safe=""), quote(value), data.hex()}
     for before in range(3):
         padded = base64.b64encode(b"\0" * before + data)
         start = (before * 8 + 5) // 6  # characters that depend on what stands before, or after, are left out
