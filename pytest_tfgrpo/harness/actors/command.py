@@ -57,7 +57,7 @@ class CommandActor:
                 for arg in argv
                 if Path(arg).is_relative_to(root) and os.path.isfile(arg)  # noqa: PTH113 - see open_command
             },
-        } | ({"events": events} if self.paid else {})
+        } | ({} if events == OWN_EVENTS else {"events": events})
         self._argv = argv
         self._root = root
         self._bwrap = bwrap
@@ -69,7 +69,7 @@ class CommandActor:
         started = time.perf_counter()
         talk = _Talk(total_max_bytes(call.answer_max_bytes))
         argv = self._command_line(call, workspace)
-        with stdin_of(self._argv, call, workspace, as_text=self.paid) as stdin:
+        with stdin_of(self._argv, call, workspace, as_text=self._events != OWN_EVENTS) as stdin:
             transport = await self._start(argv, talk, stdin, workspace)
         try:
             await talk.finished()
