@@ -21,6 +21,7 @@ from pytest_tfgrpo.core.settings import BY_NAME, TABLE
 from pytest_tfgrpo.face.project import parse_ini
 from pytest_tfgrpo.harness.checks import KINDS
 from pytest_tfgrpo.harness.loading import load_scenarios
+from pytest_tfgrpo.harness.loading.models import load_models
 from pytest_tfgrpo.harness.loading.yaml_text import parse_yaml
 
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -126,6 +127,10 @@ def check_yaml(block: Block, folder: Path) -> None:
         assert load_scenarios(path, root=folder, kinds=KINDS)
         if not block.option("file"):
             path.unlink()
+    elif "models" in block.words:
+        path = folder / "models.yaml"
+        path.write_text(block.text, encoding="utf-8")
+        assert load_models(path).source
     else:
         parse_yaml(block.text)
 
