@@ -41,7 +41,7 @@ def terminal(report: Mapping[str, Any], *, verbosity: int = 0, width: int = 80) 
         [] if quiet else _regressions(report["regressions"]),
         [] if quiet else _lessons(report["library"], width, verbose=verbose),
         [] if quiet else judge.lines(report["judge"], width, by_domain=verbose),
-        [] if quiet else bill.lines(report["cost"], width, by_model=verbose),
+        [] if quiet or "cost" not in report else bill.lines(report["cost"], width, by_model=verbose),
         list(_gate(report["gate"], width, every=verbose, quiet=quiet)),
         [] if quiet else [line(extra) for extra in report["sections"]],
         [f"files  {line(report['files'])}"] if report["files"] else [],
