@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pytest_tfgrpo.core.records import Group, Json, Operation
 from pytest_tfgrpo.harness.optimizer.llm.fences import Block, fenced, fill
 from pytest_tfgrpo.harness.optimizer.llm.pack import Prompts
+from pytest_tfgrpo.harness.optimizer.llm.reading import LESSON
 from pytest_tfgrpo.harness.optimizer.llm.shelf import Draft, Shelf
 from pytest_tfgrpo.harness.optimizer.llm.study import Study, usable
 from pytest_tfgrpo.harness.optimizer.llm.teacher import Question, Teacher, together
+from pytest_tfgrpo.harness.optimizer.llm.transcript import clean
 from pytest_tfgrpo.harness.optimizer.protocol import LearningContext, Proposal
 from pytest_tfgrpo.llm.protocol import Completer
 
@@ -140,7 +142,7 @@ def _line(draft: Draft) -> str:
     change = draft.change
     better, worse = (_mean([a.reward for a in draft.attempts if a.sign == sign]) for sign in (1, -1))
     what = f"{change.op} {', '.join(change.ids)}".strip()
-    told = f"{change.polarity} | {change.lesson}" if change.lesson else change.reason
+    told = f"{change.polarity} | {clean(change.lesson, LESSON)}" if change.lesson else change.reason
     return f"{what} | better {better:.2f}, worse {worse:.2f} | {told}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn, TypeAlias, cast
 
 from pytest_tfgrpo.core.records import Json, Polarity
@@ -165,14 +165,8 @@ def _with_lesson(change: Change, value: Mapping[str, Any], max_words: int) -> Ch
         return "word_cap", f"the lesson {short(lesson)} has {len(lesson)} characters; {LESSON} are allowed"
     if len(words) > max_words:
         return "word_cap", f"the lesson {short(lesson)} has {len(words)} words; {max_words} are allowed"
-    return Change(
-        op=change.op,
-        ids=change.ids,
-        polarity=cast("Polarity", polarity),
-        lesson=" ".join(words).encode("utf-8", "replace").decode(),
-        reason=change.reason,
-        sources=change.sources,
-    )
+    text = " ".join(words).encode("utf-8", "replace").decode()
+    return replace(change, polarity=cast("Polarity", polarity), lesson=text)
 
 
 def _texts(value: Json) -> tuple[str, ...] | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pytest_tfgrpo.core.records import Experience, Operation, PromptPack
+from pytest_tfgrpo.core.records import Experience, Operation
 from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.harness.library import visible_stamp
 from pytest_tfgrpo.harness.optimizer.backing import reward_of, support_of, tool_stats_of
@@ -42,17 +42,9 @@ class Shelf:
         lessons = [
             e for e in context.library.experiences if e.domain == domain and e.stamp_signature == pack.stamp
         ]
-        lessons.sort(
-            key=lambda e: (
-                e.polarity != "do",
-                e.summary32,
-                e.support.groups,
-                e.support.rollouts,
-                visible_stamp(e),
-            )
-        )
+        lessons.sort(key=_order)
         self.domain = domain
-        self._pack: PromptPack = pack
+        self._pack = pack
         self._context = context
         self._lessons: Mapping[str, Experience] = {f"L{n}": e for n, e in enumerate(lessons, 1)}
         self._ordinal: Counter[str] = Counter()
@@ -115,3 +107,9 @@ class Shelf:
             created_at=context.created_at,
             manifest_path=context.manifest_path,
         )
+
+
+def _order(lesson: Experience) -> tuple[bool, str, int, int, str]:
+    """Order lessons by what can be seen of them: ids and times differ from run to run."""
+    support = lesson.support
+    return lesson.polarity != "do", lesson.summary32, support.groups, support.rollouts, visible_stamp(lesson)

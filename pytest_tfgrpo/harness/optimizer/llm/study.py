@@ -67,12 +67,11 @@ class Study:
     """One group with spread."""
 
     def __init__(self, group: Group, context: LearningContext, shelf: Shelf, teacher: Teacher) -> None:
-        self.group = group
         self._context = context
         self._scenario = context.scenarios[group.scenario_id]
         self._shelf = shelf
         self._teacher = teacher
-        self._attempts: list[Attempt] = attempts_of(group)
+        self._attempts = tuple(attempts_of(group))
 
     async def findings(self) -> Findings | None:
         """Return what the group suggests; None when the teacher gave no usable answer."""
@@ -81,7 +80,7 @@ class Study:
         changes = await self._teacher.changes(self._critique(deeds, shown))
         if changes is None:
             return None
-        drafts = [Draft(change=change, attempts=tuple(self._attempts)) for change in changes]
+        drafts = [Draft(change=change, attempts=self._attempts) for change in changes]
         proved = {number for change in changes if change.op == "KEEP" for number in change.ids}
         return Findings(
             drafts=tuple(usable(drafts, self._shelf, self._teacher, MAX_CHANGES)),
@@ -95,9 +94,9 @@ class Study:
         task, truth, attempts = self._blocks([deed], [cut(deed.text, READ)])
         values = {"task": task, "truth": truth, "attempt": attempts}
         told = await self._teacher.text(self._question("summary", f"summary.{deed.numbers[0]}", values))
-        return (
-            cut(deed.text, SHOWN) if told is None else clean(without_run(told, self._context.run_id), SHOWN)
-        )
+        if told is None:
+            return cut(deed.text, SHOWN)
+        return clean(without_run(told, self._context.run_id), SHOWN)
 
     def _critique(self, deeds: Sequence[Deed], shown: Sequence[str]) -> Question:
         library = Block("lessons", self._shelf.text())
@@ -121,13 +120,13 @@ class Study:
             *(Block(deed.title, text) for deed, text in zip(deeds, shown, strict=True)),
         ]
         task, known, *rest = fenced(blocks)
+        asides, told = rest[: len(others)], rest[len(others) :]
         if scenario.truth == "checks":
             truth = fill(prompts.truth_known, {"expected": known})
         else:
             truth = fill(prompts.truth_estimated, {"estimator": ESTIMATORS[scenario.truth]})
-        told = rest[len(others) :]
         attempts = [f"Reward {d.reward:.3f}:\n{block}" for d, block in zip(deeds, told, strict=True)]
-        return [task, truth, "\n\n".join(attempts), *rest[: len(others)]]
+        return [task, truth, "\n\n".join(attempts), *asides]
 
 
 def deeds_of(attempts: Sequence[Attempt], scenario: Scenario) -> list[Deed]:
