@@ -177,6 +177,24 @@ def test_a_judge_is_calibrated_against_checks_and_the_terminal_says_so(project: 
     assert "<h2>Judge</h2>" in (project.runs()[-1] / "report.html").read_text()
 
 
+MARKED = """
+import pytest
+
+@pytest.mark.tfgrpo(split="eval", prompt="How many words?", rubric=["The answer is 3."])
+def test_words(rollout):
+    assert rollout.answer == "3"
+"""
+
+
+def test_a_judge_is_calibrated_against_marked_functions_too(project: Any, judge: Any) -> None:
+    judge(lambda request, _: vote(request, judged(request) == "3"))
+    project.ini(actor="python:agent:half", group_size=4, judge="openai:x").write("test_words.py", MARKED)
+    project.learn()
+    report = project.report()
+    found = report["judge"]["calibration"]
+    assert (found["n"], found["agreement"], found["bias"]) == (len(project.calls), 1.0, 0.0)
+
+
 def test_without_a_judge_a_rubric_is_only_kept(project: Any) -> None:
     project.scenarios(rubric=RUBRIC)
     project.learn().assert_outcomes(passed=9)
