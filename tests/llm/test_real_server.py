@@ -1,0 +1,263 @@
+"""The protocol, proved on a server that nobody here wrote: llama.cpp's, with a tiny random model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import llama
+import pytest
+from model_clients import Ledger
+from tools import run_pytest
+
+from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.llm import Completion, Message, Request, ToolSpec
+from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
+from pytest_tfgrpo.llm.models import Models
+
+ADD = ToolSpec(
+    name="add",
+    description="Add a and b.",
+    parameters={
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "boolean"}},
+        "required": ["a", "b"],
+    },
+)
+FORCED = {"tool_choice": {"type": "function", "function": {"name": "add"}}}
+WRONG_KEY = "sk-tiny-wrong-1Zr8TnQ5wM3k"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[llama.Llama]:
+    llama.require_llama()
+    with llama.running(tmp_path_factory.mktemp("llama")) as running:
+        yield running
+
+
+def ask(server: llama.Llama, *requests: Request, model: str = "tiny", **fields: Any) -> list[Completion]:
+    """Return the completions of all requests, asked at once; `fields` are those of the endpoint."""
+    return ask_with_purse(server, *requests, model=model, **fields)[0]
+
+
+def ask_with_purse(
+    server: llama.Llama, *requests: Request, model: str = "tiny", key: str = llama.KEY, **fields: Any
+) -> tuple[list[Completion], Ledger]:
+    purse = Ledger()
+    endpoint = Endpoint(
+        **{"name": "here", "base_url": server.base_url, "api_key_env": "TINY_KEY", "retries": 0} | fields
+    )
+    config = ModelsConfig(endpoints={"here": endpoint})
+
+    async def all_at_once() -> list[Completion]:
+        models = Models(config, environ={"TINY_KEY": key}, purse=purse, max_tokens=64)
+        try:
+            completer = models.open(f"openai:{model}@here")
+            return list(await asyncio.gather(*map(completer.complete, requests)))
+        finally:
+            await models.aclose()
+
+    return asyncio.run(all_at_once()), purse
+
+
+def request(user: str = "hi", system: str | None = None, **fields: Any) -> Request:
+    messages = (Message(role="user", content=user),)
+    if system is not None:
+        messages = (Message(role="system", content=system), *messages)
+    return Request(**{"messages": messages, "temperature": 1.0, "seed": 7} | fields)
+
+
+def text_of(server: llama.Llama, asked: Request) -> str:
+    return ask(server, asked)[0].text
+
+
+def test_the_seed_decides_what_is_answered(server: llama.Llama) -> None:
+    seeds = range(8)
+    first = [text_of(server, request(seed=seed)) for seed in seeds]
+    assert [text_of(server, request(seed=seed)) for seed in reversed(seeds)] == first[::-1]
+    assert len(set(first)) > 3
+
+
+def test_without_temperature_the_seed_does_not_matter(server: llama.Llama) -> None:
+    cold = {text_of(server, request(seed=seed, temperature=0.0)) for seed in range(6)}
+    hot = {text_of(server, request(seed=seed, temperature=2.0)) for seed in range(6)}
+    assert len(cold) == 1
+    assert len(hot) > 1
+
+
+def test_an_answer_is_cut_at_the_most_tokens_asked_for(server: llama.Llama) -> None:
+    for answer in ask(server, *(request(seed=seed, max_tokens=1) for seed in range(6))):
+        assert answer.usage is not None
+        assert (answer.finish, len(answer.text)) == ("length", 1) or answer.text == ""
+    long = ask(server, *(request(seed=seed, max_tokens=200) for seed in range(6)))
+    assert "stop" in {answer.finish for answer in long}
+    assert max(len(answer.text) for answer in long) > 1
+
+
+def test_usage_is_what_the_server_counted(server: llama.Llama) -> None:
+    """The model's tokens are bytes, so that each further letter of the prompt is one more."""
+    short, long, told = ask(server, request("hi"), request("hi" * 50), request("hi", system="x" * 30))
+    assert short.usage is not None
+    assert long.usage is not None
+    assert told.usage is not None
+    assert long.usage.prompt - short.usage.prompt == 98
+    assert told.usage.prompt - short.usage.prompt == 30
+    assert len(short.text.encode()) <= short.usage.completion <= 64
+    assert short.model == "tiny"
+
+
+def test_what_was_used_is_settled(server: llama.Llama) -> None:
+    answers, purse = ask_with_purse(server, *(request(seed=seed) for seed in range(3)), free=True)
+    assert [answer.cost_usd for answer in answers] == [0.0] * 3
+    totals = [answer.usage.total for answer in answers if answer.usage is not None]
+    assert sorted(purse.settled) == sorted((0.0, total) for total in totals)
+    assert purse.open == []
+
+
+def test_a_system_message_is_heard(server: llama.Llama) -> None:
+    plain = [text_of(server, request(seed=seed)) for seed in range(4)]
+    told = [text_of(server, request(system="Speak in riddles.", seed=seed)) for seed in range(4)]
+    assert plain != told
+
+
+def test_many_calls_at_once_get_each_its_own_answer(server: llama.Llama) -> None:
+    asked = [request(f"question {n}", seed=n) for n in range(24)]
+    alone = [text_of(server, one) for one in asked]
+    assert [answer.text for answer in ask(server, *asked)] == alone
+
+
+def test_a_conversation_that_is_too_long_is_rejected_with_the_servers_words(server: llama.Llama) -> None:
+    with pytest.raises(ModelError, match="maximum context length is 16384 tokens") as raised:
+        ask(server, request("x" * 20_000))
+    assert raised.value.code == "rejected"
+
+
+def test_a_wrong_key_is_an_error_that_shows_no_key(server: llama.Llama) -> None:
+    with pytest.raises(ModelError, match="401") as raised:
+        ask(server, request(), key=WRONG_KEY)
+    assert raised.value.code == "auth"
+    assert WRONG_KEY not in str(raised.value)
+
+
+def test_a_schema_that_the_server_does_not_know_how_to_keep_is_its_error(server: llama.Llama) -> None:
+    """It answers 500 to ``json_schema``: such an endpoint needs ``structured: json_object``."""
+    with pytest.raises(ModelError, match="Input should be 'text' or 'json_object'"):
+        ask(server, request(schema={"type": "object"}))
+
+
+def test_structured_output_is_json(server: llama.Llama) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    asked = [request(seed=seed, schema=schema) for seed in range(8)]
+    finishes = set()
+    for answer in ask(server, *asked, structured="json_object"):
+        finishes.add(answer.finish)
+        assert answer.text.lstrip().startswith("{")
+        if answer.finish == "stop":
+            assert isinstance(json.loads(answer.text), dict)
+    assert "stop" in finishes
+
+
+def test_a_tool_is_called_and_its_result_taken_back(server: llama.Llama) -> None:
+    (wanted,) = ask(server, request(tools=(ADD,)), model="tiny-tools", extra_body=FORCED)
+    assert wanted.finish == "tool_calls"
+    (call,) = wanted.tool_calls
+    assert call.name == "add"
+    assert set(json.loads(call.arguments)) == {"a", "b"}
+    messages = (
+        Message(role="user", content="Add."),
+        Message(role="assistant", content="", tool_calls=(call,)),
+        Message(role="tool", content="4", tool_call_id=call.id),
+    )
+    (after,) = ask(server, request(tools=(ADD,), messages=messages), model="tiny-tools")
+    assert after.finish in ("stop", "length", "tool_calls")
+    assert after.usage is not None
+
+
+SCENARIO = {"domain": "letters", "checks": [{"kind": "regex", "pattern": "[A-Z]"}]}
+MODELS = """
+endpoints:
+  here: {{base_url: "{url}", api_key_env: TINY_KEY, free: true, structured: json_object}}
+  forced:
+    base_url: "{url}"
+    api_key_env: TINY_KEY
+    free: true
+    extra_body: {{tool_choice: {{type: function, function: {{name: add}}}}}}
+"""
+
+
+class Project:
+    """A project whose agent is the model."""
+
+    def __init__(self, root: Path, server: llama.Llama) -> None:
+        self.root = root
+        self.output = ""
+        (root / "models.yaml").write_text(MODELS.format(url=server.base_url))
+        (root / "pytest.ini").write_text("[pytest]\ntfgrpo_models = models.yaml\n")
+
+    def learn(self, task_id: str, *settings: str, each: int, exit_code: int = 0) -> dict[str, Any]:
+        """Run a suite with `each` scenarios per split; return its report."""
+        scenarios = [
+            {**SCENARIO, "id": f"{split}-{n}", "split": split, "prompt": f"Say {n} short words for {split}."}
+            for split in ("train", "eval")
+            for n in range(each)
+        ]
+        (self.root / "letters.scenario.json").write_text(json.dumps(scenarios))
+        warm = ["--tfgrpo-temperature-train=1.5", "--tfgrpo-temperature-eval=1.2", "--tfgrpo-seed=1"]
+        done = run_pytest(self.root, "--tfgrpo", f"--tfgrpo-task-id={task_id}", *warm, *settings)
+        self.output = done.stdout + done.stderr
+        assert done.returncode == exit_code, self.output
+        (report,) = (self.root / "out" / task_id / "runs").glob("*/report.json")
+        return json.loads(report.read_text())  # type: ignore[no-any-return]
+
+    def written(self) -> str:
+        """Return all that is in the project's files."""
+        return "".join(p.read_text(errors="replace") for p in self.root.rglob("*") if p.is_file())
+
+
+@pytest.fixture
+def project(tmp_path: Path, server: llama.Llama, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setenv("TINY_KEY", llama.KEY)
+    return Project(tmp_path, server)
+
+
+def test_a_suite_runs_with_the_model_and_twice_gives_the_same(project: Project) -> None:
+    settings = ["--tfgrpo-actor=openai:tiny@here", "--tfgrpo-group-size=4", "--tfgrpo-max-tokens=12"]
+    first, second = (project.learn(name, *settings, each=4) for name in ("a", "b"))
+    assert [row["rollouts"] for row in first["epochs"]] == [16, 16, 16, 16]
+    for row, other in zip(first["epochs"], second["epochs"], strict=True):
+        assert row["errors"] == 0
+        assert row["tokens"]["sum"] > 80 * row["rollouts"]
+        assert row["cost_usd"]["sum"] == 0
+        assert row["gt_score"] == other["gt_score"]
+        assert row["tokens"] == other["tokens"]
+    assert sum(row["informative_groups"] for row in first["epochs"]) > 0
+    assert re.search(r"failures of the agent, scored 0: .*truncated \d", project.output)
+    assert llama.KEY not in project.written() + project.output
+
+
+def test_a_model_that_only_calls_tools_comes_to_its_limit(project: Project) -> None:
+    (project.root / "adder.py").write_text(
+        'def add(a: int, b: bool) -> int:\n    """Add a and b."""\n    return a + b\n'
+    )
+    settings = ["--tfgrpo-tools=adder", "--tfgrpo-max-steps=3", "--tfgrpo-max-tokens=60", "--tfgrpo-epochs=2"]
+    actor = "--tfgrpo-actor=openai:tiny-tools@forced"
+    report = project.learn("a", actor, *settings, each=1, exit_code=1)
+    assert [row["errors"] for row in report["epochs"]] == [0, 0, 0]
+    for row in report["epochs"]:
+        calls = {tool["tool"]: tool["calls"] for tool in row["tools"]}
+        assert calls["add"] == 2 * row["rollouts"]
+    assert "tool_loop 6" in project.output
+    assert llama.KEY not in project.written() + project.output
+
+
+def test_the_model_as_teacher_is_asked_and_its_nonsense_dropped(project: Project) -> None:
+    settings = ["--tfgrpo-actor=openai:tiny@here", "--tfgrpo-optimizer=llm", "--tfgrpo-epochs=2"]
+    report = project.learn("a", *settings, "--tfgrpo-group-size=12", "--tfgrpo-max-tokens=12", each=1)
+    assert [row["errors"] for row in report["epochs"]] == [0, 0, 0]
+    assert report["epochs"][-1]["experiences"]["in_force"] == 0
+    assert "failed in learning: malformed" in project.output
+    assert llama.KEY not in project.written() + project.output
