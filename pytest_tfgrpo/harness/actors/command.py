@@ -30,6 +30,9 @@ LINGER_S = 0.5
 TERM_GRACE_S = 0.5
 """How long a program may take to end by itself after SIGTERM."""
 REAP_S = 5.0
+MARGIN_S = 2 * TERM_GRACE_S
+MARGIN_SHARE = 0.1
+"""An agent has so much less than the engine's time limit, at which nothing would be known of what it did."""
 OWN_EVENTS = "frames"
 """The format of programs written for us; others are paid, and take their prompt as text."""
 UNTOLD = frozenset({"garbage", "no_answer", "oversize"})
@@ -43,7 +46,7 @@ class CommandActor:
 
     `handover` says what it is told, the reader that `events` names what it may print. The environment is
     passed on, keys of providers included, but for ``GIT_*``, ``PYTEST_*`` and this project's own variables.
-    When the call is cancelled, as at the time limit, the whole process group ends.
+    At the time limit, or when the call is cancelled, the whole process group ends.
     """
 
     def __init__(self, spec: str, argv: list[str], root: Path, bwrap: str | None, events: str) -> None:
@@ -71,10 +74,14 @@ class CommandActor:
         argv = self._command_line(call, workspace)
         with stdin_of(self._argv, call, workspace, as_text=self._events != OWN_EVENTS) as stdin:
             transport = await self._start(argv, talk, stdin, workspace)
+        left_s = None if self._events == OWN_EVENTS else _limit(call) - (time.perf_counter() - started)
         try:
-            await talk.finished()
+            in_time = await talk.finished(left_s)
         finally:
             await _end(transport, talk)
+        if not in_time:
+            kept = _frames(EVENTS[self._events], bytes(talk.stdout), call.answer_max_bytes)
+            raise AgentFailure(f"no answer within {call.timeout_s:g} s", "timeout", frames=kept)
         elapsed_ms = round((time.perf_counter() - started) * 1000, 3)
         return _trajectory(talk, transport.get_returncode(), EVENTS[self._events], call, elapsed_ms)
 
@@ -130,6 +137,11 @@ class CommandActor:
         """Do nothing: every call has ended its own process."""
 
 
+def _limit(call: ActorCall) -> float:
+    """Return the seconds after which an agent is ended here, so that what it did until then is kept."""
+    return call.timeout_s - min(MARGIN_S, MARGIN_SHARE * call.timeout_s)
+
+
 class _Talk(asyncio.SubprocessProtocol):
     """What one process says: stdout up to a cap, and the tail of stderr."""
 
@@ -157,10 +169,13 @@ class _Talk(asyncio.SubprocessProtocol):
     def connection_lost(self, exc: BaseException | None) -> None:  # noqa: ARG002 - asyncio's signature
         _settle(self._closed)
 
-    async def finished(self) -> None:
-        """Return when the process has ended and said all, or has said too much."""
-        await asyncio.wait([self.exited, self._closed], return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.wait([self._closed], timeout=LINGER_S)
+    async def finished(self, limit_s: float | None) -> bool:
+        """Return True when the process has ended and said all or has said too much, False after `limit_s`."""
+        ends = [self.exited, self._closed]
+        done, _ = await asyncio.wait(ends, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        if done:
+            await asyncio.wait([self._closed], timeout=LINGER_S)
+        return bool(done)
 
 
 def open_command(argument: str, root: Path, *, sandbox: str, events: str = OWN_EVENTS) -> CommandActor:
@@ -213,7 +228,7 @@ def _trajectory(
     stdout, limit = bytes(talk.stdout), call.answer_max_bytes
     if talk.overflowed:
         message = f"the program printed more than {talk.stdout_max_bytes} bytes"
-        raise AgentFailure(message, "oversize", frames=_frames(read, stdout))
+        raise AgentFailure(message, "oversize", frames=_frames(read, stdout, limit))
     try:
         trajectory = _checked(read(stdout), limit, elapsed_ms)
     except RolloutFault as fault:
@@ -243,13 +258,12 @@ def _crash(talk: _Talk, status: int | None, frames: tuple[Frame, ...]) -> AgentF
     return AgentFailure(f"the program {_ending(status)}{_tail(talk.stderr)}", "crash", frames=frames)
 
 
-def _frames(read: Reader, stdout: bytes) -> tuple[Frame, ...]:
-    """Return the calls that an output without end tells of: they were paid for."""
+def _frames(read: Reader, stdout: bytes, limit: int) -> tuple[Frame, ...]:
+    """Return the calls that an output without use tells of: they were paid for."""
     try:
-        read(stdout)
+        return _checked(read(stdout), limit, 0.0).frames
     except RolloutFault as fault:
         return fault.frames
-    return ()
 
 
 def _ending(status: int | None) -> str:

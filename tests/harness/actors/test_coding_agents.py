@@ -175,6 +175,21 @@ def test_however_an_agent_ends_what_it_did_is_kept(
     assert sum(f.tokens for f in outcome.frames) == 7
 
 
+@pytest.mark.parametrize(
+    ("last", "cost_usd"), [("", None), ("print('{\"type\": \"res', end='', flush=True)", None),
+                           ("print(json.dumps(result), flush=True)", 0.5)],
+)  # fmt: skip
+def test_at_the_time_limit_what_an_agent_did_is_kept(
+    ask: Ask, agent: Agent, last: str, cost_usd: float | None
+) -> None:
+    body = f"{textwrap.dedent(SAID)}{last}\nimport time; time.sleep(600)"
+    outcome = ask(agent(body), settings=CLAUDE, timeout_s=1.5)
+    assert outcome.failure is not None
+    assert (outcome.status, outcome.failure.code) == ("failed", "timeout")
+    assert outcome.failure.message == "no answer within 1.5 s"
+    assert [(f.output, f.tokens, f.cost_usd) for f in outcome.frames] == [("I look.", 7, cost_usd)]
+
+
 @pytest.mark.parametrize("body", ["import sys; sys.exit('no login')", "print('Hello.')", ""])
 def test_a_program_that_never_spoke_as_an_agent_is_not_its_fault(ask: Ask, agent: Agent, body: str) -> None:
     outcome = ask(agent(body), settings=CLAUDE)
