@@ -121,9 +121,10 @@ def test_a_teacher_that_cannot_be_reached_is_told_and_ends_nothing(
     result.assert_outcomes(passed=13)
     (_, epoch, _) = learning.report()["epochs"]
     assert lessons(learning) == []
-    assert epoch["informative_groups"] == len(to_teacher(server)) > 0
-    assert learning.report()["library"]["failures"] == {"rejected": len(to_teacher(server))}
-    result.stdout.fnmatch_lines([f"*failed in learning: rejected {len(to_teacher(server))}*"])
+    asked_about = epoch["informative_groups"]
+    assert asked_about > 0
+    assert learning.report()["library"]["failures"] == {"rejected": asked_about}
+    result.stdout.fnmatch_lines([f"*failed in learning: rejected {asked_about}*"])
 
 
 def test_other_prompts_are_another_run_and_broken_ones_a_usage_error(
