@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_tfgrpo import __version__
 from pytest_tfgrpo.core.errors import PackError, SettingError, StoreError, TfgrpoError
+from pytest_tfgrpo.face import recordings
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Experience
@@ -259,6 +260,17 @@ def experiences(arguments: Arguments) -> Iterator[str]:
         yield from (f"{experience.id}  {_lesson(experience)}" for experience in chosen)
 
 
+def record_prune(arguments: Arguments) -> Iterator[str]:
+    """Remove from a recording what a run, the latest one, does not use."""
+    yield from recordings.prune(
+        _project(arguments),
+        Path(arguments.file),
+        arguments.run or ["latest"],
+        others=arguments.others,
+        dry=arguments.dry_run,
+    )
+
+
 def _lesson(experience: Experience) -> str:
     from pytest_tfgrpo.harness.printable import line
 
@@ -326,6 +338,15 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(group("promote", library_promote, task), "run", help="a run, or RUN@EPOCH")
     group("rebase", library_rebase)
 
+    group = _adder(_group(top, "record", "Recordings, which runs are replayed from."))
+    group("stat", recordings.stat).add_argument("file", metavar="FILE", help="a recording")
+    group("verify", recordings.verify).add_argument("file", metavar="FILE", help="a recording")
+    command = group("prune", record_prune, task)
+    command.add_argument("file", metavar="FILE", help="a recording")
+    _add_run(command, "--run", action="append", default=None, help="keep what this run uses; may be repeated")
+    command.add_argument("--others", action="store_true", help="also remove actors that none of the runs has")
+    command.add_argument("--dry-run", action="store_true", help="only say what would go")
+
     command = add("experiences", experiences, task)
     command.add_argument("--export", action="store_true", help="JSON lines with camelCase keys")
     command.add_argument("--domain", metavar="D", help="of this domain only")
@@ -354,4 +375,4 @@ def _group(top: Group, name: str, text: str) -> Group:
 
 def _add_run(parser: argparse.ArgumentParser, name: str, **more: Any) -> None:
     text = "id of a run or its end, or 'latest' (default: latest)"
-    parser.add_argument(name, default="latest", metavar="RUN", **{"help": text, **more})
+    parser.add_argument(name, **{"default": "latest", "metavar": "RUN", "help": text, **more})

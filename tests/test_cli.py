@@ -20,7 +20,8 @@ from pytest_tfgrpo.harness.library import load_library
 
 COMMANDS = (
     "init", "stamp", "runs", "report", "show", "baseline save", "baseline show", "library show",
-    "library diff", "library promote", "library rebase", "experiences",
+    "library diff", "library promote", "library rebase", "experiences", "record stat", "record verify",
+    "record prune",
 )  # fmt: skip
 
 
@@ -96,7 +97,7 @@ def test_the_list_of_commands_above_is_complete(capsys: pytest.CaptureFixture[st
     found = [
         " ".join([name, *more])
         for name in listed()
-        for more in ([[sub] for sub in listed(name)] if name in ("baseline", "library") else [[]])
+        for more in ([[sub] for sub in listed(name)] if name in ("baseline", "library", "record") else [[]])
     ]
     assert sorted(found) == sorted(COMMANDS)
 

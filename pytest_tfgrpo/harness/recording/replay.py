@@ -93,6 +93,7 @@ class Replay:
     def completer(self, spec: str) -> Completer:
         """Return the language model that was recorded as `spec`; raises RecordingError."""
         names = [model.name for model in self._header.models]
+        spec = spec.removesuffix("@default")
         if spec not in names:
             known = f"it has {', '.join(dict.fromkeys(names))}" if names else "it has none"
             raise RecordingError(
