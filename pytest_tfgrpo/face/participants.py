@@ -147,13 +147,17 @@ def _open_optimizer(config: pytest.Config, settings: Settings, shared: _Shared, 
 
 
 def _open_judge(settings: Settings, shared: _Shared) -> Judge | None:
+    """Return the judge; none in a plain run, where money is spent only if ``plain`` says so."""
     spec = settings["judge"]
     if spec is None:
+        return None
+    model = shared.model(spec)
+    if model.paid and not settings.learning and not settings["plain"]:
         return None
     from pytest_tfgrpo.harness.judge import open_judge
 
     return open_judge(
-        shared.model(spec),
+        model,
         votes=settings["judge_votes"],
         seed=settings["seed"],
         concurrency=settings["concurrency"],

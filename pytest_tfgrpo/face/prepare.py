@@ -82,7 +82,7 @@ def prepare(
     people = open_participants(config, settings, budget)
     actor = people.actor
     _require_able(actor, scenarios)
-    _require_judge(people, scenarios)
+    _require_judge(people, scenarios, settings["judge"])
     require_affordable(people.models.values(), settings.values)
     if people.replay is not None:
         people.replay.begin(scenarios, dict(settings.values) | {"eval_rollouts": settings.eval_rollouts})
@@ -148,13 +148,15 @@ def _require_able(actor: Actor, scenarios: Sequence[Scenario]) -> None:
             raise SettingError(f"actor: {error}") from error
 
 
-def _require_judge(people: Participants, scenarios: Sequence[Scenario]) -> None:
+def _require_judge(people: Participants, scenarios: Sequence[Scenario], spec: str | None) -> None:
     """Raise SettingError when a scenario's score is a verdict and nobody is there to give it."""
     wanting = next((s for s in scenarios if s.truth == "judge"), None)
     if wanting is not None and people.judge is None:
+        what = f"scenario {wanting.id!r} ({wanting.source}) is scored by a judge"
+        if spec is None:
+            raise SettingError(f"{what}, and none is set; set tfgrpo_judge, for instance openai:<model>")
         raise SettingError(
-            f"scenario {wanting.id!r} ({wanting.source}) is scored by a judge, and none is set; "
-            "set tfgrpo_judge, for instance openai:<model>"
+            f"{what}, and {spec!r} costs money; set tfgrpo_plain = true to ask it without --tfgrpo"
         )
 
 

@@ -57,21 +57,14 @@ class ModelJudge:
         asked = question(scenario, rollout)
         casting = (self._cast(_Ballot(scenario, rollout, n), asked, calls) for n in range(self._votes))
         cast = await asyncio.gather(*casting, return_exceptions=True)
-        votes: list[Vote] = []
-        void: list[str] = []
-        broken: list[BaseException] = []
-        for found in cast:
-            if isinstance(found, BaseException):
-                broken.append(found)
-            elif isinstance(found, str):
-                void.append(found)
-            else:
-                votes.append(found)
+        broken = [found for found in cast if isinstance(found, BaseException)]
         for error in sorted(broken, key=lambda error: isinstance(error, BudgetError)):
             if not isinstance(error, RecordingError):
                 raise error
         if broken:  # a replay that lacks one vote must not pass for one with fewer votes
             return Opinion(score=None, asked=self._votes, reason=str(broken[0]))
+        votes = [found for found in cast if isinstance(found, tuple)]
+        void = [found for found in cast if isinstance(found, str)]
         return tally(scenario.rubric, votes, void, self._votes)
 
     async def _cast(self, ballot: _Ballot, asked: tuple[Message, ...], calls: Calls) -> Vote | str:

@@ -61,7 +61,7 @@ def repair(asked: Sequence[Message], reply: str, error: str, count: int) -> tupl
     again = fill(templates()["repair"], {"error": error, "shape": _shape(count)})
     return (
         *asked,
-        Message(role="assistant", content=capped(reply, REPLY_MAX)),
+        Message(role="assistant", content=capped(reply, REPLY_MAX) or "(nothing)"),  # some servers refuse ""
         Message(role="user", content=again),
     )
 
