@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jobs import ScriptedActor, make_job, run_job, three_or_not
 from sweeps import SETTINGS, make_run
 
+from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Frame, ModelCall, Rollout, Run, Trajectory, Usage
 from pytest_tfgrpo.core.schema import violations
@@ -29,7 +30,8 @@ USAGE = Usage(prompt=100, completion=20, reasoning=5, cached=40)
 
 def asked(name: str = "m-1", **changes: Any) -> Frame:
     fields: dict[str, Any] = {"kind": "model", "cost_usd": 0.01, "tokens": 120, "usage": USAGE}
-    return make_frame(name, **fields | changes)
+    frame: Frame = make_frame(name, **fields | changes)
+    return frame
 
 
 def call(key: str = "e1.learn.t", **changes: Any) -> ModelCall:
@@ -197,8 +199,6 @@ def test_the_sums_are_those_of_the_journal_also_of_a_run_that_a_budget_ended(tmp
 
 
 def test_an_attempt_that_the_budget_ended_counts(tmp_path: Path) -> None:
-    from pytest_tfgrpo.core.errors import ProviderError
-
     folder = tmp_path / "demo" / "runs" / "run1"
     frame = Frame(kind="model", name="m", cost_usd=0.03, tokens=7)
 

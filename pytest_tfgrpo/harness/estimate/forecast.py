@@ -151,7 +151,7 @@ class _Seer:
 
     def _runs(self) -> str:
         runs = self._history.runs
-        return f"{len(runs)} earlier run{'s' * (len(runs) > 1)}"
+        return f"{runs} earlier run{'s' * (runs > 1)}"
 
     def _note(self, text: str) -> None:
         self.sources[text] = None

@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from pytest_tfgrpo.core.errors import TfgrpoError
 from pytest_tfgrpo.core.files import JOURNAL
-from pytest_tfgrpo.core.records import Json, ModelCall, Rollout, Run
+from pytest_tfgrpo.core.records import Json, Usage
 from pytest_tfgrpo.harness.estimate.ranges import Use
 from pytest_tfgrpo.harness.job import Job
-from pytest_tfgrpo.harness.journal import read
-from pytest_tfgrpo.harness.runs import load_run
+from pytest_tfgrpo.harness.journal import Event, read
 from pytest_tfgrpo.llm.prices import Price
 
 RUNS = 3
 """The newest runs with the same actor are read."""
+ENOUGH = 2_000
+"""No further run is read once so many rollouts are known."""
 LOOKED_AT = 50
-MAX_BYTES = 200_000_000
+MAX_BYTES = 100_000_000
 """A larger journal takes too long to read for an estimate."""
+Prices: TypeAlias = Mapping[str, Price | None]
 
 
 @dataclass(kw_only=True, slots=True)
 class History:
     """What earlier runs used, in units of work."""
 
-    runs: list[str] = field(default_factory=list)
-    """Their ids, newest first."""
+    runs: int = 0
     rollouts: dict[str, list[Use]] = field(default_factory=dict)
     """Use of each rollout, by domain."""
     learning: list[Use] = field(default_factory=list)
     """Use of each training epoch, by group of it."""
     judge: list[Use] = field(default_factory=list)
     """Use of the judge on each phase, by rollout judged."""
+
+
+@dataclass(kw_only=True, slots=True)
+class _Log:
+    """What of one journal an estimate is made from."""
+
+    rollouts: list[Json] = field(default_factory=list)
+    calls: list[Json] = field(default_factory=list)
+    groups: Counter[int] = field(default_factory=Counter)
+    """By epoch."""
+    judged: set[str] = field(default_factory=set)
+    """Ids of rollouts."""
+    learned: set[int] = field(default_factory=set)
+    """Epochs."""
 
 
 def history_of(job: Job, folder: Path | None) -> History:
@@ -44,35 +61,52 @@ def history_of(job: Job, folder: Path | None) -> History:
     """
     history = History()
     prices = {name: getattr(model, "price", None) for name, model in job.models.items()}
-    for run in _runs(job, folder):
-        history.runs.append(run.run_id)
-        _take_rollouts(history, run, prices.get(job.actor.name))
-        if _same(run.identities, job.identities, "optimizer"):
-            _take_learning(history, run, prices)
-        if _same(run.identities, job.identities, "judge"):
-            _take_judging(history, run, prices)
+    for path in _newest(folder):
+        try:
+            found = _read(path, job.identities)
+            if found is None or not found[1].rollouts:
+                continue
+            _take(history, *found, job, prices)
+        except (TfgrpoError, OSError, AttributeError, KeyError, TypeError, ValueError):
+            continue
+        history.runs += 1
+        if history.runs == RUNS or sum(map(len, history.rollouts.values())) >= ENOUGH:
+            break
     return history
 
 
-def _runs(job: Job, folder: Path | None) -> Iterator[Run]:
+def _newest(folder: Path | None) -> list[Path]:
     if folder is None:
-        return
-    found = 0
-    paths = sorted(folder.glob(f"*/{JOURNAL}"), reverse=True)[:LOOKED_AT]
-    for path in paths:
-        try:
-            first = next(read(path), None)
-            known = {} if first is None else first.data.get("identities", {})
-            if not _same(known, job.identities, "actor") or path.stat().st_size > MAX_BYTES:
-                continue
-            run = load_run(path.parent)
-        except (TfgrpoError, OSError, AttributeError):
-            continue
-        if any(result.groups for result in run.phases):
-            yield run
-            found += 1
-        if found == RUNS:
-            return
+        return []
+    return sorted(folder.glob(f"*/{JOURNAL}"), reverse=True)[:LOOKED_AT]
+
+
+def _read(path: Path, identities: Mapping[str, Json]) -> tuple[Json, _Log] | None:
+    """Return the header and the log of a journal; None when its actor is another one, or it is too large."""
+    events = read(path)
+    first = next(events, None)
+    if first is None or path.stat().st_size > MAX_BYTES:
+        return None
+    if not _same(first.data.get("identities", {}), identities, "actor"):
+        return None
+    return first.data, _log(events)
+
+
+def _log(events: Iterable[Event]) -> _Log:
+    log = _Log()
+    for event in events:
+        match event.event:
+            case "rollout":
+                log.rollouts.append(event.data)
+            case "call":
+                log.calls.append(event.data)
+            case "group":
+                log.groups[event.data["epoch"]] += 1
+            case "opinion":
+                log.judged.add(event.data["rollout_id"])
+            case "revision":
+                log.learned.add(event.data["epoch"])
+    return log
 
 
 def _same(one: Json, other: Json, role: str) -> bool:
@@ -84,49 +118,58 @@ def _same(one: Json, other: Json, role: str) -> bool:
     return mine.get("name") == theirs.get("name") and (role == "actor" or models[0] == models[1])
 
 
-def _take_rollouts(history: History, run: Run, price: Price | None) -> None:
-    for group in (group for result in run.phases for group in result.groups):
-        for rollout in group.rollouts:
-            if rollout.tokens or rollout.status != "error":  # else the provider was away
-                history.rollouts.setdefault(group.domain, []).append(_use(rollout, price))
+def _take(history: History, header: Json, log: _Log, job: Job, prices: Prices) -> None:
+    """Add what one run used, all of it or, when something of it is malformed, nothing."""
+    domains = {scenario["id"]: scenario["domain"] for scenario in header["scenarios"]}
+    price = prices.get(job.actor.name)
+    rollouts = [
+        (domains[rollout["scenario_id"]], _use(rollout, price))
+        for rollout in log.rollouts
+        if rollout["tokens"] or rollout["status"] != "error"  # else the provider was away
+    ]
+    known = header["identities"]
+    learning = list(_learning(log, prices)) if _same(known, job.identities, "optimizer") else []
+    judge = list(_judging(log, prices)) if _same(known, job.identities, "judge") else []
+    for domain, use in rollouts:
+        history.rollouts.setdefault(domain, []).append(use)
+    history.learning += learning
+    history.judge += judge
 
 
-def _use(rollout: Rollout, price: Price | None) -> Use:
-    calls = [frame for frame in rollout.frames if frame.kind == "model"]
-    usages = [frame.usage for frame in calls if frame.usage is not None]
-    usd = rollout.cost_usd
+def _use(rollout: Json, price: Price | None) -> Use:
+    calls = [frame for frame in rollout["frames"] if frame["kind"] == "model"]
+    usages = [frame["usage"] for frame in calls if frame.get("usage") is not None]
+    usd = rollout["cost_usd"]
     if price is not None and calls and len(usages) == len(calls):
-        usd = sum(price.cost(usage) for usage in usages)
-    return Use(max(1, len(calls)), rollout.tokens, usd)
+        usd = sum(price.cost(Usage(**usage)) for usage in usages)
+    return Use(max(1, len(calls)), rollout["tokens"], usd)
 
 
-def _take_learning(history: History, run: Run, prices: dict[str, Price | None]) -> None:
-    for result in run.phases:
-        if result.revision is not None and result.groups:
-            calls = [call for call in result.calls if call.purpose != "judge"]
-            history.learning.append(_share(calls, len(result.groups), prices))
+def _learning(log: _Log, prices: Prices) -> Iterator[Use]:
+    for epoch in sorted(log.learned):
+        if log.groups[epoch]:
+            calls = [c for c in log.calls if c["epoch"] == epoch and c["purpose"] != "judge"]
+            yield _share(calls, log.groups[epoch], prices)
 
 
-def _take_judging(history: History, run: Run, prices: dict[str, Price | None]) -> None:
-    for result in run.phases:
-        judged = sum(r.opinion is not None for group in result.groups for r in group.rollouts)
-        if judged and result.status == "complete":
-            calls = [call for call in result.calls if call.purpose == "judge"]
-            history.judge.append(_share(calls, judged, prices))
+def _judging(log: _Log, prices: Prices) -> Iterator[Use]:
+    judged = Counter(r["epoch"] for r in log.rollouts if r["rollout_id"] in log.judged)
+    for epoch, number in sorted(judged.items()):
+        calls = [c for c in log.calls if c["epoch"] == epoch and c["purpose"] == "judge"]
+        yield _share(calls, number, prices)
 
 
-def _share(calls: list[ModelCall], units: int, prices: dict[str, Price | None]) -> Use:
+def _share(calls: list[Json], units: int, prices: Prices) -> Use:
     """Return what the calls used, divided among units of work; one of unknown cost leaves it unknown."""
-    costs = [_cost(call, prices.get(call.model)) for call in calls]
+    costs = [_cost(call, prices.get(call["model"])) for call in calls]
     known = [cost for cost in costs if cost is not None]
-    return Use(
-        len(calls) / units,
-        sum(call.tokens for call in calls) / units,
-        sum(known) / units if len(known) == len(costs) else None,
-    )
+    usages = [call["usage"] for call in calls if call["usage"] is not None]
+    tokens: int = sum(usage["prompt"] + usage["completion"] for usage in usages)
+    return Use(len(calls) / units, tokens / units, sum(known) / units if len(known) == len(costs) else None)
 
 
-def _cost(call: ModelCall, price: Price | None) -> float | None:
-    if price is not None and call.usage is not None:
-        return price.cost(call.usage)
-    return 0.0 if call.error is not None and call.cost_usd is None else call.cost_usd
+def _cost(call: Any, price: Price | None) -> float | None:
+    if price is not None and call["usage"] is not None:
+        return price.cost(Usage(**call["usage"]))
+    usd: float | None = call["cost_usd"]
+    return 0.0 if usd is None and call["error"] is not None else usd

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import make_frame, make_pack
+from completers import ScriptedCompleter
+from jobs import ScriptedActor, make_job, run_job, suite
+
+from pytest_tfgrpo.core.records import Trajectory, Usage
+from pytest_tfgrpo.harness.estimate import forecast, lines
+from pytest_tfgrpo.harness.estimate.ranges import Range
+from pytest_tfgrpo.llm.prices import Price
+
+IDENTITIES = {"actor": {"name": "openai:m", "identity": {}}}
+
+
+def model(price: Price | None, **identity: Any) -> ScriptedCompleter:
+    completer = ScriptedCompleter(lambda _: "x", name="openai:m")
+    completer.price = price  # type: ignore[attr-defined]
+    completer.identity = {"max_tokens": 100, **identity}
+    return completer
+
+
+def planned(tmp_path: Path, price: Price | None, **changes: Any) -> Any:
+    actor = ScriptedActor(lambda _: told(Usage(prompt=1000, completion=50), 0.5))
+    actor.name = "openai:m"
+    changes = {"job_identities": IDENTITIES, "job_models": {"openai:m": model(price)}} | changes
+    return make_job(actor, tmp_path, **changes)
+
+
+def told(usage: Usage, cost_usd: float | None) -> Trajectory:
+    frame = make_frame("m", kind="model", tokens=usage.total, usage=usage, cost_usd=cost_usd)
+    return Trajectory(answer="3", frames=(frame,))
+
+
+def recorded(tmp_path: Path, price: Price | None = None, name: str = "run0") -> Path:
+    folder = tmp_path / "demo" / "runs"
+    run_job(planned(tmp_path, price, job_run_id=name), folder / name)
+    return folder
+
+
+def test_earlier_runs_are_told_at_the_prices_of_today(tmp_path: Path) -> None:
+    folder = recorded(tmp_path)
+    found = forecast(planned(tmp_path, Price(input=1.0, output=10.0)), folder)
+    rollouts = 2 * 4 * 4 + 2 * 3 * 4
+    assert found.total.calls == Range(rollouts, rollouts)
+    assert found.total.usd is not None
+    assert found.total.usd.low == pytest.approx(rollouts * 0.0015)
+    unpriced = forecast(planned(tmp_path, None), folder)
+    assert unpriced.total.usd is not None
+    assert unpriced.total.usd.high == pytest.approx(rollouts * 0.5)
+
+
+def test_runs_of_another_actor_say_nothing(tmp_path: Path) -> None:
+    folder = recorded(tmp_path)
+    other = planned(tmp_path, None, job_identities={"actor": {"name": "openai:other", "identity": {}}})
+    assert any("a guess" in source for source in forecast(other, folder).sources)
+
+
+def test_only_the_newest_three_runs_are_read(tmp_path: Path) -> None:
+    for n in range(5):
+        folder = recorded(tmp_path, name=f"run{n}")
+    found = forecast(planned(tmp_path, None), folder)
+    assert found.sources == ("rollouts: mean and spread of 168 in 3 earlier runs",)
+
+
+def test_a_domain_without_records_is_like_the_others_and_that_is_said(tmp_path: Path) -> None:
+    folder = recorded(tmp_path)
+    scenarios = [replace(s, domain="text" if s.split == "train" else "dates") for s in suite()]
+    job = planned(
+        tmp_path, None, scenarios=scenarios, job_packs={"text": make_pack(), "dates": make_pack("dates")}
+    )
+    found = forecast(job, folder)
+    assert "domain dates: not recorded, taken to be like the others" in found.sources
+    assert found.total.usd is not None
+
+
+def test_a_rollout_with_tools_may_take_all_its_steps(tmp_path: Path) -> None:
+    job = planned(tmp_path, Price(input=1.0, output=10.0), max_steps=5)
+    once = forecast(job, None).total
+    job.actor.identity = {"tools": {"spec": "tools"}}
+    found = forecast(job, None).total
+    assert found.calls == Range(once.calls.low, 5 * once.calls.high)
+    assert found.tokens is not None
+    assert once.tokens is not None
+    assert found.tokens.high > 5 * once.tokens.high
+
+
+def test_a_guess_of_the_answers_ends_at_max_tokens(tmp_path: Path) -> None:
+    found = forecast(planned(tmp_path, Price(input=0.0, output=1_000_000.0)), None).total
+    assert found.usd == Range(found.calls.low * 16, found.calls.high * 100)
+
+
+def test_a_model_that_is_free_has_tokens_and_costs_nothing(tmp_path: Path) -> None:
+    job = planned(tmp_path, Price(input=0.0, output=0.0))
+    job.models["openai:m"].paid = False
+    shown = lines(forecast(job, None))
+    assert any(line.startswith("in all") and line.endswith("$0.00") for line in shown)
+
+
+def test_lines_stay_within_80_columns(tmp_path: Path) -> None:
+    job = planned(tmp_path, None, budget_tokens=10)
+    job.models["openai:" + "x" * 300] = model(None)
+    for line in lines(forecast(job, recorded(tmp_path))):
+        assert len(line) <= 80
+        assert line.isprintable()
