@@ -23,6 +23,7 @@ from pytest_tfgrpo.llm.transport import Reply, Transport, TransportError
 
 BACKOFF_S = 0.5
 BACKOFF_MOST_S = 20.0
+FREE = Price(input=0.0, output=0.0)
 SHOWN = 300
 """Characters of a server's words that an error shows."""
 
@@ -53,15 +54,28 @@ class Door:
     """Calls in flight; None: no limit."""
 
 
+Used = tuple[float | None, int | None]
+"""Dollars and tokens that an attempt used; None: nobody can tell."""
+NOTHING: Used = (0.0, 0)
+UNKNOWN: Used = (None, None)
+
+
 class _Failed(Exception):
     """One attempt gave no completion."""
 
     def __init__(
-        self, error: ModelError, *, again: bool, lasting: bool = False, wait_s: float | None = None
+        self,
+        error: ModelError,
+        used: Used,
+        *,
+        again: bool = False,
+        lasting: bool = False,
+        wait_s: float = 0.0,
     ) -> None:
-        """`wait_s` is how long the server asks to wait."""
+        """`again`: the same request may succeed; `lasting`: none will; the server asks to wait `wait_s`."""
         super().__init__(str(error))
         self.error = error
+        self.used = used
         self.again = again
         self.lasting = lasting
         self.wait_s = wait_s
@@ -104,12 +118,15 @@ class ChatCompleter:
         """`name` is the spec; `max_tokens` limits completions of requests that state no limit."""
         self.name = name
         self.paid = not door.endpoint.free
+        self.concurrency = door.endpoint.concurrency
+        """Calls in flight at most, with those of other models of the endpoint; None: no limit."""
         self._model = model
         self._door = door
         self._endpoint = door.endpoint
         self._transport = transport
         self._purse = purse
-        self._price = prices.find(model, door.endpoint.name)
+        self.price = FREE if door.endpoint.free else prices.find(model, door.endpoint.name)
+        """What its tokens cost; None when that is unknown."""
         self._max_tokens = door.endpoint.max_tokens or max_tokens
         self._pace = pace
         self._broken: ModelError | None = None
@@ -138,27 +155,18 @@ class ChatCompleter:
             "extra_body": dict(endpoint.extra_body),
         }
 
-    @property
-    def price(self) -> Price | None:
-        """What its tokens cost; None when that is unknown."""
-        return Price(input=0.0, output=0.0) if self._endpoint.free else self._price
-
     def bound(self, request: Request) -> Mapping[str, float | None]:
         """Return the most that one attempt at `request` can use."""
         return self._bound(most_prompt_tokens(request), request.max_tokens or self._max_tokens)
 
     def _bound(self, prompt: int, completion: int) -> dict[str, float | None]:
-        return {"usd": self._cost_of_most(prompt, completion), "tokens": float(prompt + completion)}
+        usd = None if self.price is None else self.price.most(prompt, completion)
+        return {"usd": usd, "tokens": float(prompt + completion)}
 
-    def _cost_of_most(self, prompt: int, completion: int) -> float | None:
-        if self._endpoint.free:
-            return 0.0
-        return None if self._price is None else self._price.most(prompt, completion)
-
-    def _cost(self, usage: Usage | None) -> float | None:
-        if self._endpoint.free:
-            return 0.0
-        return None if self._price is None or usage is None else self._price.cost(usage)
+    def _used(self, usage: Usage | None) -> Used:
+        if usage is None:
+            return (0.0 if self._endpoint.free else None), None
+        return (None if self.price is None else self.price.cost(usage)), usage.total
 
     async def complete(self, request: Request) -> Completion:
         """Ask once, retries inside; raises ModelError without a usable answer, BudgetError without money."""
@@ -197,83 +205,82 @@ class ChatCompleter:
 
     async def _wait(self, call: _Call, failed: _Failed) -> None:
         """Wait until it is time for another attempt; raises ModelError when there is none."""
-        asked_s = failed.wait_s or 0.0
-        wait_s = asked_s + self._pace.backoff_s(call.attempt)
+        wait_s = failed.wait_s + self._pace.backoff_s(call.attempt)
         if failed.again and call.attempt < self._endpoint.retries and wait_s < call.left_s:
-            await self._sleep(call, wait_s)
+            started = self._pace.clock()
+            await self._pace.sleep(wait_s)
+            call.pass_time(self._pace.clock() - started)
             return
-        more = f" (after {call.attempt} retries)" if call.attempt else ""
-        if failed.again and asked_s >= call.left_s:
-            more += f"; the server asks to wait {asked_s:g} s, but {call.left_s:.3g} s are left for the call"
-        raise ModelError(f"{failed.error}{more}", failed.error.code)
-
-    async def _sleep(self, call: _Call, wait_s: float) -> None:
-        started = self._pace.clock()
-        await self._pace.sleep(wait_s)
-        call.pass_time(self._pace.clock() - started)
+        text = str(failed.error)
+        if call.attempt:
+            text += f" ({call.attempt + 1} attempts)"
+        if failed.wait_s > 0 and failed.wait_s >= call.left_s:
+            text += f"; the server asks to wait {failed.wait_s:g} s, but {call.left_s:.3g} s are left"
+        raise ModelError(text, failed.error.code)
 
     async def _attempt(self, call: _Call) -> Completion:
-        """Make one HTTP call, reserved before and settled after, whatever becomes of it."""
+        """Make one HTTP call, reserved before and settled after, whatever becomes of it; raises _Failed."""
         await self._purse.reserve(call.bound)
-        used: tuple[float | None, int | None] = (None, None)
-        started = self._pace.clock()
+        used = UNKNOWN
         try:
-            try:
-                reply = await self._transport.post(
-                    self._door.address.url,
-                    {name: secret.reveal() for name, secret in self._door.headers.items()},
-                    call.body,
-                    timeout_s=call.left_s,
-                    max_bytes=self._endpoint.response_max_bytes,
-                    direct=self._door.address.loopback,
-                )
-            except TransportError as error:
-                if not error.sent:
-                    used = (0.0, 0)
-                if error.late:
-                    text = f"no answer within {call.limit_s:g} s"
-                    raise _Failed(self._error(text, "timeout"), again=False) from None
-                raise _Failed(self._error(str(error), "connection"), again=True) from None
-            finally:
-                call.pass_time(self._pace.clock() - started)
-            if not 200 <= reply.status < 300:
-                used = (0.0, 0)
-                raise self._refused(reply)
-            completion, usage = self._read(reply, call)
-            used = (self._cost(usage), None if usage is None else usage.total)
-            if isinstance(completion, _Failed):
-                raise completion
+            completion = self._read(await self._send(call), call)
+            used = self._used(completion.usage)
             return completion
+        except _Failed as failed:
+            used = failed.used
+            raise
         finally:
             self._purse.settle(call.bound, usd=used[0], tokens=used[1])
 
-    def _refused(self, reply: Reply) -> _Failed:
+    async def _send(self, call: _Call) -> Reply:
+        """Return the server's reply to one request; raises _Failed unless it is a success."""
+        started = self._pace.clock()
+        try:
+            reply = await self._transport.post(
+                self._door.address.url,
+                self._door.headers,
+                call.body,
+                timeout_s=call.left_s,
+                max_bytes=self._endpoint.response_max_bytes,
+                direct=self._door.address.loopback,
+            )
+        except TransportError as error:
+            if error.late:
+                text = f"no answer within {call.limit_s:g} s"
+                raise _Failed(self._error(text, "timeout"), self._used(None)) from None
+            used = self._used(None) if error.sent else NOTHING
+            raise _Failed(self._error(str(error), "connection"), used, again=True) from None
+        finally:
+            call.pass_time(self._pace.clock() - started)
+        if 200 <= reply.status < 300:
+            return reply
         refusal = read_refusal(reply._replace(body=self._door.scrubber.scrub_bytes(reply.body)))
-        return _Failed(
+        raise _Failed(
             self._error(refusal.message, refusal.code),
+            NOTHING,
             again=refusal.again,
             lasting=refusal.lasting,
-            wait_s=retry_after_s(reply.retry_after) if refusal.again else None,
+            wait_s=(retry_after_s(reply.retry_after) or 0.0) if refusal.again else 0.0,
         )
 
-    def _read(self, reply: Reply, call: _Call) -> tuple[Completion | _Failed, Usage | None]:
-        """Return the completion or what is wrong with it, and what it used."""
-        usage: Usage | None = None
+    def _read(self, reply: Reply, call: _Call) -> Completion:
+        """Return the completion that a reply holds; raises _Failed."""
         if reply.cut:
             text = f"the answer is larger than {self._endpoint.response_max_bytes} bytes (response_max_bytes)"
-            return _Failed(self._error(text, "oversize"), again=False), None
+            raise _Failed(self._error(text, "oversize"), self._used(None))
+        usage: Usage | None = None
         try:
             body = parse_body(reply.body)
             usage = read_usage(body, call.prompt_tokens, call.completion_tokens)
             answer = read_answer(body)
         except Malformed as error:
             text = f"the answer is no completion: {error}"
-            return _Failed(self._error(text, "bad_response"), again=False), usage
+            raise _Failed(self._error(text, "bad_response"), self._used(usage)) from None
         if answer.finish == "content_filter" and not answer.text and not answer.tool_calls:
             text = "the server's content filter withheld the answer"
-            return _Failed(self._error(text, "content_filter"), again=False), usage
+            raise _Failed(self._error(text, "content_filter"), self._used(usage))
         scrub = self._door.scrubber.scrub
-        completion = Completion(
+        return Completion(
             text=scrub(answer.text),
             tool_calls=tuple(
                 ToolCall(id=scrub(c.id), name=scrub(c.name), arguments=scrub(c.arguments))
@@ -281,12 +288,11 @@ class ChatCompleter:
             ),
             finish=answer.finish,
             usage=usage,
-            cost_usd=self._cost(usage),
+            cost_usd=self._used(usage)[0],
             latency_ms=1000 * call.spent_s,
             model=scrub(answer.model),
             retries=call.attempt,
         )
-        return completion, usage
 
     def _error(self, text: str, code: str) -> ModelError:
         """Return an error fit for journal and terminal: no key, no control characters, short."""

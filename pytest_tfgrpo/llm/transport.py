@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pyreqwest.client import Client
     from pyreqwest.response import Response
 
+    from pytest_tfgrpo.llm.keys import Secret
+
 
 class Reply(NamedTuple):
     """What a server sent back."""
@@ -57,7 +59,7 @@ class Transport:
     async def post(
         self,
         url: str,
-        headers: Mapping[str, str],
+        headers: Mapping[str, Secret],
         body: bytes,
         *,
         timeout_s: float,
@@ -73,7 +75,7 @@ class Transport:
         limit = timedelta(seconds=timeout_s)
         builder = self._client(direct).post(url).body_bytes(body).timeout(limit)
         for name, value in headers.items():
-            builder = builder.header(name, value, is_sensitive=True)
+            builder = builder.header(name, value.reveal(), is_sensitive=True)
         try:
             async with builder.build_streamed() as response:
                 data, cut = await _read(response, max_bytes)

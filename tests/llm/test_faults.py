@@ -103,6 +103,13 @@ async def test_an_answer_that_takes_too_long_is_a_timeout_and_perhaps_paid_for(r
     assert client.purse.settled == [UNKNOWN]
 
 
+async def test_what_a_free_server_does_costs_nothing_even_if_it_does_not_count() -> None:
+    for reply in (fake_model.text("42", usage=None), fake_model.NOT_JSON):
+        answer, client, _ = await outcome(reply, free=True)
+        assert getattr(answer, "cost_usd", 0.0) == 0.0
+        assert client.purse.settled == [(0.0, None)]
+
+
 async def test_a_server_that_is_not_there_costs_nothing() -> None:
     with FakeModel() as server:
         pass
@@ -111,7 +118,7 @@ async def test_a_server_that_is_not_there_costs_nothing() -> None:
         with pytest.raises(ModelError) as caught:
             await model.complete(request())
     assert caught.value.code == "connection"
-    assert "after 1 retries" in str(caught.value)
+    assert "(2 attempts)" in str(caught.value)
     assert client.purse.settled == [PAID_FOR_NOTHING, PAID_FOR_NOTHING]
 
 

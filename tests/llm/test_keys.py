@@ -78,6 +78,19 @@ async def test_a_server_that_tells_the_key_is_not_believed(
 
 
 @pytest.mark.asyncio
+async def test_a_traceback_with_the_values_of_variables_shows_no_key() -> None:
+    with FakeModel() as server:
+        pass
+    async with Client(server, retries=0) as model:
+        with pytest.raises(ModelError) as caught:
+            await model.complete(request())
+    told: BaseException | None = caught.value
+    while told is not None:
+        told, shown = told.__context__, traceback.TracebackException.from_exception(told, capture_locals=True)
+        assert leaks("".join(shown.format(chain=False))) == []
+
+
+@pytest.mark.asyncio
 async def test_an_answer_that_tells_the_key_is_told_without_it() -> None:
     call = {"id": KEY, "type": "function", "function": {"name": KEY, "arguments": json.dumps({"a": KEY})}}
     reply = fake_model.text(f"the key is {KEY}!", tool_calls=[call])

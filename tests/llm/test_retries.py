@@ -72,7 +72,7 @@ async def test_retries_end() -> None:
     with FakeModel(lambda *_: fake_model.OVERLOADED) as server:
         client = Client(server, retries=3, chance=1.0)
         async with client as model:
-            with pytest.raises(ModelError, match=r"HTTP 503: 503 Service Unavailable \(after 3 retries\)"):
+            with pytest.raises(ModelError, match=r"HTTP 503: 503 Service Unavailable \(4 attempts\)"):
                 await model.complete(request())
     assert client.time.waits == [0.5, 1.0, 2.0]
 
