@@ -151,10 +151,11 @@ def _read(folder: Path) -> Sources:
     if found := violations("pack", manifest):
         lines = [f"{path}:{document.line(v.path)}: #{v.pointer}: {v.message}" for v in found]
         raise PackError("\n".join(lines))
-    if manifest["id"] != folder.name:
+    if manifest["id"] != folder.absolute().name:
         line = document.line(("id",))
         raise PackError(
-            f"{path}:{line}: #/id: {short(manifest['id'])} must be the folder's name, {folder.name!r}"
+            f"{path}:{line}: #/id: {short(manifest['id'])} must be the folder's name, "
+            f"{folder.absolute().name!r}"
         )
     names = dict.fromkeys([manifest["system"], *manifest.get("inject", [])])
     return Sources(manifest, {name: _source(folder, name) for name in names})

@@ -65,6 +65,7 @@ YAML = [
     (GOOD.replace("id: a", "id: a" + "b" * 128), "1: #/id", "does not match"),
     (GOOD.replace("id: a\n", ""), "1: #", "missing key 'id'"),
     (GOOD.replace("text", "text/x"), "2: #/domain", "'text/x' does not match: 1 to 64 letters"),
+    (GOOD.replace("text", "tfgrpo.optimizer"), "2: #/domain", "tfgrpo.* is reserved"),
     (GOOD.replace("prompt", "promt"), "3: #/promt", "unknown key 'promt'; did you mean 'prompt'?"),
     (GOOD.replace("prompt", "promt"), "1: #", "needs at least one of 'prompt', 'input'"),
     (GOOD.replace("How many?", "'  '"), "1: #", "needs at least one of 'prompt', 'input'"),

@@ -19,6 +19,7 @@ from pytest_tfgrpo.harness.loading import (
     write_pack_stamp,
 )
 from pytest_tfgrpo.harness.loading import packs as packs_module
+from pytest_tfgrpo.harness.loading.packs import load_pack
 
 FILES = {"system.md": "Solve it.\n", "one.md": "First.\n", "two.md": "Second.\n"}
 
@@ -239,6 +240,12 @@ def test_a_manifest_that_cannot_be_written_is_told_and_stays_whole(tmp_path, mon
         write_pack_stamp(folder)
     assert (folder / "manifest.json").read_bytes() == before
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_a_pack_is_known_by_its_folders_name_however_the_folder_is_named(tmp_path, monkeypatch):
+    pack = load_pack(write(tmp_path / "text"))
+    monkeypatch.chdir(tmp_path / "text")
+    assert load_pack(Path()) == pack
 
 
 def test_a_domain_gets_its_own_pack_else_that_of_every_domain_else_the_packaged_one(tmp_path):
