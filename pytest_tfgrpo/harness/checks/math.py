@@ -113,9 +113,7 @@ class _Worker:
 
     def end(self) -> None:
         """End the process and let go of its pipes."""
-        with contextlib.suppress(OSError), self._process:
-            self._process.kill()
-        _alive.discard(self._process)
+        _end(self._process)
 
     def _send(self, value: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
@@ -142,11 +140,16 @@ class _Worker:
         return reply
 
 
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(OSError), process:
+        process.kill()
+    _alive.discard(process)
+
+
 @atexit.register
 def _end_all() -> None:
     for process in tuple(_alive):
-        process.kill()
-        process.wait()
+        _end(process)
 
 
 _places = threading.BoundedSemaphore(WORKERS)

@@ -167,6 +167,20 @@ def test_a_worker_that_somebody_kills_is_replaced(judge):
     assert judge("math", "3", value=3).passed
 
 
+def test_whose_fault_the_end_of_a_reader_is_depends_on_what_it_read(judge, monkeypatch):
+    def ends_over(error):
+        def compare(params, given):
+            raise error
+
+        monkeypatch.setattr(math, "_compare", compare)
+
+    ends_over(math._Died())
+    assert judge("math", "3", value=3).reason == "expected 3; reading '3' was too much for the reader"
+    ends_over(math._DiedOfValue())
+    with pytest.raises(CheckError, match="cannot use the value 3: it is too much for the reader"):
+        judge("math", "3", value=3)
+
+
 def test_many_threads_share_a_few_workers(judge):
     passed = []
 
