@@ -151,6 +151,17 @@ def test_elsewhere_a_schema_is_asked_for_in_words(structured: str, wanted: Any) 
     assert asked.endswith(json.dumps(SCHEMA, separators=(",", ":")))
 
 
+def test_the_words_find_a_place_beside_pictures_and_without_any_message_of_the_user() -> None:
+    picture = Message(role="user", content="", images=(Image(media_type="image/png", data=b"x"),))
+    beside = body(picture, schema=SCHEMA, endpoint={"structured": "none"})["messages"][-1]["content"]
+    assert [part["type"] for part in beside] == ["image_url", "text"]
+    alone = body(SYSTEM, schema=SCHEMA, endpoint={"structured": "none"})["messages"]
+    assert [message["role"] for message in alone] == ["system", "user"]
+    said = Message(role="assistant", content="Yes?")
+    folded = body(SYSTEM, said, USER, endpoint={"system_role": "user"})["messages"]
+    assert [message["role"] for message in folded] == ["user", "assistant", "user"]
+
+
 def test_no_text_is_too_strange_to_send() -> None:
     sent = body(Message(role="user", content="half \ud800 of a pair, \x00, é"))
     assert sent["messages"][0]["content"] == "half ? of a pair, \x00, é"

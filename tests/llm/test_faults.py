@@ -88,6 +88,35 @@ async def test_empty_choices_and_filtered_answers_cost_what_the_server_counted()
         assert client.purse.settled == [(pytest.approx(0.0002), 110)]
 
 
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        (
+            "'max_tokens' is not supported, use 'max_completion_tokens'",
+            "max_tokens_field: max_completion_tokens",
+        ),
+        ("Unsupported value: 'temperature' does not support 0.5", "temperature: false"),
+        ("response_format of type json_schema is not available", "structured: json_object or none"),
+        ("Extra inputs are not permitted: seed", "seed: false"),
+        ("System role not supported", "system_role: user"),
+    ],
+)
+async def test_a_server_that_refuses_a_part_of_the_protocol_gets_a_hint(said: str, line: str) -> None:
+    error, *_ = await outcome(fake_model.refused(400, said))
+    assert f"try '{line}' for this endpoint" in str(error)
+
+
+async def test_a_request_that_is_no_json_is_not_sent() -> None:
+    with FakeModel() as server:
+        client = Client(server)
+        async with client as model:
+            with pytest.raises(ModelError, match="the request is no JSON") as caught:
+                await model.complete(request(schema={"maximum": float("nan")}))
+    assert caught.value.code == "rejected"
+    assert client.purse.settled == []
+    assert server.connections == 0
+
+
 async def test_a_filter_that_leaves_text_is_an_outcome_and_no_error() -> None:
     answer, *_ = await outcome(fake_model.text("half", finish="content_filter"))
     assert isinstance(answer, Completion)

@@ -130,6 +130,7 @@ async def test_a_wait_is_drawn_anew_below_a_bound_that_doubles_and_ends() -> Non
         ("Wed, 21 Oct 2026 07:28:10 GMT", 10.0),
         ("Wed, 21 Oct 2026 07:27:00 GMT", 0.0),
         ("Wed, 21 Oct 2026 09:28:10 +0200", 10.0),
+        ("Wed, 21 Oct 2026 07:28:10", 10.0),
         ("", None),
         ("soon", None),
         ("-5", None),
