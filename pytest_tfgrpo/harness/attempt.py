@@ -20,6 +20,9 @@ Fault: TypeAlias = tuple[Status, RolloutFault]
 BUDGET = "budget"
 """Reason code of an attempt that a budget ended: it is no result, and made again when the run is resumed."""
 
+TIMEOUT = "timeout"
+"""Reason code of an attempt that ran over its time limit."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
@@ -52,7 +55,7 @@ async def attempt(actor: Actor, call: ActorCall) -> Outcome:
             task.cancel()
             await asyncio.wait([task], timeout=CANCEL_GRACE_S)
     if not in_time:
-        answer: Trajectory | Fault = _failed(f"no answer within {call.timeout_s:g} s", "timeout")
+        answer: Trajectory | Fault = _late(task, call)
     elif task.cancelled():
         answer = _failed("the agent cancelled its own task", "crash")
     else:
@@ -76,6 +79,14 @@ def _outcome(answer: Trajectory | Fault, elapsed: float) -> Outcome:
 
 def _failed(message: str, code: str) -> Fault:
     return "failed", AgentFailure(message, code)
+
+
+def _late(task: asyncio.Task[Trajectory | Fault], call: ActorCall) -> Fault:
+    """Return why nothing came in time: the actor's own word for it, where it had one when it was stopped."""
+    told = task.result() if task.done() and not task.cancelled() else None
+    if isinstance(told, tuple) and told[1].code == TIMEOUT:
+        return told
+    return _failed(f"no answer within {call.timeout_s:g} s", TIMEOUT)
 
 
 def _settle(over: asyncio.Future[bool], in_time: bool) -> None:

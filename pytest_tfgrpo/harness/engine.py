@@ -105,6 +105,12 @@ class Engine:
             self._warnings.append(budget.warning)
         return budget
 
+    def _places(self) -> int:
+        """Return how many rollouts are in flight at most."""
+        wanted: int = self._job.settings["concurrency"]
+        served: int | None = getattr(self._job.actor, "concurrency", None)
+        return wanted if served is None else min(wanted, served)
+
     async def _phase(self, phase: Phase, recorder: Recorder, budget: Budget, calls: Calls, work: Path) -> End:
         asker = Asker(self._job, self._library)
         settings = self._job.settings
@@ -112,7 +118,7 @@ class Engine:
             self._job,
             phase,
             asker.ask,
-            executor=open_executor(settings["executor"], concurrency=settings["concurrency"]),
+            executor=open_executor(settings["executor"], concurrency=self._places()),
             budget=budget,
             calls=calls,
             recorder=recorder,

@@ -226,6 +226,14 @@ def test_a_burst_of_errors_is_got_over(project: Any, serve: Serve) -> None:
     assert len(server.requests) == 3
 
 
+def test_a_narrow_server_makes_no_rollout_wait_beyond_its_time_limit(project: Any, serve: Serve) -> None:
+    server = serve(lambda request, _: "3", delay_s=0.1)
+    project.write("models.yaml", "endpoints: {default: {concurrency: 2}}\n")
+    assert project.scenarios(train=0, sweep=15, timeout_s=1.0).learn().ret == 0
+    assert server.most_in_flight == 2
+    assert project.report()["faults"] == {"errors": {}, "failed": {}}
+
+
 def used(server: FakeModel) -> Iterator[tuple[int, float]]:
     """Yield tokens and dollars of each request, at the prices of PRICED, as the server counts them."""
     for request in server.requests:
@@ -259,6 +267,28 @@ def test_a_budget_counts_what_a_resumed_run_has_spent(project: Any, serve: Serve
     project.learn("--tfgrpo-resume")
     assert len(server.requests) <= asked + 1
     assert sum(tokens for tokens, _ in used(server)) <= 6000
+
+
+def test_a_rollout_that_the_budget_broke_off_is_paid_once_more_and_counted(
+    project: Any, serve: Serve
+) -> None:
+    def answer(request: Body, _: int) -> Reply:
+        done = request["messages"][-1]["role"] == "tool"
+        reply = fake_model.text("3") if done else fake_model.calls(("lookup", {"key": "three"}))
+        assert isinstance(reply.body, dict)
+        return replace(reply, body=reply.body | {"usage": fake_model.usage(200, 20)})
+
+    server = serve(answer, delay_s=0.005)
+    project.write("words.py", TOOLS)
+    settings(project, tools="words", max_tokens=50)
+    project.scenarios(train=10, sweep=10)
+    first = project.learn("--tfgrpo-budget-tokens", "9000")
+    assert first.ret == pytest.ExitCode.TESTS_FAILED
+    assert 4500 < len(server.requests) * 220 <= 9000
+    assert all(rollout["status"] == "ok" for rollout in rollouts(project))
+    assert project.learn("--tfgrpo-resume", "--tfgrpo-budget-tokens", "100000").ret == 0
+    assert 2 * 40 < len(server.requests) <= 2 * 40 + 20
+    assert project.report()["cost"]["tokens"] == len(server.requests) * 220
 
 
 def test_a_budget_in_dollars_needs_a_price(project: Any, serve: Serve) -> None:

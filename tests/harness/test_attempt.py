@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import time
 from pathlib import Path
@@ -79,6 +80,32 @@ def test_an_actor_that_will_not_be_cancelled_is_left_to_itself(
         return "3"
 
     assert code(ask(answer, tmp_path, timeout_s=0.05)) == ("failed", "timeout")
+
+
+@pytest.mark.parametrize(("reason", "status"), [("timeout", "error"), ("other", "failed")])
+def test_an_actor_stopped_at_its_time_limit_may_tell_why_and_what_it_used(
+    tmp_path: Path, reason: str, status: str
+) -> None:
+    frame = Frame(kind="model", name="m", tokens=7)
+
+    async def answer(call: ActorCall) -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ProviderError("the model is slow", reason, frames=(frame,))
+
+    outcome = ask(answer, tmp_path, timeout_s=0.01)
+    assert code(outcome) == (status, "timeout")
+    assert outcome.frames == ((frame,) if reason == "timeout" else ())
+
+
+def test_an_answer_after_the_time_limit_is_none(tmp_path: Path) -> None:
+    async def answer(call: ActorCall) -> str:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return "3"
+
+    assert code(ask(answer, tmp_path, timeout_s=0.01)) == ("failed", "timeout")
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,8 @@ class Metered(Protocol):
 
     metered: bool
     """True: the engine reserves and counts nothing for it."""
+    concurrency: int | None
+    """Rollouts that it can serve at once: more would only wait, and run over their time limits."""
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ from pytest_tfgrpo.harness.actors.openai.context import ToolContext
 from pytest_tfgrpo.harness.actors.openai.invoke import RAW_CHARS, clean, invoke, tool_frame
 from pytest_tfgrpo.harness.actors.openai.toolbox import Offer
 from pytest_tfgrpo.harness.actors.protocol import ActorCall
-from pytest_tfgrpo.harness.attempt import BUDGET, describe, elapsed_ms
+from pytest_tfgrpo.harness.attempt import BUDGET, TIMEOUT, describe, elapsed_ms
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Image, Message, Request, ToolCall
 
 MARGIN_S, MARGIN_SHARE = 0.25, 0.05
@@ -70,7 +70,7 @@ class Conversation:
         if left_s <= 0:
             late = AgentFailure if self._frames else ProviderError
             message = f"nothing is left of {self._call.timeout_s:g} s to ask the model"
-            raise late(message, "timeout", frames=tuple(self._frames))
+            raise late(message, TIMEOUT, frames=tuple(self._frames))
         request = Request(
             messages=tuple(self._messages),
             temperature=self._call.temperature,
@@ -85,11 +85,10 @@ class Conversation:
             raise ProviderError(str(error), BUDGET, frames=tuple(self._frames)) from error
         except ModelError as error:
             raise self._no_completion(str(error), error.code, started) from error
-        except TimeoutError as error:
-            limit_s = self._call.timeout_s
-            raise self._no_completion(
-                f"the model did not answer within {limit_s:g} s", "timeout", started
-            ) from error
+        except (TimeoutError, asyncio.CancelledError) as error:
+            # a cancellation is the end of the time limit, or else nobody looks at what is raised here
+            message = f"the model did not answer within {self._call.timeout_s:g} s"
+            raise self._no_completion(message, TIMEOUT, started) from error
         except Exception as error:  # what a client did not foresee is no fault of the agent
             raise self._no_completion(describe(error), "client", started) from error
         self._frames.append(
@@ -157,7 +156,7 @@ class Conversation:
         left_s = self._deadline - self._clock()
         if left_s <= 0:
             message = f"the model took the whole of {self._call.timeout_s:g} s"
-            raise ProviderError(message, "timeout", frames=tuple(self._frames))
+            raise ProviderError(message, TIMEOUT, frames=tuple(self._frames))
         calls = _identified(completion.tool_calls, step)
         self._messages.append(Message(role="assistant", content=clean(completion.text), tool_calls=calls))
         context = self._context = self._context or ToolContext(
@@ -165,8 +164,11 @@ class Conversation:
         )
         started = time.perf_counter()
         tasks = [asyncio.ensure_future(invoke(call, self._offer.tools, context)) for call in calls]
-        await _within(tasks, left_s, self._margin_s / 2)
         fault: RolloutFault | None = None
+        try:
+            await _within(tasks, left_s, self._margin_s / 2)
+        except asyncio.CancelledError:
+            fault = AgentFailure("the tools were still at work at the time limit", TIMEOUT)
         for call, task in zip(calls, tasks, strict=True):
             frame, caught = _ended(call, task, elapsed_ms(started))
             fault = fault or caught
@@ -203,7 +205,7 @@ def _ended(call: ToolCall, task: asyncio.Task[Frame], waited_ms: float) -> tuple
         fault: RolloutFault = error
     else:
         fault = AgentFailure(
-            f"the tool {clean(call.name[:64])!r} was still at work at the time limit", "timeout"
+            f"the tool {clean(call.name[:64])!r} was still at work at the time limit", TIMEOUT
         )
     return tool_frame(call, clean(call.arguments[:RAW_CHARS]), "", str(fault), waited_ms), fault
 
