@@ -177,7 +177,8 @@ class Conversation:
             self._told += len(text)
             self._messages.append(Message(role="tool", content=text, tool_call_id=call.id))
         if fault is not None:
-            raise type(fault)(str(fault), fault.code, frames=tuple(self._frames)) from fault
+            blamed = AgentFailure if isinstance(fault, AgentFailure) else ProviderError
+            raise blamed(clean(str(fault)), fault.code, frames=tuple(self._frames)) from fault
         if self._told > TOLD_CHARS:
             raise self._failure(f"the tools gave {self._told} characters, more than {TOLD_CHARS}", "oversize")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import json
 import time
@@ -118,7 +119,8 @@ def _arguments(text: str, tool: Tool) -> dict[str, Json]:
 
 async def _run(tool: Tool, arguments: Mapping[str, Json], context: ToolContext) -> Any:
     leading = (context,) if tool.signature.takes_context else ()
-    ask = partial(tool.function, *leading, **arguments)
+    own = copy.deepcopy(arguments)  # the frame keeps what the model wrote, whatever the tool does to it
+    ask = partial(tool.function, *leading, **own)
     if tool.is_async:
         return await ask()
 

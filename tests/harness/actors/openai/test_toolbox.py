@@ -277,6 +277,12 @@ def test_whatever_a_tool_does_the_model_is_told(bench: Bench, keyword: str, body
     assert len(bench.told()[0]) < 3000
 
 
+def test_a_tool_that_changes_its_arguments_changes_no_frame(bench: Bench) -> None:
+    bench.tools("def work(rows: list, table: dict):\n    rows.append({1})\n    table['x'] = object()")
+    outcome = bench.ask(script(wants(("work", '{"rows": [1], "table": {}}')), "3"))
+    assert outcome.frames[1].input == {"rows": [1], "table": {}}
+
+
 def test_a_plain_function_may_return_an_awaitable(bench: Bench) -> None:
     bench.tools("async def _inner(): return 'inner'\ndef work():\n    return _inner()")
     bench.ask(script(wants(("work", "{}")), "3"))
