@@ -157,11 +157,14 @@ _idle: deque[_Worker] = deque()
 
 
 @contextlib.contextmanager
-def _worker() -> Iterator[_Worker]:
-    """Lend a worker; one that failed is ended."""
+def _worker(*, fresh: bool = False) -> Iterator[_Worker]:
+    """Lend a worker, a new one if it must be `fresh`; one that failed is ended."""
     with _places:
         try:
             worker = _idle.pop()
+            if fresh:
+                worker.end()
+                worker = _Worker()
         except IndexError:
             worker = _Worker()
         try:
@@ -179,7 +182,7 @@ def _compare(params: Mapping[str, Json], answer: str) -> Mapping[str, Any]:
     """Ask a worker, and a fresh one where the first ended: it may have been worn, or killed by somebody."""
     with contextlib.suppress(_Died), _worker() as worker:
         return worker.compare(params, answer)
-    with _worker() as worker:
+    with _worker(fresh=True) as worker:
         return worker.compare(params, answer)
 
 

@@ -160,8 +160,8 @@ def test_an_expected_value_that_takes_for_ever_is_a_broken_check(judge, impatien
         judge("math", "3", value=SLOW)
 
 
-def test_a_worker_that_somebody_kills_is_replaced(judge):
-    assert judge("math", "3", value=3).passed
+def test_workers_that_somebody_kills_are_replaced(judge):
+    judge_at_once(judge, 4)
     for pid in workers():
         os.kill(pid, 9)
     assert judge("math", "3", value=3).passed
@@ -181,18 +181,23 @@ def test_whose_fault_the_end_of_a_reader_is_depends_on_what_it_read(judge, monke
         judge("math", "3", value=3)
 
 
-def test_many_threads_share_a_few_workers(judge):
-    passed = []
+def judge_at_once(judge, count: int) -> list[bool]:
+    """Judge ten right answers on each of `count` threads."""
+    passed: list[bool] = []
 
-    def work():
+    def work() -> None:
         passed.extend(judge("math", f"\\boxed{{{n}}}", value=n).passed for n in range(10))
 
-    threads = [threading.Thread(target=work) for _ in range(16)]
+    threads = [threading.Thread(target=work) for _ in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert passed == [True] * 160
+    return passed
+
+
+def test_many_threads_share_a_few_workers(judge):
+    assert judge_at_once(judge, 16) == [True] * 160
     assert len(workers()) <= math.WORKERS
 
 
@@ -219,6 +224,7 @@ def test_a_worker_that_cannot_start_is_a_broken_check(judge, monkeypatch):
 
 
 def test_a_library_that_is_missing_in_the_worker_is_a_broken_check(judge, monkeypatch):
+    assert math._is_installed(), "which is asked once, and with the path that follows would be denied"
     monkeypatch.setattr(math, "_idle", math.deque())
     monkeypatch.setattr(math.sys, "path", [])
     monkeypatch.setattr(math.sys, "executable", getattr(sys, "_base_executable", sys.executable))
