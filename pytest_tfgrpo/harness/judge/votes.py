@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
@@ -17,9 +16,6 @@ from pytest_tfgrpo.harness.printable import line
 WHY_MAX = 240
 """Characters of a judge's words on one criterion that are kept."""
 REASON_MAX = 4_000
-
-_FENCED = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL)
-_THOUGHTS = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,10 +36,8 @@ def read_vote(text: str, count: int) -> Vote:
     The whole reply must be the object, but for a code fence around it and thoughts before it: an object
     within other text may be a quotation of what is judged.
     """
-    body = _THOUGHTS.sub("", text, count=1) if text.lstrip().startswith("<think>") else text
-    fenced = _FENCED.fullmatch(body.strip())
     try:
-        value = json.loads(fenced[1] if fenced else body, object_pairs_hook=_object)
+        value = json.loads(_body(text), object_pairs_hook=_object)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except json.JSONDecodeError as error:
@@ -55,6 +49,17 @@ def read_vote(text: str, count: int) -> Vote:
         if key not in keys:
             raise ValueError(f"there is no criterion {short(key)}; the keys are {', '.join(keys)}")
     return tuple(_decision(key, value.get(key)) for key in keys)
+
+
+def _body(text: str) -> str:
+    """Return a reply without thoughts before it and a code fence around it."""
+    body = text.strip()
+    if body.startswith("<think>"):
+        body = body.partition("</think>")[2].strip()
+    fence, _, inner = body.partition("\n")
+    if fence.rstrip() in ("```", "```json") and inner.endswith("```"):
+        return inner.removesuffix("```")
+    return body
 
 
 def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

@@ -51,6 +51,12 @@ def test_a_vote_is_an_object_perhaps_in_a_code_fence_or_behind_thoughts(text):
         ('{"c1": {"met": false}, "c2": {"met": true}, "c1": {"met": true}}', "twice"),
         ('{"c1": {"met": false, "met": true}, "c2": {"met": true}}', "twice"),
         ("[" * 100_000, "nested too deeply"),
+        (f"<think>{GOOD}", "not JSON"),
+        (f"```json\n{GOOD}", "not JSON"),
+        (f"```python\n{GOOD}\n```", "not JSON"),
+        (f"```json\n{GOOD}\n```\n```json\n{GOOD}\n```", "not JSON"),
+        ("<think>" * 500_000, "not JSON"),
+        ("```json\n" + " \n" * 500_000 + "x", "not JSON"),
         ('{"c1": ' + "9" * 5000 + "}", "4300 digits"),
     ],
 )
