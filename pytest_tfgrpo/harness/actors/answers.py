@@ -8,8 +8,8 @@ from dataclasses import fields
 from typing import Any
 
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
-from pytest_tfgrpo.core.records import Frame, Json, Trajectory
-from pytest_tfgrpo.core.wire import from_wire
+from pytest_tfgrpo.core.records import Frame, Json, Trajectory, Usage
+from pytest_tfgrpo.core.wire import from_wire, to_wire
 
 TOTAL_FACTOR = 8
 """Answer and frames together may have so many times the bytes that an answer may have."""
@@ -119,6 +119,8 @@ def _plain(value: Any, answer_max_bytes: int) -> dict[str, Json]:
 def _frame_fields(value: Any) -> Json:
     if isinstance(value, Frame):
         return {key: getattr(value, key) for key in FRAME_KEYS}
+    if isinstance(value, Usage):
+        return to_wire(value)
     raise TypeError(f"{_brief(value)} is not JSON")
 
 

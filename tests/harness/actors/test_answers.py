@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
-from pytest_tfgrpo.core.records import Frame, Trajectory
+from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
 from pytest_tfgrpo.core.wire import from_wire, to_wire
 from pytest_tfgrpo.harness.actors.answers import read_output, read_trajectory
 
@@ -54,7 +54,8 @@ def test_usage_beside_the_answer_becomes_a_last_model_frame() -> None:
 
 
 def test_a_trajectory_passes_through() -> None:
-    trajectory = Trajectory(answer="2", frames=(Frame(kind="tool", name="count", cost_usd=0.5),))
+    asked = Frame(kind="model", name="m", usage=Usage(prompt=5, completion=2), finish="stop")
+    trajectory = Trajectory(answer="2", frames=(Frame(kind="tool", name="count", cost_usd=0.5), asked))
     assert read(trajectory) == trajectory
 
 
