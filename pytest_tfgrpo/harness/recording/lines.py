@@ -11,9 +11,9 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from pytest_tfgrpo.core.accept import accepts
@@ -21,9 +21,12 @@ from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.redact import find_secret, redact
 from pytest_tfgrpo.core.schema import load_schema, violations
 from pytest_tfgrpo.core.wire import from_wire, to_wire
+from pytest_tfgrpo.harness import printable
 from pytest_tfgrpo.harness.recording.entries import CallEntry, Entry, Key, Participant, RolloutEntry, kind_of
 
 SCHEMA = "tfgrpo.recording/1"
+SHORT = 64
+"""Characters of a text that comes up again and again: names, keys, reasons."""
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _CRC = len(',"crc":"89abcdef"}')
 _START = re.compile(
@@ -104,8 +107,8 @@ def without_secrets(entry: Entry) -> Entry:
     def clean(value: Json) -> Json:
         nonlocal count
         if isinstance(value, str):
-            count += (clean_text := redact(value)) != value
-            return clean_text
+            count += (plain := _redacted(value)) != value
+            return plain
         if isinstance(value, Mapping):
             return {clean(key): clean(item) for key, item in value.items()}
         if isinstance(value, list):
@@ -121,24 +124,32 @@ def without_secrets(entry: Entry) -> Entry:
     return found
 
 
+def find_secrets(value: Json, where: str = "") -> list[str]:
+    """Return where in a JSON value a secret is, with its kind; never the secret itself."""
+    if isinstance(value, str):
+        kind = find_secret(value) if _redacted(value) != value else None
+        return [f"{where or '/'}: {kind}"] if kind else []
+    parts: Iterable[tuple[str, Json]] = ()
+    if isinstance(value, Mapping):
+        parts = [
+            (printable.line(_redacted(key), 60), part) for key, item in value.items() for part in (key, item)
+        ]
+    elif isinstance(value, list):
+        parts = [(str(place), item) for place, item in enumerate(value)]
+    return [found for name, part in parts for found in find_secrets(part, f"{where}/{name}")]
+
+
+def _redacted(text: str) -> str:
+    return redact(text) if len(text) > SHORT else _redacted_short(text)
+
+
+@lru_cache(maxsize=4096)
+def _redacted_short(text: str) -> str:
+    return redact(text)
+
+
 SPOKEN = frozenset({"answer", "frames", "files", "failure", "error"})
 """What an agent or a model said."""
-
-
-def find_secrets(value: Json, where: str = "") -> list[str]:
-    """Return where in a JSON value a secret is, with its kind."""
-    if isinstance(value, str):
-        kind = find_secret(value)
-        return [f"{where or '/'}: {kind}"] if kind else []
-    if isinstance(value, Mapping):
-        return [
-            f
-            for key, item in value.items()
-            for f in (*find_secrets(key, where), *find_secrets(item, f"{where}/{key}"))
-        ]
-    if isinstance(value, list):
-        return [f for i, item in enumerate(value) for f in find_secrets(item, f"{where}/{i}")]
-    return []
 
 
 def key_in(line: bytes) -> Key:

@@ -14,6 +14,7 @@ from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.harness.actors.protocol import Actor, ActorCall
 from pytest_tfgrpo.harness.asking import stamp_of_prompt
+from pytest_tfgrpo.harness.printable import line
 from pytest_tfgrpo.harness.recording.changes import make_again
 from pytest_tfgrpo.harness.recording.entries import (
     MISS,
@@ -58,7 +59,7 @@ def open_replay(argument: str, root: Path) -> Replay:
 
 def _choose(path: Path, actors: Sequence[RecordedActor], wanted: str) -> RecordedActor:
     """Return the actor that is wanted; of several with one name the latest."""
-    names = list(dict.fromkeys(actor.name for actor in actors))
+    names = list(dict.fromkeys(line(actor.name, 200) for actor in actors))
     if wanted:
         found = [actor for actor in actors if wanted == actor.name]
         found = found or [actor for actor in actors if len(wanted) >= 6 and actor.stamp.startswith(wanted)]
@@ -92,7 +93,7 @@ class Replay:
 
     def completer(self, spec: str) -> Completer:
         """Return the language model that was recorded as `spec`; raises RecordingError."""
-        names = [model.name for model in self._header.models]
+        names = [line(model.name, 200) for model in self._header.models]
         spec = spec.removesuffix("@default")
         if spec not in names:
             known = f"it has {', '.join(dict.fromkeys(names))}" if names else "it has none"
@@ -132,7 +133,7 @@ class Replay:
         return [
             f"{self.name} lacks {count} answers that this run asked for ({causes})"
             + (f"; settings differ: {settings}" if settings else "")
-            + f"; record them with --tfgrpo-actor '{self._row.name}' --tfgrpo-record {self.name}"
+            + f"; record them with --tfgrpo-actor '{line(self._row.name, 200)}' --tfgrpo-record {self.name}"
         ]
 
     def rollout(self, call: ActorCall) -> RolloutEntry:

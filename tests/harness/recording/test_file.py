@@ -277,3 +277,9 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
         worker.join(60)
     assert [worker.exitcode for worker in workers] == [0, 0, 0]
     assert len(Recording.open(path).lines) == 15
+
+
+def test_where_a_secret_is_told_without_it() -> None:
+    key, value = "sk-abcdefghijklmnop0123", "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2"
+    found = find_secrets({"a\x1b[31m": [{key: value}]})
+    assert found == ["/a/0/[redacted:api_key]: api_key", "/a/0/[redacted:api_key]: git_token"]

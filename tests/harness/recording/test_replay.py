@@ -210,3 +210,11 @@ async def test_answers_that_other_settings_shaped_are_refused(models: Path) -> N
         RecordingError, match=r"max_tokens was 10 when .* and is 20; set it back, or record again"
     ):
         open_replay("r.jsonl", models).begin([], {"max_tokens": 20})
+
+
+async def test_names_from_a_file_are_printed_without_terminal_codes(tmp_path: Path) -> None:
+    for name in ("one\x1b]0;title\x07", "two"):
+        record(tmp_path / "r.jsonl", make_run([make_entry()], actor={"name": name, "identity": {}}))
+    with pytest.raises(RecordingError) as caught:
+        open_replay("r.jsonl", tmp_path)
+    assert str(caught.value).isprintable()
