@@ -97,6 +97,7 @@ def _packs(arguments: Arguments) -> Iterator[Path]:
 def runs(arguments: Arguments) -> Iterator[str]:
     """List the runs of the task, oldest first."""
     from pytest_tfgrpo.face.archive import read_report
+    from pytest_tfgrpo.harness import bill
     from pytest_tfgrpo.harness.printable import number, table
     from pytest_tfgrpo.harness.runs import list_runs
 
@@ -105,7 +106,7 @@ def runs(arguments: Arguments) -> Iterator[str]:
     for folder in list_runs(project.out, project.task_id):
         report = read_report(folder)
         if report is None:
-            rows.append([folder.name, "killed", "-", "-", "-"])
+            rows.append([folder.name, "killed", "-", "-", "-", "-"])
             continue
         evals = [row["gt_score"]["mean"] for row in report["epochs"] if row["mode"] == "eval"]
         gain = report["gain"]["difference"] if report["gain"] else None
@@ -118,10 +119,11 @@ def runs(arguments: Arguments) -> Iterator[str]:
                 report["gate"]["outcome"] if report["gate"] else "-",
                 mean,
                 shown_gain,
+                bill.spent(report["cost"]) if "cost" in report else "-",
             ]
         )
     if rows:
-        yield from table(["run", "status", "gate", "eval mean", "gain"], rows, left=3)
+        yield from table(["run", "status", "gate", "eval mean", "gain", "cost"], rows, left=3)
     else:
         yield f"no runs of task {project.task_id!r} under {project.out}; run pytest --tfgrpo"
 

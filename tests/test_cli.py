@@ -149,9 +149,9 @@ def test_runs_are_listed_with_what_they_came_to(project: Path, tfgrpo: Run) -> N
     code, out, _ = tfgrpo("runs")
     assert code == 0
     head, run, killed = out.splitlines()
-    assert head.split() == ["run", "status", "gate", "eval", "mean", "gain"]
-    assert re.fullmatch(r"\S+ +complete +(pass|inconclusive) +[01]\.\d{3} +[+-][01]\.\d{3}", run)
-    assert killed.split() == ["29990101T000000-killed", "killed", "-", "-", "-"]
+    assert head.split() == ["run", "status", "gate", "eval", "mean", "gain", "cost"]
+    assert re.fullmatch(r"\S+ +complete +(pass|inconclusive) +[01]\.\d{3} +[+-][01]\.\d{3} +\$0\.00", run)
+    assert killed.split() == ["29990101T000000-killed", "killed", "-", "-", "-", "-"]
 
 
 def test_other_tasks_and_folders_have_their_own_runs(project: Path, tfgrpo: Run) -> None:
