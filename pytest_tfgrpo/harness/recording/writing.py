@@ -67,9 +67,9 @@ def check_recordable(path: Path, identities: Mapping[str, Json]) -> None:
     if path.is_dir():
         raise RecordingError(f"record: {path} is a folder; name a file, for instance recording.jsonl")
     Recording.open(path)
-    with locked(path):
-        if not os.access(path.parent, os.W_OK):
-            raise RecordingError(f"record: the folder {path.parent} cannot be written to")
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise RecordingError(f"record: no file can be written in {folder}")
     for role, row in identities.items():
         for found in find_secrets(to_wire(row)):
             raise RecordingError(

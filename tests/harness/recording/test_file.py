@@ -283,3 +283,11 @@ def test_where_a_secret_is_told_without_it() -> None:
     key, value = "sk-abcdefghijklmnop0123", "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2"
     found = find_secrets({"a\x1b[31m": [{key: value}]})
     assert found == ["/a/0/[redacted:api_key]: api_key", "/a/0/[redacted:api_key]: git_token"]
+
+
+def test_a_check_before_the_run_writes_nothing(tmp_path: Path) -> None:
+    check_recordable(tmp_path / "new" / "folder" / "r.jsonl", {})
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "plain").touch()
+    with pytest.raises(RecordingError, match="plain"):
+        check_recordable(tmp_path / "plain" / "r.jsonl", {})
