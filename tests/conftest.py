@@ -6,8 +6,14 @@ import gc
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import pytest
 
+# A busy machine is no failure.
+hypothesis.settings.register_profile(
+    "steady", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("steady")
 GOLDEN = Path(__file__).parent / "golden"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -107,6 +108,33 @@ def test_a_recorded_run_learns_the_same_again_without_a_server(
     assert first["run_id"] != second["run_id"]
     assert first["library"]["hash"] == second["library"]["hash"]
     assert lessons(learning) == [LESSON]
+
+
+def test_the_readmes_commands_estimate_learn_within_the_budget_and_replay(
+    learning: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prices = "prices:\n  small: {input: 1, output: 4}\n  large: {input: 2, output: 8}\n"
+    learning.write("models.yaml", prices)
+    monkeypatch.setenv("TFGRPO_MODELS", "models.yaml")
+    estimate, learn, replay = readme_commands()
+    with FakeModel(lambda body, n: teacher(body) if body["model"] == "large" else pupil(body)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        assert learning.run(*estimate).ret == 0
+        assert server.requests == []
+        learning.run(*learn).assert_outcomes(passed=13)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    learning.run(*replay).assert_outcomes(passed=13)
+    recorded, replayed = (json.loads((run / "report.json").read_text()) for run in learning.runs())
+    assert 0 < recorded["cost"]["usd"] < 2
+    assert recorded["cost"]["usd"] == replayed["cost"]["usd"]
+    assert recorded["epochs"] == replayed["epochs"]
+
+
+def readme_commands() -> list[list[str]]:
+    """Return the arguments of the README's three runs of pytest with a language model."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text().replace("\\\n", "")
+    block = readme.partition("```sh never-run\npytest ")[2].partition("```")[0]
+    return [shlex.split(line.removeprefix("pytest ")) for line in block.splitlines()]
 
 
 def test_a_teacher_that_cannot_be_reached_is_told_and_ends_nothing(
