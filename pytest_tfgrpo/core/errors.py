@@ -108,9 +108,11 @@ class ModelError(TfgrpoError, RuntimeError):
     auth, rate_limit, server, connection, timeout, rejected, bad_response, oversize, content_filter.
     """
 
-    def __init__(self, message: str, code: str) -> None:
+    def __init__(self, message: str, code: str, *, cost_usd: float | None = None) -> None:
+        """`cost_usd` is what the call cost all the same; None when nobody can tell."""
         super().__init__(message)
         self.code = code
+        self.cost_usd = cost_usd
 
 
 class BudgetError(TfgrpoError, RuntimeError):

@@ -64,7 +64,7 @@ class Calls:
             prompt=text_of(request),
             answer=answer.text,
             usage=answer.usage,
-            cost_usd=answer.cost_usd,
+            cost_usd=answer.cost_usd if error is None else error.cost_usd,
             latency_ms=answer.latency_ms or elapsed_ms(started),
             finish=answer.finish if error is None else "",
             error=None if error is None else f"{error.code}: {error}",

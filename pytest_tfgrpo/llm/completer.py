@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from pytest_tfgrpo.core.errors import ModelError
 from pytest_tfgrpo.core.records import Json, Usage
@@ -70,14 +71,19 @@ class _Failed(Exception):
         *,
         again: bool = False,
         lasting: bool = False,
+        form: bool = False,
         wait_s: float = 0.0,
     ) -> None:
-        """`again`: the same request may succeed; `lasting`: none will; the server asks to wait `wait_s`."""
+        """`again`: the same request may succeed; `lasting`: none will; `form`: one without a form may.
+
+        The server asks to wait `wait_s`.
+        """
         super().__init__(str(error))
         self.error = error
         self.used = used
         self.again = again
         self.lasting = lasting
+        self.form = form
         self.wait_s = wait_s
 
 
@@ -86,6 +92,8 @@ class _Call:
     """One call with its retries."""
 
     body: bytes
+    in_words: bytes
+    """The same, with the form of the answer only asked for; empty when that is all that is done anyway."""
     bound: Mapping[str, float | None]
     prompt_tokens: int
     completion_tokens: int
@@ -93,7 +101,12 @@ class _Call:
     """Time that is left; waiting for money or for a free slot does not count."""
     limit_s: float
     attempt: int = 0
-    spent_s: float = field(default=0.0)
+    spent_s: float = 0.0
+    cost_usd: float | None = 0.0
+    """Of all attempts; None when that of one is unknown."""
+
+    def pay(self, usd: float | None) -> None:
+        self.cost_usd = None if usd is None or self.cost_usd is None else self.cost_usd + usd
 
     def pass_time(self, seconds: float) -> None:
         self.left_s -= seconds
@@ -131,6 +144,8 @@ class ChatCompleter:
         self._pace = pace
         self._broken: ModelError | None = None
         self._answered = False
+        self._forms: bool | None = None
+        """Whether the server can hold an answer to a form; None: not known yet."""
         hosted = door.address.host == HOSTED
         self._limit_field: MaxTokensField = door.endpoint.max_tokens_field or (
             "max_completion_tokens" if hosted else "max_tokens"
@@ -172,13 +187,15 @@ class ChatCompleter:
         """Ask once, retries inside; raises ModelError without a usable answer, BudgetError without money."""
         completion_tokens = request.max_tokens or self._max_tokens
         try:
-            body = body_of(request, self._model, self._endpoint, self._limit_field, completion_tokens)
+            body, in_words = self._bodies(request, completion_tokens)
         except (TypeError, ValueError) as error:
-            raise ModelError(f"{self.name}: the request is no JSON: {error}", "rejected") from None
+            text = f"{self.name}: the request is no JSON: {error}"
+            raise ModelError(text, "rejected", cost_usd=0.0) from None
         prompt_tokens = most_prompt_tokens(request)
-        limit_s = request.timeout_s or self._endpoint.timeout_s
+        limit_s = min(request.timeout_s or math.inf, self._endpoint.timeout_s)
         call = _Call(
             body=body,
+            in_words=in_words,
             bound=self._bound(prompt_tokens, completion_tokens),
             prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,
@@ -188,19 +205,34 @@ class ChatCompleter:
         async with self._door.slots or nullcontext():
             return await self._complete(call)
 
+    def _bodies(self, request: Request, max_tokens: int) -> tuple[bytes, bytes]:
+        """Return the request as it is sent, and without the demand for a form where that is another."""
+        model, limit_field = self._model, self._limit_field
+        formless = replace(self._endpoint, structured="none")
+        if request.schema is None or self._endpoint.structured == "none" or self._forms is False:
+            return body_of(request, model, formless, limit_field, max_tokens), b""
+        body = body_of(request, model, self._endpoint, limit_field, max_tokens)
+        return body, body_of(request, model, formless, limit_field, max_tokens)
+
     async def _complete(self, call: _Call) -> Completion:
+        formed, refused_form = bool(call.in_words), False
         while True:
             if self._broken is not None:
-                raise ModelError(str(self._broken), self._broken.code)
+                raise ModelError(str(self._broken), self._broken.code, cost_usd=call.cost_usd)
             try:
                 completion = await self._attempt(call)
             except _Failed as failed:
+                if failed.form and call.in_words and not self._forms:
+                    call.body, call.in_words, refused_form = call.in_words, b"", True
+                    continue
                 if failed.lasting and not self._answered:
                     self._broken = failed.error
                 await self._wait(call, failed)
                 call.attempt += 1
             else:
                 self._answered = True
+                if formed and self._forms is None:
+                    self._forms = not refused_form
                 return completion
 
     async def _wait(self, call: _Call, failed: _Failed) -> None:
@@ -216,7 +248,7 @@ class ChatCompleter:
             text += f" ({call.attempt + 1} attempts)"
         if failed.wait_s > 0 and failed.wait_s >= call.left_s:
             text += f"; the server asks to wait {failed.wait_s:g} s, but {call.left_s:.3g} s are left"
-        raise ModelError(text, failed.error.code)
+        raise ModelError(text, failed.error.code, cost_usd=call.cost_usd)
 
     async def _attempt(self, call: _Call) -> Completion:
         """Make one HTTP call, reserved before and settled after, whatever becomes of it; raises _Failed."""
@@ -225,9 +257,11 @@ class ChatCompleter:
         try:
             completion = self._read(await self._send(call), call)
             used = self._used(completion.usage)
-            return completion
+            call.pay(used[0])
+            return replace(completion, cost_usd=call.cost_usd)
         except _Failed as failed:
             used = failed.used
+            call.pay(used[0])
             raise
         finally:
             self._purse.settle(call.bound, usd=used[0], tokens=used[1])
@@ -260,6 +294,7 @@ class ChatCompleter:
             NOTHING,
             again=refusal.again,
             lasting=refusal.lasting,
+            form=refusal.form,
             wait_s=(retry_after_s(reply.retry_after) or 0.0) if refusal.again else 0.0,
         )
 
@@ -288,7 +323,6 @@ class ChatCompleter:
             ),
             finish=answer.finish,
             usage=usage,
-            cost_usd=self._used(usage)[0],
             latency_ms=1000 * call.spent_s,
             model=scrub(answer.model),
             retries=call.attempt,

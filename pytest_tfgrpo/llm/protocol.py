@@ -83,7 +83,7 @@ class Completion:
     usage: Usage | None = None
     """None when the server gave no plausible figures."""
     cost_usd: float | None = None
-    """None when the usage or the model's price is unknown; never a guess."""
+    """Of all attempts; None when the usage of one or the model's price is unknown; never a guess."""
     latency_ms: float = 0.0
     """Of the whole call, retries included."""
     model: str = ""

@@ -23,6 +23,7 @@ CODES = {
 }
 FILTERED = re.compile(r"content.?(?:filter|policy|management)|moderation|flagged", re.IGNORECASE)
 USED_UP = re.compile(r"insufficient_quota|billing|credit balance", re.IGNORECASE)
+FORM = re.compile(r"response_format|json_schema|json_object|grammar|structured", re.IGNORECASE)
 HINTS = (
     (re.compile(r"max_completion_tokens"), "max_tokens_field: max_completion_tokens"),
     (re.compile(r"temperature"), "temperature: false"),
@@ -43,6 +44,8 @@ class Refusal(NamedTuple):
     """The same request may succeed later."""
     lasting: bool
     """Every request will be refused."""
+    form: bool = False
+    """It may be the demand for a form of the answer that the server refuses."""
 
 
 def read_refusal(reply: Reply) -> Refusal:
@@ -58,13 +61,14 @@ def read_refusal(reply: Reply) -> Refusal:
     if status == 429 and USED_UP.search(f"{code} {words}"):
         return Refusal("rate_limit", message, False, True)
     if status in AGAIN or status >= 500:
-        return Refusal(CODES.get(status, "server"), message, True, False)
+        return Refusal(CODES.get(status, "server"), message, True, False, form=status in (500, 501))
     hint = next((f"; try '{line}' for this endpoint" for said, line in HINTS if said.search(words)), "")
     return Refusal(
         CODES.get(status, "rejected"),
         message + (hint if status in (400, 422) else ""),
         False,
         status in (401, 402, 403, 404, 405),
+        form=status in (400, 422) and FORM.search(words) is not None,
     )
 
 

@@ -17,7 +17,15 @@ from pytest_tfgrpo.cli import main
 
 def import_everything() -> None:
     """Import the whole package: pytest's in-process runs forget modules that they are the first to import."""
-    for name in ("hypothesis", "jinja2", "jsonschema", "regex", "yaml"):
+    for name in (
+        "hypothesis",
+        "jinja2",
+        "jsonschema",
+        "pyreqwest.client",
+        "pyreqwest.exceptions",
+        "regex",
+        "yaml",
+    ):
         importlib.import_module(name)
 
     for module in pkgutil.walk_packages(pytest_tfgrpo.__path__, "pytest_tfgrpo."):

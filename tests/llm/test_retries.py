@@ -179,3 +179,38 @@ async def test_one_refused_request_does_not_silence_a_model_that_has_answered() 
             with pytest.raises(ModelError):
                 await model.complete(request("odd"))
             assert (await model.complete(request("even again"))).text == "fine"
+
+
+async def test_what_all_attempts_cost_is_the_cost_of_the_call() -> None:
+    with FakeModel(Faulty(fake_model.refused(429), fake_model.refused(503))) as server:
+        async with Client(server) as model:
+            answer = await model.complete(request())
+    assert answer.usage is not None
+    assert answer.cost_usd == pytest.approx((answer.usage.prompt + 10 * answer.usage.completion) / 1e6)
+
+
+async def test_an_attempt_that_nobody_can_tell_the_cost_of_makes_that_of_the_call_unknown() -> None:
+    with FakeModel(Faulty(fake_model.RESET)) as server:
+        async with Client(server) as model:
+            answer = await model.complete(request())
+    assert answer.usage is not None
+    assert answer.cost_usd is None
+
+
+@pytest.mark.parametrize(
+    ("fault", "cost_usd"),
+    [(fake_model.refused(429), 0.0), (fake_model.refused(401), 0.0), (fake_model.NOT_JSON, None)],
+)
+async def test_an_error_says_what_the_call_cost(fault: Reply, cost_usd: float | None) -> None:
+    with FakeModel(lambda body, attempt: fault) as server:
+        async with Client(server, retries=1) as model:
+            with pytest.raises(ModelError) as caught:
+                await model.complete(request())
+    assert caught.value.cost_usd == cost_usd
+
+
+async def test_a_call_takes_no_longer_than_its_endpoint_allows() -> None:
+    with FakeModel(lambda body, attempt: fake_model.SILENT) as server:
+        async with Client(server, timeout_s=0.2) as model:
+            with pytest.raises(ModelError, match=r"no answer within 0\.2 s"):
+                await model.complete(request(timeout_s=60.0))

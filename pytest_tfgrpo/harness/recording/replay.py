@@ -235,7 +235,7 @@ class ReplayCompleter:
         entry = self._replay.call(self, request)
         if entry.error is not None:
             code, _, message = entry.error.partition(": ")
-            raise ModelError(message, code)
+            raise ModelError(message, code, cost_usd=entry.cost_usd)
         return Completion(
             text=entry.answer,
             finish=cast("Finish", entry.finish or "stop"),

@@ -84,7 +84,7 @@ class Conversation:
         except BudgetError as error:
             raise ProviderError(str(error), BUDGET, frames=tuple(self._frames)) from error
         except ModelError as error:
-            raise self._no_completion(str(error), error.code, started) from error
+            raise self._no_completion(str(error), error.code, started, error.cost_usd) from error
         except (TimeoutError, asyncio.CancelledError) as error:
             # a cancellation is the end of the time limit, or else nobody looks at what is raised here
             message = f"the model did not answer within {self._call.timeout_s:g} s"
@@ -106,13 +106,16 @@ class Conversation:
         )
         return completion
 
-    def _no_completion(self, message: str, code: str, started: float) -> RolloutFault:
+    def _no_completion(
+        self, message: str, code: str, started: float, cost_usd: float | None = None
+    ) -> RolloutFault:
         """Return the fault of a model call without an answer, which may have been paid for."""
         self._frames.append(
             Frame(
                 kind="model",
                 name=self._model,
                 input={"messages": len(self._messages)},
+                cost_usd=cost_usd,
                 latency_ms=elapsed_ms(started),
                 error=clean(message),
             )
