@@ -16,7 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_tfgrpo.core.records import Experience, Library, Phase, PhaseResult, PromptPack, Run, Scenario
+from pytest_tfgrpo.core.lessons import Experience, Library
+from pytest_tfgrpo.core.records import Phase, PhaseResult, PromptPack, Run, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.harness.actors.offline import open_offline
 from pytest_tfgrpo.harness.checks import KINDS

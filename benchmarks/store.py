@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from pytest_tfgrpo.core.records import Experience, Reward, Support, ToolStat
+from pytest_tfgrpo.core.lessons import Experience, Reward, Support, ToolStat
 from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.harness.experience import ExperienceStore
 from pytest_tfgrpo.harness.experience_lines import encode, load

@@ -18,7 +18,7 @@ from pytest_tfgrpo.core.errors import PackError, SettingError, StoreError, Tfgrp
 from pytest_tfgrpo.face import recordings
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.core.records import Experience
+    from pytest_tfgrpo.core.lessons import Experience
     from pytest_tfgrpo.face.project import Project
 
 Arguments: TypeAlias = argparse.Namespace
@@ -244,7 +244,7 @@ def experiences(arguments: Arguments) -> Iterator[str]:
     import json
 
     from pytest_tfgrpo.core.files import EXPERIENCES
-    from pytest_tfgrpo.core.records import Tombstone
+    from pytest_tfgrpo.core.lessons import Tombstone
     from pytest_tfgrpo.harness.experience import ExperienceStore, export_camel
 
     project = _project(arguments)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.core.records import Experience, PhaseResult, Rollout, Run, Scenario
+    from pytest_tfgrpo.core.lessons import Experience
+    from pytest_tfgrpo.core.records import PhaseResult, Rollout, Run, Scenario
     from pytest_tfgrpo.harness.actors.protocol import Actor
     from pytest_tfgrpo.harness.checks import CheckKind
     from pytest_tfgrpo.harness.gate import GateRule

@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_tfgrpo.core.records import (
-    Check,
-    CheckResult,
-    Experience,
-    Frame,
-    Group,
-    PromptPack,
-    Reward,
-    Rollout,
-    Scenario,
-    Score,
-    Support,
-    ToolStat,
-)
+from pytest_tfgrpo.core.lessons import Experience, Reward, Support, ToolStat
+from pytest_tfgrpo.core.records import Check, CheckResult, Frame, Group, PromptPack, Rollout, Scenario, Score
 
 PACK_STAMP = "a" * 64
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from builders import make_experience, make_pack, make_scenario
 
-from pytest_tfgrpo.core.records import Check, Frame, Operation, Run, Scenario, Trajectory
+from pytest_tfgrpo.core.lessons import Operation
+from pytest_tfgrpo.core.records import Check, Frame, Run, Scenario, Trajectory
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.harness.actors.protocol import ActorCall

@@ -9,7 +9,8 @@ from typing import Any
 
 from builders import make_group, make_scenario
 
-from pytest_tfgrpo.core.records import Library, ModelCall, Phase, PhaseResult, Rollout, Run, Usage
+from pytest_tfgrpo.core.lessons import Library
+from pytest_tfgrpo.core.records import ModelCall, Phase, PhaseResult, Rollout, Run, Usage
 from pytest_tfgrpo.harness.recording.entries import (
     Entry,
     Participant,

@@ -7,16 +7,14 @@ from typing import Any
 
 from builders import make_experience, make_rollout, make_scenario
 
+from pytest_tfgrpo.core.lessons import Library, Operation, Revision
 from pytest_tfgrpo.core.records import (
     CheckResult,
     Failure,
     Group,
-    Library,
     Mode,
-    Operation,
     Phase,
     PhaseResult,
-    Revision,
     Rollout,
     Run,
     Scenario,

@@ -11,7 +11,8 @@ from typing import Any
 from builders import make_frame, make_pack, make_rollout, make_scenario
 from completers import Answer, ScriptedCompleter, make_calls
 
-from pytest_tfgrpo.core.records import Check, Group, Library, ModelCall, Revision, Rollout, Scenario, Score
+from pytest_tfgrpo.core.lessons import Library, Revision
+from pytest_tfgrpo.core.records import Check, Group, ModelCall, Rollout, Scenario, Score
 from pytest_tfgrpo.harness.calls import Calls
 from pytest_tfgrpo.harness.library import apply, empty, of
 from pytest_tfgrpo.harness.optimizer.llm import open_llm

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from pytest_tfgrpo.core.errors import JournalError, SettingError, StoreError
 from pytest_tfgrpo.core.files import REPORT_JSON
-from pytest_tfgrpo.core.records import Experience, Library, Rollout, Run, Scenario, Score
+from pytest_tfgrpo.core.lessons import Experience, Library
+from pytest_tfgrpo.core.records import Rollout, Run, Scenario, Score
 from pytest_tfgrpo.face.project import Project
 from pytest_tfgrpo.harness.library import as_of, empty, load_library
 from pytest_tfgrpo.harness.report import SCHEMA

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.core.records import Experience, Group, PhaseResult, Rollout, Run, Scenario
+from pytest_tfgrpo.core.lessons import Experience
+from pytest_tfgrpo.core.records import Group, PhaseResult, Rollout, Run, Scenario
 from pytest_tfgrpo.face.progress import Progress
 from pytest_tfgrpo.face.thread import EngineFailed, EngineThread
 from pytest_tfgrpo.harness.cohort import Pending

@@ -14,7 +14,8 @@ import pytest
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import ActorError, SettingError, TfgrpoError
 from pytest_tfgrpo.core.files import JOURNAL
-from pytest_tfgrpo.core.records import Library, Phase, PromptPack, Scenario
+from pytest_tfgrpo.core.lessons import Library
+from pytest_tfgrpo.core.records import Phase, PromptPack, Scenario
 from pytest_tfgrpo.core.settings import Settings, default_task_id
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire import from_wire

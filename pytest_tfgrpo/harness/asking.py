@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_tfgrpo.core.records import Experience, Library, Prompt, Scenario, Task
+from pytest_tfgrpo.core.lessons import Experience, Library
+from pytest_tfgrpo.core.records import Prompt, Scenario, Task
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.loading import pack_for, render_prompt

@@ -14,7 +14,8 @@ from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import BudgetError, JournalError, OptimizerError, RecordingError, RewarderError
-from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Revision, Run
+from pytest_tfgrpo.core.lessons import Revision
+from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Run
 from pytest_tfgrpo.harness.asking import Asker
 from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.harness.calls import Calls

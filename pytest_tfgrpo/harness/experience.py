@@ -18,7 +18,8 @@ from types import TracebackType
 from typing import NamedTuple, TypeAlias
 
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.core.records import Experience, Json, PromptPack, Tombstone
+from pytest_tfgrpo.core.lessons import Experience, Tombstone
+from pytest_tfgrpo.core.records import Json, PromptPack
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.experience_index import ExperienceIndex
 from pytest_tfgrpo.harness.experience_lines import MAX_WORDS, Row, check, encode, load, read_line

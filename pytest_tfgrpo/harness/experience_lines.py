@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from pytest_tfgrpo.core.records import Experience, Json, Reward, Support, Tombstone, ToolStat
+from pytest_tfgrpo.core.lessons import Experience, Reward, Support, Tombstone, ToolStat
+from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.wire import from_wire, to_wire
 
 MAX_WORDS = 32

@@ -7,17 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_tfgrpo.core.records import (
-    Json,
-    Library,
-    ModelCall,
-    Opinion,
-    Phase,
-    PromptPack,
-    Revision,
-    Rollout,
-    Scenario,
-)
+from pytest_tfgrpo.core.lessons import Library, Revision
+from pytest_tfgrpo.core.records import Json, ModelCall, Opinion, Phase, PromptPack, Rollout, Scenario
 from pytest_tfgrpo.harness.actors.protocol import Actor
 from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.harness.checks import CheckKind

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import BudgetError, OptimizerError, RecordingError
 from pytest_tfgrpo.core.files import MANIFEST, RUNS
-from pytest_tfgrpo.core.records import Group, Library, Phase, Revision, Scenario
+from pytest_tfgrpo.core.lessons import Library, Revision
+from pytest_tfgrpo.core.records import Group, Phase, Scenario
 from pytest_tfgrpo.harness.calls import Calls
 from pytest_tfgrpo.harness.checks import CheckKind
 from pytest_tfgrpo.harness.job import Job

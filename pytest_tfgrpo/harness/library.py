@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.core.records import Experience, Library, Operation, PromptPack, Refusal, Revision
+from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Refusal, Revision
+from pytest_tfgrpo.core.records import PromptPack
 from pytest_tfgrpo.core.schema import short, violations
 from pytest_tfgrpo.core.stamp import identify, stamp
 from pytest_tfgrpo.core.wire import from_wire, to_wire

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pytest_tfgrpo.core.records import Frame, Group, PhaseResult, Revision, Rollout, Run
+from pytest_tfgrpo.core.lessons import Revision
+from pytest_tfgrpo.core.records import Frame, Group, PhaseResult, Rollout, Run
 from pytest_tfgrpo.numerics.stats import mean_interval, pass_at_k
 
 SCHEMA = "tfgrpo.per-epoch/1"

@@ -17,19 +17,8 @@ from typing import Any, TextIO
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import EXPERIENCES, JOURNAL, LIBRARY, METRICS, PER_EPOCH
-from pytest_tfgrpo.core.records import (
-    Experience,
-    Failure,
-    Group,
-    Json,
-    ModelCall,
-    Opinion,
-    PhaseResult,
-    Revision,
-    Rollout,
-    Run,
-    Tombstone,
-)
+from pytest_tfgrpo.core.lessons import Experience, Revision, Tombstone
+from pytest_tfgrpo.core.records import Failure, Group, Json, ModelCall, Opinion, PhaseResult, Rollout, Run
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.experience import ExperienceStore
 from pytest_tfgrpo.harness.job import Job, Judgement

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 from typing import Any
 
-from pytest_tfgrpo.core.records import Experience, Group, Phase, Run
+from pytest_tfgrpo.core.lessons import Experience
+from pytest_tfgrpo.core.records import Group, Phase, Run
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness import costs
 from pytest_tfgrpo.harness.comparison import (

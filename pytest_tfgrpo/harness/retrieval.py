@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pytest_tfgrpo.core.records import Experience, PromptPack
+from pytest_tfgrpo.core.lessons import Experience
+from pytest_tfgrpo.core.records import PromptPack
 from pytest_tfgrpo.core.words import content
 
 DOMINANCE_FACTOR = 0.5

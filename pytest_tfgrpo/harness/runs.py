@@ -11,16 +11,15 @@ from typing import Any
 
 from pytest_tfgrpo.core.errors import JournalError, ResumeError
 from pytest_tfgrpo.core.files import JOURNAL, RUNS
+from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import (
     CheckResult,
     Failure,
     Group,
-    Library,
     ModelCall,
     Opinion,
     Phase,
     PhaseResult,
-    Revision,
     Rollout,
     Run,
     Scenario,

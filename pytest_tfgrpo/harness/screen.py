@@ -7,7 +7,8 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from pytest_tfgrpo.core.records import Experience, Library, PromptPack, Scenario
+from pytest_tfgrpo.core.lessons import Experience, Library
+from pytest_tfgrpo.core.records import PromptPack, Scenario
 from pytest_tfgrpo.core.redact import find_secret
 from pytest_tfgrpo.harness.experience_lines import check
 

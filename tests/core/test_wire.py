@@ -16,8 +16,9 @@ from builders import make_experience, make_group, make_pack, make_rollout, make_
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_tfgrpo.core import records
-from pytest_tfgrpo.core.records import Attachment, Experience, Frame, Group, Rollout, Scenario
+from pytest_tfgrpo.core import lessons, records
+from pytest_tfgrpo.core.lessons import Experience
+from pytest_tfgrpo.core.records import Attachment, Frame, Group, Rollout, Scenario
 from pytest_tfgrpo.core.wire import from_wire, to_wire
 
 texts = st.text(max_size=12)
@@ -54,7 +55,11 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     return st.one_of(*map(values_of, args))
 
 
-RECORDS = [r for r in vars(records).values() if dataclasses.is_dataclass(r) and r is not records.Run]
+RECORDS = [
+    r
+    for r in (vars(lessons) | vars(records)).values()
+    if dataclasses.is_dataclass(r) and r is not records.Run
+]
 
 
 @pytest.mark.parametrize("cls", RECORDS, ids=lambda cls: cls.__name__)

@@ -14,16 +14,8 @@ from jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
 from pytest_tfgrpo.core.errors import AgentFailure, JournalError, ProviderError
 from pytest_tfgrpo.core.files import JOURNAL, METRICS, PER_EPOCH
-from pytest_tfgrpo.core.records import (
-    Check,
-    Experience,
-    Group,
-    PhaseResult,
-    Revision,
-    Rollout,
-    Run,
-    Trajectory,
-)
+from pytest_tfgrpo.core.lessons import Experience, Revision
+from pytest_tfgrpo.core.records import Check, Group, PhaseResult, Rollout, Run, Trajectory
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness import cohort
 from pytest_tfgrpo.harness.actors.protocol import ActorCall

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.core.records import Experience, Reward, Tombstone
+from pytest_tfgrpo.core.lessons import Experience, Reward, Tombstone
 from pytest_tfgrpo.harness.experience import ExperienceStore, export_camel, verify_stamp
 from pytest_tfgrpo.harness.experience_lines import encode
 from pytest_tfgrpo.harness.retrieval import select

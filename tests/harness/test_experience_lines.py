@@ -10,7 +10,7 @@ from builders import make_experience
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_tfgrpo.core.records import Experience, Reward, Support, Tombstone, ToolStat
+from pytest_tfgrpo.core.lessons import Experience, Reward, Support, Tombstone, ToolStat
 from pytest_tfgrpo.core.schema import load_schema, violations
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.experience_lines import Row, check, encode, load, read_line, read_record

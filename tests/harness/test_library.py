@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.core.records import Experience, Library, Operation, Revision, Reward
+from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Revision, Reward
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.library import (

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweeps import evenly, make_result, make_run
 
-from pytest_tfgrpo.core.records import Library, Operation, PhaseResult, Revision
+from pytest_tfgrpo.core.lessons import Library, Operation, Revision
+from pytest_tfgrpo.core.records import PhaseResult
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.harness.metrics import epoch_row, metric_lines, per_epoch
 from pytest_tfgrpo.harness.rewarders import group_of, score

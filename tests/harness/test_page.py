@@ -12,7 +12,8 @@ import pytest
 from builders import make_experience
 from sweeps import SETTINGS, evenly, make_run
 
-from pytest_tfgrpo.core.records import Library, Opinion, Run
+from pytest_tfgrpo.core.lessons import Library
+from pytest_tfgrpo.core.records import Opinion, Run
 from pytest_tfgrpo.harness.gate import judge
 from pytest_tfgrpo.harness.page import curve, html
 from pytest_tfgrpo.harness.report import build

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from jobs import ScriptedActor, make_job
 from sweeps import SETTINGS, Credits, evenly, make_result, make_run
 
-from pytest_tfgrpo.core.records import Check, CheckResult, Failure, Library, Opinion, Run, Score
+from pytest_tfgrpo.core.lessons import Library
+from pytest_tfgrpo.core.records import Check, CheckResult, Failure, Opinion, Run, Score
 from pytest_tfgrpo.harness.baseline import from_run
 from pytest_tfgrpo.harness.estimate import Forecast
 from pytest_tfgrpo.harness.gate import judge

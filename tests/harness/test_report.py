@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweeps import SETTINGS, evenly, make_run
 
-from pytest_tfgrpo.core.records import Library, Operation, Refusal, Revision, Run
+from pytest_tfgrpo.core.lessons import Library, Operation, Refusal, Revision
+from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.harness.gate import judge
 from pytest_tfgrpo.harness.metrics import per_epoch

@@ -7,7 +7,8 @@ from builders import make_experience, make_pack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_tfgrpo.core.records import Experience, PromptPack, Reward
+from pytest_tfgrpo.core.lessons import Experience, Reward
+from pytest_tfgrpo.core.records import PromptPack
 from pytest_tfgrpo.harness.retrieval import Retrieval, raw_score, select
 
 TOP = make_pack(retrieval="top")

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from builders import make_experience, make_pack, make_scenario
 
-from pytest_tfgrpo.core.records import Reward, Scenario
+from pytest_tfgrpo.core.lessons import Reward
+from pytest_tfgrpo.core.records import Scenario
 from pytest_tfgrpo.harness.library import of
 from pytest_tfgrpo.harness.screen import Screen, contaminated
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import fsum
 
-from pytest_tfgrpo.core.records import Experience, Polarity, Reward, Support, ToolStat
+from pytest_tfgrpo.core.lessons import Experience, Polarity, Reward, Support, ToolStat
 from pytest_tfgrpo.harness.optimizer.evidence import Attempt, tool_frames
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
 
-from pytest_tfgrpo.core.records import Experience, Operation, Polarity
+from pytest_tfgrpo.core.lessons import Experience, Operation, Polarity
 from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.harness.optimizer.backing import reward_of, support_of, tool_stats_of

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pytest_tfgrpo.core.records import Group, Library, Operation, PromptPack, Scenario
+from pytest_tfgrpo.core.lessons import Library, Operation
+from pytest_tfgrpo.core.records import Group, PromptPack, Scenario
 from pytest_tfgrpo.harness.calls import Calls
 
 

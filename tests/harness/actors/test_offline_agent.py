@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from builders import make_experience, make_pack
 
-from pytest_tfgrpo.core.records import Attachment, Polarity, Prompt, Scenario, Task, Trajectory
+from pytest_tfgrpo.core.lessons import Polarity
+from pytest_tfgrpo.core.records import Attachment, Prompt, Scenario, Task, Trajectory
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.actors import open_actor
 from pytest_tfgrpo.harness.actors.offline import open_offline

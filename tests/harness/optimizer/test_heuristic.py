@@ -13,17 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.records import (
-    Check,
-    Experience,
-    Frame,
-    Group,
-    Library,
-    PromptPack,
-    Rollout,
-    Scenario,
-    Score,
-)
+from pytest_tfgrpo.core.lessons import Experience, Library
+from pytest_tfgrpo.core.records import Check, Frame, Group, PromptPack, Rollout, Scenario, Score
 from pytest_tfgrpo.harness.library import apply, empty, of
 from pytest_tfgrpo.harness.optimizer import LearningContext, Proposal, open_optimizer
 from pytest_tfgrpo.harness.screen import Screen

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_tfgrpo.core.records import Group, Json, Operation
+from pytest_tfgrpo.core.lessons import Operation
+from pytest_tfgrpo.core.records import Group, Json
 from pytest_tfgrpo.harness.optimizer.llm.fences import Block, fenced, fill
 from pytest_tfgrpo.harness.optimizer.llm.pack import Prompts
 from pytest_tfgrpo.harness.optimizer.llm.reading import LESSON

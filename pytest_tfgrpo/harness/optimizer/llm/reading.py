@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn, TypeAlias, cast
 
-from pytest_tfgrpo.core.records import Json, Polarity
+from pytest_tfgrpo.core.lessons import Polarity
+from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.harness.optimizer.llm.transcript import clean
 

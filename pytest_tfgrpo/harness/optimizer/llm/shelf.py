@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pytest_tfgrpo.core.records import Experience, Operation
+from pytest_tfgrpo.core.lessons import Experience, Operation
 from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.harness.library import visible_stamp
 from pytest_tfgrpo.harness.optimizer.backing import reward_of, support_of, tool_stats_of

@@ -1,0 +1,130 @@
+"""Lessons: what is learned, on what evidence, and the library that holds it; frozen, validated at the edges.
+
+Rewards lie in [0, 1]; ``None`` means unknown, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+Polarity: TypeAlias = Literal["do", "avoid"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reward:
+    """The two harness rewards of the rollouts a lesson rests on (decision 1)."""
+
+    gt_score: float
+    relative_rank: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Support:
+    """How much evidence a lesson rests on."""
+
+    groups: int
+    rollouts: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolStat:
+    """Use of one tool in the rollouts a lesson rests on: sums over its calls."""
+
+    tool: str
+    tokens: int
+    latency_ms: float
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Experience:
+    """A lesson of at most 32 words with evidence and stamps (decision 15)."""
+
+    id: str
+    """H(run, epoch, group, n); immutable."""
+    run_id: str
+    task_id: str
+    domain: str
+    prompt_pack_id: str
+    epoch: int
+    group_id: str
+    summary32: str
+    polarity: Polarity
+    reward: Reward
+    support: Support
+    tool_stats: tuple[ToolStat, ...]
+    stamp_signature: str
+    """Stamp of the prompt pack it was learned under."""
+    actor: str
+    """Spec of the actor it was learned with."""
+    parents: tuple[str, ...] = ()
+    """Ids it updates or merges."""
+    created_at: str = ""
+    """ISO 8601, UTC."""
+    manifest_path: str = ""
+    """Manifest of its run, relative to the output folder of its task."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tombstone:
+    """The removal of an experience from the library; the experience itself stays on file."""
+
+    id: str
+    """Id of the experience removed."""
+    run_id: str
+    epoch: int
+    reason: str
+    created_at: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Operation:
+    """One proposed change of the library."""
+
+    kind: Literal["add", "update", "merge", "remove"]
+    experience: Experience | None = None
+    """The new revision; None for a removal."""
+    targets: tuple[str, ...] = ()
+    """Ids it supersedes: one for update and remove, two or more for merge."""
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refusal:
+    """An operation that was not applied, and why."""
+
+    operation: Operation
+    code: str
+    """word_cap, secret, role_marker, url, leak, duplicate, unknown_id, unstamped, size_cap, ..."""
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Library:
+    """The lessons in force; identified by the content that prompts can see."""
+
+    experiences: tuple[Experience, ...] = ()
+    hash: str = ""
+    """Stamp of the visible content (not of ids and times)."""
+    lineage: tuple[str, ...] = ()
+    """Hashes of the libraries before it, oldest first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Revision:
+    """What one epoch did to the library."""
+
+    epoch: int
+    library: Library
+    """The library after it."""
+    applied: tuple[Operation, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    lesson_groups: int = 0
+    """Groups that carried a lesson."""
+    informative_groups: int = 0
+    note: str = ""
+    """For instance that no group was informative."""
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """What of the optimizer's own work failed, by reason code: calls, malformed answers, operations."""
