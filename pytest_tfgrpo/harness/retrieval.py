@@ -34,6 +34,8 @@ def select(
     candidates: Sequence[Experience], *, pack: PromptPack, domain: str, prompt: str, limit: int
 ) -> Retrieval:
     """Return at most `limit` of `candidates` for a scenario's `prompt`, by the policy of `pack`."""
+    if not candidates:
+        return Retrieval(picked=(), left_out=(), stamp_mismatches=0)
     left_out: list[tuple[str, str]] = []
     able: list[tuple[float, Experience]] = []
     mismatches = 0
