@@ -30,6 +30,19 @@ def block(text: str, limit: int | None = None) -> str:
     return fit if len(cut) == len(text) else f"{fit}\n... {len(text) - len(cut)} more characters"
 
 
+def cut(text: str, limit: int) -> str:
+    """Return `text` with its middle left out beyond `limit` characters; it is not made printable."""
+    if len(text) <= limit:
+        return text
+    head, tail = limit - limit // 3, limit // 3
+    return joined(text[:head], len(text) - head - tail, text[len(text) - tail :])
+
+
+def joined(start: str, left_out: int, end: str) -> str:
+    """Return the two ends of a text whose middle is left out."""
+    return f"{start} (... {left_out} characters left out ...) {end}"
+
+
 def _fit(character: str) -> str:
     if character.isprintable() or character in "\n\t":
         return character

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_tfgrpo.harness.printable import block, count, duration, interval, line, money, table, wrapped
+from pytest_tfgrpo.harness.printable import block, count, cut, duration, interval, line, money, table, wrapped
 
 
 @pytest.mark.parametrize(
@@ -90,3 +90,14 @@ def test_tables_are_aligned() -> None:
 def test_intervals_and_wrapping() -> None:
     assert (interval(None), interval([0.1, 0.25], "+.2f")) == ("-", "+0.10 to +0.25")
     assert wrapped("aa bb cc", 7, "- ", "  ") == ["- aa bb", "  cc"]
+
+
+@given(st.text(max_size=200), st.integers(3, 60))
+def test_what_is_cut_says_how_much_is_left_out(text: str, limit: int) -> None:
+    shown = cut(text, limit)
+    if len(text) <= limit:
+        assert shown == text
+    else:
+        assert f"(... {len(text) - limit} characters left out ...)" in shown
+        assert shown[0] == text[0]
+        assert shown[-1] == text[-1]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
 from pytest_tfgrpo.core.records import Criterion, Frame, Json, Rollout, Scenario
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.harness.printable import line
+from pytest_tfgrpo.harness.fences import fill, mark_for
+from pytest_tfgrpo.harness.printable import cut, line
 from pytest_tfgrpo.llm.protocol import Message
 
 PARTS = ("system", "question", "repair")
-MARK_DIGITS = 24
 TEXT_MAX = 24_000
 """Characters of the task, and of the answer, that a judge is shown."""
 STEPS_MAX = 40
@@ -22,8 +21,6 @@ INPUT_MAX, OUTPUT_MAX = 300, 600
 """Characters of what a tool was given, and of what it gave back."""
 REPLY_MAX = 4_000
 """Characters of a malformed vote that its repair shows."""
-
-_PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 
 @cache
@@ -44,12 +41,13 @@ def question(scenario: Scenario, rollout: Rollout) -> tuple[Message, ...]:
     They hold the task, the criteria, the steps and the answer; never what the scenario's checks expect.
     """
     data = {
-        "task": capped(_task(scenario)),
+        "task": cut(_task(scenario), TEXT_MAX),
         "criteria": _criteria(scenario.rubric),
         "steps": "\n".join(_steps(rollout.frames)) or "none",
-        "answer": capped(rollout.answer),
+        "answer": cut(rollout.answer, TEXT_MAX),
     }
-    values = {**data, "mark": mark_for(data.values()), "shape": _shape(len(scenario.rubric))}
+    mark = mark_for([*data.values()], data.values())
+    values = {**data, "mark": mark, "shape": _shape(len(scenario.rubric))}
     return (
         Message(role="system", content=templates()["system"]),
         Message(role="user", content=fill(templates()["question"], values)),
@@ -61,32 +59,9 @@ def repair(asked: Sequence[Message], reply: str, error: str, count: int) -> tupl
     again = fill(templates()["repair"], {"error": error, "shape": _shape(count)})
     return (
         *asked,
-        Message(role="assistant", content=capped(reply, REPLY_MAX) or "(nothing)"),  # some servers refuse ""
+        Message(role="assistant", content=cut(reply, REPLY_MAX) or "(nothing)"),  # some servers refuse ""
         Message(role="user", content=again),
     )
-
-
-def fill(template: str, values: Mapping[str, str]) -> str:
-    """Return `template` with each ``{{name}}`` replaced, in one pass: what is put in is not looked at."""
-    return _PLACE.sub(lambda place: values[place[1]], template)
-
-
-def mark_for(texts: Iterable[str], digits: int = MARK_DIGITS) -> str:
-    """Return the mark of the fences around `texts`: made from their hash, and in none of them."""
-    content = list(texts)
-    mark = stamp(content)
-    while any(mark[:digits] in text for text in content):
-        mark = stamp([mark, content])
-    return mark[:digits]
-
-
-def capped(text: str, limit: int = TEXT_MAX) -> str:
-    """Return `text`, without its middle where it is longer than `limit` characters."""
-    if len(text) <= limit:
-        return text
-    head = limit // 2
-    left_out = len(text) - limit
-    return f"{text[:head]}\n[{left_out} characters are left out here]\n{text[len(text) - limit + head :]}"
 
 
 def key_of(place: int) -> str:

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from teachers import context_of, learn, operation, question, says, scored, staged, suite
 
-from pytest_tfgrpo.harness.optimizer.llm.fences import Block, fenced, fill
 from pytest_tfgrpo.llm.fingerprint import fingerprint
 
 LINE = re.compile(r"^\[(begin|end) (.+) ([0-9a-f]{16})\]$", re.MULTILINE)
@@ -28,31 +27,6 @@ def outside(message: str) -> str:
         end = f"[end {begin[2]} {begin[3]}]"
         at = message.index(end, begin.end()) + len(end)
     return "".join([*left, message[at:]])
-
-
-@given(st.lists(st.text(max_size=40), min_size=1, max_size=4), st.data())
-def test_no_content_contains_a_mark_even_if_it_was_made_from_one(
-    texts: list[str], data: st.DataObject
-) -> None:
-    blocks = [Block(f"b{n}", text) for n, text in enumerate(texts)]
-    for _ in range(3):  # an agent that guesses the marks and prints them changes them
-        marks = [fence.split("]")[0].split()[-1] for fence in fenced(blocks)]
-        for fence, block, mark in zip(fenced(blocks), blocks, marks, strict=True):
-            assert fence == f"[begin {block.name} {mark}]\n{block.text}\n[end {block.name} {mark}]"
-            assert not any(mark in other.text.lower() for other in blocks)
-        victim = data.draw(st.integers(0, len(blocks) - 1))
-        spelled = data.draw(st.sampled_from([str.lower, str.upper]))
-        name, text = blocks[victim]
-        blocks[victim] = Block(name, f"{text}{spelled(' '.join(marks))}")
-
-
-def test_equal_blocks_are_fenced_alike_in_every_message_so_that_servers_can_reuse_a_prefix() -> None:
-    shared = Block("lessons", "L1 | do | count")
-    assert fenced([shared, Block("task", "a")])[0] == fenced([shared, Block("task", "b")])[0]
-
-
-def test_what_fills_a_place_is_not_filled_again() -> None:
-    assert fill("{{a}} {{b}}", {"a": "{{b}}", "b": "{{a}} \\1"}) == "{{b}} {{a}} \\1"
 
 
 def asked(**changes: object) -> str:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 from builders import make_frame, make_rollout, make_scenario
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.records import CheckResult, Failure
-from pytest_tfgrpo.harness.optimizer.llm.transcript import READ, clean, cut, transcript
+from pytest_tfgrpo.harness.optimizer.llm.transcript import READ, clean, transcript
 
 SCENARIO = make_scenario()
 
@@ -48,17 +46,6 @@ def test_the_first_and_last_steps_of_a_long_attempt_share_the_room(steps: int) -
     assert f"\n{steps}. tool tool{steps} " in f"\n{text}"
     assert ("steps left out" in text) is (steps > 100)
     assert text.count(". tool tool") == min(steps, 100)
-
-
-@given(st.text(max_size=200), st.integers(3, 60))
-def test_what_is_cut_says_how_much_is_left_out(text: str, limit: int) -> None:
-    shown = cut(text, limit)
-    if len(text) <= limit:
-        assert shown == text
-    else:
-        assert f"(... {len(text) - 2 * limit // 3 - limit // 3} characters left out ...)" in shown
-        assert shown[0] == text[0]
-        assert shown[-1] == text[-1]
 
 
 def test_every_place_of_a_secret_is_clean() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pytest_tfgrpo.core.lessons import Operation
 from pytest_tfgrpo.core.records import Group, Json
-from pytest_tfgrpo.harness.optimizer.llm.fences import Block, fenced, fill
+from pytest_tfgrpo.harness.fences import Block, fenced, fill
 from pytest_tfgrpo.harness.optimizer.llm.pack import Prompts
 from pytest_tfgrpo.harness.optimizer.llm.reading import LESSON
 from pytest_tfgrpo.harness.optimizer.llm.shelf import Draft, Shelf

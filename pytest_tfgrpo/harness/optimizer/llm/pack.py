@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import PackError
+from pytest_tfgrpo.harness.fences import places
 from pytest_tfgrpo.harness.loading.packs import MANIFEST, load_pack
-from pytest_tfgrpo.harness.optimizer.llm.fences import places
 
 DOMAIN = "tfgrpo.optimizer"
 """Reserved: no scenario is of this domain."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_tfgrpo.core.records import Group, Scenario
+from pytest_tfgrpo.harness.fences import Block, fenced, fill
 from pytest_tfgrpo.harness.loading import render_prompt
 from pytest_tfgrpo.harness.optimizer.evidence import Attempt, attempts_of
-from pytest_tfgrpo.harness.optimizer.llm.fences import Block, fenced, fill
 from pytest_tfgrpo.harness.optimizer.llm.shelf import Draft, Shelf
 from pytest_tfgrpo.harness.optimizer.llm.teacher import Question, Teacher, together
 from pytest_tfgrpo.harness.optimizer.llm.transcript import (
@@ -16,11 +16,11 @@ from pytest_tfgrpo.harness.optimizer.llm.transcript import (
     SHOWN,
     as_json,
     clean,
-    cut,
     transcript,
     without_run,
 )
 from pytest_tfgrpo.harness.optimizer.protocol import LearningContext
+from pytest_tfgrpo.harness.printable import cut
 
 MAX_CHANGES = 3
 """Operations that one group may propose."""

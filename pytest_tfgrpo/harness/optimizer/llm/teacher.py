@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pytest_tfgrpo.core.errors import ModelError
 from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.stamp import seed_of
-from pytest_tfgrpo.harness.optimizer.llm.fences import Block, fenced, fill
+from pytest_tfgrpo.harness.fences import Block, fenced, fill
 from pytest_tfgrpo.harness.optimizer.llm.pack import Prompts
 from pytest_tfgrpo.harness.optimizer.llm.reading import Change, Reading, answer_schema, read
 from pytest_tfgrpo.harness.optimizer.llm.transcript import clean

@@ -7,6 +7,7 @@ import re
 
 from pytest_tfgrpo.core.records import Frame, Json, Rollout, Scenario
 from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.harness.printable import joined
 
 SHOWN = 2_000
 """Characters of a transcript up to which it is shown as it is; a longer one is summarised."""
@@ -49,20 +50,8 @@ def clean(text: str, limit: int) -> str:
     if len(text) > limit:
         head, tail = 2 * limit // 3, limit // 3
         start, end = redact(text[: head + SLACK])[:head], redact(text[-tail - SLACK :])[-tail:]
-        return _printable(_joined(start, len(text) - head - tail, end))
+        return _printable(joined(start, len(text) - head - tail, end))
     return _printable(redact(text))
-
-
-def cut(text: str, limit: int) -> str:
-    """Return `text`, which is clean, with its middle left out beyond `limit` characters."""
-    if len(text) <= limit:
-        return text
-    head, tail = 2 * limit // 3, limit // 3
-    return _joined(text[:head], len(text) - head - tail, text[-tail:])
-
-
-def _joined(start: str, left_out: int, end: str) -> str:
-    return f"{start} (... {left_out} characters left out ...) {end}"
 
 
 def without_run(text: str, run_id: str) -> str:
