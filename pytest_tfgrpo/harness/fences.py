@@ -1,4 +1,4 @@
-"""Fences: data in a prompt, between marks that no text in it can contain; and templates, filled in one pass."""
+"""Fences: data in a prompt, between marks that no text in it can contain; templates, filled in one pass."""
 
 from __future__ import annotations
 
