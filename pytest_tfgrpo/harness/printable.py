@@ -8,6 +8,8 @@ import unicodedata
 from collections.abc import Sequence
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+_COMMAND = re.compile(r"^([^\S\n]*):(?=:)|(#)#(?=\w*\[)", re.MULTILINE)
+"""What starts a command to a CI service that reads it in a job's log: ``::name`` on a line, ``##[`` anywhere."""
 
 
 def line(text: str, limit: int | None = None) -> str:
@@ -23,10 +25,13 @@ def block(text: str, limit: int | None = None) -> str:
     """Return `text` printable, lines kept; past `limit` characters it says how much was left out.
 
     Colour codes vanish; other unfit characters are shown as escapes, so that nothing is hidden from a reader.
+    So is the start of a command to a CI service, which would take an agent's answer for the job's own words.
     """
     cut = text if limit is None else text[:limit]
     plain = _COLOUR.sub("", cut.replace("\r\n", "\n"))
     fit = plain if plain.isprintable() else "".join(map(_fit, plain))
+    if "::" in fit or "##" in fit:
+        fit = _COMMAND.sub(lambda m: f"{m[1]}\\x3a" if m[2] is None else "#\\x23", fit)
     return fit if len(cut) == len(text) else f"{fit}\n... {len(text) - len(cut)} more characters"
 
 

@@ -39,6 +39,20 @@ def test_a_block_keeps_its_lines_and_says_what_it_left_out() -> None:
     assert block("x" * 12, 10) == "x" * 10 + "\n... 2 more characters"
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::error::all is well", "\\x3a:error::all is well"),
+        ("first\n  ::stop-commands::x", "first\n  \\x3a:stop-commands::x"),
+        ("##[error]done", "#\\x23[error]done"),
+        ("see ##vso[task.complete]", "see #\\x23vso[task.complete]"),
+        ("std::vector, ## heading, a::b", "std::vector, ## heading, a::b"),
+    ],
+)
+def test_an_answer_gives_no_commands_to_a_ci_service_that_reads_the_log(text: str, shown: str) -> None:
+    assert block(text) == shown
+
+
 def test_a_megabyte_is_cut_to_its_start() -> None:
     assert line(" " * 1_000_000 + "x", 10) == "..."
     assert line("x" * 1_000_000, 10) == "xxxxxxx..."
