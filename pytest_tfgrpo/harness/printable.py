@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _COMMAND = re.compile(r"^([^\S\n]*):(?=:)|(#)#(?=\w*\[)", re.MULTILINE)
-"""What starts a command to a CI service that reads it in a job's log: ``::name`` on a line, ``##[`` anywhere."""
+"""What starts a command to a CI service in the log of a job: ``::name`` on a line, ``##[`` anywhere."""
 
 
 def line(text: str, limit: int | None = None) -> str:
