@@ -9,6 +9,7 @@ from typing import Any
 from pytest_tfgrpo.core.records import ModelCall, Usage
 from pytest_tfgrpo.harness.calls import Calls
 from pytest_tfgrpo.llm import Completion, Request
+from pytest_tfgrpo.llm.prices import Price
 
 Answer = Callable[[Request], Completion | str | Awaitable[Completion | str]]
 USAGE = Usage(prompt=100, completion=20)
@@ -18,6 +19,8 @@ class ScriptedCompleter:
     """Answers as a function of the request says; an exception that it raises is the model's error."""
 
     paid = True
+    price: Price | None = None
+    concurrency: int | None = None
 
     def __init__(
         self, answer: Answer, *, name: str = "openai:scripted", cost_usd: float | None = 0.01

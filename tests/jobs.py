@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from builders import make_experience, make_pack, make_scenario
@@ -64,6 +65,7 @@ class LessonPerGroup:
     """Adds one lesson for each informative group."""
 
     name = "lesson-per-group"
+    identity: Mapping[str, Any] = MappingProxyType({})
 
     async def propose(self, context: LearningContext) -> Proposal:
         groups = [group for group in context.groups if group.informative]

@@ -12,7 +12,7 @@ import pytest
 from pytest_tfgrpo.core.errors import ActorError, SettingError
 from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.settings import Settings
-from pytest_tfgrpo.face.suppliers import supply
+from pytest_tfgrpo.face.suppliers import supply_one
 from pytest_tfgrpo.harness.actors import open_actor
 from pytest_tfgrpo.harness.actors.protocol import Actor
 from pytest_tfgrpo.harness.judge.protocol import Judge
@@ -48,10 +48,7 @@ class Participants:
         roles: dict[str, Actor | Optimizer | Judge] = {"actor": self.actor, "optimizer": self.optimizer}
         if self.judge is not None:
             roles["judge"] = self.judge
-        return {
-            role: {"name": one.name, "identity": dict(getattr(one, "identity", {}))}
-            for role, one in roles.items()
-        }
+        return {role: {"name": one.name, "identity": dict(one.identity)} for role, one in roles.items()}
 
 
 def open_participants(config: pytest.Config, settings: Settings, purse: Purse) -> Participants:
@@ -115,7 +112,7 @@ def _open_actor(config: pytest.Config, settings: Settings, shared: _Shared) -> A
             "no actor is set: who shall solve the scenarios? Set tfgrpo_actor in the ini file or pass "
             "--tfgrpo-actor, for instance --tfgrpo-actor offline or --tfgrpo-actor 'command:./agent'"
         )
-    actor: Actor | None = supply(config, "pytest_tfgrpo_actor", spec=spec)
+    actor: Actor | None = supply_one(config, "pytest_tfgrpo_actor", spec, ("name", "identity", "paid"))
     if actor is None:
         try:
             if spec.partition(":")[0] == REPLAY:
@@ -136,7 +133,7 @@ def _open_actor(config: pytest.Config, settings: Settings, shared: _Shared) -> A
 
 def _open_optimizer(config: pytest.Config, settings: Settings, shared: _Shared, actor: str) -> Optimizer:
     spec = settings["optimizer"]
-    supplied: Optimizer | None = supply(config, "pytest_tfgrpo_optimizer", spec=spec)
+    supplied: Optimizer | None = supply_one(config, "pytest_tfgrpo_optimizer", spec, ("name", "identity"))
     if supplied is not None:
         return supplied
     teacher = settings["teacher"] or (actor if actor.startswith(f"{MODEL}:") else None)

@@ -100,7 +100,7 @@ def prepare(
         "actor": stamp({"name": actor.name, "identity": dict(actor.identity)}),
         "library": library.hash,
     }
-    if people.judge is not None or people.optimizer.name == "llm":
+    if people.judge is not None or people.optimizer.identity:
         stamps["models"] = stamp({role: of for role, of in people.identities.items() if role != "actor"})
     log = _log_to_continue(config.getoption("tfgrpo_resume"), out, task_id, run_id, stamps)
     if log is not None:

@@ -23,6 +23,18 @@ def supply(config: pytest.Config, name: str, **given: object) -> Any:
         raise pytest.UsageError(f"hook {name} broke: {type(error).__name__}: {error}") from error
 
 
+def supply_one(config: pytest.Config, name: str, spec: str, wanted: Sequence[str]) -> Any:
+    """Return whom a hook supplies for `spec`, or None; raises pytest.UsageError when it breaks.
+
+    `wanted` names attributes that nobody can do without.
+    """
+    one = supply(config, name, spec=spec)
+    for attribute in () if one is None else wanted:
+        if not hasattr(one, attribute):
+            raise pytest.UsageError(f"hook {name}: {one!r} has no attribute {attribute!r}; give it one")
+    return one
+
+
 def check_kinds(config: pytest.Config) -> dict[str, CheckKind]:
     """Return all check kinds, built-in and supplied; raises pytest.UsageError when a name is taken."""
     kinds = dict(KINDS)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from pytest_tfgrpo.core.records import Json, Usage
+from pytest_tfgrpo.llm.prices import Price
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 Finish: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "refusal"]
@@ -118,6 +119,10 @@ class Completer(Protocol):
     """What makes two completers the same: model, address, options; never a key."""
     paid: bool
     """True when calls may cost money."""
+    price: Price | None
+    """What its tokens cost; None when that is unknown."""
+    concurrency: int | None
+    """Calls in flight at most, with those of other models of its endpoint; None: no limit."""
 
     async def complete(self, request: Request) -> Completion:
         """Ask once; retries are inside.

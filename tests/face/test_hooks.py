@@ -45,7 +45,7 @@ class Brevity:
 
 
 class Optimizer:
-    name = "mine"
+    name, identity = "mine", {"version": 1}
 
     async def propose(self, context):
         from pytest_tfgrpo.harness.optimizer import open_optimizer
@@ -141,6 +141,13 @@ def test_every_hook_takes_part(plugged: Any) -> None:
     ids = {s["id"] for s in plugged.report()["scenarios"]}
     assert "added" in ids
     assert "suite-train1" not in ids
+
+
+def test_who_is_supplied_without_an_identity_is_a_usage_error(plugged: Any) -> None:
+    plugged.write("conftest.py", PLUGIN.replace('name, identity = "mine", {"version": 1}', 'name = "mine"'))
+    result = plugged.learn()
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*hook pytest_tfgrpo_optimizer: *Optimizer* has no attribute 'identity'*"])
 
 
 def test_a_weighted_rewarder_takes_part_in_the_reward(plugged: Any) -> None:

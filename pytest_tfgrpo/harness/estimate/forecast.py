@@ -46,7 +46,7 @@ class Forecast:
 def forecast(job: Job, folder: Path | None) -> Forecast:
     """Return the forecast of a job whose earlier runs are in `folder`; nothing is asked, nothing written."""
     free = job.actor.bound(1).get("usd") == 0.0 and not any(model.paid for model in job.models.values())
-    if free and not any(getattr(model, "price", None) for model in job.models.values()):
+    if free and not any(model.price for model in job.models.values()):
         return Forecast(free=True)
     history = history_of(job, folder)
     if not job.models and not history.rollouts:
@@ -142,7 +142,7 @@ class _Seer:
         if completer is None:
             return None
         limit = completer.identity.get("max_tokens") or self._job.settings["max_tokens"]
-        return guesses.Model(price=getattr(completer, "price", None), max_tokens=int(limit))
+        return guesses.Model(price=completer.price, max_tokens=int(limit))
 
     def _rendered(self) -> guesses.Prompts:
         if self._prompts is None:
@@ -159,13 +159,13 @@ class _Seer:
 
 def _teacher(job: Job) -> str | None:
     """Return the name of the model that the optimizer asks, if it asks one."""
-    name = getattr(job.optimizer, "identity", {}).get("model")
+    name = job.optimizer.identity.get("model")
     return name if isinstance(name, str) else None
 
 
 def _unpriced(job: Job, parts: Sequence[Part]) -> Iterator[str]:
     for name, model in sorted(job.models.items()):
-        if model.paid and getattr(model, "price", None) is None:
+        if model.paid and model.price is None:
             yield f"the price of {line(name, 200)} is unknown; add it to the file of the setting models"
     if not job.models and any(part.figures.usd is None for part in parts):
         yield "the cost is unknown: the actor does not say"

@@ -60,7 +60,7 @@ def history_of(job: Job, folder: Path | None) -> History:
     Costs are at the prices of today where tokens by kind and a price are known.
     """
     history = History()
-    prices = {name: getattr(model, "price", None) for name, model in job.models.items()}
+    prices = {name: model.price for name, model in job.models.items()}
     for path in _newest(folder):
         try:
             found = _read(path, job.identities)

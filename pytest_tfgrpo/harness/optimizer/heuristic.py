@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
+from types import MappingProxyType
 
 from pytest_tfgrpo.core.lessons import Experience, Operation, Polarity
+from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.harness.optimizer.backing import reward_of, support_of, tool_stats_of
@@ -40,6 +42,7 @@ class HeuristicOptimizer:
     """Deterministic, offline, free."""
 
     name = "heuristic"
+    identity: Mapping[str, Json] = MappingProxyType({})
 
     async def propose(self, context: LearningContext) -> Proposal:
         """Return lessons from the groups with spread, as additions or as revisions of lessons in force."""

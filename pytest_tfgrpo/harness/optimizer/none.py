@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.harness.optimizer.protocol import LearningContext, Proposal
 
 
@@ -9,6 +13,7 @@ class NoOptimizer:
     """Proposes nothing."""
 
     name = "none"
+    identity: Mapping[str, Json] = MappingProxyType({})
 
     async def propose(self, context: LearningContext) -> Proposal:  # noqa: ARG002 - the protocol's signature
         """Return an empty proposal."""

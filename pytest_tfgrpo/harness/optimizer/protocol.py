@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pytest_tfgrpo.core.lessons import Library, Operation
-from pytest_tfgrpo.core.records import Group, PromptPack, Scenario
+from pytest_tfgrpo.core.records import Group, Json, PromptPack, Scenario
 from pytest_tfgrpo.harness.calls import Calls
 
 
@@ -55,6 +55,8 @@ class Optimizer(Protocol):
     """Turns what the better rollouts did differently into operations on the library."""
 
     name: str
+    identity: Mapping[str, Json]
+    """What makes two optimizers the same: the teacher's name as ``model`` and the like; empty without any."""
 
     async def propose(self, context: LearningContext) -> Proposal:
         """Return the operations that the epoch suggests; equal contexts should give equal proposals."""

@@ -29,6 +29,7 @@ from pytest_tfgrpo.harness.recording.lines import Header, RecordedActor
 from pytest_tfgrpo.harness.recording.misses import why_no_call, why_no_rollout
 from pytest_tfgrpo.harness.recording.writing import ANSWER_SETTINGS, PLAN_SETTINGS
 from pytest_tfgrpo.llm.fingerprint import fingerprint, text_of
+from pytest_tfgrpo.llm.prices import Price
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Finish, Request
 
 _FAULTS: Mapping[str, type[AgentFailure | ProviderError]] = {
@@ -223,6 +224,8 @@ class ReplayCompleter:
     """Answers as a recorded model did."""
 
     paid = False
+    price: Price | None = None
+    concurrency: int | None = None
 
     def __init__(self, replay: Replay, recorded: Participant) -> None:
         """`replay` has the answers of the model `recorded`."""

@@ -19,7 +19,7 @@ IDENTITIES = {"actor": {"name": "openai:m", "identity": {}}}
 
 def model(price: Price | None, **identity: Any) -> ScriptedCompleter:
     completer = ScriptedCompleter(lambda _: "x", name="openai:m")
-    completer.price = price  # type: ignore[attr-defined]
+    completer.price = price
     completer.identity = {"max_tokens": 100, **identity}
     return completer
 

@@ -27,7 +27,7 @@ class OpenAIActor:
             "max_steps": max_steps,
             "tools": dict(toolbox.identity),
         }
-        self.concurrency: int | None = getattr(completer, "concurrency", None)
+        self.concurrency = completer.concurrency
         self._completer = completer
         self._toolbox = toolbox
         self._max_steps = max_steps
