@@ -11,6 +11,7 @@ from typing import TypeAlias
 from pytest_tfgrpo.core.errors import AgentFailure, BudgetError, ProviderError, RolloutFault
 from pytest_tfgrpo.core.records import Failure, Frame, Status, Trajectory, Usage
 from pytest_tfgrpo.harness.actors.protocol import Actor, ActorCall
+from pytest_tfgrpo.harness.turn import current_turn
 
 CANCEL_GRACE_S = 10.0
 """How long an actor may take to clean up after it was cancelled; then it is left to itself."""
@@ -39,14 +40,16 @@ class Outcome:
 async def attempt(actor: Actor, call: ActorCall) -> Outcome:
     """Ask the actor once, within the call's time limit; never raises but for cancellation (design 4).
 
+    Waiting for room in the budget counts neither for the limit nor as latency.
     The call is a task of its own: an agent that cancels itself, or will not be cancelled, does so alone.
     """
-    started = time.perf_counter()
+    started, turn = time.perf_counter(), current_turn()
+    waited_s = turn.waited_s
     loop = asyncio.get_running_loop()
     over: asyncio.Future[bool] = loop.create_future()
     task = loop.create_task(_ask(actor, call))
     task.add_done_callback(lambda _: _settle(over, True))
-    alarm = loop.call_later(call.timeout_s, _settle, over, False)
+    alarm = turn.alarm(call.timeout_s, lambda: _settle(over, False))
     try:  # what asyncio.wait() does, at half its cost
         in_time = await over
     finally:
@@ -60,7 +63,7 @@ async def attempt(actor: Actor, call: ActorCall) -> Outcome:
         answer = _failed("the agent cancelled its own task", "crash")
     else:
         answer = task.result()
-    return _outcome(answer, elapsed_ms(started))
+    return _outcome(answer, elapsed_ms(started + turn.waited_s - waited_s))
 
 
 def _outcome(answer: Trajectory | Fault, elapsed: float) -> Outcome:

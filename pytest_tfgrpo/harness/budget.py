@@ -1,17 +1,22 @@
 """Budgets: no call starts that could overrun one, as far as its maker can say beforehand.
 
 A call that does not fit beside those in flight waits for them: only one that does not fit alone is refused.
+Who waits is served in the order in which rollouts began, so that the last of the money finishes what is under
+way.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from bisect import insort
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 from pytest_tfgrpo.core.errors import BudgetError
 from pytest_tfgrpo.core.records import ModelCall, Rollout
+from pytest_tfgrpo.harness.turn import current_turn
 
 ROUNDING = 1e-9
 """Relative slack, so that sums of decimal prices reach a decimal limit."""
@@ -37,7 +42,10 @@ class Budget:
         self._spent = dict.fromkeys(self._limits, 0.0)
         self._reserved = dict.fromkeys(self._limits, 0.0)
         self._in_flight = 0
-        self._waiters: list[asyncio.Future[None]] = []
+        self._arrivals = count()
+        self._queue: list[tuple[int, int]] = []
+        """Who waits for room, next one first: place of the rollout, then time of arrival."""
+        self._bells: dict[tuple[int, int], asyncio.Future[None]] = {}
         self._clock = clock
         self._seconds = settings.get("budget_s")
         self._deadline = None if self._seconds is None else clock() + self._seconds
@@ -74,13 +82,19 @@ class Budget:
 
     async def reserve(self, bound: Mapping[str, float | None]) -> None:
         """Set aside the most that a call can use, once it fits; raises BudgetError when it never will."""
-        while self.exhausted is None and (reason := self._against(bound)):
-            if not self._in_flight or self._final():
-                self.exhausted = reason
-                break
-            waiter = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            await waiter
+        turn = current_turn()
+        number = (turn.place, next(self._arrivals))
+        if not self._is_served(number, bound):
+            insort(self._queue, number)
+            try:
+                with turn.waiting():
+                    while not self._is_served(number, bound):
+                        bell = self._bells[number] = asyncio.get_running_loop().create_future()
+                        await bell
+            finally:
+                self._queue.remove(number)
+                self._bells.pop(number, None)
+                self._call_next()
         if self.exhausted is not None:
             raise BudgetError(self.exhausted)
         self._in_flight += 1
@@ -93,14 +107,27 @@ class Budget:
         self._count("tokens", tokens, bound)
         self._free(bound)
 
+    def _is_served(self, number: tuple[int, int], bound: Mapping[str, float | None]) -> bool:
+        """Return whether a call need not wait: it has room and nobody before it, or will never have any."""
+        if self.exhausted is not None:
+            return True
+        if self._queue and self._queue[0] < number:
+            return False
+        reason = self._against(bound)
+        if reason is not None and (not self._in_flight or self._final()):
+            self.exhausted = reason
+        return reason is None or self.exhausted is not None
+
+    def _call_next(self) -> None:
+        """Let the first in the queue look again whether it is served."""
+        if self._queue and not (bell := self._bells[self._queue[0]]).done():
+            bell.set_result(None)
+
     def _free(self, bound: Mapping[str, float | None]) -> None:
         self._in_flight -= 1
         for unit in self._limits:
             self._reserved[unit] -= bound.get(unit) or 0.0
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        self._call_next()
 
     def _count(self, unit: str, used: float | None, bound: Mapping[str, float | None]) -> None:
         if unit in self._spent:

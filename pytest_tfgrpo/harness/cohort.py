@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import BudgetError, CheckError, RecordingError, RewarderError
@@ -24,7 +25,7 @@ from pytest_tfgrpo.core.records import (
     Scenario,
     Score,
 )
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
+from pytest_tfgrpo.harness.actors.protocol import ActorCall, as_metered
 from pytest_tfgrpo.harness.asking import Question
 from pytest_tfgrpo.harness.attempt import BUDGET, Outcome, attempt
 from pytest_tfgrpo.harness.budget import Budget
@@ -39,6 +40,7 @@ from pytest_tfgrpo.harness.recording.changes import changes_in
 from pytest_tfgrpo.harness.rewarders import group_of, score
 from pytest_tfgrpo.harness.schedule import group_id, rollout_id, rollout_seed
 from pytest_tfgrpo.harness.threads import call_in_daemon
+from pytest_tfgrpo.harness.turn import take_turn
 from pytest_tfgrpo.harness.workspace import Workspace
 
 CHECK_THREADS = 8
@@ -95,11 +97,12 @@ class Cohort:
         self._ask = ask
         self._executor = executor
         self._budget = budget
-        self._metered = getattr(job.actor, "metered", False)
+        self._metered = as_metered(job.actor) is not None
         self._calls = calls
         self._recorder = recorder
         self._judgements = judgements
         self._check_places = asyncio.Semaphore(CHECK_THREADS)
+        self._places = count()
         self._work = work
         self._observe = observe
         self._checks: asyncio.TaskGroup
@@ -179,6 +182,7 @@ class Cohort:
                 )
 
     async def _try(self, slot: Slot) -> None:
+        take_turn(next(self._places))
         recorded = self._job.recorded.rollouts.get(slot.rollout_id)
         if recorded is not None:
             self._checks.create_task(self._repeat(slot, recorded))

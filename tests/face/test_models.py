@@ -259,6 +259,15 @@ def test_a_budget_is_never_overrun_and_ends_the_run_in_good_order(
     result.stdout.fnmatch_lines([f"*{next(iter(budget))} of * is used up*"])
 
 
+def test_waiting_for_room_in_the_budget_is_no_part_of_a_rollouts_time(project: Any, serve: Serve) -> None:
+    server = serve(lambda request, _: "3", delay_s=0.1)
+    settings(project, max_tokens=50_000, budget_tokens=90_000)  # room for one call at a time
+    assert project.scenarios(train=0, sweep=8, timeout_s=1.0).learn().ret == 0
+    assert server.most_in_flight == 1
+    assert len(server.requests) == 16
+    assert project.report()["faults"] == {"errors": {}, "failed": {}}
+
+
 def test_a_budget_counts_what_a_resumed_run_has_spent(project: Any, serve: Serve) -> None:
     server = serve(lambda request, _: "3")
     settings(project, max_tokens=50, budget_tokens=6000)

@@ -18,6 +18,7 @@ from pytest_tfgrpo.core.records import Frame, Prompt, Trajectory, Usage
 from pytest_tfgrpo.harness import attempt as module
 from pytest_tfgrpo.harness.actors.protocol import ActorCall
 from pytest_tfgrpo.harness.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.turn import current_turn, take_turn
 from pytest_tfgrpo.harness.workspace import Workspace
 
 
@@ -31,7 +32,12 @@ def ask(answer: Any, tmp_path: Path, timeout_s: float = 5.0) -> Outcome:
         timeout_s=timeout_s,
         answer_max_bytes=1000,
     )
-    return asyncio.run(attempt(ScriptedActor(answer), call))
+
+    async def in_turn() -> Outcome:
+        take_turn(1)
+        return await attempt(ScriptedActor(answer), call)
+
+    return asyncio.run(in_turn())
 
 
 def code(outcome: Outcome) -> tuple[str, str]:
@@ -97,6 +103,27 @@ def test_an_actor_stopped_at_its_time_limit_may_tell_why_and_what_it_used(
     outcome = ask(answer, tmp_path, timeout_s=0.01)
     assert code(outcome) == (status, "timeout")
     assert outcome.frames == ((frame,) if reason == "timeout" else ())
+
+
+def test_waiting_for_room_in_the_budget_is_neither_time_of_the_attempt_nor_latency(tmp_path: Path) -> None:
+    async def answer(call: ActorCall) -> str:
+        with current_turn().waiting():
+            await asyncio.sleep(0.5)
+        return "3"
+
+    outcome = ask(answer, tmp_path, timeout_s=0.3)
+    assert outcome.status == "ok"
+    assert outcome.latency_ms < 300
+
+
+def test_after_waiting_for_the_budget_the_time_limit_still_holds(tmp_path: Path) -> None:
+    async def answer(call: ActorCall) -> str:
+        with current_turn().waiting():
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(60)
+        return "3"
+
+    assert code(ask(answer, tmp_path, timeout_s=0.05)) == ("failed", "timeout")
 
 
 def test_an_answer_after_the_time_limit_is_none(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from builders import make_rollout
 
 from pytest_tfgrpo.core.errors import BudgetError
 from pytest_tfgrpo.harness.budget import Budget
+from pytest_tfgrpo.harness.turn import take_turn
 
 pytestmark = pytest.mark.asyncio
 
@@ -106,3 +107,62 @@ async def test_many_waiting_calls_never_overrun_the_limit() -> None:
     await asyncio.gather(*(call() for _ in range(200)))
     assert spent <= 100
     assert most == 27, "the last call of at most 20 starts with 80 or less spent"
+
+
+ONE = {"tokens": 60.0}
+"""So much that a budget of 100 has room for one call at a time."""
+
+
+async def hold(budget: Budget, place: int, served: list[int]) -> None:
+    """Make one call in the turn of the rollout that began as number `place`."""
+    take_turn(place)
+    await budget.reserve(ONE)
+    served.append(place)
+    await asyncio.sleep(0)
+    budget.settle(ONE, usd=None, tokens=1)
+
+
+async def test_who_waits_is_served_in_the_order_in_which_rollouts_began() -> None:
+    budget, served = Budget({"budget_tokens": 100}), [0]
+    await budget.reserve(ONE)
+    waiting = [asyncio.create_task(hold(budget, place, served)) for place in (3, 1, 2, 1)]
+    await asyncio.sleep(0)
+    budget.settle(ONE, usd=None, tokens=1)
+    newcomer = asyncio.create_task(hold(budget, 9, served))
+    await asyncio.gather(newcomer, *waiting)
+    assert served == [0, 1, 1, 2, 3, 9]
+
+
+async def test_a_small_call_does_not_overtake_a_large_one_that_waits() -> None:
+    budget, served = Budget({"budget_tokens": 100}), [0]
+    await budget.reserve(ONE)
+    large = asyncio.create_task(hold(budget, 1, served))
+    await asyncio.sleep(0)
+    take_turn(2)
+    small = asyncio.create_task(budget.reserve({"tokens": 1.0}))
+    await asyncio.sleep(0.01)
+    assert not small.done()
+    budget.settle(ONE, usd=None, tokens=1)
+    await asyncio.gather(large, small)
+
+
+async def test_one_who_is_cancelled_while_it_waits_makes_way_for_the_next() -> None:
+    budget, served = Budget({"budget_tokens": 100}), [0]
+    await budget.reserve(ONE)
+    first, second = (asyncio.create_task(hold(budget, place, served)) for place in (1, 2))
+    await asyncio.sleep(0)
+    budget.settle(ONE, usd=None, tokens=1)  # calls the first, who is gone before it comes
+    first.cancel()
+    await asyncio.wait_for(second, 5)
+    assert served == [0, 2]
+
+
+async def test_when_the_budget_is_used_up_all_who_wait_are_told() -> None:
+    budget, served = Budget({"budget_tokens": 100}), [0]
+    await budget.reserve(ONE)
+    waiting = [asyncio.create_task(hold(budget, place, served)) for place in range(1, 6)]
+    await asyncio.sleep(0)
+    budget.settle(ONE, usd=None, tokens=50)
+    ends = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 5)
+    assert {type(end) for end in ends} == {BudgetError}
+    assert served == [0]

@@ -48,7 +48,7 @@ class Asking:
 class MeteredActor(ScriptedActor):
     """Makes two model calls a rollout, each of which asks the budget."""
 
-    metered = True
+    metered, concurrency = True, None
 
     def __init__(self, budget: Budget) -> None:
         super().__init__(self._solve)
@@ -165,6 +165,17 @@ def test_a_metered_actor_never_spends_more_than_the_budget_and_what_it_spent_is_
     log = read_log(folder)
     kept = sum(r.cost_usd or 0.0 for r in [*log.rollouts.values(), *log.abandoned])
     assert kept == pytest.approx(actor.paid_usd)
+
+
+def test_the_last_of_a_budget_finishes_what_is_under_way_and_begins_nothing_new(tmp_path: Path) -> None:
+    folder = tmp_path / "demo" / "runs" / "run1"
+    budget = Budget({"budget_usd": 0.105})
+    actor = MeteredActor(budget)
+    run_job(make_job(actor, tmp_path, job_budget=budget, concurrency=20, budget_usd=0.105), folder)
+    log = read_log(folder)
+    assert actor.paid_usd == pytest.approx(0.09), "another call might cost 0.02"
+    assert len(log.rollouts) == 4
+    assert [r.cost_usd for r in log.abandoned if r.cost_usd] == [pytest.approx(0.01)]
 
 
 def test_an_attempt_that_the_budget_ended_is_made_again_with_a_larger_one(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from pytest_tfgrpo.core.errors import AgentFailure, BudgetError, ModelError, ProviderError, RolloutFault
 from pytest_tfgrpo.core.records import Frame, Trajectory
@@ -13,6 +15,7 @@ from pytest_tfgrpo.harness.actors.openai.invoke import RAW_CHARS, clean, invoke,
 from pytest_tfgrpo.harness.actors.openai.toolbox import Offer
 from pytest_tfgrpo.harness.actors.protocol import ActorCall
 from pytest_tfgrpo.harness.attempt import BUDGET, TIMEOUT, describe, elapsed_ms
+from pytest_tfgrpo.harness.turn import Turn, current_turn
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Image, Message, Request, ToolCall
 
 MARGIN_S, MARGIN_SHARE = 0.25, 0.05
@@ -36,7 +39,8 @@ class Conversation:
         self._offer = offer
         self._margin_s = min(MARGIN_S, MARGIN_SHARE * call.timeout_s)
         self._clock = asyncio.get_running_loop().time
-        self._deadline = began + call.timeout_s - self._margin_s
+        self._turn = current_turn()
+        self._deadline = began + call.timeout_s - self._margin_s - self._turn.waited_s
         self._context: ToolContext | None = None
         self._written = 0
         self._told = 0
@@ -65,8 +69,8 @@ class Conversation:
 
     async def _ask(self) -> Completion:
         """Return what the model says next, with a frame for the call."""
-        started = time.perf_counter()
-        left_s = self._deadline - self._clock()
+        started = time.perf_counter() - self._turn.waited_s
+        left_s = self._left_s()
         if left_s <= 0:
             late = AgentFailure if self._frames else ProviderError
             message = f"nothing is left of {self._call.timeout_s:g} s to ask the model"
@@ -79,7 +83,7 @@ class Conversation:
             timeout_s=left_s,
         )
         try:
-            async with asyncio.timeout(left_s + self._margin_s / 2):
+            async with _limit(self._turn, left_s + self._margin_s / 2):
                 completion = await self._completer.complete(request)
         except BudgetError as error:
             raise ProviderError(str(error), BUDGET, frames=tuple(self._frames)) from error
@@ -99,12 +103,16 @@ class Conversation:
                 output=_cut(clean(completion.text), self._call.answer_max_bytes),
                 tokens=0 if completion.usage is None else completion.usage.total,
                 cost_usd=completion.cost_usd,
-                latency_ms=completion.latency_ms or elapsed_ms(started),
+                latency_ms=completion.latency_ms or elapsed_ms(started + self._turn.waited_s),
                 usage=completion.usage,
                 finish=completion.finish,
             )
         )
         return completion
+
+    def _left_s(self) -> float:
+        """Return how much is left of the time limit; waiting for room in the budget does not count."""
+        return self._deadline + self._turn.waited_s - self._clock()
 
     def _no_completion(
         self, message: str, code: str, started: float, cost_usd: float | None = None
@@ -116,7 +124,7 @@ class Conversation:
                 name=self._model,
                 input={"messages": len(self._messages)},
                 cost_usd=cost_usd,
-                latency_ms=elapsed_ms(started),
+                latency_ms=elapsed_ms(started + self._turn.waited_s),
                 error=clean(message),
             )
         )
@@ -156,7 +164,7 @@ class Conversation:
 
     async def _use_tools(self, completion: Completion, step: int) -> None:
         """Call the tools of one turn side by side; their frames and messages keep the model's order."""
-        left_s = self._deadline - self._clock()
+        left_s = self._left_s()
         if left_s <= 0:
             message = f"the model took the whole of {self._call.timeout_s:g} s"
             raise ProviderError(message, TIMEOUT, frames=tuple(self._frames))
@@ -187,6 +195,17 @@ class Conversation:
 
     def _failure(self, message: str, code: str, answer: str = "") -> AgentFailure:
         return AgentFailure(message, code, frames=tuple(self._frames), answer=answer)
+
+
+@asynccontextmanager
+async def _limit(turn: Turn, seconds: float) -> AsyncIterator[None]:
+    """Cancel what goes on after `seconds`, raising TimeoutError; waiting for the budget does not count."""
+    async with asyncio.timeout(None) as guard:
+        alarm = turn.alarm(seconds, lambda: guard.reschedule(0.0))
+        try:
+            yield
+        finally:
+            alarm.cancel()
 
 
 async def _within(tasks: list[asyncio.Task[Frame]], left_s: float, grace_s: float) -> None:

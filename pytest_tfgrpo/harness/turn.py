@@ -1,0 +1,93 @@
+"""Turns: a rollout's place before the budget, and its time limit, which stands still while it waits there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+
+class Turn:
+    """One rollout as the budget sees it; used on the event loop only."""
+
+    def __init__(self, place: int = 0) -> None:
+        """`place` is when it was begun: whoever has a lower one goes first."""
+        self.place = place
+        self.waited_s = 0.0
+        """How long it has waited for room in the budget."""
+        self._waiting = 0
+        self._since = 0.0
+        self._alarms: set[Alarm] = set()
+
+    def alarm(self, seconds: float, ring: Callable[[], None]) -> Alarm:
+        """Return an alarm that calls `ring` after `seconds`, waiting for the budget not counted."""
+        alarm = Alarm(seconds, ring, self._alarms)
+        if not self._waiting:
+            alarm.go()
+        return alarm
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Let the time limit stand still; calls side by side may wait at once."""
+        clock = asyncio.get_running_loop().time
+        self._waiting += 1
+        if self._waiting == 1:
+            self._since = clock()
+            for alarm in self._alarms:
+                alarm.stand()
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self.waited_s += clock() - self._since
+                for alarm in self._alarms:
+                    alarm.go()
+
+
+class Alarm:
+    """Rings once, when its time has run down."""
+
+    def __init__(self, seconds: float, ring: Callable[[], None], others: set[Alarm]) -> None:
+        self._left_s = seconds
+        self._ring = ring
+        self._others = others
+        self._others.add(self)
+        self._loop = asyncio.get_running_loop()
+        self._handle: asyncio.TimerHandle | None = None
+
+    def go(self) -> None:
+        """Let the time run."""
+        self._handle = self._loop.call_later(max(0.0, self._left_s), self._end)
+
+    def stand(self) -> None:
+        """Let the time stand still."""
+        if self._handle is not None:
+            self._left_s = self._handle.when() - self._loop.time()
+            self._handle.cancel()
+
+    def cancel(self) -> None:
+        """Never ring."""
+        self._others.discard(self)
+        if self._handle is not None:
+            self._handle.cancel()
+
+    def _end(self) -> None:
+        self._others.discard(self)
+        self._ring()
+
+
+_TURN: ContextVar[Turn | None] = ContextVar("turn", default=None)
+
+
+def take_turn(place: int) -> Turn:
+    """Begin a turn: calls of this task, and of tasks that it starts from now on, are made in it."""
+    turn = Turn(place)
+    _TURN.set(turn)
+    return turn
+
+
+def current_turn() -> Turn:
+    """Return the turn of this task; without one, a turn that goes before all others."""
+    return _TURN.get() or Turn()
