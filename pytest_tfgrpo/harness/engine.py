@@ -16,6 +16,7 @@ from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import BudgetError, JournalError, OptimizerError, RecordingError, RewarderError
 from pytest_tfgrpo.core.lessons import Revision
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Run
+from pytest_tfgrpo.harness.actors.protocol import as_metered
 from pytest_tfgrpo.harness.asking import Asker
 from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.harness.calls import Calls
@@ -102,14 +103,15 @@ class Engine:
             budget.spend(rollout)
         for call in job.recorded.calls.values():
             budget.spend_call(call)
-        if budget.warning and not getattr(job.actor, "metered", False):
+        if budget.warning and as_metered(job.actor) is None:
             self._warnings.append(budget.warning)
         return budget
 
     def _places(self) -> int:
         """Return how many rollouts are in flight at most."""
         wanted: int = self._job.settings["concurrency"]
-        served: int | None = getattr(self._job.actor, "concurrency", None)
+        metered = as_metered(self._job.actor)
+        served = None if metered is None else metered.concurrency
         return wanted if served is None else min(wanted, served)
 
     async def _phase(self, phase: Phase, recorder: Recorder, budget: Budget, calls: Calls, work: Path) -> End:

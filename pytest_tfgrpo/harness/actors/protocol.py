@@ -55,6 +55,7 @@ class Actor(Protocol):
         ...
 
 
+@runtime_checkable
 class Metered(Protocol):
     """What an actor may have besides, when its model calls ask the run's budget themselves."""
 
@@ -71,3 +72,8 @@ class Foresighted(Protocol):
     def require(self, tasks: Sequence[tuple[Task, Sequence[Attachment]]]) -> None:
         """Raise ActorError naming the first task, with its files, that it cannot be asked."""
         ...
+
+
+def as_metered(actor: Actor) -> Metered | None:
+    """Return the actor where its model calls ask the budget themselves, else None."""
+    return actor if isinstance(actor, Metered) and actor.metered else None

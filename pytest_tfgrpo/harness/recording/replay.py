@@ -185,6 +185,7 @@ class ReplayActor:
     paid = False
     metered = True
     """Nothing is spent, so that no budget is asked."""
+    concurrency: int | None = None
 
     def __init__(self, replay: Replay, recorded: RecordedActor) -> None:
         """`replay` has the answers of the actor `recorded`."""
