@@ -77,16 +77,31 @@ class Models:
         model, at, name = text.rpartition("@")
         known = {DEFAULT, *self._config.endpoints}
         if not at or not model or name not in known:
-            near = difflib.get_close_matches(name, sorted(known), 1) if at and model else []
-            if near:
-                raise SettingError(
-                    f"{short(spec)} names no known endpoint; did you mean {SCHEME}{model}@{near[0]}? "
-                    f"There are: {', '.join(sorted(known))}"
-                )
+            if at and model and (text, DEFAULT) not in self._open:
+                self._require_version(spec, model, name, sorted(known))
             model, name = text, DEFAULT
         if not model or any(c.isspace() for c in model):
             raise SettingError(f"{short(spec)} names no language model; write {SCHEME}<model>[@<endpoint>]")
         return model, name
+
+    def _require_version(self, spec: str, model: str, name: str, known: list[str]) -> None:
+        """Raise SettingError unless ``@<name>`` is no endpoint but a version, which begins with a digit.
+
+        What is meant for one server would otherwise go to another, which may cost money.
+        """
+        near = difflib.get_close_matches(name, known, 1)
+        if near:
+            raise SettingError(
+                f"{short(spec)} names no known endpoint; did you mean {SCHEME}{model}@{near[0]}? "
+                f"There are: {', '.join(known)}"
+            )
+        if name[:1].isdigit():
+            return
+        file = f"{self._where()}" if self._config.source else "; set tfgrpo_models to the file that states it"
+        raise SettingError(
+            f"{short(spec)} names no known endpoint; there are: {', '.join(known)}{file}. "
+            f"If @{name} is part of the model's name, write {SCHEME}{model}@{name}@{DEFAULT}"
+        )
 
     def _door(self, name: str) -> Door:
         endpoint = self._config.endpoints.get(name) or Endpoint(api_key_env=KEY_ENV)
@@ -128,9 +143,11 @@ class Models:
         if not value:
             if address.loopback:
                 return None
+            default = endpoint == DEFAULT and self._config.endpoints.get(DEFAULT) is None
+            other = f"; set {BASE_URL_ENV} for another server" if default else ""
             raise SettingError(
                 f"environment variable {variable} is not set, which has the key of endpoint {endpoint!r} "
-                f"at {address.base_url}{self._where()}"
+                f"at {address.base_url}{self._where()}{other}"
             )
         if not value.isascii() or not value.isprintable():
             raise SettingError(f"environment variable {variable} must hold printable ASCII characters")

@@ -62,10 +62,14 @@ def read_refusal(reply: Reply) -> Refusal:
         return Refusal("rate_limit", message, False, True)
     if status in AGAIN or status >= 500:
         return Refusal(CODES.get(status, "server"), message, True, False, form=status in (500, 501))
-    hint = next((f"; try '{line}' for this endpoint" for said, line in HINTS if said.search(words)), "")
+    hint = ""
+    if status in (400, 422):
+        hint = next((f"; try '{line}' for this endpoint" for said, line in HINTS if said.search(words)), "")
+    elif status in (404, 405):
+        hint = "; check the name of the model, and the base URL, which mostly ends in /v1"
     return Refusal(
         CODES.get(status, "rejected"),
-        message + (hint if status in (400, 422) else ""),
+        message + hint,
         False,
         status in (401, 402, 403, 404, 405),
         form=status in (400, 422) and FORM.search(words) is not None,

@@ -106,6 +106,11 @@ async def test_a_server_that_refuses_a_part_of_the_protocol_gets_a_hint(said: st
     assert f"try '{line}' for this endpoint" in str(error)
 
 
+async def test_a_server_without_model_or_path_makes_the_client_say_what_to_check() -> None:
+    error, *_ = await outcome(fake_model.refused(404, "no such path"))
+    assert "HTTP 404: no such path; check the name of the model, and the base URL" in str(error)
+
+
 async def test_a_request_that_is_no_json_is_not_sent() -> None:
     with FakeModel() as server:
         client = Client(server)

@@ -40,6 +40,7 @@ HOSTED = Endpoint(name="hosted", base_url="https://models.example/v1", api_key_e
         ("openai:@cf/meta/llama-3", "@cf/meta/llama-3", "openai:@cf/meta/llama-3"),
         ("openai:@cf/meta/llama-3@local", "@cf/meta/llama-3", "openai:@cf/meta/llama-3@local"),
         ("openai:claude@20260101", "claude@20260101", "openai:claude@20260101"),
+        ("openai:claude@v2@default", "claude@v2", "openai:claude@v2"),
         ("openai:@local", "@local", "openai:@local"),
     ],
 )
@@ -64,6 +65,24 @@ def test_a_misspelt_endpoint_is_refused_with_the_nearest_one(name: str) -> None:
         models_of(LOCAL, HOSTED, OPENAI_API_KEY=KEY).open(f"openai:m@{name}")
 
 
+def test_what_is_meant_for_an_unknown_endpoint_goes_to_no_other_one() -> None:
+    no_file = Models(ModelsConfig(prices=PRICES), environ={}, purse=Ledger(), max_tokens=1000)
+    with pytest.raises(
+        SettingError, match=r"'openai:m@gpu' names no known endpoint; there are: default; set tfgrpo_models"
+    ):
+        no_file.open("openai:m@gpu")
+    with pytest.raises(
+        SettingError, match=r"default, local \(.*models.yaml\)\. If @gpu .* openai:m@gpu@default"
+    ):
+        models_of(LOCAL, OPENAI_API_KEY=KEY).open("openai:m@gpu")
+
+
+def test_the_name_of_an_open_model_opens_it_again() -> None:
+    models = models_of(OPENAI_API_KEY=KEY)
+    model = models.open("openai:claude@v2@default")
+    assert models.open(model.name) is model
+
+
 def test_equal_specs_share_a_model() -> None:
     models = models_of(LOCAL, OPENAI_API_KEY=KEY)
     assert models.open("openai:m@local") is models.open("openai:m@local ")
@@ -72,7 +91,8 @@ def test_equal_specs_share_a_model() -> None:
 
 def test_a_missing_key_is_refused_before_anything_is_asked() -> None:
     with pytest.raises(
-        SettingError, match=r"OPENAI_API_KEY is not set.*'default' at https://api.openai.com/v1"
+        SettingError,
+        match=r"OPENAI_API_KEY is not set.*'default' at https://api.openai.com/v1.*; set OPENAI_BASE_URL for",
     ):
         models_of().open("openai:gpt-4o")
     with pytest.raises(SettingError, match=r"HOSTED_KEY is not set.*'hosted'.*models.yaml"):

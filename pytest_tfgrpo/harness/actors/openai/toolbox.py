@@ -73,10 +73,9 @@ class Toolbox:
     def _named(self, name: str) -> Tool:
         if name not in self._known:
             known = ", ".join(sorted(self._known))
-            unset = "" if self._own else "; set tools to the Python module that has it"
-            raise ActorError(
-                f"there is no tool {name!r}; known: {known}{nearest(name, self._known) or unset}"
-            )
+            unset = "; set tools to the Python module that has it, or leave it out of the scenario"
+            hint = nearest(name, self._known) or ("" if self._own else unset)
+            raise ActorError(f"there is no tool {name!r}; known: {known}{hint}")
         return self._known[name]
 
 
