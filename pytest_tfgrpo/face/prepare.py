@@ -129,7 +129,7 @@ def prepare(
         versions=_versions(),
         work=folder / "work" if folder else None,
         partial_selection=partial_selection,
-        warnings=tuple(_warnings(library, actor, phases)),
+        warnings=(*_warnings(library, actor, phases), *_idle(people, scenarios, settings)),
         recorded=recorded(log) if log else Recorded(),
     )
     return Prepared(job, folder, people.replay)
@@ -213,3 +213,11 @@ def _warnings(library: Library, actor: Actor, phases: Sequence[Phase]) -> list[s
     if "train" in modes and "eval" not in modes:
         warnings.append("no eval scenario is selected: nothing shows whether learning helped")
     return warnings
+
+
+def _idle(people: Participants, scenarios: Sequence[Scenario], settings: Settings) -> Iterator[str]:
+    """Yield who was named and will not be asked."""
+    if settings["teacher"] and settings.learning and people.optimizer.name in ("heuristic", "none"):
+        yield f"the teacher is not asked by the optimizer {people.optimizer.name}; set tfgrpo_optimizer = llm"
+    if people.judge is not None and not any(s.rubric for s in scenarios):
+        yield "the judge has nothing to do: no scenario has a rubric"

@@ -13,6 +13,9 @@ from pytest_tfgrpo.face.prepare import out_folder
 from pytest_tfgrpo.harness import texts
 from pytest_tfgrpo.harness.job import Judgement
 
+TOLD = pytest.StashKey[dict[str, str]]()
+"""The first item that told of an error, by the error's words: thousand items may fail for one wrong key."""
+
 
 class Shortfall(Exception):
     """An item failed; the text is for the reader of the failure."""
@@ -45,6 +48,11 @@ def judge_group(
         least = 1.0
     if mean is None or (least is not None and group.mode != "train" and mean < least):
         recorded = out_folder(config, settings_of(config)) is not None
+        fault = group.rollouts[0].failure
+        if mean is None and fault is not None and recorded:
+            first = config.stash.setdefault(TOLD, {}).setdefault(f"{fault.code}: {fault.message}", node_id)
+            if first != node_id:
+                raise Shortfall(texts.failure_again(scenario, group, first))
         raise Shortfall(texts.failure(scenario, group, rerun_command(config, node_id), recorded=recorded))
 
 

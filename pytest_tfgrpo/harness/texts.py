@@ -32,7 +32,7 @@ def failure(scenario: Scenario, group: Group, command: str, *, recorded: bool = 
     verdict = (
         f"gt_score {number(group.gt_mean)}, at least {wanted:g} wanted"
         if scored
-        else "every rollout is an error"
+        else f"every rollout is an error: {_fault(rollout)}"
     )
     each = ", ".join("error" if s.gt_score is None else number(s.gt_score) for _, s in pairs)
     lines = [
@@ -48,6 +48,20 @@ def failure(scenario: Scenario, group: Group, command: str, *, recorded: bool = 
     if scenario.source:
         lines.insert(1, f"scenario: {line(scenario.source)}")
     return "\n".join(lines)
+
+
+def failure_again(scenario: Scenario, group: Group, first: str) -> str:
+    """Return what an item says whose rollouts all ended in the error that `first` has told of already."""
+    return (
+        f"{scenario.id}: every rollout is an error: {_fault(group.rollouts[0])}\n"
+        f"the same as {line(first)}; see it whole: tfgrpo show {group.rollouts[0].rollout_id}"
+    )
+
+
+def _fault(rollout: Rollout) -> str:
+    """Return code and message of a rollout that is an error."""
+    fault = rollout.failure
+    return "" if fault is None else f"{line(fault.code, 40)}: {line(fault.message, SHORT)}"
 
 
 def rollout_text(rollout: Rollout, score: Score | None = None, scenario: Scenario | None = None) -> str:

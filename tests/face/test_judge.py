@@ -122,6 +122,19 @@ def test_a_plain_run_pays_no_judge_by_surprise(project: Any, judge: Any) -> None
     assert server.requests == []
 
 
+def test_who_is_named_and_never_asked_is_warned_about(project: Any, judge: Any) -> None:
+    server = judge()
+    project.ini(actor="python:agent:right", judge="openai:x", teacher="openai:x").scenarios()
+    assert project.learn().ret == 0
+    warnings = project.report()["warnings"]
+    assert "the judge has nothing to do: no scenario has a rubric" in warnings
+    assert "the teacher is not asked by the optimizer heuristic; set tfgrpo_optimizer = llm" in warnings
+    project.scenarios(rubric=RUBRIC).ini(actor="python:agent:right", judge="openai:x")
+    assert project.learn().ret == 0
+    assert not [w for w in project.report()["warnings"] if "judge" in w or "teacher" in w]
+    assert server.requests != []
+
+
 def test_an_answer_that_speaks_to_the_judge_stays_what_is_judged(project: Any, judge: Any) -> None:
     server = judge(lambda request, _: vote(request, judged(request) != FRAUD, False))
     project.write("agent2.py", f"def solve(context):\n    return {FRAUD!r}\n")

@@ -65,6 +65,18 @@ def test_a_learning_item_fails_only_if_its_whole_group_errored(project: Any) -> 
     result.stdout.fnmatch_lines(["*every rollout is an error*"])
 
 
+def test_an_error_that_many_items_share_is_told_once(project: Any) -> None:
+    project.scenarios(train=0, sweep=3).ini(actor="python:agent:provider", group_size=2)
+    result = project.learn("-rf")
+    shown = result.stdout.str()
+    assert shown.count("\nprompt:\n") == 1
+    assert (
+        shown.count("\nthe same as suite.scenario.json::suite-eval0[baseline]; see it whole: tfgrpo show ")
+        == 5
+    )
+    result.stdout.fnmatch_lines(["suite-eval2: every rollout is an error: provider: *"])
+
+
 def test_an_eval_item_fails_below_min_score_only_where_the_scenario_sets_it(project: Any) -> None:
     project.scenarios("free", train=1, sweep=1).scenarios("strict", train=0, sweep=1, min_score=0.5)
     result = project.ini(actor="python:agent:wrong", group_size=2).learn("-rf")

@@ -140,7 +140,7 @@ def test_a_failing_item_tells_all_that_is_needed_to_look_into_it(golden: Golden)
 def test_a_group_of_errors_shows_an_error() -> None:
     scenario = make_scenario()
     text = failure(scenario, make_result({"count-words": [None, None]}).groups[0], "pytest x")
-    assert text.startswith("count-words: every rollout is an error\n")
+    assert text.startswith("count-words: every rollout is an error: ")
     assert "\nerror: provider: 503 from the provider\n" in text
 
 
