@@ -105,6 +105,8 @@ def prepare(
     log = _log_to_continue(config.getoption("tfgrpo_resume"), out, task_id, run_id, stamps)
     if log is not None:
         run_id, library = log.header["run_id"], from_wire(Library, log.header["library"])
+        if people.replay is not None:
+            people.replay.resume(log.rollouts.values(), log.calls.values())
     run_id = run_id or new_run_id()
     folder = run_folder(out, task_id, run_id) if out else None
     job = Job(

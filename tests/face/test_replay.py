@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -180,6 +181,39 @@ def test_equal_questions_of_two_sweeps_keep_their_own_answers(moody: Any) -> Non
     outputs = [[frame["output"] for frame in rollout["frames"]] for rollout in first]
     assert len({text for texts in outputs for text in texts}) == sum(map(bool, outputs))
     assert [[frame["output"] for frame in rollout["frames"]] for rollout in last] == outputs
+
+
+@pytest.mark.parametrize("keep", [0.2, 0.5, 0.8])
+def test_a_replay_that_was_killed_goes_on_where_it_was(moody: Any, keep: float) -> None:
+    moody.ini(actor="python:moody:moody", optimizer="none").learn(*RECORD)
+    moody.learn(*REPLAY)
+    first, last = moody.runs()
+    cut(last, keep)
+    moody.learn(*REPLAY, "--tfgrpo-resume", last.name)
+    assert moody.runs() == [first, last]
+    assert_same(first, last)
+
+
+@pytest.mark.parametrize("keep", [0.3, 0.6, 0.9])
+def test_a_replay_with_models_that_was_killed_goes_on_where_it_was(
+    models: Any, monkeypatch: pytest.MonkeyPatch, keep: float
+) -> None:
+    with FakeModel(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        models.learn(*RECORD)
+    models.learn(*REPLAY)
+    first, last = models.runs()
+    cut(last, keep)
+    models.learn(*REPLAY, "--tfgrpo-resume", last.name)
+    assert_same(first, last)
+
+
+def cut(folder: Path, keep: float) -> None:
+    """Leave of a run what it had written when it was killed, a share of its journal."""
+    data = (folder / "journal.jsonl").read_bytes()
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    (folder / "journal.jsonl").write_bytes(data[: int(keep * len(data))])
 
 
 def rollouts(folder: Path) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from pytest_tfgrpo.core.errors import AgentFailure, ModelError, ProviderError, RecordingError
-from pytest_tfgrpo.core.records import Json, Scenario, Trajectory
+from pytest_tfgrpo.core.records import Json, ModelCall, Rollout, Scenario, Trajectory
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.harness.actors.protocol import Actor, ActorCall
@@ -113,6 +113,17 @@ class Replay:
                 f"{name} was {then!r} when {self._row.name!r} was recorded in {self.recording.path}, "
                 f"and is {now!r}; set it back, or record again"
             )
+
+    def resume(self, rollouts: Iterable[Rollout], calls: Iterable[ModelCall]) -> None:
+        """Go on behind what an interrupted replay has on file, and does not ask again."""
+        for rollout in rollouts:
+            if rollout.failure is None or rollout.failure.code != MISS:
+                now, prompt = self._stamps.get(rollout.scenario_id, ""), rollout.prompt_stamp
+                asked = rollout_fingerprint(self._row.stamp, now, prompt, rollout.temperature, rollout.seed)
+                self._takes[rollout.scenario_id, "rollout", asked] += 1
+        for call in calls:
+            if call.error is None:  # a failed one is asked again
+                self._takes[self.recording.subject_of(call.fingerprint), "call", call.fingerprint] += 1
 
     def _changed(self, names: Iterable[str]) -> list[tuple[str, Json, Json]]:
         recorded = self._row.settings
