@@ -162,7 +162,9 @@ class TfgrpoSession:
             self._lines = texts.plan_text(prepared.job, self._forecast(prepared))
 
     def _forecast(self, prepared: prepare.Prepared) -> Forecast:
-        return forecast(prepared.job, None if prepared.folder is None else prepared.folder.parent)
+        runs = None if prepared.folder is None else prepared.folder.parent
+        record = prepared.job.settings["record"]
+        return forecast(prepared.job, runs, self.config.rootpath / record if record else None)
 
     def show(self, item: ScenarioItem) -> None:
         """Wait for the item's groups, and raise Shortfall when the item fails."""

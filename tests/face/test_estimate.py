@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -64,6 +65,27 @@ def test_with_earlier_runs_the_range_is_narrower_and_holds_the_real_cost(lab: An
     assert recorded[1] - recorded[0] < guessed[1] - guessed[0]
     assert lab.learn("--tfgrpo-seed", "7").ret == 0
     assert recorded[0] <= lab.report()["cost"]["usd"] <= recorded[1]
+
+
+def test_without_earlier_runs_a_recording_says_what_rollouts_use(lab: Any) -> None:
+    record = ("--tfgrpo-record", "recording.jsonl")
+    assert lab.learn(*record).ret == 0
+    cost = lab.report()["cost"]["usd"]
+    shutil.rmtree(lab.root / "out")
+    plan = lab.learn("--tfgrpo-dry-run", *record)
+    plan.stdout.fnmatch_lines(["rollouts: mean and spread of 56 in the recording"])
+    low, high = ends(plan)
+    assert low <= cost <= high < 1.5 * cost
+    (lab.root / "models.yaml").write_text(PRICES.replace("8.0", "80.0") % lab.server.base_url)
+    dearer = ends(lab.learn("--tfgrpo-dry-run", *record))
+    assert dearer[0] > high, "old tokens are told at the prices of today"
+
+
+def test_a_recording_that_is_not_there_yet_or_is_of_another_actor_says_nothing(lab: Any) -> None:
+    record = ("--tfgrpo-record", "recording.jsonl")
+    lab.learn("--tfgrpo-dry-run", *record).stdout.fnmatch_lines(["rollouts: a guess from *"])
+    assert lab.learn("--tfgrpo-actor", "openai:m-2@lab", *record).ret == 0
+    lab.learn("--tfgrpo-dry-run", *record).stdout.fnmatch_lines(["rollouts: a guess from *"])
 
 
 def test_calls_for_learning_and_judging_are_part_of_the_estimate_and_of_the_cost(lab: Any) -> None:

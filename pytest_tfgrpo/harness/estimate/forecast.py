@@ -11,6 +11,7 @@ from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.harness.estimate import guesses
 from pytest_tfgrpo.harness.estimate.history import History, history_of
 from pytest_tfgrpo.harness.estimate.ranges import Figures, Range, Use, predict, total
+from pytest_tfgrpo.harness.estimate.recordings import uses_in
 from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.printable import count, line, money
 
@@ -43,12 +44,19 @@ class Forecast:
         return total(part.figures for part in self.parts)
 
 
-def forecast(job: Job, folder: Path | None) -> Forecast:
-    """Return the forecast of a job whose earlier runs are in `folder`; nothing is asked, nothing written."""
+def forecast(job: Job, folder: Path | None, recording: Path | None = None) -> Forecast:
+    """Return the forecast of a job; nothing is asked, nothing written.
+
+    Its earlier runs are in `folder`; without any, what the file `recording` has of its actor counts.
+    """
     free = job.actor.bound(1).get("usd") == 0.0 and not any(model.paid for model in job.models.values())
     if free and not any(model.price for model in job.models.values()):
         return Forecast(free=True)
     history = history_of(job, folder)
+    if not history.rollouts:
+        domains = {scenario.id: scenario.domain for scenario in job.scenarios}
+        model = job.models.get(job.actor.name)
+        history.rollouts = uses_in(recording, job.actor.name, domains, model.price if model else None)
     if not job.models and not history.rollouts:
         bound = job.actor.bound(sum(len(phase.scenarios) * phase.rollouts for phase in job.phases))
         ends = {unit: Range(0.0, most) for unit, most in bound.items() if most is not None}
@@ -151,6 +159,8 @@ class _Seer:
 
     def _runs(self) -> str:
         runs = self._history.runs
+        if not runs:
+            return "the recording"
         return f"{runs} earlier run{'s' * (runs > 1)}"
 
     def _note(self, text: str) -> None:
