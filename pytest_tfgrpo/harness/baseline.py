@@ -16,6 +16,7 @@ from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.settings import is_task_id
 from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.strict import finite
 from pytest_tfgrpo.core.wire import from_wire, to_wire
 from pytest_tfgrpo.harness.comparison import Tally, final_sweep, tally_sweep
 from pytest_tfgrpo.harness.printable import line
@@ -104,7 +105,7 @@ def locate(name: str, root: Path) -> Path:
 def load(path: Path) -> Baseline:
     """Return the baseline in a file; raises BaselineError naming the file and the key."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
+        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=finite)
     except FileNotFoundError:
         raise BaselineError(
             f"{path}: there is no such baseline; make it with `tfgrpo baseline save`"
@@ -151,10 +152,6 @@ def _scenario_line(id: str, row: Tally) -> str:
 
 def _mean(values: list[float]) -> str:
     return f"{fsum(values) / len(values):.3f}" if values else "-"
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not a number in JSON")
 
 
 def _problems(data: Any) -> Iterator[tuple[str, str]]:

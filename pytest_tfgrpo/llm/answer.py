@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
 
 from pytest_tfgrpo.core.records import Json, Usage
 from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.core.strict import finite, unique
 from pytest_tfgrpo.llm.protocol import Finish, ToolCall
 
 MAX_CALLS = 256
@@ -24,6 +24,9 @@ FINISHES: Mapping[str, Finish] = {
     "content_filter": "content_filter",
     "refusal": "refusal",
 }
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=unique, parse_float=finite, parse_constant=finite)
 
 
 class Malformed(ValueError):
@@ -219,17 +222,3 @@ def _sound(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("duplicate keys")
-    return found
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not a number")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse)

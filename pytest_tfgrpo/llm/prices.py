@@ -65,13 +65,3 @@ class PriceTable:
         """Return the price of `model` at `endpoint`, or None."""
         own = self.prices.get(f"{model}@{endpoint}") if endpoint else None
         return own or self.prices.get(model)
-
-    def cost(self, model: str, usage: Usage | None, endpoint: str = "") -> float | None:
-        """Return the cost of `usage` in US dollars; None when it or the model's price is unknown."""
-        price = self.find(model, endpoint)
-        return None if price is None or usage is None else price.cost(usage)
-
-    def bound(self, model: str, prompt: int, completion: int, endpoint: str = "") -> float | None:
-        """Return the most that so many tokens can cost, in US dollars; None when the price is unknown."""
-        price = self.find(model, endpoint)
-        return None if price is None else price.most(prompt, completion)

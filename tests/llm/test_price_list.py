@@ -9,7 +9,7 @@ import pytest
 
 from pytest_tfgrpo.core.records import Usage
 from pytest_tfgrpo.harness.loading.models import load_models
-from pytest_tfgrpo.llm.prices import LongPrompt, Price, PriceTable
+from pytest_tfgrpo.llm.prices import LongPrompt, Price
 
 PACKAGED = load_models(None).prices
 LONG = Price(input=2.0, output=8.0, above=LongPrompt(prompt=1000, price=Price(input=4.0, output=12.0)))
@@ -45,7 +45,7 @@ def test_all_tokens_of_a_call_with_a_long_prompt_cost_more() -> None:
     assert LONG.cost(Usage(prompt=1000, completion=100)) == pytest.approx((1000 * 2 + 100 * 8) / 1e6)
     assert LONG.cost(Usage(prompt=1001, completion=100)) == pytest.approx((1001 * 4 + 100 * 12) / 1e6)
     assert LONG.most(1001, 100) == pytest.approx((1001 * 4 + 100 * 12) / 1e6)
-    assert PriceTable(prices={"m": LONG}).bound("m", 10, 1) == pytest.approx((10 * 2 + 8) / 1e6)
+    assert LONG.most(10, 1) == pytest.approx((10 * 2 + 8) / 1e6)
 
 
 def test_a_bound_of_a_long_prompt_holds_for_a_short_one_too() -> None:

@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import NoReturn
 
 from pytest_tfgrpo.core.records import Check, CheckResult, Json
 from pytest_tfgrpo.core.schema import Violation, compile_foreign, extent, short
 from pytest_tfgrpo.core.stamp import canonical
+from pytest_tfgrpo.core.strict import finite
 from pytest_tfgrpo.harness.checks.answer import number_texts
 from pytest_tfgrpo.harness.checks.patterns import search
 from pytest_tfgrpo.harness.checks.protocol import BadParam, CheckContext, CheckKind, builtin_params, verdict
@@ -21,10 +21,6 @@ MAX_DEPTH = 100
 """An answer nested more deeply is refused, so that no recursion over it can break a check."""
 
 
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
-
-
 def parse_answer(text: str) -> Json:
     """Return the JSON value that is the whole `text`, or stands in its last fenced code block.
 
@@ -32,7 +28,7 @@ def parse_answer(text: str) -> Json:
     """
     parts = text.split(FENCE)
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = json.loads(text, parse_constant=finite)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except ValueError:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from pytest_tfgrpo.core.records import Criterion, Json, Opinion
 from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.core.strict import unique
 from pytest_tfgrpo.harness.judge.prompt import key_of
 from pytest_tfgrpo.harness.printable import line
 
@@ -37,7 +38,7 @@ def read_vote(text: str, count: int) -> Vote:
     within other text may be a quotation of what is judged.
     """
     try:
-        value = json.loads(_body(text), object_pairs_hook=_object)
+        value = json.loads(_body(text), object_pairs_hook=unique)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except json.JSONDecodeError as error:
@@ -60,13 +61,6 @@ def _body(text: str) -> str:
     if fence.rstrip() in ("```", "```json") and inner.endswith("```"):
         return inner.removesuffix("```")
     return body
-
-
-def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        raise ValueError("a key stands twice in one object")
-    return value
 
 
 def _decision(key: str, value: Json) -> Decision:

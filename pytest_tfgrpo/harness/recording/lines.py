@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +19,7 @@ from pytest_tfgrpo.core.accept import accepts
 from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.redact import find_secret, redact
 from pytest_tfgrpo.core.schema import load_schema, violations
+from pytest_tfgrpo.core.strict import finite
 from pytest_tfgrpo.core.wire import from_wire, to_wire
 from pytest_tfgrpo.harness import printable
 from pytest_tfgrpo.harness.recording.entries import CallEntry, Entry, Key, Participant, RolloutEntry, kind_of
@@ -197,24 +197,13 @@ def decode_header(line: bytes) -> Header:
 def parse(line: bytes) -> Json:
     """Return the JSON value of a line; raises ValueError, also on numbers that are none."""
     try:
-        return json.loads(line, parse_constant=_refuse, parse_float=_finite)
+        return json.loads(line, parse_constant=finite, parse_float=finite)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8: {error.reason}") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg}, column {error.colno}") from None
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not a number in JSON")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text} is not a finite number")
-    return number
 
 
 def _kind_of(value: Json) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from pytest_tfgrpo.core.errors import AgentFailure
 from pytest_tfgrpo.core.records import Json, Usage
+from pytest_tfgrpo.core.strict import finite
 from pytest_tfgrpo.harness.actors.answers import TOKENS_MAX
 
 DEPTH_MAX = 64
@@ -37,18 +37,11 @@ def events_of(stdout: bytes) -> Iterator[dict[str, Any]]:
 
 
 def _object(line: bytes) -> dict[str, Any]:
-    data = json.loads(line.decode("utf-8", "replace"), parse_float=_finite, parse_constant=_finite)
+    data = json.loads(line.decode("utf-8", "replace"), parse_float=finite, parse_constant=finite)
     if b"\\u" in line:  # lone surrogates, which no file can hold
         data = json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
     assert isinstance(data, dict)
     return data
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text[:20]} is not a number that JSON has")
-    return number
 
 
 def text(value: Any) -> str:

@@ -6,11 +6,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NoReturn, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from pytest_tfgrpo.core.lessons import Polarity
 from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.core.strict import finite
 from pytest_tfgrpo.harness.optimizer.llm.transcript import clean
 
 Op: TypeAlias = Literal["ADD", "UPDATE", "DELETE", "KEEP"]
@@ -25,6 +26,7 @@ LESSON = 600
 REASON = 200
 """Characters of a reason that are kept."""
 
+_DECODER = json.JSONDecoder(parse_float=finite, parse_constant=finite)
 _START = re.compile(r'\{\s*"|\[\s*\{')
 _OPS = ("ADD", "UPDATE", "DELETE", "KEEP")
 
@@ -179,10 +181,3 @@ def _texts(value: Json) -> tuple[str, ...] | None:
 def _reason(value: Mapping[str, Any]) -> str:
     reason = value.get("reason")
     return clean(" ".join(reason.split()), REASON) if isinstance(reason, str) else ""
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not a number")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse)

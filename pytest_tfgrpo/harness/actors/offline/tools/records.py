@@ -5,23 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from pytest_tfgrpo.core.strict import finite
 from pytest_tfgrpo.harness.actors.offline.values import MAX_DEPTH, MAX_ITEMS, ToolError, Value, check_depth
 
 
 def read_json(content: str) -> Value:
     """Return the object or list that JSON `content` holds."""
     try:
-        value = json.loads(content, parse_constant=_refuse)
+        value = json.loads(content, parse_constant=finite)
     except (ValueError, RecursionError):
         raise ToolError("not a JSON file") from None
     if not isinstance(value, dict | list):
         raise ToolError("the JSON file holds neither an object nor a list")
     check_depth(value)
     return value
-
-
-def _refuse(constant: str) -> Value:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def fields_of(record: Mapping[str, Value]) -> dict[str, Value]:
