@@ -15,7 +15,7 @@ from pytest_tfgrpo.core.errors import ScenarioError, TfgrpoError
 from pytest_tfgrpo.core.records import Phase, Run, Scenario
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.settings import TABLE, unknown_variables
-from pytest_tfgrpo.face import distribute, options, prepare, suppliers
+from pytest_tfgrpo.face import distribute, github, options, prepare, suppliers
 from pytest_tfgrpo.face.catalog import Catalog, Marked
 from pytest_tfgrpo.face.checkers import Checkers
 from pytest_tfgrpo.face.items import GateItem, ScenarioItem, make_gate, make_items
@@ -79,6 +79,8 @@ class TfgrpoSession:
         self._conclusion: Conclusion | None = None
         self._lines: list[str] = []
         """The terminal section, also when it comes from an xdist worker."""
+        self._notes: list[str] = []
+        """Commands to GitHub Actions that make annotations; empty elsewhere."""
 
     def load(self, path: Path) -> tuple[Scenario, ...]:
         """Return the scenarios of a file, known from now on; raises ScenarioError."""
@@ -204,7 +206,7 @@ class TfgrpoSession:
 
     def adopt(self, output: dict[str, Any]) -> None:
         """Take over the terminal section from the xdist worker that made the run."""
-        self._lines = list(output["lines"])
+        self._lines, self._notes = list(output["lines"]), list(output["notes"])
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
@@ -222,13 +224,13 @@ class TfgrpoSession:
             session.exitstatus = pytest.ExitCode.OK
         output = getattr(self.config, "workeroutput", None)
         if output is not None and self._lines:
-            output[distribute.OUTPUT] = {"lines": self._lines}
+            output[distribute.OUTPUT] = {"lines": self._lines, "notes": self._notes}
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the section of the run."""
         if self._lines:
             terminalreporter.section("tfgrpo")
-            for line in self._lines:
+            for line in (*self._lines, *self._notes):
                 terminalreporter.write_line(line)
 
     def _run(self) -> LiveRun:
@@ -258,6 +260,9 @@ class TfgrpoSession:
         )
         self._conclusion = conclusion
         self._lines = render.terminal(conclusion.report, verbosity=self.config.get_verbosity())
+        if self._gated:
+            self._notes = github.notes(conclusion.report, os.environ)
+            self._lines += github.summarise(conclusion.report, os.environ)
         if self._folder is not None:
             with self._noting_what_is_unwritten():
                 write(self._folder, run, conclusion, self.settings.origins)

@@ -19,6 +19,7 @@ from pytest_tfgrpo.harness.baseline import from_run
 from pytest_tfgrpo.harness.estimate import Forecast
 from pytest_tfgrpo.harness.gate import judge
 from pytest_tfgrpo.harness.job import Job
+from pytest_tfgrpo.harness.markdown import summary
 from pytest_tfgrpo.harness.render import failure, gate_text, plan_text, rollout_text, terminal
 from pytest_tfgrpo.harness.report import build
 
@@ -48,6 +49,10 @@ def report(run: Run, **changes: Any) -> dict[str, Any]:
 def test_a_learning_run_reads_well_at_every_verbosity(golden: Golden, name: str, verbosity: int) -> None:
     value = report(learned(), gate_max_errors=1, gate_min_mean=0.5)
     golden(f"terminal-{name}.txt", "\n".join(terminal(value, verbosity=verbosity)) + "\n")
+
+
+def test_a_learning_run_reads_well_as_markdown(golden: Golden) -> None:
+    golden("summary.md", summary(report(learned(), gate_max_errors=1, gate_min_mean=0.5)))
 
 
 def test_a_compared_run_reads_well(golden: Golden) -> None:

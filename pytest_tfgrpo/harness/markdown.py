@@ -1,0 +1,141 @@
+"""Markdown: a run for a reader of a pull request, made from the report value.
+
+Whatever comes from scenarios and models is escaped: it cannot format, link, mention anybody or end a table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_tfgrpo.harness import bill
+from pytest_tfgrpo.harness.printable import count, interval, line, number
+
+CELL = 200
+"""Characters of one cell."""
+LESSONS = 20
+OUTCOMES = {
+    "pass": "passed",
+    "fail": "**failed**",
+    "inconclusive": "inconclusive",
+    "skipped": "skipped",
+    "not_judged": "not judged",
+}
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~@:-])")
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+def summary(report: Mapping[str, Any]) -> str:
+    """Return a page of a run: verdict, means, gain, cost, what got worse, and the lessons."""
+    blocks = [
+        [f"## tfgrpo: {_headline(report)}"],
+        [f"Run `{report['run_id']}` is {escaped(report['status'])}: {escaped(report['reason'])}"]
+        if report["status"] != "complete"
+        else [],
+        _gate(report["gate"]),
+        _gain(report["gain"]),
+        _epochs(report["epochs"]),
+        _domains(report["domains"]),
+        _regressions(report["regressions"]),
+        _cost(report["cost"]),
+        _lessons(report["library"]["lessons"]),
+        [f"- {escaped(warning)}" for warning in report["warnings"]],
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def escaped(text: object, limit: int = CELL) -> str:
+    """Return foreign text as one line of Markdown that says just that."""
+    return _SPECIAL.sub(r"\\\1", line(str(text), limit).translate(_ENTITIES))
+
+
+def _headline(report: Mapping[str, Any]) -> str:
+    gate = report["gate"]
+    return f"gate {OUTCOMES[gate['outcome']].strip('*')}" if gate else escaped(report["status"])
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
+
+
+def _gate(gate: Mapping[str, Any] | None) -> list[str]:
+    if gate is None:
+        return []
+    rows = [
+        [
+            escaped(r["name"]),
+            OUTCOMES[r["outcome"]],
+            escaped("; ".join(filter(None, (r["message"], r["advice"]))), 500),
+        ]
+        for r in gate["results"]
+        if r["outcome"] != "skipped"
+    ]
+    return _table(["rule", "found", "why"], rows)
+
+
+def _gain(gain: Mapping[str, Any] | None) -> list[str]:
+    if gain is None or gain["difference"] is None:
+        return []
+    words = f"Gain {gain['difference']:+.3f} over the baseline sweep"
+    bounds = interval(gain["ci95"])
+    return [
+        f"{words}, 95 % interval {bounds}, {gain['n']} scenarios, paired." if gain["ci95"] else f"{words}."
+    ]
+
+
+def _epochs(epochs: Sequence[Mapping[str, Any]]) -> list[str]:
+    rows = [
+        [
+            f"{row['epoch']} ({row['mode']})",
+            str(row["rollouts"]),
+            str(row["errors"]),
+            number(row["gt_score"]["mean"]),
+            interval(row["gt_score"]["ci95"]),
+        ]
+        for row in epochs
+    ]
+    return _table(["epoch", "rollouts", "errors", "gt mean", "95 % interval"], rows) if rows else []
+
+
+def _domains(domains: Sequence[Mapping[str, Any]]) -> list[str]:
+    if len(domains) < 2:
+        return []
+    rows = [
+        [escaped(row["domain"]), str(row["scenarios"]), number(row["mean"]), _signed(row["gain"])]
+        for row in domains
+    ]
+    return _table(["domain", "scenarios", "mean", "gain"], rows)
+
+
+def _signed(gain: Mapping[str, Any] | None) -> str:
+    difference = gain["difference"] if gain else None
+    return "-" if difference is None else f"{difference:+.3f}"
+
+
+def _regressions(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    found = [[escaped(r["scenario"]), number(r["before"]), number(r["after"])] for r in rows]
+    return (
+        ["Worse than before learning:", "", *_table(["scenario", "before", "after"], found)] if found else []
+    )
+
+
+def _cost(cost: Mapping[str, Any]) -> list[str]:
+    if not bill.is_paid(cost):
+        return []
+    return [f"Cost {bill.spent(cost)} in {cost['calls']} calls, {count(cost['tokens'])} tokens."]
+
+
+def _lessons(lessons: Sequence[Mapping[str, Any]]) -> list[str]:
+    return list(_listed(lessons)) if lessons else []
+
+
+def _listed(lessons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield f"<details><summary>{len(lessons)} lessons in force</summary>"
+    yield ""
+    for lesson in lessons[:LESSONS]:
+        yield f"- {lesson['polarity']}, {escaped(lesson['domain'])}: {escaped(lesson['text'], 400)}"
+    if len(lessons) > LESSONS:
+        yield f"- and {len(lessons) - LESSONS} more"
+    yield ""
+    yield "</details>"
