@@ -25,6 +25,11 @@ def lookup(key: str) -> str:
     """Look a word up."""
     return f"{key} means 3"
 '''
+LOUD = (
+    *("--junitxml=out/junit.xml", "--log-file=out/debug.log", "--log-level=DEBUG"),
+    *("-rA", "--showlocals", "-vv", "--tfgrpo-record", "out/recording.jsonl"),
+)
+"""Write and show all that there is."""
 Serve = Callable[..., FakeModel]
 
 
@@ -171,7 +176,7 @@ def test_each_fault_has_its_outcome_and_none_shows_the_key(
     project.write("words.py", TOOLS)
     settings(project, eval_rollouts=1, tools="words", max_steps=2)
     project.scenarios(train=1, sweep=1, timeout_s=0.5)
-    result = project.learn("--junitxml=out/junit.xml", "-rA", "--showlocals", "-vv")
+    result = project.learn(*LOUD)
     assert result.ret == (pytest.ExitCode.OK if kind is None else pytest.ExitCode.TESTS_FAILED)
     assert server.requests
     found = rollouts(project)
@@ -190,18 +195,38 @@ def test_each_fault_has_its_outcome_and_none_shows_the_key(
 
 def assert_no_key(project: Any, shown: str) -> None:
     files = [path for path in project.root.rglob("*") if path.is_file()]
-    assert {"report.html", "report.json", "journal.jsonl"} <= {path.name for path in files}
+    assert {path.name for path in files} >= {
+        "report.html", "report.json", "journal.jsonl", "recording.jsonl", "junit.xml", "debug.log"
+    }  # fmt: skip
     for spelling in SPELLINGS:
         assert spelling not in shown.encode()
         assert [str(path) for path in files if spelling in path.read_bytes()] == []
 
 
+@pytest.mark.parametrize("kind", ["answer", "refusal", "no JSON"])
+def test_a_teacher_or_judge_that_tells_the_key_is_told_without_it(
+    project: Any, serve: Serve, kind: str
+) -> None:
+    def answer(body: Body, _: int) -> Reply | str:
+        if body["model"] == "m":
+            return "3" if body["seed"] % 2 else "4"
+        told = {"answer": fake_model.text(ECHO), "refusal": fake_model.refused(400, ECHO)}
+        return echoed(told.get(kind) or Reply(body=b"KEY KEY KEY"))
+
+    server = serve(answer)
+    settings(project, optimizer="llm", teacher="openai:teacher", judge="openai:judge")
+    project.scenarios(rubric=["It is short."])
+    result = project.learn(*LOUD)
+    assert {body["model"] for body in server.requests} == {"m", "teacher", "judge"}
+    assert (project.root / "out" / "recording.jsonl").read_text().count('"kind":"call"') > 2
+    assert_no_key(project, result.stdout.str() + result.stderr.str())
+
+
 def test_a_successful_run_shows_the_key_nowhere(project: Any, serve: Serve) -> None:
     serve(lambda request, _: "3")
     project.scenarios()
-    result = project.learn("--junitxml=out/junit.xml", "-rA", "--tfgrpo-record", "out/record.jsonl")
+    result = project.learn(*LOUD)
     assert result.ret == 0
-    assert KEY.encode() not in (project.root / "out" / "record.jsonl").read_bytes()
     assert_no_key(project, result.stdout.str() + result.stderr.str())
 
 
