@@ -99,7 +99,7 @@ def commands_of(console: str) -> Iterator[tuple[str, str]]:
 
 def run(command: str, folder: Path) -> Done:
     """Run a command as a reader would after the set-up, with this plugin alone and nothing else set."""
-    ours = ("TFGRPO_", "FEATURE_TFGRPO_", "PYTEST_", "COV_", "COVERAGE_")
+    ours = ("TFGRPO_", "FEATURE_TFGRPO_", "PYTEST_", "GITHUB_", "COV_", "COVERAGE_")
     environ = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     for name in ("CI", "BUILD_NUMBER"):  # pytest then shortens nothing
         environ.pop(name, None)

@@ -24,7 +24,7 @@ def require_tool(name: str) -> str:
 
 def run_pytest(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     """Run pytest in its own process, with this plugin alone and no settings from the environment."""
-    ours = ("TFGRPO_", "FEATURE_TFGRPO_", "PYTEST_")
+    ours = ("TFGRPO_", "FEATURE_TFGRPO_", "PYTEST_", "GITHUB_")
     environ = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "tfgrpo", "-p", "no:cacheprovider", *args],
