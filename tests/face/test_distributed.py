@@ -29,6 +29,11 @@ def test_scenario_items_are_known_by_their_node_ids(node_id: str, expected: bool
     assert is_scenario_id(node_id) is expected
 
 
+@pytest.fixture
+def project(project: Any) -> Any:
+    return project.plugins("xdist")
+
+
 def figures(project: Any) -> Any:
     report = project.report()
     keys = ("label", "mode", "rollouts", "errors", "gt_score", "pass_at_1", "experiences")

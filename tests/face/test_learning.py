@@ -10,7 +10,7 @@ import pytest
 
 
 def test_scenarios_become_items_in_epoch_order_and_the_gate_is_last(project: Any, names: Any) -> None:
-    result = project.scenarios(train=2, sweep=1).learn("-v", "-p", "no:randomly")
+    result = project.scenarios(train=2, sweep=1).learn("-v")
     assert names(result) == [
         "suite.scenario.json::suite-eval0[baseline]",
         "suite.scenario.json::suite-train0[epoch1]",
@@ -136,7 +136,7 @@ def test_a_used_up_budget_closes_the_gate(project: Any) -> None:
 
 def test_random_order_plugins_change_neither_order_nor_results(project: Any, names: Any) -> None:
     project.scenarios("a").scenarios("b").ini(actor="python:agent:half", group_size=3)
-    first = project.learn("-v", "-p", "no:randomly")
+    first = project.learn("-v")
     one = project.report()["epochs"]
     second = project.learn("-v", "-p", "randomly", "-p", "no:cacheprovider")
     other = project.report()["epochs"]
@@ -148,8 +148,8 @@ def test_last_failed_reruns_the_scenario_that_failed(project: Any, names: Any) -
     project.scenarios("good", train=0, sweep=1)
     project.scenarios("bad", train=0, sweep=1, checks=[{"kind": "exact", "value": "4"}], min_score=1.0)
     run = project.pytester.runpytest_inprocess
-    assert run("--tfgrpo", "-p", "no:randomly").ret == 1
-    result = run("--tfgrpo", "--lf", "-v", "-p", "no:randomly")
+    assert run("--tfgrpo").ret == 1
+    result = run("--tfgrpo", "--lf", "-v")
     assert [n for n in names(result) if "good" in n] == []
     assert "bad.scenario.json::bad-eval0[baseline]" in names(result)
     run("--tfgrpo", "--ff", "-v").stdout.fnmatch_lines(["*tfgrpo::gate*", "*= tfgrpo =*"])
@@ -157,7 +157,7 @@ def test_last_failed_reruns_the_scenario_that_failed(project: Any, names: Any) -
 
 def test_reruns_return_the_recorded_group(project: Any) -> None:
     project.scenarios(train=0, sweep=1, min_score=1.0).ini(actor="python:agent:wrong", group_size=2)
-    result = project.learn("--reruns", "3")
+    result = project.plugins("rerunfailures").learn("--reruns", "3")
     result.stdout.fnmatch_lines(["*rerun*"])
     assert len(project.calls) == 4
 
@@ -313,7 +313,7 @@ def pytest_runtest_logreport(report):
 @pytest.mark.parametrize("flag", ["-x", "--maxfail=2"])
 def test_after_a_stop_no_later_epoch_is_paid_for(project: Any, flag: str) -> None:
     project.scenarios(min_score=1.0).ini(actor="python:agent:wrong")
-    project.learn(flag, "-p", "no:randomly")
+    project.learn(flag)
     assert project.manifest()["status"] == "incomplete"
     assert not [name for name in project.calls if "train" in name]
     assert project.report()["gate"]["outcome"] == "fail"

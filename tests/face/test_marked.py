@@ -170,7 +170,8 @@ class TestAgent:
         (tmp_path / "mine").touch()
 """,
     )
-    project.learn().assert_outcomes(passed=13)
+    flag = "--override-ini=asyncio_default_fixture_loop_scope=function"
+    project.plugins("asyncio", "anyio").learn(flag).assert_outcomes(passed=13)
     assert scores(project) == [0.5, 0.5]
 
 

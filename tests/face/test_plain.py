@@ -79,7 +79,7 @@ def test_an_actor_that_costs_money_needs_leave_to_run(project: Any) -> None:
 
 def test_other_tests_are_left_alone_and_run_first(project: Any, names: Any) -> None:
     project.scenarios().write("test_x.py", "def test_a(): pass\ndef test_b(): pass\n")
-    result = project.run("-v", "-p", "no:randomly")
+    result = project.run("-v")
     assert names(result)[:2] == ["test_x.py::test_a", "test_x.py::test_b"]
     result.assert_outcomes(passed=4, deselected=2)
 

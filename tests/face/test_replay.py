@@ -240,7 +240,7 @@ def test_plain_mode_records_and_replays_without_writing_anything_else(moody: Any
 
 
 def test_workers_record_and_replay_as_one_process_does(moody: Any) -> None:
-    moody.learn("-n", "2", *RECORD)
+    moody.plugins("xdist").learn("-n", "2", *RECORD)
     moody.learn("-n", "2", *REPLAY)
     assert_same(*moody.runs())
 

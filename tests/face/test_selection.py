@@ -16,11 +16,24 @@ def test_failed_first_changes_neither_the_order_of_epochs_nor_the_place_of_the_g
     project.scenarios("a", train=1, sweep=1).scenarios("b", train=1, sweep=1, min_score=1.0)
     project.ini(actor="python:agent:wrong").write("test_x.py", OTHERS)
     run = project.pytester.runpytest_inprocess
-    first = run("--tfgrpo", "-v", "-p", "no:randomly")
-    second = run("--tfgrpo", "--ff", "-v", "-p", "no:randomly")
+    first = run("--tfgrpo", "-v")
+    second = run("--tfgrpo", "--ff", "-v")
     assert first.ret == second.ret == pytest.ExitCode.TESTS_FAILED
     assert names(second) == names(first)
     assert names(second)[-1] == "tfgrpo::gate"
+
+
+def test_a_random_order_of_tests_is_none_of_epochs_and_gate(project: Any, names: Any) -> None:
+    project.scenarios("a", train=2, sweep=2).scenarios("b", train=2, sweep=2)
+    project.write("test_x.py", OTHERS).plugins("randomly")
+    orders = set()
+    for seed in ("1", "2", "3"):
+        ran = names(project.learn("-v", f"--randomly-seed={seed}"))
+        labels = [name.partition("[")[2].rstrip("]") for name in ran if "scenario" in name]
+        assert labels == sorted(labels, key=["baseline", "epoch1", "epoch2", "epoch3-eval"].index)
+        assert ran[-1] == "tfgrpo::gate"
+        orders.add(tuple(ran))
+    assert len(orders) > 1
 
 
 def test_failed_first_and_last_failed_find_items_by_their_ids_in_a_folder(project: Any, names: Any) -> None:
