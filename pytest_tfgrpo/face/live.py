@@ -15,7 +15,7 @@ from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Group, PhaseResult, Rollout, Run, Scenario
 from pytest_tfgrpo.face.progress import Progress
 from pytest_tfgrpo.face.thread import EngineFailed, EngineThread
-from pytest_tfgrpo.harness.cohort import Pending
+from pytest_tfgrpo.harness.examiner import Pending
 from pytest_tfgrpo.harness.job import Job, Judgement
 from pytest_tfgrpo.harness.printable import line
 from pytest_tfgrpo.harness.schedule import rollout_id

@@ -13,25 +13,16 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from pytest_tfgrpo.core.errors import BudgetError, CheckError, RecordingError, RewarderError
-from pytest_tfgrpo.core.records import (
-    Check,
-    CheckResult,
-    Failure,
-    Group,
-    Opinion,
-    Phase,
-    Rollout,
-    Scenario,
-    Score,
-)
+from pytest_tfgrpo.core.errors import RecordingError, RewarderError
+from pytest_tfgrpo.core.records import Group, Phase, Rollout, Scenario, Score, Trajectory
 from pytest_tfgrpo.harness.actors.protocol import ActorCall, as_metered
 from pytest_tfgrpo.harness.asking import Question
 from pytest_tfgrpo.harness.attempt import BUDGET, Outcome, attempt
 from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.harness.calls import Calls
-from pytest_tfgrpo.harness.checks import CheckContext, evaluate, is_blocking
+from pytest_tfgrpo.harness.checks import is_blocking
 from pytest_tfgrpo.harness.costs import loose
+from pytest_tfgrpo.harness.examiner import Examiner, unreached
 from pytest_tfgrpo.harness.executors import Executor
 from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.judgements import Judgements
@@ -43,10 +34,6 @@ from pytest_tfgrpo.harness.threads import call_in_daemon
 from pytest_tfgrpo.harness.turn import take_turn
 from pytest_tfgrpo.harness.workspace import Workspace
 
-CHECK_THREADS = 8
-"""Rollouts whose blocking checks are evaluated at once."""
-CHECK_GRACE_S = 1.0
-"""What a check may take beyond its own time limit, to end what it started."""
 COALESCE_S = 0.002
 """Groups that complete within this time are scored in one batch: arrays cost by the call."""
 
@@ -60,14 +47,6 @@ class Slot:
     rollout_id: str
     group_id: str
     call: ActorCall
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Pending:
-    """Told when a rollout waits for its marked test function to judge it."""
-
-    rollout: Rollout
-    workspace: Workspace
 
 
 class RewarderTimeout(RewarderError):
@@ -98,10 +77,8 @@ class Cohort:
         self._executor = executor
         self._budget = budget
         self._metered = as_metered(job.actor) is not None
-        self._calls = calls
         self._recorder = recorder
-        self._judgements = judgements
-        self._check_places = asyncio.Semaphore(CHECK_THREADS)
+        self._examiner = Examiner(job, calls=calls, recorder=recorder, judgements=judgements, observe=observe)
         self._places = count()
         self._work = work
         self._observe = observe
@@ -115,10 +92,13 @@ class Cohort:
         self._finished = False
         self.groups: dict[str, Group] = {}
         """Scored groups by scenario id."""
-        self.excluded: set[str] = set()
-        """Ids of scenarios that a marked test function skipped."""
         self._paid: list[Rollout] = []
         self._abandoned = [r for r in job.recorded.abandoned if r.epoch == phase.epoch]
+
+    @property
+    def excluded(self) -> set[str]:
+        """Ids of scenarios that a marked test function skipped."""
+        return self._examiner.excluded
 
     @property
     def loose(self) -> tuple[Rollout, ...]:
@@ -212,8 +192,7 @@ class Cohort:
             self._budget.release()
 
     def _rollout(self, slot: Slot, outcome: Outcome) -> Rollout:
-        costs = [frame.cost_usd for frame in outcome.frames]
-        known = bool(costs) and None not in costs
+        made = Trajectory(answer=outcome.answer, frames=outcome.frames)
         return Rollout(
             rollout_id=slot.rollout_id,
             group_id=slot.group_id,
@@ -228,8 +207,8 @@ class Cohort:
             answer=outcome.answer,
             frames=outcome.frames,
             failure=outcome.failure,
-            tokens=sum(frame.tokens for frame in outcome.frames),
-            cost_usd=sum(c for c in costs if c is not None) if known else None,
+            tokens=made.tokens,
+            cost_usd=made.cost_usd,
             latency_ms=outcome.latency_ms,
             experiences=slot.question.experiences,
             prompt_stamp=slot.question.prompt_stamp,
@@ -243,14 +222,14 @@ class Cohort:
         if rollout.status == "ok" and self._keeps_files(scenario, workspace):
             rollout = replace(rollout, files=await asyncio.to_thread(changes_in, workspace))
         if rollout.status == "failed":
-            rollout = with_checks(rollout, unreached(scenario, rollout))
+            rollout = replace(rollout, checks=unreached(scenario, rollout))
         elif rollout.status == "ok" and scenario.checker is None:
-            rollout = await self._evaluate(scenario, rollout, workspace)
+            rollout = await self._examiner.evaluate(scenario, rollout, workspace)
         rollout = self._recorder.rollout(rollout)
         self._paid.append(rollout)
         if rollout.status == "ok" and scenario.checker is not None:
-            rollout = await self._judge(rollout, workspace)
-        judged = await self._opine(scenario, rollout)
+            rollout = await self._examiner.judge(rollout, workspace)
+        judged = await self._examiner.opine(scenario, rollout)
         if workspace.made:
             await asyncio.to_thread(workspace.remove)
         if judged is not None:
@@ -268,74 +247,10 @@ class Cohort:
         scenario = slot.question.scenario
         if rollout.status == "ok" and scenario.checker is not None:
             workspace = Workspace(self._work / slot.rollout_id, scenario.attachments, left=True)
-            rollout = await self._judge(rollout, workspace)
-        judged = await self._opine(scenario, rollout)
+            rollout = await self._examiner.judge(rollout, workspace)
+        judged = await self._examiner.opine(scenario, rollout)
         if judged is not None:
             self._finish(slot, judged)
-
-    async def _evaluate(self, scenario: Scenario, rollout: Rollout, workspace: Workspace) -> Rollout:
-        kinds = self._job.kinds
-        context = CheckContext(
-            answer=rollout.answer, frames=rollout.frames, workspace=workspace, task=scenario.task()
-        )
-        try:
-            if is_blocking(scenario.checks, kinds):
-                results = await self._evaluate_aside(scenario.checks, context)
-            else:
-                results = evaluate(scenario.checks, context, kinds)
-        except CheckError as error:
-            return as_error(rollout, "check", str(error))
-        return with_checks(rollout, results)
-
-    async def _evaluate_aside(
-        self, checks: tuple[Check, ...], context: CheckContext
-    ) -> tuple[CheckResult, ...]:
-        """Evaluate checks on a thread that is left to itself when one of them does not end in time.
-
-        Each check has its own ``timeout_s``, else that of a rollout. Raises CheckError.
-        """
-        limits = (check.params.get("timeout_s") for check in checks)
-        usual = self._job.settings["timeout_s"]
-        limit_s = sum(limit if isinstance(limit, int | float) else usual for limit in limits)
-        async with self._check_places:
-            try:
-                async with asyncio.timeout(limit_s + CHECK_GRACE_S):
-                    return await call_in_daemon(evaluate, checks, context, self._job.kinds)
-            except TimeoutError:
-                raise CheckError(f"the checks did not end within {limit_s:g} s") from None
-
-    async def _judge(self, rollout: Rollout, workspace: Workspace) -> Rollout:
-        """Wait until the marked test function has judged the rollout."""
-        judgement = self._job.recorded.judgements.get(rollout.rollout_id)
-        if judgement is None:
-            await self._recorder.commit()
-            self._observe(Pending(rollout=rollout, workspace=workspace))
-            judgement = await self._judgements.of(rollout.rollout_id)
-            self._recorder.judgement(rollout.rollout_id, judgement)
-        if judgement.outcome == "skip":
-            self.excluded.add(rollout.scenario_id)
-            return rollout
-        if judgement.outcome == "error":
-            return as_error(rollout, "checker", judgement.reason)
-        result = CheckResult(kind="test", weight=1.0, credit=judgement.score, reason=judgement.reason)
-        return with_checks(rollout, (result,))
-
-    async def _opine(self, scenario: Scenario, rollout: Rollout) -> Rollout | None:
-        """Return the rollout with what the judge says of it, where its scenario has a rubric.
-
-        None: the budget does not allow to ask; a resumed run will.
-        """
-        judge = self._job.judge
-        if judge is None or not scenario.rubric or rollout.status != "ok":
-            return rollout
-        opinion = self._job.recorded.opinions.get(rollout.rollout_id)
-        if opinion is None:
-            try:
-                opinion = await judge.opine(scenario, rollout, self._calls)
-            except BudgetError:
-                return None
-            self._recorder.opinion(rollout.rollout_id, opinion)
-        return with_opinion(scenario, rollout, opinion)
 
     def _finish(self, slot: Slot, rollout: Rollout) -> None:
         self._observe(rollout)
@@ -343,7 +258,7 @@ class Cohort:
         group.append(rollout)
         if len(group) == self._phase.rollouts:
             del self._open[slot.group_id]
-            if rollout.scenario_id not in self.excluded:
+            if rollout.scenario_id not in self._examiner.excluded:
                 self._complete.append(sorted(group, key=lambda r: r.index))
                 self._wake.set()
 
@@ -394,35 +309,6 @@ class Cohort:
             group = group_of(members, scores, self._scenarios[members[0].scenario_id])
             self._recorder.metrics(group)
             self.groups[group.scenario_id] = group
-
-
-def unreached(scenario: Scenario, rollout: Rollout) -> tuple[CheckResult, ...]:
-    """Return zero credit for every planned check of a rollout that failed before any (decision 9)."""
-    code = rollout.failure.code if rollout.failure else "failed"
-    reason = f"not reached: {code}"
-    if scenario.checker is not None:
-        return (CheckResult(kind="test", weight=1.0, credit=0.0, reason=reason),)
-    return tuple(
-        CheckResult(kind=c.kind, weight=c.weight, credit=0.0, reason=reason) for c in scenario.checks
-    )
-
-
-def with_checks(rollout: Rollout, checks: tuple[CheckResult, ...]) -> Rollout:
-    """Return the rollout with the results of its checks."""
-    return replace(rollout, checks=checks)
-
-
-def with_opinion(scenario: Scenario, rollout: Rollout, opinion: Opinion) -> Rollout:
-    """Return the rollout with an opinion; an error where a verdict was wanted and not reached."""
-    rollout = replace(rollout, opinion=opinion)
-    if scenario.truth == "judge" and opinion.score is None:
-        return as_error(rollout, "judge", opinion.reason)
-    return rollout
-
-
-def as_error(rollout: Rollout, code: str, message: str) -> Rollout:
-    """Return the rollout as an error that is not the agent's fault: it is counted, never scored."""
-    return replace(rollout, status="error", checks=(), failure=Failure(code=code, message=message))
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -17,7 +17,7 @@ from pytest_tfgrpo.core.files import JOURNAL, METRICS, PER_EPOCH
 from pytest_tfgrpo.core.lessons import Experience, Revision
 from pytest_tfgrpo.core.records import Check, Group, PhaseResult, Rollout, Run, Trajectory
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness import cohort
+from pytest_tfgrpo.harness import examiner
 from pytest_tfgrpo.harness.actors.protocol import ActorCall
 from pytest_tfgrpo.harness.checks import CheckKind
 from pytest_tfgrpo.harness.engine import Engine
@@ -152,7 +152,7 @@ def test_a_check_that_breaks_is_an_error_not_a_failure(tmp_path: Path) -> None:
 def test_a_check_that_never_ends_is_an_error_after_the_time_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cohort, "CHECK_GRACE_S", 0.0)
+    monkeypatch.setattr(examiner, "CHECK_GRACE_S", 0.0)
     stop = threading.Event()
     kinds = {"slow": CheckKind(name="slow", params={}, evaluate=lambda check, context: stop.wait(60))}  # type: ignore[arg-type, return-value]
     scenario = make_scenario(split="eval", checks=(Check(kind="slow"),))
