@@ -174,8 +174,9 @@ class Cohort:
         if not self._metered:
             self._budget.spend(rollout)
         if outcome.failure is not None and outcome.failure.code == BUDGET:
-            self._recorder.abandoned(rollout)
-            self._abandoned.append(rollout)
+            if rollout.frames:  # else nothing was asked, and nothing is paid for
+                self._recorder.abandoned(rollout)
+                self._abandoned.append(rollout)
             return
         # The next call starts before this one is checked: calls are what a run waits for.
         self._checks.create_task(self._check(slot, rollout))

@@ -135,12 +135,15 @@ def _rollouts(result: PhaseResult) -> Iterator[Rollout]:
 
 
 def _models(run: Run) -> list[dict[str, Json]]:
-    """Return what each model used, over all that asked it."""
+    """Return what each model used, over all that asked it; a frame names it without protocol and endpoint."""
     by_name: defaultdict[str, Sums] = defaultdict(Sums)
+    actor = run.identities.get("actor")
+    asked = str(actor["name"]) if isinstance(actor, dict) else ""
     for result in run.phases:
         for frame in (frame for rollout in _rollouts(result) for frame in rollout.frames):
             if frame.kind == "model":
-                by_name[frame.name].add(frame)
+                own = f"{asked}@".startswith(f"openai:{frame.name}@")
+                by_name[asked if own else frame.name].add(frame)
         for call in result.calls:
             by_name[call.model].add(call)
     return [{"model": name, **sums.row(), "usage": sums.usage()} for name, sums in sorted(by_name.items())]

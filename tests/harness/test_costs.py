@@ -76,6 +76,16 @@ def test_what_was_asked_is_summed_by_epoch_and_purpose() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["openai:m-1", "openai:m-1@lab"])
+def test_a_model_that_answers_and_teaches_is_one_row(name: str) -> None:
+    run = with_rollouts(make_run({"a": [1]}, {"a": [1]}, {"t": [1]}), [asked()])
+    taught = call(epoch=run.phases[0].phase.epoch, model=name)
+    run = with_calls(replace(run, identities={"actor": {"name": name, "identity": {}}}), taught)
+    assert [(row["model"], row["calls"]) for row in of_run(run)["models"]] == [(name, 2)]
+    other = replace(run, identities={"actor": {"name": "openai:m-12", "identity": {}}})
+    assert [row["model"] for row in of_run(other)["models"]] == ["m-1", name]
+
+
 def test_an_unknown_cost_is_counted_and_never_0() -> None:
     run = with_rollouts(
         make_run(final={"a": [1, 1]}), [asked(cost_usd=None)], [asked(cost_usd=None), asked(cost_usd=None)]

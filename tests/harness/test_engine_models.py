@@ -175,7 +175,7 @@ def test_the_last_of_a_budget_finishes_what_is_under_way_and_begins_nothing_new(
     log = read_log(folder)
     assert actor.paid_usd == pytest.approx(0.09), "another call might cost 0.02"
     assert len(log.rollouts) == 4
-    assert [r.cost_usd for r in log.abandoned if r.cost_usd] == [pytest.approx(0.01)]
+    assert [r.cost_usd for r in log.abandoned] == [pytest.approx(0.01)], "who asked nothing has no bill"
 
 
 def test_an_attempt_that_the_budget_ended_is_made_again_with_a_larger_one(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_an_attempt_that_the_budget_ended_is_made_again_with_a_larger_one(tmp_pa
     first = MeteredActor(budget)
     run_job(make_job(first, tmp_path, job_budget=budget, concurrency=3, budget_usd=0.25), folder)
     log = read_log(folder)
-    assert log.abandoned
+    assert len(first.calls) > len(log.rollouts)
     larger = Budget({"budget_usd": 10.0})
     second = MeteredActor(larger)
     job = make_job(second, tmp_path, job_budget=larger, budget_usd=10.0, job_recorded=recorded(log))
