@@ -14,7 +14,8 @@ def solve(context):
     good = context.scenario.domain == "good"
     (context.workspace / "out.txt").write_text("total 3\\n" if good else "total 4\\n")
     frames = [{"kind": "tool", "name": "count" if good else "guess", "input": {"n": 3}}]
-    return {"answer": '{"n": 3}' if good else "four", "frames": frames}
+    right = "so it is $1 + 2$" if context.prompt.user == "math" else '{"n": 3}'
+    return {"answer": right if good else "four", "frames": frames}
 """
 
 JUDGES = "def judge(context):\n    return 1.0 if '3' in context.answer else (0.0, 'no 3')\n"
@@ -24,6 +25,7 @@ CHECKS = {
     "contains": {"value": '"n"'},
     "regex": {"pattern": r"\d"},
     "number": {"value": 3.0001, "abs_tol": 0.001},
+    "math": {"value": "6/2"},
     "json": {"value": {"n": 3}},
     "json_schema": {"schema": {"type": "object", "required": ["n"]}},
     "tool_calls": {"calls": [{"name": "count", "arguments": {"n": 3}}]},
@@ -39,7 +41,7 @@ def test_each_kind_has_its_example_here() -> None:
 
 @pytest.mark.parametrize("kind", CHECKS)
 def test_a_check_passes_what_is_right_and_fails_what_is_wrong(project: Any, kind: str) -> None:
-    one = {"split": "eval", "prompt": "count", "checks": [{"kind": kind} | CHECKS[kind]]}
+    one = {"split": "eval", "prompt": kind, "checks": [{"kind": kind} | CHECKS[kind]]}
     scenarios = [one | {"id": name, "domain": name} for name in ("good", "bad")]
     project.write("agent2.py", AGENT2).write("judges.py", JUDGES)
     project.write("suite.scenario.json", json.dumps(scenarios)).ini(actor="python:agent2:solve")
