@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import compileall
 import gc
 from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+import pytest_tfgrpo
 
 # A busy machine is no failure.
 hypothesis.settings.register_profile(
@@ -36,6 +39,12 @@ def golden(pytestconfig: pytest.Config) -> Callable[[str, str], None]:
         assert text == path.read_text(encoding="utf-8")
 
     return check
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the package, which every process that a test starts would do again where none may write it."""
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(Path(pytest_tfgrpo.__file__).parent, quiet=2)
 
 
 def pytest_collection_finish() -> None:
