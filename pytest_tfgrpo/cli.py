@@ -317,38 +317,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "rollout", metavar="ROLLOUT", help="id of a rollout or its end, such as e1.count-words.r0"
     )
-
-    group = _adder(_group(top, "baseline", "Baselines that the gate compares with."))
-    command = group("save", baseline_save, task)
-    command.add_argument(
-        "name", metavar="NAME", help="name, for baselines/NAME.json, or a path ending in .json"
-    )
-    _add_run(command, "--run")
-    group("show", baseline_show).add_argument("name", metavar="NAME", help="name or path")
-
-    group = _adder(_group(top, "library", "Libraries of lessons."))
-    which = "a run, RUN@EPOCH, 'committed' (the file of the setting library) or a library file"
-    command = group("show", library_show, task)
-    command.add_argument(
-        "library", nargs="?", default="latest", metavar="LIBRARY", help=f"{which} (default: latest)"
-    )
-    command = group("diff", library_diff, task)
-    command.add_argument("a", metavar="A", help=which)
-    command.add_argument(
-        "b", nargs="?", metavar="B", help="the same; without it, A is compared with 'committed'"
-    )
-    _add_run(group("promote", library_promote, task), "run", help="a run, or RUN@EPOCH")
-    group("rebase", library_rebase)
-
-    group = _adder(_group(top, "record", "Recordings, which runs are replayed from."))
-    group("stat", recordings.stat).add_argument("file", metavar="FILE", help="a recording")
-    group("verify", recordings.verify).add_argument("file", metavar="FILE", help="a recording")
-    command = group("prune", record_prune, task)
-    command.add_argument("file", metavar="FILE", help="a recording")
-    _add_run(command, "--run", action="append", default=None, help="keep what this run uses; may be repeated")
-    command.add_argument("--others", action="store_true", help="also remove actors that none of the runs has")
-    command.add_argument("--dry-run", action="store_true", help="only say what would go")
-
+    _add_baseline(top, task)
+    _add_library(top, task)
+    _add_record(top, task)
     command = add("experiences", experiences, task)
     command.add_argument("--export", action="store_true", help="JSON lines with camelCase keys")
     command.add_argument("--domain", metavar="D", help="of this domain only")
@@ -368,6 +339,43 @@ def _adder(group: Group) -> Callable[..., argparse.ArgumentParser]:
         return parser
 
     return add
+
+
+def _add_baseline(top: Group, task: argparse.ArgumentParser) -> None:
+    group = _adder(_group(top, "baseline", "Baselines that the gate compares with."))
+    command = group("save", baseline_save, task)
+    command.add_argument(
+        "name", metavar="NAME", help="name, for baselines/NAME.json, or a path ending in .json"
+    )
+    _add_run(command, "--run")
+    group("show", baseline_show).add_argument("name", metavar="NAME", help="name or path")
+
+
+def _add_library(top: Group, task: argparse.ArgumentParser) -> None:
+    group = _adder(_group(top, "library", "Libraries of lessons."))
+    which = "a run, RUN@EPOCH, 'committed' (the file of the setting library) or a library file"
+    command = group("show", library_show, task)
+    command.add_argument(
+        "library", nargs="?", default="latest", metavar="LIBRARY", help=f"{which} (default: latest)"
+    )
+    command = group("diff", library_diff, task)
+    command.add_argument("a", metavar="A", help=which)
+    command.add_argument(
+        "b", nargs="?", metavar="B", help="the same; without it, A is compared with 'committed'"
+    )
+    _add_run(group("promote", library_promote, task), "run", help="a run, or RUN@EPOCH")
+    group("rebase", library_rebase)
+
+
+def _add_record(top: Group, task: argparse.ArgumentParser) -> None:
+    group = _adder(_group(top, "record", "Recordings, which runs are replayed from."))
+    group("stat", recordings.stat).add_argument("file", metavar="FILE", help="a recording")
+    group("verify", recordings.verify).add_argument("file", metavar="FILE", help="a recording")
+    command = group("prune", record_prune, task)
+    command.add_argument("file", metavar="FILE", help="a recording")
+    _add_run(command, "--run", action="append", default=None, help="keep what this run uses; may be repeated")
+    command.add_argument("--others", action="store_true", help="also remove actors that none of the runs has")
+    command.add_argument("--dry-run", action="store_true", help="only say what would go")
 
 
 def _group(top: Group, name: str, text: str) -> Group:
