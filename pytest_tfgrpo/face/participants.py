@@ -18,6 +18,7 @@ from pytest_tfgrpo.harness.actors.protocol import Actor
 from pytest_tfgrpo.harness.judge.protocol import Judge
 from pytest_tfgrpo.harness.optimizer import open_optimizer
 from pytest_tfgrpo.harness.optimizer.protocol import Optimizer
+from pytest_tfgrpo.harness.turn import current_turn
 from pytest_tfgrpo.llm.protocol import Completer, Purse
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class _Shared:
                 environ=os.environ,
                 purse=self._purse,
                 max_tokens=self._settings["max_tokens"],
+                standing=lambda: current_turn().waiting(),
             )
         return self._models.open(spec)
 

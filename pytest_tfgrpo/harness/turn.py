@@ -1,4 +1,7 @@
-"""Turns: a rollout's place before the budget, and its time limit, which stands still while it waits there."""
+"""Turns: a rollout's place before the budget, and its time limit, which stands still while it waits.
+
+It waits for room in the budget, or for one of the calls that an endpoint takes at once: neither is its doing.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,13 @@ class Turn:
         """`place` is when it was begun: whoever has a lower one goes first."""
         self.place = place
         self.waited_s = 0.0
-        """How long it has waited for room in the budget."""
+        """How long it has waited."""
         self._waiting = 0
         self._since = 0.0
         self._alarms: set[Alarm] = set()
 
     def alarm(self, seconds: float, ring: Callable[[], None]) -> Alarm:
-        """Return an alarm that calls `ring` after `seconds`, waiting for the budget not counted."""
+        """Return an alarm that calls `ring` after `seconds`, waiting not counted."""
         alarm = Alarm(seconds, ring, self._alarms)
         if not self._waiting:
             alarm.go()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Literal
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.schema import short
@@ -21,6 +23,20 @@ LONGEST = 256
 """Characters of a model's name at most."""
 
 
+class Slots(asyncio.Semaphore):
+    """The calls in flight at an endpoint."""
+
+    def __init__(self, number: int, standing: Callable[[], AbstractContextManager[None]]) -> None:
+        """Who waits for one of `number` slots does so within what `standing` returns."""
+        super().__init__(number)
+        self._standing = standing
+
+    async def acquire(self) -> Literal[True]:
+        """Take a slot, once one is free."""
+        with self._standing() if self.locked() else nullcontext():
+            return await super().acquire()
+
+
 class Models:
     """Language models of one run."""
 
@@ -32,8 +48,13 @@ class Models:
         purse: Purse,
         max_tokens: int,
         pace: Pace | None = None,
+        standing: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """`max_tokens` limits completions where neither request nor endpoint do."""
+        """`max_tokens` limits completions where neither request nor endpoint do.
+
+        A call waits for a free slot of its endpoint within what `standing` returns.
+        """
+        self._standing = standing
         self._config = config
         self._environ = environ
         self._purse = purse
@@ -125,7 +146,7 @@ class Models:
             address=address,
             headers=sent,
             scrubber=Scrubber(keys.values()),
-            slots=None if endpoint.concurrency is None else asyncio.Semaphore(endpoint.concurrency),
+            slots=None if endpoint.concurrency is None else Slots(endpoint.concurrency, self._standing),
         )
 
     def _address(self, endpoint: Endpoint) -> Address:

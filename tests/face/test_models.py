@@ -259,6 +259,24 @@ def test_a_narrow_server_makes_no_rollout_wait_beyond_its_time_limit(project: An
     assert project.report()["faults"] == {"errors": {}, "failed": {}}
 
 
+def test_rollouts_that_wait_behind_a_judge_at_a_narrow_server_are_no_late_ones(
+    project: Any, serve: Serve
+) -> None:
+    def answer(body: Body, _: int) -> str:
+        if body["model"] == "m":
+            return "3"
+        keys = body["response_format"]["json_schema"]["schema"]["properties"]
+        return json.dumps({key: {"why": "it is so", "met": True} for key in keys})
+
+    server = serve(answer, delay_s=0.05)
+    project.write("models.yaml", "endpoints: {default: {concurrency: 1}}\n")
+    settings(project, judge="openai:judge", judge_votes=15, eval_rollouts=1)
+    result = project.scenarios(train=0, sweep=3, timeout_s=0.5, rubric=["It is short."]).learn()
+    assert len(server.requests) == 48, "the votes on one answer take longer than the time limit"
+    assert project.report()["faults"] == {"errors": {}, "failed": {}}
+    assert result.ret == 0
+
+
 def used(server: FakeModel) -> Iterator[tuple[int, float]]:
     """Yield tokens and dollars of each request, at the prices of PRICED, as the server counts them."""
     for request in server.requests:
