@@ -77,7 +77,12 @@ def headline(config: pytest.Config) -> str | None:
     settings = settings_of(config)
     if not settings.learning:
         return None
+    others = [
+        role for role in ("optimizer", "teacher", "judge") if role in settings.origins and settings[role]
+    ]
     return (
-        f"tfgrpo: actor {settings['actor'] or '(none)'}, group size {settings['group_size']}, "
+        f"tfgrpo: actor {settings['actor'] or '(none)'}, "
+        + "".join(f"{role} {settings[role]}, " for role in others)
+        + f"group size {settings['group_size']}, "
         f"{settings['epochs']} epochs, seed {settings['seed']}"
     )

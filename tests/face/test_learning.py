@@ -65,6 +65,12 @@ def test_a_learning_item_fails_only_if_its_whole_group_errored(project: Any) -> 
     result.stdout.fnmatch_lines(["*every rollout is an error*"])
 
 
+def test_the_header_names_who_takes_part(project: Any) -> None:
+    project.scenarios().ini(actor="python:agent:right", optimizer="none")
+    head = ["tfgrpo: actor python:agent:right, optimizer none, group size 2, 3 epochs, seed 0"]
+    project.learn("--tfgrpo-group-size", "2").stdout.fnmatch_lines(head)
+
+
 def test_an_error_that_many_items_share_is_told_once(project: Any) -> None:
     project.scenarios(train=0, sweep=3).ini(actor="python:agent:provider", group_size=2)
     result = project.learn("-rf")

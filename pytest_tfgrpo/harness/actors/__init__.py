@@ -82,7 +82,7 @@ def open_actor(
     """Return the actor that `spec` names, ``<name>`` or ``<name>:<argument>``; raises ActorError."""
     name, _, argument = spec.partition(":")
     if name not in ACTORS:
-        known = ", ".join(sorted(ACTORS))
+        known = ", ".join([*sorted(ACTORS), "replay"])  # which stands for all of them, and is opened before
         where = f" in {spec!r}" if spec != name else ""
-        raise ActorError(f"unknown actor {name!r}{where}; known: {known}{nearest(name, ACTORS)}")
+        raise ActorError(f"unknown actor {name!r}{where}; known: {known}{nearest(name, (*ACTORS, 'replay'))}")
     return ACTORS[name](argument.strip(), Surroundings(root=root, settings=settings, model=model))

@@ -187,7 +187,10 @@ def decode(line: bytes) -> Entry:
 
 def decode_header(line: bytes) -> Header:
     """Return the header of a recording; raises ValueError."""
-    value = parse(line)
+    try:
+        value = parse(line)
+    except ValueError as error:
+        raise ValueError(f"{error}; is this a recording?") from None
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         raise ValueError(f"it does not start with a header of schema {SCHEMA!r}")
     _require("header", value)

@@ -75,7 +75,7 @@ OTHER = encode(make_entry(scenario="other"))
     [
         ([b"{}"], ":1: it does not start with a header"),
         ([b"\xff"], ":1: not UTF-8"),
-        ([b""], ":1: not JSON"),
+        ([b""], ":1: not JSON: Expecting value, column 1; is this a recording?"),
         ([b"[" * 100_000], ":1: it is nested too deeply"),
         ([b'{"schema":"tfgrpo.recording/1"}'], ":1: /: missing key"),
         ([b"HEADER", GOOD, GOOD], ":3: the same entry is on line 2"),
