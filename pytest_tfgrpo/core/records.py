@@ -133,6 +133,8 @@ class PromptPack:
     """Experiences with a lower raw score are left out."""
     weights: tuple[float, float] = (0.7, 0.3)
     """Weights of gt_score and relative_rank in an experience's raw score."""
+    version: str = ""
+    """What its author calls this state of it; the stamp does not depend on it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

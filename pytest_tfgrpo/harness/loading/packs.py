@@ -106,6 +106,7 @@ def load_pack(folder: Path) -> PromptPack:
         retrieval=policy["retrieval"],
         min_reward=policy["min_reward"],
         weights=(policy["weights"][0], policy["weights"][1]),
+        version=manifest.get("version", ""),
     )
 
 

@@ -13,7 +13,7 @@ from teachers import context_of, learn, says, scored, staged, suite
 from pytest_tfgrpo.cli import main
 from pytest_tfgrpo.core.errors import PackError
 from pytest_tfgrpo.harness.loading import load_packs
-from pytest_tfgrpo.harness.optimizer import llm
+from pytest_tfgrpo.harness.optimizer import llm, open_optimizer
 from pytest_tfgrpo.harness.optimizer.llm.pack import DOMAIN, PLACES, load_prompts
 
 PACKAGED = Path(llm.__file__).parent / "prompts" / "optimizer"
@@ -50,6 +50,17 @@ def test_own_prompts_are_used_once_they_are_stamped(own: Path) -> None:
     teacher = ScriptedCompleter(staged(critique=says()))
     learn(context_of([scored(scenarios[0])], scenarios), teacher, own.parent)
     assert teacher.requests[0].messages[0].content.startswith("You train a horse")
+
+
+def test_a_version_is_told_and_the_stamp_does_not_depend_on_it(own: Path) -> None:
+    packaged = load_prompts(None)
+    assert packaged.version == "1"
+    change(own / "manifest.json", '"version": "1"', '"version": "1-ours"')
+    prompts = load_prompts(own.parent)
+    assert (prompts.version, prompts.stamp) == ("1-ours", packaged.stamp)
+    teacher = ScriptedCompleter(lambda _: "")
+    identity = open_optimizer("llm", teacher=lambda: teacher, packs=own.parent).identity
+    assert (identity["pack_version"], identity["pack"]) == ("1-ours", packaged.stamp)
 
 
 def test_the_prompts_lie_beside_the_packs_of_scenarios(own: Path) -> None:

@@ -36,6 +36,7 @@ class ModelOptimizer:
             "model": teacher.name,
             "model_identity": dict(teacher.identity),
             "pack": prompts.stamp,
+            "pack_version": prompts.version,
         }
 
     async def propose(self, context: LearningContext) -> Proposal:

@@ -30,6 +30,8 @@ class Prompts:
     """The sections of the pack."""
 
     stamp: str
+    version: str
+    """What its author calls it."""
     system: str
     summary: str
     truth_known: str
@@ -57,7 +59,7 @@ def load_prompts(packs: Path | None) -> Prompts:
     texts = dict(zip(files, (pack.system, *pack.inject), strict=True))
     sections = {name: _section(folder, name, texts) for name in PLACES}
     fields = {name.replace("-", "_"): text for name, text in sections.items()}
-    return Prompts(stamp=pack.stamp, **fields)
+    return Prompts(stamp=pack.stamp, version=pack.version, **fields)
 
 
 def _section(folder: Path, name: str, texts: dict[str, str]) -> str:
