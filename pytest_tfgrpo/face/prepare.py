@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,26 +83,13 @@ def prepare(
     budget = Budget(settings.values)
     people = open_participants(config, settings, budget)
     actor = people.actor
-    _require_able(actor, scenarios)
-    _require_judge(people, scenarios, settings["judge"])
-    require_affordable(people.models.values(), settings.values)
-    if people.replay is not None:
-        people.replay.begin(scenarios, dict(settings.values) | {"eval_rollouts": settings.eval_rollouts})
-    if settings["record"]:
-        check_recordable(config.rootpath / settings["record"], people.identities)
+    values = dict(settings.values) | {"eval_rollouts": settings.eval_rollouts}
+    _require_fit(config, people, scenarios, values)
     packs = _load_packs(config, settings)
     library = _load_library(config, settings)
     task_id = settings["task_id"] or default_task_id(config.rootpath.name)
     out = out_folder(config, settings)
-    stamps = {
-        "settings": stamp({name: settings[name] for name in RESULT_SETTINGS}),
-        "packs": combined_stamp({pack_for(packs, s.domain).stamp for s in scenarios}),
-        "scenarios": stamp(sorted([s.id, s.split, s.stamp] for s in scenarios)),
-        "actor": stamp({"name": actor.name, "identity": dict(actor.identity)}),
-        "library": library.hash,
-    }
-    if people.judge is not None or people.optimizer.identity:
-        stamps["models"] = stamp({role: of for role, of in people.identities.items() if role != "actor"})
+    stamps = _stamps(settings, packs, scenarios, people, library)
     log = _log_to_continue(config.getoption("tfgrpo_resume"), out, task_id, run_id, stamps)
     if log is not None:
         run_id, library = log.header["run_id"], from_wire(Library, log.header["library"])
@@ -113,7 +101,7 @@ def prepare(
         run_id=run_id,
         task_id=task_id,
         started_at=log.header["started_at"] if log else utc_now(),
-        settings=dict(settings.values) | {"eval_rollouts": settings.eval_rollouts},
+        settings=values,
         scenarios=tuple(scenarios),
         phases=tuple(phases),
         packs=packs,
@@ -137,9 +125,42 @@ def prepare(
     return Prepared(job, folder, people.replay)
 
 
+def _stamps(
+    settings: Settings,
+    packs: Mapping[str, PromptPack],
+    scenarios: Sequence[Scenario],
+    people: Participants,
+    library: Library,
+) -> dict[str, str]:
+    """Return the stamps that two runs must share to be one run resumed."""
+    stamps = {
+        "settings": stamp({name: settings[name] for name in RESULT_SETTINGS}),
+        "packs": combined_stamp({pack_for(packs, s.domain).stamp for s in scenarios}),
+        "scenarios": stamp(sorted([s.id, s.split, s.stamp] for s in scenarios)),
+        "actor": stamp(people.identities["actor"]),
+        "library": library.hash,
+    }
+    if people.judge is not None or people.optimizer.identity:
+        stamps["models"] = stamp({role: of for role, of in people.identities.items() if role != "actor"})
+    return stamps
+
+
 def _rewarders(config: pytest.Config, settings: Settings, people: Participants) -> tuple[Rewarder, ...]:
     own = () if people.judge is None else (JudgeRewarder(settings["judge_weight"]),)
     return (*own, *supply_rewarders(config))
+
+
+def _require_fit(
+    config: pytest.Config, people: Participants, scenarios: Sequence[Scenario], values: Mapping[str, Any]
+) -> None:
+    """Raise SettingError or RecordingError where it is known beforehand that the run cannot be made."""
+    _require_able(people.actor, scenarios)
+    _require_judge(people, scenarios, values["judge"])
+    require_affordable(people.models.values(), values)
+    if people.replay is not None:
+        people.replay.begin(scenarios, values)
+    if values["record"]:
+        check_recordable(config.rootpath / values["record"], people.identities)
 
 
 def _require_able(actor: Actor, scenarios: Sequence[Scenario]) -> None:
@@ -219,7 +240,7 @@ def _warnings(library: Library, actor: Actor, phases: Sequence[Phase]) -> list[s
 
 def _idle(people: Participants, scenarios: Sequence[Scenario], settings: Settings) -> Iterator[str]:
     """Yield who was named and will not be asked."""
-    if settings["teacher"] and settings.learning and people.optimizer.name in ("heuristic", "none"):
+    if settings["teacher"] and settings.learning and "model" not in people.optimizer.identity:
         yield f"the teacher is not asked by the optimizer {people.optimizer.name}; set tfgrpo_optimizer = llm"
     if people.judge is not None and not any(s.rubric for s in scenarios):
         yield "the judge has nothing to do: no scenario has a rubric"

@@ -47,28 +47,11 @@ async def learn(
     recorded = job.recorded.revisions.get(phase.epoch)
     if recorded is not None:
         return recorded
-    train = {s.id: s for s in job.scenarios if s.split == "train"}
-    packs = {s.domain: pack_for(job.packs, s.domain) for s in train.values()}
-    context = LearningContext(
-        run_id=job.run_id,
-        task_id=job.task_id,
-        epoch=phase.epoch,
-        actor=job.actor.name,
-        groups=groups,
-        scenarios=train,
-        packs=packs,
-        library=library,
-        max_words=job.settings["experience_max_words"],
-        created_at=utc_now(),
-        manifest_path=f"{RUNS}/{job.run_id}/{MANIFEST}",
-        calls=calls,
-        seed=job.settings["seed"],
-        concurrency=job.settings["concurrency"],
-    )
+    context = _context(job, phase, groups, library, calls)
     screen = Screen(
-        train.values(),
+        context.scenarios.values(),
         answers=lambda scenario: expected_answers(job.kinds, scenario),
-        packs=packs,
+        packs=context.packs,
         max_words=context.max_words,
         tools=tool_names(groups),
     )
@@ -94,4 +77,27 @@ async def learn(
         informative_groups=informative,
         failures=dict(proposal.failures),
         note=proposal.note or ("" if informative else "no group had spread: nothing to learn from"),
+    )
+
+
+def _context(
+    job: Job, phase: Phase, groups: tuple[Group, ...], library: Library, calls: Calls
+) -> LearningContext:
+    train = {s.id: s for s in job.scenarios if s.split == "train"}
+    packs = {s.domain: pack_for(job.packs, s.domain) for s in train.values()}
+    return LearningContext(
+        run_id=job.run_id,
+        task_id=job.task_id,
+        epoch=phase.epoch,
+        actor=job.actor.name,
+        groups=groups,
+        scenarios=train,
+        packs=packs,
+        library=library,
+        max_words=job.settings["experience_max_words"],
+        created_at=utc_now(),
+        manifest_path=f"{RUNS}/{job.run_id}/{MANIFEST}",
+        calls=calls,
+        seed=job.settings["seed"],
+        concurrency=job.settings["concurrency"],
     )
