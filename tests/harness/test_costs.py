@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from builders import make_frame, make_rollout
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs import ScriptedActor, make_job, run_job, three_or_not
 from sweeps import SETTINGS, make_run
@@ -163,6 +163,7 @@ calls = st.builds(
 )
 
 
+@settings(max_examples=40)
 @given(st.lists(st.lists(frames, max_size=4), min_size=2, max_size=2), st.lists(calls, max_size=6))
 def test_the_parts_add_up_to_the_whole_and_fit_the_schema(
     own: list[list[Frame]], made: list[ModelCall]
