@@ -262,6 +262,11 @@ def experiences(arguments: Arguments) -> Iterator[str]:
         yield from (f"{experience.id}  {_lesson(experience)}" for experience in chosen)
 
 
+def record_add(arguments: Arguments) -> Iterator[str]:
+    """Record a run, the latest one, after it was made: as --tfgrpo-record would have."""
+    yield from recordings.add(_project(arguments), Path(arguments.file), arguments.run)
+
+
 def record_prune(arguments: Arguments) -> Iterator[str]:
     """Remove from a recording what a run, the latest one, does not use."""
     yield from recordings.prune(
@@ -371,6 +376,9 @@ def _add_record(top: Group, task: argparse.ArgumentParser) -> None:
     group = _adder(_group(top, "record", "Recordings, which runs are replayed from."))
     group("stat", recordings.stat).add_argument("file", metavar="FILE", help="a recording")
     group("verify", recordings.verify).add_argument("file", metavar="FILE", help="a recording")
+    command = group("add", record_add, task)
+    command.add_argument("file", metavar="FILE", help="a recording, or where to make one")
+    _add_run(command, "--run")
     command = group("prune", record_prune, task)
     command.add_argument("file", metavar="FILE", help="a recording")
     _add_run(command, "--run", action="append", default=None, help="keep what this run uses; may be repeated")

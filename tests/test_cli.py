@@ -21,7 +21,7 @@ from pytest_tfgrpo.harness.library import load_library
 COMMANDS = (
     "init", "stamp", "runs", "report", "show", "baseline save", "baseline show", "library show",
     "library diff", "library promote", "library rebase", "experiences", "record stat", "record verify",
-    "record prune",
+    "record add", "record prune",
 )  # fmt: skip
 
 

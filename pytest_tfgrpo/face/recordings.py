@@ -32,6 +32,31 @@ def verify(arguments: argparse.Namespace) -> Iterator[str]:
     yield f"ok  {file}"
 
 
+def add(project: Project, file: Path, name: str) -> Iterator[str]:
+    """Record the run called `name` after it was made; raises RecordingError and JournalError.
+
+    What an agent left in its workspace is kept only while a run that is to be recorded is made, so that a run
+    whose checks or test functions may look there is refused.
+    """
+    from pytest_tfgrpo.face.archive import find_run
+    from pytest_tfgrpo.harness.checks import KINDS
+    from pytest_tfgrpo.harness.recording import check_recordable, describe, record
+    from pytest_tfgrpo.harness.runs import load_run, read_log
+
+    folder = find_run(project, name)
+    run = load_run(folder)
+    for scenario in () if run.settings.get("record") else run.scenarios:
+        blind = all(check.kind in KINDS and not KINDS[check.kind].blocking for check in scenario.checks)
+        if scenario.checker is not None or not blind:
+            raise RecordingError(
+                f"run {run.run_id} was made without --tfgrpo-record, which would have kept the files that "
+                f"the checks of {scenario.id!r} may look at; make it again with it"
+            )
+    check_recordable(file, run.identities)
+    rest = () if run.status == "complete" else read_log(folder).rollouts.values()
+    yield from describe(str(file), record(file, run, rest))
+
+
 def prune(project: Project, file: Path, runs: Sequence[str], *, others: bool, dry: bool) -> Iterator[str]:
     """Remove what none of the `runs` uses, with `others` also actors that none of them has, unless `dry`.
 

@@ -17,6 +17,8 @@ import pytest
 from fake_model import OVERLOADED, Body, FakeModel, Reply
 from teachers import operation, says
 
+from pytest_tfgrpo.cli import main
+
 FILE = "recording.jsonl"
 REPLAY = ("--tfgrpo-actor", f"replay:{FILE}")
 RECORD = ("--tfgrpo-record", FILE)
@@ -100,6 +102,29 @@ def test_a_run_with_models_replays_to_the_same_report_without_a_server(
     assert report["library"]["lessons"][0]["text"] == LESSON
     assert report["faults"]["errors"] == {"server": report["faults"]["errors"]["server"]}
     assert "sk-test" not in (models.root / FILE).read_text()
+
+
+def test_a_run_is_recorded_after_it_was_made(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeModel(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        models.learn()
+    assert main(["record", "add", FILE]) == 0
+    text = (models.root / FILE).read_text()
+    assert main(["record", "add", FILE, "--run", models.runs()[-1].name]) == 0
+    assert (models.root / FILE).read_text() == text
+    monkeypatch.delenv("OPENAI_API_KEY")
+    models.learn(*REPLAY)
+    assert_same(*models.runs())
+
+
+def test_a_run_whose_files_are_gone_is_not_recorded_afterwards(
+    project: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.ini(actor="python:agent:right").scenarios(checks=[{"kind": "file", "path": "a", "contains": "x"}])
+    project.learn()
+    assert main(["record", "add", FILE]) == 1
+    assert "was made without --tfgrpo-record" in capsys.readouterr().err
+    assert not (project.root / FILE).exists()
 
 
 def test_a_replay_loads_no_client(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
