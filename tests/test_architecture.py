@@ -35,6 +35,7 @@ LAYERS = {
 }
 """Layer of each part; the empty name is the package itself, which only names what others hold."""
 MAY_NOT_SEE = {
+    "llm": {"bus", "harness", "sinks"},
     "harness": {"bus", "sinks"},
     "feedback": {"live", "patterns", "sinks"},
     "live": {"feedback", "patterns", "sinks"},
@@ -58,6 +59,9 @@ HOMES = {
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "constants", "base", "manager", "types", "common", "misc"}
 PASSES_ENVIRONMENT_ON = {"harness/actors/command.py"}
 """Hands the environment to the program that it starts, and reads nothing from it."""
+
+NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
+"""Public, though their names start like private ones."""
 
 
 class Import(NamedTuple):
@@ -160,6 +164,22 @@ def test_nothing_imports_the_command_line_and_only_pytests_face_knows_pytest() -
         or (found.target.partition(".")[0] in ("pytest", "_pytest", "pluggy") and LAYERS[module.part] < 4)
         or found.target.startswith("_pytest")
     ]
+    assert wrong == []
+
+
+def test_no_module_uses_what_another_keeps_to_itself() -> None:
+    wrong = []
+    for module in modules().values():
+        nodes = list(ast.walk(module.tree))
+        own = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+        for node in nodes:
+            names: list[str] = []
+            if isinstance(node, ast.ImportFrom) and ours(str(node.module)):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.Attribute) and ast.unparse(node.value) not in ("self", "cls"):
+                names = [node.attr]
+            foreign = {n for n in names if n.startswith("_") and not n.endswith("__")} - own - NAMED_TUPLE
+            wrong += [f"{module.path}:{node.lineno} uses {name}" for name in sorted(foreign)]  # type: ignore[attr-defined]
     assert wrong == []
 
 

@@ -93,7 +93,8 @@ class Study:
             return deed.text
         task, truth, attempts = self._blocks([deed], [cut(deed.text, READ)])
         values = {"task": task, "truth": truth, "attempt": attempts}
-        told = await self._teacher.text(self._question("summary", f"summary.{deed.numbers[0]}", values))
+        prompts = self._teacher.prompts
+        told = await self._teacher.text(self._question(prompts.summary, f"summary.{deed.numbers[0]}", values))
         if told is None:
             return cut(deed.text, SHOWN)
         return clean(without_run(told, self._context.run_id), SHOWN)
@@ -103,10 +104,10 @@ class Study:
         task, truth, attempts, lessons = self._blocks(deeds, shown, library)
         values = {"library": lessons, "task": task, "truth": truth, "attempts": attempts}
         values |= {"max_operations": str(MAX_CHANGES), "max_words": str(self._context.max_words)}
-        return self._question("critique", "critique", values)
+        return self._question(self._teacher.prompts.critique, "critique", values)
 
-    def _question(self, section: str, stage: str, values: Mapping[str, str]) -> Question:
-        text = fill(getattr(self._teacher.prompts, section), values)
+    def _question(self, template: str, stage: str, values: Mapping[str, str]) -> Question:
+        text = fill(template, values)
         return Question(text=text, stage=stage, subject=self._scenario.id, stamp=self._scenario.stamp)
 
     def _blocks(self, deeds: Sequence[Deed], shown: Sequence[str], *others: Block) -> list[str]:
