@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.core.errors import ScenarioError, TfgrpoError
+from pytest_tfgrpo.core.errors import RecordingError, ScenarioError, TfgrpoError
 from pytest_tfgrpo.core.records import Phase, Run, Scenario
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.settings import TABLE, unknown_variables
@@ -286,7 +286,11 @@ class TfgrpoSession:
         loose = [*self._run().watched]
         if self._folder is not None and run.status != "complete":
             loose += read_log(self._folder).rollouts.values()
-        return describe(file, record(self.config.rootpath / file, run, loose))
+        try:
+            return describe(file, record(self.config.rootpath / file, run, loose))
+        except RecordingError as error:
+            later = f"; nothing need be paid for again: tfgrpo record add {file}" if self._folder else ""
+            raise RecordingError(f"{error}{later}") from error
 
     def _files(self) -> str:
         """Return the run's folder as a reader would type it."""

@@ -528,3 +528,16 @@ def test_the_file_of_a_run_is_fit_for_git(moody: Any) -> None:
     assert order == sorted(set(order))
     assert moody.runs()[0].name.encode() not in text
     assert moody.cli("record", "verify", FILE) == 0
+
+
+def test_a_recording_that_cannot_be_written_is_made_later(project: Any) -> None:
+    project.scenarios(train=0, sweep=1).write(
+        "conftest.py",
+        "import os\ndef pytest_tfgrpo_rollout():\n    os.makedirs('recording.jsonl', exist_ok=True)\n",
+    )
+    result = project.ini(actor="python:agent:right", baseline_sweep="off").learn(*RECORD)
+    result.stdout.fnmatch_lines(["*nothing need be paid for again: tfgrpo record add recording.jsonl*"])
+    (project.root / FILE).rmdir()
+    (project.root / "conftest.py").unlink()
+    assert main(["record", "add", FILE]) == 0
+    project.learn(*REPLAY).assert_outcomes(passed=2)
