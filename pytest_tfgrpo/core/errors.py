@@ -105,7 +105,8 @@ class AgentFailure(RolloutFault):
 class ModelError(TfgrpoError, RuntimeError):
     """A language model gave no usable answer; `code` says why.
 
-    auth, rate_limit, server, connection, timeout, rejected, bad_response, oversize, content_filter.
+    auth, rate_limit, server, connection, timeout, rejected, bad_response, oversize, content_filter; budget
+    when only a further attempt was not made.
     """
 
     def __init__(self, message: str, code: str, *, cost_usd: float | None = None) -> None:

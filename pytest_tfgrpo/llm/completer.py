@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
-from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.core.records import Json, Usage
 from pytest_tfgrpo.llm.address import Address
 from pytest_tfgrpo.llm.answer import Malformed, parse_body, read_answer, read_usage
@@ -25,6 +25,8 @@ from pytest_tfgrpo.llm.transport import Reply, Transport, TransportError
 BACKOFF_S = 0.5
 BACKOFF_MOST_S = 20.0
 FREE = Price(input=0.0, output=0.0)
+BUDGET = "budget"
+"""Code of a call that the budget ended between two attempts."""
 SHOWN = 300
 """Characters of a server's words that an error shows."""
 
@@ -248,11 +250,20 @@ class ChatCompleter:
             text += f" ({call.attempt + 1} attempts)"
         if failed.wait_s > 0 and failed.wait_s >= call.left_s:
             text += f"; the server asks to wait {failed.wait_s:g} s, but {call.left_s:.3g} s are left"
-        raise ModelError(text, failed.error.code, cost_usd=call.cost_usd)
+        error = ModelError(text, failed.error.code, cost_usd=call.cost_usd)
+        if error.code == "connection" and not self._answered:
+            self._broken = error  # nobody is there: further calls need not find out each for itself
+        raise error
 
     async def _attempt(self, call: _Call) -> Completion:
         """Make one HTTP call, reserved before and settled after, whatever becomes of it; raises _Failed."""
-        await self._purse.reserve(call.bound)
+        try:
+            await self._purse.reserve(call.bound)
+        except BudgetError as error:
+            if call.cost_usd == 0:
+                raise
+            text = f"{self.name}: {error}; an earlier attempt was perhaps paid for"
+            raise ModelError(text, BUDGET, cost_usd=call.cost_usd) from error
         used = UNKNOWN
         try:
             completion = self._read(await self._send(call), call)

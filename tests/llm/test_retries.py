@@ -8,9 +8,9 @@ from email.utils import format_datetime
 import fake_model
 import pytest
 from fake_model import Body, FakeModel, Reply
-from model_clients import Client, request
+from model_clients import Client, Ledger, request
 
-from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.llm.completer import BACKOFF_MOST_S, Pace
 from pytest_tfgrpo.llm.refusal import retry_after_s
 
@@ -214,3 +214,43 @@ async def test_a_call_takes_no_longer_than_its_endpoint_allows() -> None:
         async with Client(server, timeout_s=0.2) as model:
             with pytest.raises(ModelError, match=r"no answer within 0\.2 s"):
                 await model.complete(request(timeout_s=60.0))
+
+
+async def test_a_server_that_was_never_there_is_looked_for_once() -> None:
+    with FakeModel() as server:
+        pass
+    client = Client(server, retries=3)
+    async with client as model:
+        errors = []
+        for _ in range(3):
+            with pytest.raises(ModelError, match=r"\(4 attempts\)") as caught:
+                await model.complete(request())
+            errors.append(caught.value.code)
+    assert errors == ["connection"] * 3
+    assert len(client.purse.settled) == 4
+
+
+async def test_a_server_that_has_answered_is_looked_for_again() -> None:
+    client = None
+    with FakeModel() as server:
+        client = Client(server, retries=1)
+        model = await client.__aenter__()
+        await model.complete(request())
+    for _ in range(2):
+        with pytest.raises(ModelError):
+            await model.complete(request())
+    await client.models.aclose()
+    assert len(client.purse.settled) == 1 + 2 * 2
+
+
+async def test_a_budget_that_ends_a_call_between_attempts_loses_none_that_was_perhaps_paid_for() -> None:
+    with FakeModel(Faulty(fake_model.RESET)) as server:
+        client = Client(server, purse=Ledger(most_calls=1))
+        async with client as model:
+            with pytest.raises(ModelError, match="used up; an earlier attempt was perhaps paid for") as caught:
+                await model.complete(request())
+    assert (caught.value.code, caught.value.cost_usd) == ("budget", None)
+    with FakeModel(Faulty(fake_model.refused(503))) as server:
+        async with Client(server, purse=Ledger(most_calls=1)) as model:
+            with pytest.raises(BudgetError):
+                await model.complete(request())
