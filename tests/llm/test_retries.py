@@ -247,7 +247,9 @@ async def test_a_budget_that_ends_a_call_between_attempts_loses_none_that_was_pe
     with FakeModel(Faulty(fake_model.RESET)) as server:
         client = Client(server, purse=Ledger(most_calls=1))
         async with client as model:
-            with pytest.raises(ModelError, match="used up; an earlier attempt was perhaps paid for") as caught:
+            with pytest.raises(
+                ModelError, match="used up; an earlier attempt was perhaps paid for"
+            ) as caught:
                 await model.complete(request())
     assert (caught.value.code, caught.value.cost_usd) == ("budget", None)
     with FakeModel(Faulty(fake_model.refused(503))) as server:
