@@ -11,6 +11,7 @@ from builders import make_group, make_scenario
 
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import ModelCall, Phase, PhaseResult, Rollout, Run, Usage
+from pytest_tfgrpo.harness.recording import record
 from pytest_tfgrpo.harness.recording.entries import (
     Entry,
     Participant,
@@ -115,3 +116,9 @@ def write_recording(path: Path, entries: Sequence[Entry]) -> Path:
     header = Header(created="2026-01-31", updated="2026-01-31", actors=(row,))
     write(path, header, {key_of(entry): encode(entry) for entry in entries})
     return path
+
+
+def record_five(path: Path, start: int) -> None:
+    """Record five rollouts, one after the other; here, where a process that is started anew finds it."""
+    for n in range(start, start + 5):
+        record(path, make_run([make_entry(seed=n)]))

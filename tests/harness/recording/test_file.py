@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from builders import make_frame
-from recordings import ACTOR, make_call, make_entry, make_run, write_recording
+from recordings import ACTOR, make_call, make_entry, make_run, record_five, write_recording
 
 from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.records import Failure, FileChange, Usage
@@ -262,15 +262,10 @@ def test_a_failed_write_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: p
     assert [p.name for p in tmp_path.iterdir()] == ["r.jsonl"]
 
 
-def _record_some(path: Path, start: int) -> None:
-    for n in range(start, start + 5):
-        record(path, make_run([make_entry(seed=n)]))
-
-
 def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_record_some, args=(path, 10 * n)) for n in range(3)]
+    workers = [context.Process(target=record_five, args=(path, 10 * n)) for n in range(3)]
     for worker in workers:
         worker.start()
     for worker in workers:
