@@ -55,6 +55,7 @@ async def main():
                 answer = await client.post(url).body_json(body).build().send()
                 await answer.json()
         await asyncio.gather(*(one(n) for n in range(1000)))
+    await asyncio.sleep(0.05)  # an interpreter that ends at once may abort
 asyncio.run(main())
 """
 
