@@ -14,7 +14,7 @@ import pytest
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import ActorError, SettingError, TfgrpoError
-from pytest_tfgrpo.core.files import JOURNAL
+from pytest_tfgrpo.core.files import JOURNAL, WORK
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Phase, PromptPack, Scenario
 from pytest_tfgrpo.core.settings import Settings, default_task_id
@@ -117,7 +117,7 @@ def prepare(
         library=library,
         stamps=stamps,
         versions=_versions(),
-        work=folder / "work" if folder else None,
+        work=folder / WORK if folder else None,
         partial_selection=partial_selection,
         warnings=(*_warnings(library, actor, phases), *_idle(people, scenarios, settings)),
         recorded=recorded(log) if log else Recorded(),

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from teachers import context_of, learn, operation, question, says, scored, staged, suite
 
+from pytest_tfgrpo.core.files import WORK
 from pytest_tfgrpo.llm.fingerprint import fingerprint
 
 LINE = re.compile(r"^\[(begin|end) (.+) ([0-9a-f]{16})\]$", re.MULTILINE)
@@ -76,7 +77,7 @@ def test_a_secret_across_a_cut_is_not_sent_either() -> None:
 def test_prompts_depend_on_no_run_id() -> None:
     def fingerprints(run: str) -> list[str]:
         def answer(index: int) -> str:
-            path = f"/somewhere/out/demo/runs/{run}/work/{run}.e1.letter-0.r{index}/notes.txt"
+            path = f"/somewhere/out/demo/runs/{run}/{WORK}/{run}.e1.letter-0.r{index}/notes.txt"
             return f"see {path} and {run}.e1, {'long ' * 900 * index}"
 
         teacher = ScriptedCompleter(

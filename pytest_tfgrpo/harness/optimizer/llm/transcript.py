@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from pytest_tfgrpo.core.files import WORK
 from pytest_tfgrpo.core.records import Frame, Json, Rollout, Scenario
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.harness.printable import joined
@@ -21,7 +22,7 @@ SLACK = 200
 """Characters beyond a cut that are searched for secrets: half of one has no known shape."""
 
 _FOLDERS = r"(?<![\w./-])(?:/[^\s'\":;,()]{0,400}/)?"
-_WORKSPACE = r"(?:/work/[\w.-]+)?"
+_WORKSPACE = rf"(?:/{WORK}/[\w.-]+)?"
 
 
 def transcript(rollout: Rollout, scenario: Scenario) -> str:
