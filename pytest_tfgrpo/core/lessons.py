@@ -113,6 +113,56 @@ class Library:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Trial:
+    """One comparison on the dev split: a library with some operations applied, and the one in force."""
+
+    n: int
+    """Place among the trials of its epoch, from 1."""
+    operations: tuple[Operation, ...]
+    """What the library tried has over the one in force."""
+    before: str
+    """Hash of the library in force."""
+    after: str
+    """Hash of the library tried."""
+    scenarios: int
+    """Dev scenarios compared; those whose prompt is the same under both count as a difference of 0."""
+    changed: int
+    """Those whose prompt differs: the only ones that were asked."""
+    difference: float | None = None
+    """Mean of after - before over the scenarios; None when it was not measured."""
+    ci95: tuple[float, float] | None = None
+    p: float | None = None
+    """One-sided p of the rule: that it is better (``strict``), that it is worse by the margin (``safe``)."""
+    p_adjusted: float | None = None
+    """`p`, corrected for the parts that are tried after a rejection."""
+    rollouts: int = 0
+    """Rollouts made for it."""
+    errors: int = 0
+    """Those of them that are errors; the comparison counts them as 0."""
+    verdict: Literal["accepted", "rejected", "not_tested"] = "not_tested"
+    reason: str = ""
+    """Why, with figures, for a reader."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Acceptance:
+    """What decided whether an epoch's candidate came into force."""
+
+    rule: Literal["strict", "safe", "off"]
+    margin: float
+    """Drop that ``safe`` tolerates."""
+    alpha: float
+    """Level of the one-sided tests."""
+    scenarios: int
+    """Dev scenarios there are."""
+    trials: tuple[Trial, ...] = ()
+    rejected: tuple[Operation, ...] = ()
+    """Operations that were valid and did not come into force, with their evidence."""
+    note: str = ""
+    """Why nothing was decided: too few dev scenarios, nothing proposed, ..."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Revision:
     """What one epoch did to the library."""
 
@@ -128,3 +178,5 @@ class Revision:
     """For instance that no group was informative."""
     failures: Mapping[str, int] = field(default_factory=dict)
     """What of the optimizer's own work failed, by reason code: calls, malformed answers, operations."""
+    acceptance: Acceptance | None = None
+    """What decided on it; None where nothing was asked to (``acceptance=off``, or still open)."""

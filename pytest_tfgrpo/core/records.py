@@ -16,8 +16,9 @@ from pytest_tfgrpo.core.lessons import Library, Revision
 Json: TypeAlias = Any
 """A value that JSON can hold."""
 
-Split: TypeAlias = Literal["train", "eval"]
-Mode: TypeAlias = Literal["baseline", "train", "eval"]
+Split: TypeAlias = Literal["train", "dev", "eval"]
+"""train teaches, dev decides what of it is kept, eval shows what it came to."""
+Mode: TypeAlias = Literal["baseline", "train", "dev", "eval"]
 Status: TypeAlias = Literal["ok", "failed", "error"]
 Truth: TypeAlias = Literal["checks", "majority", "judge"]
 
@@ -319,6 +320,8 @@ class Rollout:
     latency_ms: float = 0.0
     experiences: tuple[str, ...] = ()
     """Ids of the experiences that its prompt carried."""
+    left_out: tuple[str, ...] = ()
+    """Ids of those that were selected for its prompt and left out by chance, to measure what they do."""
     opinion: Opinion | None = None
     """What the judge said; None when none was asked."""
     prompt_stamp: str = ""
@@ -385,13 +388,20 @@ class Phase:
     """Rollouts per scenario (G)."""
     scenarios: tuple[str, ...]
     """Ids, in order."""
+    dev: tuple[str, ...] = ()
+    """Ids of the dev scenarios that decide on what a training epoch learned; empty: nothing decides."""
+    leave_out: float = 0.0
+    """Chance with which each selected experience is left out of a group's prompt: its propensity."""
+    dev_sweep: int = 0
+    """Which sweep of the dev split in its epoch this is, from 1; 0 for all other phases."""
 
     @property
     def label(self) -> str:
-        """Name in item ids: ``baseline``, ``epoch1``, ``epoch3-eval``."""
+        """Name in item ids and messages: ``baseline``, ``epoch1``, ``epoch1-dev2``, ``epoch3-eval``."""
         if self.mode == "baseline":
             return "baseline"
-        return f"epoch{self.epoch}" + ("-eval" if self.mode == "eval" else "")
+        suffix = {"train": "", "dev": f"-dev{self.dev_sweep}", "eval": "-eval"}[self.mode]
+        return f"epoch{self.epoch}{suffix}"
 
     @property
     def seed_phase(self) -> str:
@@ -419,6 +429,10 @@ class PhaseResult:
     """Calls of models besides rollouts, in the order of the journal."""
     loose: tuple[Rollout, ...] = ()
     """Rollouts paid for that are in no group: cut short, refused by a budget, or of excluded scenarios."""
+    dev: tuple[Group, ...] = ()
+    """Groups of the dev split that decided on the revision, over all its sweeps, in order of id."""
+    settled: tuple[str, ...] = ()
+    """Ids of scenarios that did not run because the gate was settled without them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -167,6 +167,17 @@ TABLE: tuple[Setting, ...] = (
         "temperature_eval", _real(0, 2), 0.3, "sampling temperature in sweeps", "float", ("TFGRPO_EVAL_TEMP",)
     ),
     Setting("experience_max_words", _whole(1, 32), 32, "cap on the words of an experience", "int"),
+    Setting("acceptance", _choice("strict", "safe", "off"), "safe",
+            "keep what an epoch learned if the dev split gets better (strict), if it gets no worse (safe), "
+            "always (off)"),
+    Setting("acceptance_margin", _real(0, 1), 0.02, "drop of the dev mean that safe tolerates", "float"),
+    Setting("acceptance_rollouts", _whole(1), 2000, "rollouts of an epoch on the dev split beyond which no "
+            "further part of a rejected library is tried", "int"),
+    Setting("dev_share", _real(0, 0.5), 0.2, "share of the train families that becomes the dev split, where "
+            "no scenario is dev", "float"),
+    Setting("leave_out", _real(0, 0.9), 0.2, "chance that a lesson is left out of a group's prompt in "
+            "training, to measure what it does", "float"),
+    Setting("retire_after", _whole(1), 200, "groups after which a lesson without effect gives way", "int"),
     Setting("library_cap", _whole(1), 200, "cap on the experiences in force per domain", "int"),
     Setting("eval_mode", _choice("last_epoch", "separate"), "last_epoch", "last_epoch: epoch E evaluates; "
             "separate: all E epochs train and a sweep follows"),
@@ -194,6 +205,10 @@ TABLE: tuple[Setting, ...] = (
         "gate_max_cost_per_success_usd", _real(0), None,
         "highest cost per solved eval rollout that passes", "float",
     ),
+    Setting("gate_sequential", parse_bool, False, "end the final sweep once the gate is settled", "bool"),
+    Setting("gates", _text, None, "YAML file of named gates with rules of their own"),
+    Setting("contamination", _choice("fail", "warn"), "fail",
+            "tasks that splits share, and answers in prompts or lessons: fail, warn"),
     Setting("gate_strict", parse_bool, False, "an inconclusive gate fails", "bool"),
 )
 # fmt: on

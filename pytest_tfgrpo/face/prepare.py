@@ -38,6 +38,8 @@ RESULT_SETTINGS = (
     "optimizer", "group_size", "eval_rollouts", "epochs", "sample_size", "temperature_train",
     "temperature_eval", "experience_max_words", "library_cap", "eval_mode", "baseline_sweep", "timeout_s",
     "answer_max_bytes", "sandbox", "seed", "max_tokens", "max_steps", "events", "judge_votes", "judge_weight",
+    "acceptance", "acceptance_margin", "acceptance_rollouts", "dev_share", "leave_out", "retire_after",
+    "gate_sequential",
 )  # fmt: skip
 """Settings that a run's results depend on: two runs that differ in one are different runs."""
 

@@ -63,7 +63,7 @@ def order(
         found.update({(epoch, function.scenario.id): nodes for epoch, nodes in function.items.items()})
     ordered: dict[str, pytest.Item] = {}
     for phase in phases:
-        for scenario_id in phase.scenarios:
+        for scenario_id in (*phase.scenarios, *phase.dev):
             for node in found.get((phase.epoch, scenario_id), ()):
                 ordered.setdefault(node.nodeid, node)
     return list(ordered.values())

@@ -31,6 +31,7 @@ from pytest_tfgrpo.harness.gate import GateRule
 from pytest_tfgrpo.harness.recording import Replay, describe, record
 from pytest_tfgrpo.harness.runs import read_log
 from pytest_tfgrpo.harness.schedule import outline, plan
+from pytest_tfgrpo.harness.splits import with_dev
 
 NAME = "tfgrpo-session"
 GATE_SETTINGS = ("baseline", "gate_min_mean", "gate_max_errors", "gate_max_cost_per_success_usd")
@@ -111,6 +112,8 @@ class TfgrpoSession:
         selected = {id: s for id, s in self._catalog.scenarios.items() if id in chosen_ids}
         wanted = suppliers.revise_scenarios(self.config, list(selected.values()))
         wanted = [s for s in wanted if self.learning or s.split == "eval"]
+        if self.learning and self.settings["acceptance"] != "off":
+            wanted = with_dev(wanted, self.settings["dev_share"])
         added = make_items(session, [s for s in wanted if s.id not in selected], self)
         phases = plan(self.phases, wanted, self.settings.values)
         ordered = order(phases, [*(whole(files) if self.learning else files), *added], functions)

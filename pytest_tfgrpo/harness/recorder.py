@@ -127,7 +127,7 @@ class Recorder:
         if self._folder is None or self._journal is None or self._metrics is None:
             return
         if result.phase.epoch not in self._job.recorded.phases:
-            value = to_wire(replace(result, groups=(), revision=None, calls=(), loose=()))
+            value = to_wire(replace(result, groups=(), revision=None, calls=(), loose=(), dev=()))
             self._journal.append("phase", value)
         try:
             self._metrics.flush()

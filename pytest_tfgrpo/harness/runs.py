@@ -207,28 +207,44 @@ def _results(log: Log) -> Iterator[PhaseResult]:
     for data in log.header["phases"]:
         phase = from_wire(Phase, data)
         ended = log.phases.get(phase.epoch)
-        groups = tuple(_whole_groups(log, phase))
+        groups, dev = tuple(_whole_groups(log, phase)), tuple(_dev_groups(log, phase))
         calls = tuple(sorted((c for c in log.calls.values() if c.epoch == phase.epoch), key=lambda c: c.key))
         paid = (rollout for rollout in log.rollouts.values() if rollout.epoch == phase.epoch)
-        ungrouped = loose(groups, paid, (r for r in log.abandoned if r.epoch == phase.epoch))
+        ungrouped = loose((*groups, *dev), paid, (r for r in log.abandoned if r.epoch == phase.epoch))
         if ended is not None:
             revision = log.revisions.get(phase.epoch)
-            yield replace(ended, groups=groups, revision=revision, calls=calls, loose=ungrouped)
-        elif groups or calls or ungrouped:
+            yield replace(ended, groups=groups, revision=revision, calls=calls, loose=ungrouped, dev=dev)
+        elif groups or calls or ungrouped or dev:
             yield PhaseResult(
-                phase=phase, groups=groups, status="incomplete", library_hash="", calls=calls, loose=ungrouped
+                phase=phase,
+                groups=groups,
+                status="incomplete",
+                library_hash="",
+                calls=calls,
+                loose=ungrouped,
+                dev=dev,
             )
 
 
 def _whole_groups(log: Log, phase: Phase) -> Iterator[Group]:
-    by_scenario = {g.scenario_id: g for g in log.groups.values() if g.epoch == phase.epoch}
+    by_scenario = {
+        g.scenario_id: g for g in log.groups.values() if g.epoch == phase.epoch and g.mode != "dev"
+    }
     for scenario_id in phase.scenarios:
         group = by_scenario.get(scenario_id)
         if group is not None:
-            members = log.members[group.group_id]
-            yield replace(
-                group, rollouts=tuple(_judged(log, rollout_id, status) for rollout_id, status in members)
-            )
+            yield _with_rollouts(log, group)
+
+
+def _dev_groups(log: Log, phase: Phase) -> Iterator[Group]:
+    own = (g for g in log.groups.values() if g.epoch == phase.epoch and g.mode == "dev")
+    for group in sorted(own, key=lambda group: group.group_id):
+        yield _with_rollouts(log, group)
+
+
+def _with_rollouts(log: Log, group: Group) -> Group:
+    members = log.members[group.group_id]
+    return replace(group, rollouts=tuple(_judged(log, rollout_id, status) for rollout_id, status in members))
 
 
 def _judged(log: Log, rollout_id: str, status: str) -> Rollout:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_tfgrpo.core.records import Mode, Phase, Scenario
 from pytest_tfgrpo.core.stamp import seed_of
+from pytest_tfgrpo.harness.splits import MIN_DEV
 
 
 def draw(scenarios: Iterable[Scenario], *, size: int, seed: int, epoch: int) -> tuple[str, ...]:
@@ -43,6 +44,7 @@ def outline(settings: Mapping[str, Any], *, learning: bool, sweep_rollouts: int)
             temperature=settings["temperature_train"],
             rollouts=settings["group_size"],
             scenarios=(),
+            leave_out=settings["leave_out"],
         )
         for epoch in range(1, trained + 1)
     ]
@@ -55,17 +57,29 @@ def plan(phases: Iterable[Phase], scenarios: Iterable[Scenario], settings: Mappi
     known = list(scenarios)
     train = [s for s in known if s.split == "train"]
     sweep = tuple(s.id for s in known if s.split == "eval")
+    dev = tuple(s.id for s in known if s.split == "dev")
+    if settings["acceptance"] == "off" or len(dev) < MIN_DEV:
+        dev = ()
     size, seed = settings["sample_size"], settings["seed"]
     planned = [
-        replace(
-            phase,
-            scenarios=draw(train, size=size, seed=seed, epoch=phase.epoch)
-            if phase.mode == "train"
-            else sweep,
-        )
+        replace(phase, scenarios=draw(train, size=size, seed=seed, epoch=phase.epoch), dev=dev)
+        if phase.mode == "train"
+        else replace(phase, scenarios=sweep)
         for phase in phases
     ]
     return [phase for phase in planned if phase.scenarios]
+
+
+def dev_phase(phase: Phase, sweep: int, scenarios: tuple[str, ...], settings: Mapping[str, Any]) -> Phase:
+    """Return sweep number `sweep`, from 1, over `scenarios` of the dev split after a training epoch."""
+    return Phase(
+        epoch=phase.epoch,
+        mode="dev",
+        temperature=settings["temperature_eval"],
+        rollouts=settings["eval_rollouts"],
+        scenarios=scenarios,
+        dev_sweep=sweep,
+    )
 
 
 def rollout_seed(run_seed: int, scenario: Scenario, phase: Phase, index: int) -> int:
@@ -74,8 +88,9 @@ def rollout_seed(run_seed: int, scenario: Scenario, phase: Phase, index: int) ->
 
 
 def group_id(run_id: str, phase: Phase, scenario_id: str) -> str:
-    """Return the id of a group: run, epoch and scenario."""
-    return f"{run_id}.e{phase.epoch}.{scenario_id}"
+    """Return the id of a group: run, epoch and scenario, and on the dev split which sweep it is."""
+    sweep = f"d{phase.dev_sweep}" if phase.dev_sweep else ""
+    return f"{run_id}.e{phase.epoch}{sweep}.{scenario_id}"
 
 
 def rollout_id(run_id: str, phase: Phase, scenario_id: str, index: int) -> str:

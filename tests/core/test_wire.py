@@ -113,7 +113,7 @@ def changed(record, **changes):
         (Scenario, [], "Scenario: expected dict, got []"),
         (Scenario, {}, "Scenario: missing key 'domain'"),
         (Scenario, changed(make_scenario(), zeal=1), "Scenario: unknown key 'zeal'"),
-        (Scenario, changed(make_scenario(), split="test"), "Scenario/split: expected one of 'train', 'eval', got 'test'"),  # noqa: E501
+        (Scenario, changed(make_scenario(), split="test"), "Scenario/split: expected one of 'train', 'dev', 'eval', got 'test'"),  # noqa: E501
         (Scenario, changed(make_scenario(), tags="abc"), "Scenario/tags: expected list, got 'abc'"),
         (Scenario, changed(make_scenario(), tags=["a", 1]), "Scenario/tags/1: expected str, got 1"),
         (Scenario, changed(make_scenario(), timeout_s=True), "Scenario/timeout_s: expected a number, got True"),  # noqa: E501

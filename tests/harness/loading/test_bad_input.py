@@ -70,7 +70,7 @@ YAML = [
     (GOOD.replace("prompt", "promt"), "1: #", "needs at least one of 'prompt', 'input'"),
     (GOOD.replace("How many?", "'  '"), "1: #", "needs at least one of 'prompt', 'input'"),
     (with_line("input:"), "7: #/input", "None is not of type object or array"),
-    (with_line("split: test"), "7: #/split", "'test' is not one of ['train', 'eval']"),
+    (with_line("split: test"), "7: #/split", "'test' is not one of ['train', 'dev', 'eval']"),
     (with_line("min_score: 1.5"), "7: #/min_score", "1.5 is greater than the maximum of 1"),
     (with_line("min_score: .nan"), "7: #/min_score", "'.nan' is not of type number"),
     (with_line("timeout_s: 0"), "7: #/timeout_s", "0 is less than or equal to the minimum of 0"),
@@ -319,7 +319,7 @@ def test_a_bad_default_is_told_once(refusal):
         f"- {{id: a{i}, prompt: p, checks: [{{kind: exact, value: x}}]}}\n" for i in range(5)
     )
     assert refusal("x.scenario.yaml", text) == [
-        "x.scenario.yaml:1: #/defaults/split: 'x' is not one of ['train', 'eval']"
+        "x.scenario.yaml:1: #/defaults/split: 'x' is not one of ['train', 'dev', 'eval']"
     ]
 
 
