@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_tfgrpo.core.lessons import Experience, Library
-from pytest_tfgrpo.core.records import Phase, PhaseResult, PromptPack, Run, Scenario
+from pytest_tfgrpo.core.records import Json, Phase, PhaseResult, PromptPack, Run, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.harness.actors.offline import open_offline
 from pytest_tfgrpo.harness.checks import KINDS
@@ -27,11 +27,13 @@ from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.library import empty, of
 from pytest_tfgrpo.harness.loading import load_packs, load_scenarios, pack_for
 from pytest_tfgrpo.harness.optimizer import open_optimizer
+from pytest_tfgrpo.harness.optimizer.protocol import Optimizer
 from pytest_tfgrpo.harness.schedule import outline, plan
 
 ROOT = Path(__file__).resolve().parent.parent
 SEEDS = (0, 1, 2, 3, 4)
 GROUP_SIZE = 5
+NOTHING: Mapping[str, Json] = {}
 
 
 class Bench:
@@ -43,10 +45,19 @@ class Bench:
         self.packs = load_packs(folder.parent / "prompt-packs")
         self.domains = sorted({scenario.domain for scenario in self.scenarios})
 
-    def run(self, seed: int, library: Library, phases: Iterable[Phase] | None = None) -> Run:
-        """Return a run of all phases of a learning run, or of the phases given."""
+    def run(
+        self,
+        seed: int,
+        library: Library,
+        phases: Iterable[Phase] | None = None,
+        *,
+        changed: Mapping[str, Json] = NOTHING,
+        optimizer: Optimizer | None = None,
+    ) -> Run:
+        """Return a run of all phases of a learning run, or of those given; some settings may be `changed`."""
         settings = {name: setting.default for name, setting in BY_NAME.items()}
         settings |= {"group_size": GROUP_SIZE, "eval_rollouts": GROUP_SIZE, "seed": seed, "actor": "offline"}
+        settings |= changed
         outlined = outline(settings, learning=True, sweep_rollouts=GROUP_SIZE) if phases is None else phases
         with tempfile.TemporaryDirectory() as work:
             job = Job(
@@ -58,7 +69,7 @@ class Bench:
                 phases=tuple(plan(outlined, self.scenarios, settings)),
                 packs=self.packs,
                 actor=open_offline(),
-                optimizer=open_optimizer("heuristic"),
+                optimizer=optimizer or open_optimizer("heuristic"),
                 kinds=KINDS,
                 library=library,
                 stamps={},
