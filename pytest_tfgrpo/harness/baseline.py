@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,9 @@ from pytest_tfgrpo.core.wire import from_wire, to_wire
 from pytest_tfgrpo.harness.comparison import Tally, final_sweep, tally_sweep
 from pytest_tfgrpo.harness.printable import line
 
-SCHEMA = "tfgrpo.baseline/1"
+SCHEMA = "tfgrpo.baseline/2"
+FIRST = "tfgrpo.baseline/1"
+"""Files without domains and without a hash, which are still read."""
 FOLDER = "baselines"
 COMPARED_STAMPS = ("actor", "packs")
 """Stamps of a run that tell whether it was made with the same things."""
@@ -44,6 +46,11 @@ class Baseline:
     stamps: Mapping[str, str]
     scenarios: Mapping[str, Tally]
     """Tallies by scenario id."""
+
+    @property
+    def hash(self) -> str:
+        """Stamp of the content, which the file carries so that an edit by hand is found."""
+        return stamp(to_wire(self))
 
 
 def from_run(run: Run, name: str) -> Baseline:
@@ -114,7 +121,14 @@ def load(path: Path) -> Baseline:
         raise BaselineError(f"{path}: cannot read the baseline: {error}") from error
     for pointer, message in _problems(data):
         raise BaselineError(f"{path}: {pointer or '/'}: {message}; save the baseline again")
-    return from_wire(Baseline, data)
+    written = data.pop("hash", None)
+    baseline = from_wire(Baseline, data)
+    if written not in (None, baseline.hash):
+        raise BaselineError(
+            f"{path}: /hash: {written!r} is not the hash of its content; if it was edited on purpose and "
+            f"reviewed, set it to {baseline.hash!r}"
+        )
+    return baseline
 
 
 def save(path: Path, baseline: Baseline) -> None:
@@ -122,7 +136,7 @@ def save(path: Path, baseline: Baseline) -> None:
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(_pretty(to_wire(baseline)), encoding="utf-8")
+        temporary.write_text(_pretty(_to_file(baseline)), encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
         with suppress(OSError):
@@ -160,10 +174,18 @@ def _problems(data: Any) -> Iterator[tuple[str, str]]:
     yield from ((violation.pointer, violation.message) for violation in broken)
     if broken:
         return
+    if "hash" not in data and data["schema"] != FIRST:
+        yield "", "missing key 'hash'"
     for id, row in data["scenarios"].items():
         for key in ("sum", "sum_sq"):
             if row[key] > row["n"]:  # scores lie in [0, 1]
                 yield f"/scenarios/{id}/{key}", f"{row[key]!r} is more than n = {row['n']}"
+
+
+def _to_file(baseline: Baseline) -> dict[str, Any]:
+    """Return the value of a file; a baseline read from an older form is written in the present one."""
+    present = replace(baseline, schema=SCHEMA)
+    return {"schema": SCHEMA, "hash": present.hash, **to_wire(present)}
 
 
 def _pretty(data: dict[str, Any]) -> str:

@@ -23,6 +23,8 @@ class Tally:
     sum_sq: float
     errors: int
     """Rollouts that are errors."""
+    domain: str = ""
+    """Empty when it is unknown: in baselines of the first form."""
 
     def mean(self, *, errors_as_zero: bool = False) -> float | None:
         """Return the mean gt_score; None when nothing counts."""
@@ -62,6 +64,7 @@ def tally(groups: Iterable[Group], stamps: Mapping[str, str]) -> dict[str, Tally
             sum=fsum(known),
             sum_sq=fsum(x * x for x in known),
             errors=len(group.scores) - len(known),
+            domain=group.domain,
         )
     return tallies
 

@@ -121,19 +121,11 @@ def judge_regression(run: Run, baseline: Baseline | None, settings: Settings) ->
     if run.partial_selection or not _whole(sweep):
         return _not_judged("baseline", _why_not(run))
     tallies = tally_sweep(run, sweep)
-    notes = []
-    if actor_name(run) != baseline.actor or _other(run, baseline, "actor"):
-        notes.append(f"made with another actor ({line(baseline.actor, 60)})")
-    if _other(run, baseline, "packs"):
-        notes.append("made with other prompt packs")
-    if _other(run, baseline, "judge"):
-        notes.append("made with another judge")
-    if baseline.temperature != sweep.phase.temperature:
-        notes.append(f"made at temperature {baseline.temperature:g}")
-    common = sum(id in tallies and tallies[id].stamp == t.stamp for id, t in baseline.scenarios.items())
-    if common < max(len(tallies), len(baseline.scenarios)):
-        notes.append(f"made with other scenarios ({common} in common)")
-    result = _judge_difference("baseline", baseline.scenarios, tallies, settings["gate_margin"])
+    unfair = why_unfair(baseline, temperature=sweep.phase.temperature, stamps=compared_stamps(run))
+    if unfair:
+        return RuleResult(name="baseline", outcome="not_judged", message=unfair, advice=UNFAIR_ADVICE)
+    notes = what_differs(baseline, actor=actor_name(run), stamps=compared_stamps(run), tallies=tallies)
+    result = judge_difference("baseline", baseline.scenarios, tallies, settings["gate_margin"])
     if not notes:
         return result
     return RuleResult(
@@ -145,6 +137,37 @@ def judge_regression(run: Run, baseline: Baseline | None, settings: Settings) ->
     )
 
 
+UNFAIR_ADVICE = "compare equals: save the baseline again, or run as it was made"
+
+
+def why_unfair(baseline: Baseline, *, temperature: float, stamps: Mapping[str, str]) -> str:
+    """Return why a sweep and a baseline were not measured alike, so that no difference means anything."""
+    if baseline.temperature != temperature:
+        return f"the baseline was made at temperature {baseline.temperature:g}, the sweep at {temperature:g}"
+    if len({stamps.get("judge"), baseline.stamps.get("judge")} - {None}) == 2:
+        return "the baseline was scored by another judge"
+    return ""
+
+
+def what_differs(
+    baseline: Baseline, *, actor: str, stamps: Mapping[str, str], tallies: Mapping[str, Tally]
+) -> list[str]:
+    """Return what else tells a baseline from a sweep: worth knowing, and perhaps just what is compared."""
+    notes = []
+    if actor != baseline.actor or _other("actor", stamps, baseline):
+        notes.append(f"made with another actor ({line(baseline.actor, 60)})")
+    if _other("packs", stamps, baseline):
+        notes.append("made with other prompt packs")
+    common = sum(id in tallies and tallies[id].stamp == t.stamp for id, t in baseline.scenarios.items())
+    if common < max(len(tallies), len(baseline.scenarios)):
+        notes.append(f"made with other scenarios ({common} in common)")
+    return notes
+
+
+def _other(key: str, stamps: Mapping[str, str], baseline: Baseline) -> bool:
+    return key in baseline.stamps and stamps.get(key) != baseline.stamps[key]
+
+
 def judge_gain(run: Run, _baseline: Baseline | None, settings: Settings) -> RuleResult:
     """Compare the final sweep with the run's own baseline sweep: learning must not have made things worse."""
     before, after = baseline_sweep(run), final_sweep(run)
@@ -154,7 +177,7 @@ def judge_gain(run: Run, _baseline: Baseline | None, settings: Settings) -> Rule
         return _not_judged("gain", _why_not(run))
     if before.library_hash == after.library_hash:
         return _skipped("gain", "both sweeps carried the same library")
-    return _judge_difference(
+    return judge_difference(
         "gain", tally_sweep(run, before), tally_sweep(run, after), settings["gate_margin"]
     )
 
@@ -229,7 +252,7 @@ BUILT_IN: tuple[Callable[[Run, Baseline | None, Settings], RuleResult], ...] = (
 )
 
 
-def _judge_difference(
+def judge_difference(
     name: str, before: Mapping[str, Tally], after: Mapping[str, Tally], margin: float
 ) -> RuleResult:
     """Judge a paired difference by decision 21a: the worse of both readings of errors counts."""
@@ -281,10 +304,6 @@ def _judge_reading(
 def _cost(sweep: PhaseResult) -> float | None:
     costs = [rollout.cost_usd for group in sweep.groups for rollout in group.rollouts]
     return None if None in costs else fsum(cost for cost in costs if cost is not None)
-
-
-def _other(run: Run, baseline: Baseline, key: str) -> bool:
-    return key in baseline.stamps and compared_stamps(run).get(key) != baseline.stamps[key]
 
 
 def _skipped(name: str, message: str, advice: str = "") -> RuleResult:

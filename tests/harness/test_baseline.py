@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,6 +37,48 @@ def test_the_file_has_one_line_per_scenario(tmp_path: Path) -> None:
     text = (tmp_path / "x.json").read_text()
     assert sum('"sum_sq"' in line for line in text.splitlines()) == 2
     assert violations("baseline", json.loads(text)) == []
+
+
+def test_a_scenario_keeps_its_domain(tmp_path: Path) -> None:
+    run = make_run(final={"date1": [1], "s1": [1]})
+    save(tmp_path / "x.json", from_run(run, "x"))
+    domains = {id: row.domain for id, row in load(tmp_path / "x.json").scenarios.items()}
+    assert domains == {"date1": "dates", "s1": "text"}
+
+
+def test_an_edit_by_hand_is_found_and_can_be_confirmed(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    save(path, from_run(RUN, "x"))
+    path.write_text(path.read_text().replace('"sum": 3.0', '"sum": 0.0'))
+    with pytest.raises(BaselineError, match=r"x\.json: /hash: .* is not the hash of its content") as refusal:
+        load(path)
+    old, new = re.findall("[0-9a-f]{64}", str(refusal.value))
+    path.write_text(path.read_text().replace(old, new))
+    assert load(path).scenarios["a"].sum == 0
+
+
+def test_the_first_form_of_the_file_is_still_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    save(path, from_run(RUN, "x"))
+    data = json.loads(path.read_text()) | {"schema": "tfgrpo.baseline/1"}
+    del data["hash"]
+    for row in data["scenarios"].values():
+        del row["domain"]
+    path.write_text(json.dumps(data))
+    old = load(path)
+    assert {row.domain for row in old.scenarios.values()} == {""}
+    assert old.scenarios["b"].sum == 1.5
+    save(path, old)
+    assert load(path).scenarios == old.scenarios
+    assert json.loads(path.read_text())["schema"] == "tfgrpo.baseline/2"
+
+
+def test_the_present_form_needs_its_hash(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    save(path, from_run(RUN, "x"))
+    path.write_text(re.sub(r'  "hash".*\n', "", path.read_text()))
+    with pytest.raises(BaselineError, match=r"x\.json: /: missing key 'hash'"):
+        load(path)
 
 
 @given(st.lists(st.lists(st.sampled_from([1.0, 0.3, 0.0, None]), min_size=1, max_size=4), max_size=5))

@@ -202,19 +202,27 @@ def test_a_changed_task_is_another_scenario() -> None:
     assert "99 in common" in rule(found, "baseline").message
 
 
-def test_another_actor_pack_or_temperature_is_said() -> None:
+def test_another_actor_or_pack_is_said() -> None:
     baseline = replace(
         from_run(swept(GOOD), "x"),
         actor="command:./old\x1b[2J",
         stamps={"actor": "9", "packs": "9", "scenarios": "9"},
-        temperature=1.0,
     )
     result = rule(verdict(swept(GOOD), baseline), "baseline")
     assert result.message.endswith(
-        "the baseline was made with another actor (command:./old\\x1b[2J), made with other prompt packs, "
-        "made at temperature 1"
+        "the baseline was made with another actor (command:./old\\x1b[2J), made with other prompt packs"
     )
     assert result.outcome == "pass"
+
+
+def test_a_baseline_of_another_temperature_is_not_compared() -> None:
+    baseline = replace(from_run(swept(noisy(100, 0.2)), "x"), temperature=1.0)
+    found = verdict(swept(GOOD), baseline)
+    result = rule(found, "baseline")
+    assert (found.outcome, result.outcome) == ("inconclusive", "not_judged")
+    assert result.message == "the baseline was made at temperature 1, the sweep at 0.3"
+    assert result.advice
+    assert verdict(swept(GOOD), baseline, gate_strict=True).failed
 
 
 def judged(name: str, truth: Truth) -> Run:
@@ -222,12 +230,16 @@ def judged(name: str, truth: Truth) -> Run:
     return replace(run, scenarios=tuple(replace(s, truth=truth) for s in run.scenarios))
 
 
-def test_another_judge_is_said_where_the_judge_is_the_measure() -> None:
-    for truth, said in (("judge", True), ("checks", False)):
+def test_a_baseline_of_another_judge_is_not_compared_where_the_judge_is_the_measure() -> None:
+    cases: tuple[tuple[Truth, bool], ...] = (("judge", False), ("checks", True))
+    for truth, alike in cases:
         stored = from_run(judged("openai:x", truth), "x")
-        for name in ("openai:x", "openai:y"):
-            message = rule(verdict(judged(name, truth), stored), "baseline").message
-            assert ("made with another judge" in message) is (said and name == "openai:y")
+        same, other = (
+            rule(verdict(judged(name, truth), stored), "baseline") for name in ("openai:x", "openai:y")
+        )
+        assert same.outcome == "pass"
+        assert other.outcome == ("pass" if alike else "not_judged")
+        assert ("scored by another judge" in other.message) is not alike
 
 
 def test_a_comparison_must_hold_with_errors_excluded_and_with_errors_as_0() -> None:
