@@ -11,22 +11,30 @@ import io
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
-from fixture_source import dates, freight, held_out_desk, held_out_words, notes, orders, readings, settings
+from fixture_source import (
+    dates,
+    dev,
+    freight,
+    held_out_desk,
+    held_out_words,
+    notes,
+    orders,
+    readings,
+    settings,
+)
 from fixture_source.shape import Case, Family
 
 ROOT = Path(__file__).resolve().parent.parent
 
-MAIN = (
-    *notes.FAMILIES,
-    *readings.FAMILIES,
-    *dates.FAMILIES,
-    *freight.FAMILIES,
-    *orders.FAMILIES,
-    *settings.FAMILIES,
+MAIN = tuple(
+    replace(family, dev=dev.CASES[family.domain][family.name])
+    for source in (notes, readings, dates, freight, orders, settings)
+    for family in source.FAMILIES
 )
 HELD_OUT = (*held_out_words.FAMILIES, *held_out_desk.FAMILIES)
 
@@ -34,9 +42,13 @@ HELD_OUT = (*held_out_words.FAMILIES, *held_out_desk.FAMILIES)
 def scenarios(family: Family) -> list[dict[str, Any]]:
     """Return the scenarios of a family as they stand in a file, with their domain and family."""
     rows = []
-    for split, cases in (("train", family.train), ("eval", family.eval)):
+    for split, cases, letter in (
+        ("train", family.train, ""),
+        ("eval", family.eval, "e"),
+        ("dev", family.dev, "d"),
+    ):
         for n, case in enumerate(cases, 1):
-            suffix = f"{n}" if split == "train" else f"e{n}"
+            suffix = f"{letter}{n}"
             rows.append(_scenario(family, case, f"{family.domain}-{family.name}-{suffix}", split))
     return rows
 

@@ -42,6 +42,16 @@ TABLES: dict[str, tuple[tuple[Any, ...], ...]] = {
         ("W-404", "Coal Yard", "Cardiff", "cups", 120, 276.0),
         ("W-405", "Dragon Arms", "Newport", "bowls", 16, 68.8),
     ),
+    "orders-fair.csv": (
+        ("F-501", "Lime Tree Inn", "Durham", "jugs", 7, 469.7),
+        ("F-502", "Abbey Tearoom", "Whitby", "plates", 52, 265.2),
+        ("F-503", "Lime Tree Inn", "Durham", "cups", 84, 193.2),
+        ("F-504", "Salt Cottage", "Whitby", "bowls", 26, 111.8),
+        ("F-505", "Lime Tree Inn", "Thirsk", "glasses", 110, 275.0),
+        ("F-506", "Abbey Tearoom", "Whitby", "cups", 36, 82.8),
+        ("F-507", "Castle Stores", "Durham", "plates", 18, 91.8),
+        ("F-508", "Lime Tree Inn", "Durham", "bowls", 9, 38.7),
+    ),
 }
 
 

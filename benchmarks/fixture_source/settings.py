@@ -35,6 +35,20 @@ RECORDS: dict[str, dict[str, Any]] = {
         "dunning": {"delays": [7, 21, 42], "template": "polite-3"},
         "export": {"bucket": "ledger-out", "format": "camt"},
     },
+    "depot.json": {
+        "yard": {"pallets": 640, "slots": [12, 18, 9, 33]},
+        "labels": ["fragile", "upright", "cold"],
+        "courier": {"carrier": "north-line", "cutoff": 17},
+        "scanner": {"firmware": "v8-stable", "channel": 11},
+        "alarm": {"siren": "two-tone"},
+        "owner": "warehouse-team",
+        "holidays": ["24 December", "1 May"],
+    },
+    "kiosk.json": {
+        "touch": {"timeout": 45},
+        "printer": {"paper": "58mm", "copies": 1},
+        "menu": ["bread", "soup"],
+    },
 }
 
 

@@ -47,6 +47,7 @@ class Family:
     """The checks that a right answer passes."""
     train: Sequence[Case]
     eval: Sequence[Case] = field(default=())
+    dev: Sequence[Case] = field(default=())
 
 
 def exact(answer: Any, _: Data) -> list[dict[str, Any]]:

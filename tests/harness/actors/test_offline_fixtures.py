@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -76,7 +77,7 @@ def apply(chain: tuple[str, ...], scenario: Scenario, workspace: Workspace) -> t
 
 def test_the_suites_are_as_large_and_as_mixed_as_they_claim() -> None:
     for folder, sizes, domains in (
-        ("fixtures", {"train": 96, "eval": 42}, 6),
+        ("fixtures", {"train": 96, "eval": 42, "dev": 42}, 6),
         ("benchmarks/held-out/fixtures", {"train": 60, "eval": 24}, 5),
     ):
         scenarios = load(folder)
@@ -87,13 +88,20 @@ def test_the_suites_are_as_large_and_as_mixed_as_they_claim() -> None:
 
 
 @pytest.mark.parametrize("folder", SUITES)
-def test_eval_wordings_and_inputs_are_not_those_of_training(folder: str, sources: ModuleType) -> None:
+def test_no_two_splits_share_a_wording_or_an_input(folder: str, sources: ModuleType) -> None:
     for family in getattr(sources, SUITES[folder]):
-        wordings = {case.wording for case in family.train}
-        data = [case.data for case in family.train]
-        for case in family.eval:
-            assert case.wording not in wordings, (family.name, case.wording)
-            assert case.data not in data, (family.name, case.data)
+        wordings = [{case.wording for case in split} for split in (family.train, family.dev, family.eval)]
+        data = [[dict(case.data) for case in split] for split in (family.train, family.dev, family.eval)]
+        for one, other in itertools.combinations(range(3), 2):
+            assert not wordings[one] & wordings[other], family.name
+            assert not [found for found in data[one] if found in data[other]], family.name
+
+
+def test_every_family_of_the_shipped_suite_has_a_dev_scenario() -> None:
+    families = {split: set() for split in ("train", "dev", "eval")}
+    for scenario in load("fixtures"):
+        families[scenario.split].add((scenario.domain, scenario.family))
+    assert families["dev"] == families["train"] == families["eval"]
 
 
 def test_the_suites_share_no_family() -> None:
