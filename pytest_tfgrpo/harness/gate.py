@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Protocol, get_args
 
 from pytest_tfgrpo.core.records import Json, Run
 from pytest_tfgrpo.harness.baseline import Baseline
-from pytest_tfgrpo.harness.gate_rules import BUILT_IN, Outcome, RuleResult, judge_contamination
+from pytest_tfgrpo.harness.gate_rules import (
+    BUILT_IN,
+    OPEN,
+    Outcome,
+    RuleResult,
+    Settings,
+    Settled,
+    broken,
+    judge_contamination,
+    settle,
+)
+from pytest_tfgrpo.harness.named_gates import NamedVerdict
 from pytest_tfgrpo.harness.screen import Contamination
 
 __all__ = ["GateRule", "RuleResult", "Verdict", "judge"]
-
-_OPEN = ("inconclusive", "not_judged")
 
 
 class GateRule(Protocol):
@@ -30,10 +39,12 @@ class GateRule(Protocol):
 class Verdict:
     """What the gate found."""
 
-    outcome: Literal["pass", "fail", "inconclusive"]
+    outcome: Settled
     results: tuple[RuleResult, ...]
     strict: bool
     """True when an inconclusive rule fails the gate."""
+    gates: tuple[NamedVerdict, ...] = ()
+    """What the named gates found, in the order of their file; they count apart from this one."""
 
     @property
     def failed(self) -> bool:
@@ -46,7 +57,7 @@ class Verdict:
         failed = tuple(r for r in self.results if r.outcome == "fail")
         if failed or self.outcome == "pass":
             return failed
-        return tuple(r for r in self.results if r.outcome in _OPEN)
+        return tuple(r for r in self.results if r.outcome in OPEN)
 
 
 def judge(
@@ -63,19 +74,25 @@ def judge(
     inconclusive or unjudged one makes it inconclusive, which fails under ``gate_strict`` (decision 21a).
     """
     results = [
-        *(rule(run, baseline, settings) for rule in BUILT_IN),
+        *(_built_in(rule, run, baseline, settings) for rule in BUILT_IN),
         judge_contamination(contamination),
         *(_guarded(rule, run, baseline, settings) for rule in rules),
     ]
-    outcomes = {result.outcome for result in results}
     strict = bool(settings["gate_strict"])
-    open_question = not outcomes.isdisjoint(_OPEN)
-    failed = "fail" in outcomes or (strict and open_question)
-    return Verdict(
-        outcome="fail" if failed else "inconclusive" if open_question else "pass",
-        results=tuple(results),
-        strict=strict,
-    )
+    return Verdict(outcome=settle(results, strict=strict), results=tuple(results), strict=strict)
+
+
+def _built_in(
+    rule: Callable[[Run, Baseline | None, Settings], RuleResult],
+    run: Run,
+    baseline: Baseline | None,
+    settings: Settings,
+) -> RuleResult:
+    try:
+        return rule(run, baseline, settings)
+    except Exception as error:  # noqa: BLE001 - a broken rule must not open the gate
+        name = rule.__name__.removeprefix("judge_")
+        return broken(name, error, "please report it as a bug of pytest-tfgrpo")
 
 
 def _guarded(rule: GateRule, run: Run, baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
@@ -86,12 +103,6 @@ def _guarded(rule: GateRule, run: Run, baseline: Baseline | None, settings: Mapp
         if result.outcome not in get_args(Outcome):
             raise ValueError(f"its outcome is {result.outcome!r}; use one of {', '.join(get_args(Outcome))}")
     except Exception as error:  # noqa: BLE001 - a broken rule must not open the gate
-        message = f"the rule broke: {type(error).__name__}: {error}"
-        advice = "mend the plugin that supplies it"
-        return RuleResult(
-            name=str(getattr(rule, "name", type(rule).__name__)),
-            outcome="fail",
-            message=message,
-            advice=advice,
-        )
+        name = str(getattr(rule, "name", type(rule).__name__))
+        return broken(name, error, "mend the plugin that supplies it")
     return result

@@ -5,7 +5,7 @@ Rules about means are judged twice, with errors excluded and with errors as 0, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum
 from typing import Literal, TypeAlias, TypeGuard
@@ -28,7 +28,9 @@ from pytest_tfgrpo.harness.screen import Contamination
 from pytest_tfgrpo.numerics.stats import settling_n
 
 Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped", "not_judged"]
+Settled: TypeAlias = Literal["pass", "fail", "inconclusive"]
 Settings: TypeAlias = Mapping[str, Json]
+OPEN = ("inconclusive", "not_judged")
 
 MIN_SCENARIOS = 10
 MIN_SHARE = 0.8
@@ -46,6 +48,21 @@ class RuleResult:
     advice: str = ""
     """What to do; empty when there is nothing to do."""
     figures: Mapping[str, Json] = field(default_factory=dict)
+
+
+def settle(results: Iterable[RuleResult], *, strict: bool) -> Settled:
+    """Return what all findings come to: one failure fails, and so does an open question when `strict`."""
+    outcomes = {result.outcome for result in results}
+    open_question = not outcomes.isdisjoint(OPEN)
+    if "fail" in outcomes or (strict and open_question):
+        return "fail"
+    return "inconclusive" if open_question else "pass"
+
+
+def broken(name: str, error: Exception, advice: str) -> RuleResult:
+    """Return the finding of a rule that raised: it fails, as nobody knows what it would have found."""
+    message = f"the rule broke: {type(error).__name__}: {line(str(error), 200)}"
+    return RuleResult(name=name, outcome="fail", message=message, advice=advice)
 
 
 def judge_complete(run: Run, _baseline: Baseline | None, _settings: Settings) -> RuleResult:
@@ -108,7 +125,7 @@ def judge_minimum(run: Run, _baseline: Baseline | None, settings: Settings) -> R
         name="minimum mean",
         outcome="pass" if passed else "fail",
         message=message,
-        advice="" if passed else "read the failing eval scenarios above, or lower gate_min_mean",
+        advice="" if passed else "read the failing eval scenarios above, or lower the minimum",
         figures={"minimum": minimum, **views},
     )
 
