@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import PromptPack, Scenario
 from pytest_tfgrpo.core.redact import find_secret
+from pytest_tfgrpo.harness.contamination.answers import AnswerIndex, Answers, bare
 from pytest_tfgrpo.harness.experience_lines import check
-
-MIN_ANSWER_CHARACTERS = 4
 
 _ROLE_MARKER = re.compile(
     r"<\|[^|<>]{0,40}\|>"
@@ -24,9 +22,6 @@ _ROLE_MARKER = re.compile(
 )
 _DELIMITER = re.compile(r"</?[A-Za-z!?]|/>|```|~~~|\]\]>|(?:^|\s)(?:-{3,}|={3,}|\*{3,})(?:\s|$)")
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]{0,20}://[^\s<>\"']+|\bwww\.[^\s<>\"']+", re.IGNORECASE)
-
-Answers = Callable[[Scenario], Collection[str]]
-"""Returns the texts that must not leak from a scenario."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,14 +52,14 @@ class Screen:
         for scenario in known:
             if scenario.split == "eval":
                 raise ValueError(f"eval scenario {scenario.id!r} must not screen lessons")
-        self._answers = _AnswerIndex(known, answers, tools)
+        self._answers = AnswerIndex(known, answers, tools)
         self._packs = packs
         self._max_words = max_words
         self._urls = {domain: _urls("\n".join((p.system, *p.inject))) for domain, p in packs.items()}
 
     def refuse(self, experience: Experience) -> tuple[str, str] | None:
         """Return (code, reason) why `experience` must stay out of the library, or None."""
-        text = _bare(experience.summary32)
+        text = bare(experience.summary32)
         return self._form(experience) or self._injection(text, experience.domain) or self._leak(text)
 
     def _form(self, experience: Experience) -> tuple[str, str] | None:
@@ -109,53 +104,9 @@ def contaminated(
 
     What it finds fails the gate; it never edits a library (decision 21).
     """
-    index = _AnswerIndex(scenarios, answers, tools)
+    index = AnswerIndex(scenarios, answers, tools)
     found = ((e.id, index.find(e.summary32)) for e in library.experiences)
     return [Contamination(experience_id=id, scenario_id=scenario) for id, scenario in found if scenario]
-
-
-class _AnswerIndex:
-    """Answers by normalised text, with the scenario each comes from."""
-
-    def __init__(self, scenarios: Iterable[Scenario], answers: Answers, tools: Collection[str]) -> None:
-        self._scenario_of: dict[str, str] = {}
-        exempt = {spelling for tool in tools for spelling in _spellings(tool)}
-        for scenario in scenarios:
-            exempt.update(spelling for tool in scenario.tools or () for spelling in _spellings(tool))
-            for answer in answers(scenario):
-                for text in _spellings(answer):
-                    if len(text) >= MIN_ANSWER_CHARACTERS:
-                        self._scenario_of.setdefault(text, scenario.id)
-        for tool in exempt:
-            self._scenario_of.pop(tool, None)
-
-    def find(self, text: str) -> str | None:
-        """Return the id of a scenario of which `text` contains an answer as a whole token, or None."""
-        plain, *words = _spellings(text)
-        for answer, scenario_id in self._scenario_of.items():
-            # A single word must stand as it is: names of tools are made of words.
-            for known in (plain, *words) if " " in answer else (plain,):
-                token = rf"(?<!\w)(?<!\d[.,]){re.escape(answer)}(?!\w|[.,]\d)"
-                if answer in known and re.search(token, known):
-                    return scenario_id
-        return None
-
-
-def _bare(text: str) -> str:
-    """Return `text` in compatible characters without the marks that combine with them, visible or not."""
-    letters = unicodedata.normalize("NFKD", text)
-    return unicodedata.normalize("NFKC", "".join(c for c in letters if unicodedata.category(c) != "Mn"))
-
-
-def _plain(text: str) -> str:
-    return " ".join(_bare(text).casefold().split())
-
-
-def _spellings(text: str) -> tuple[str, ...]:
-    """Return the plain text and, where it has letters, its words alone, which punctuation cannot hide."""
-    plain = _plain(text)
-    words = " ".join(re.findall(r"[^\W_]+", plain))
-    return (plain, words) if words != plain and re.search(r"[^\W\d_]", words) else (plain,)
 
 
 def _urls(text: str) -> set[str]:
