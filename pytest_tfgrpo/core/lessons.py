@@ -113,6 +113,29 @@ class Library:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Exposure:
+    """What one training group shows of the lessons selected for its prompt."""
+
+    run_id: str
+    epoch: int
+    scenario: str
+    """Stamp of its scenario."""
+    domain: str
+    series: str
+    """What its run drew by, but for epoch and scenario: where all three are equal it is one draw."""
+    propensity: float
+    """Chance with which each lesson was in the prompt."""
+    reward: float | None
+    """Mean reward of its rollouts that are no errors, in [0, 1]; None when all are, or nothing is known."""
+    errors: int
+    """Its rollouts that are errors."""
+    included: tuple[str, ...]
+    """Content keys of the lessons in the prompt."""
+    left_out: tuple[str, ...]
+    """Content keys of those left out by chance."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Trial:
     """One comparison on the dev split: a library with some operations applied, and the one in force."""
 
@@ -136,9 +159,9 @@ class Trial:
     p_adjusted: float | None = None
     """`p`, corrected for the parts that are tried after a rejection."""
     rollouts: int = 0
-    """Rollouts made for it."""
+    """Rollouts made for it; those made before are compared again and not counted."""
     errors: int = 0
-    """Those of them that are errors; the comparison counts them as 0."""
+    """Of the rollouts compared, those that are errors: with them excluded and as 0, both, it must hold."""
     verdict: Literal["accepted", "rejected", "not_tested"] = "not_tested"
     reason: str = ""
     """Why, with figures, for a reader."""

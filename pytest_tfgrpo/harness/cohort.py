@@ -93,7 +93,9 @@ class Cohort:
         self.groups: dict[str, Group] = {}
         """Scored groups by scenario id."""
         self._paid: list[Rollout] = []
-        self._abandoned = [r for r in job.recorded.abandoned if r.epoch == phase.epoch]
+        self._abandoned = [
+            r for r in job.recorded.abandoned if r.group_id == group_id(job.run_id, phase, r.scenario_id)
+        ]
 
     @property
     def excluded(self) -> set[str]:
@@ -212,6 +214,7 @@ class Cohort:
             cost_usd=made.cost_usd,
             latency_ms=outcome.latency_ms,
             experiences=slot.question.experiences,
+            left_out=slot.question.left_out,
             prompt_stamp=slot.question.prompt_stamp,
         )
 

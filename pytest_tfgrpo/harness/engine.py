@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import BudgetError, JournalError, OptimizerError, RecordingError, RewarderError
 from pytest_tfgrpo.core.lessons import Revision
-from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Run
+from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Rollout, Run
+from pytest_tfgrpo.harness.acceptance import Ask, DevSweeps, Unfinished, decide, limits_of, undecided
 from pytest_tfgrpo.harness.actors.protocol import as_metered
 from pytest_tfgrpo.harness.asking import Asker
 from pytest_tfgrpo.harness.budget import Budget
@@ -53,6 +55,10 @@ class Engine:
         self._library = job.library
         self._warnings = list(job.warnings)
         self._reason = ""
+        self._dev: DevSweeps | None = None
+        self._dev_groups: list[Group] = []
+        """Of the dev split in the present epoch, over all its sweeps."""
+        self._dev_loose: list[Rollout] = []
 
     async def run(self) -> Run:
         """Run all phases and return the run, complete or not; a cancelled run returns what it has.
@@ -63,6 +69,12 @@ class Engine:
         budget = self._begin_budget()
         calls = Calls(recorder.call, self._job.recorded.calls)
         with work_folder(self._job.work) as work:
+            self._dev = DevSweeps(
+                self._job.scenarios,
+                self._job.settings,
+                asker=lambda library: Asker(self._job, library).ask,
+                sweep=partial(self._sweep_dev, recorder, budget, calls, work),
+            )
             try:
                 end: End = "complete"
                 for phase in self._job.phases:
@@ -115,20 +127,9 @@ class Engine:
         return wanted if served is None else min(wanted, served)
 
     async def _phase(self, phase: Phase, recorder: Recorder, budget: Budget, calls: Calls, work: Path) -> End:
-        asker = Asker(self._job, self._library)
-        settings = self._job.settings
-        cohort = Cohort(
-            self._job,
-            phase,
-            asker.ask,
-            executor=open_executor(settings["executor"], concurrency=self._places()),
-            budget=budget,
-            calls=calls,
-            recorder=recorder,
-            judgements=self._judgements,
-            work=work,
-            observe=self._observe,
-        )
+        asker = Asker(self._job, self._library, phase)
+        self._dev_groups, self._dev_loose = [], []
+        cohort = self._cohort(phase, asker.ask, recorder, budget, calls, work)
         end = await self._carry_out(cohort, recorder, budget)
         groups = tuple(cohort.groups[s] for s in phase.scenarios if s in cohort.groups)
         revision = None
@@ -144,7 +145,8 @@ class Engine:
             excluded=tuple(sorted(cohort.excluded)),
             reason=self._reason,
             calls=calls.of(phase.epoch),
-            loose=cohort.loose,
+            loose=(*cohort.loose, *self._dev_loose),
+            dev=tuple(sorted(self._dev_groups, key=lambda group: group.group_id)),
         )
         self._results.append(result)
         if revision is not None:
@@ -152,6 +154,47 @@ class Engine:
         recorder.phase(result, self._run("incomplete"))
         self._observe(result)
         return end
+
+    def _cohort(
+        self, phase: Phase, ask: Ask, recorder: Recorder, budget: Budget, calls: Calls, work: Path
+    ) -> Cohort:
+        return Cohort(
+            self._job,
+            phase,
+            ask,
+            executor=open_executor(self._job.settings["executor"], concurrency=self._places()),
+            budget=budget,
+            calls=calls,
+            recorder=recorder,
+            judgements=self._judgements,
+            work=work,
+            observe=self._observe,
+        )
+
+    async def _sweep_dev(
+        self, recorder: Recorder, budget: Budget, calls: Calls, work: Path, phase: Phase, ask: Ask
+    ) -> Mapping[str, Group]:
+        """Carry out one sweep of the dev split; raises Unfinished."""
+        self._observe(phase)
+        cohort = self._cohort(phase, ask, recorder, budget, calls, work)
+        end = await self._carry_out(cohort, recorder, budget)
+        self._dev_groups += cohort.groups.values()
+        self._dev_loose += cohort.loose
+        if end != "complete":
+            raise Unfinished(end)
+        return cohort.groups
+
+    async def _accept(self, phase: Phase, candidate: Revision, recorder: Recorder) -> Revision:
+        """Return what of `candidate` comes into force; raises Unfinished."""
+        job = self._job
+        known = job.recorded.revisions.get(phase.epoch)
+        if not phase.dev or self._dev is None or candidate.acceptance is not None:
+            return known or undecided(candidate, job.scenarios, job.settings)
+        recorder.candidate(candidate)
+        await recorder.commit()
+        self._dev.begin(phase)
+        decided = await decide(self._library, candidate, self._dev, limits_of(phase, job.settings))
+        return known or decided
 
     async def _turn(self, phase: Phase) -> End:
         """Wait until `phase` may start; nothing of it is paid for before."""
@@ -184,13 +227,16 @@ class Engine:
     ) -> tuple[End, Revision | None]:
         committer = asyncio.create_task(_commit_often(recorder))
         try:
-            revision = await learn(self._job, phase, groups, self._library, calls)
+            candidate = await learn(self._job, phase, groups, self._library, calls)
+            revision = await self._accept(phase, candidate, recorder)
             self._warnings += recorder.revision(revision)
             await recorder.commit()
         except asyncio.CancelledError:
             _forget_cancellation()
             self._reason = "interrupted"
             return "incomplete", None
+        except Unfinished as unfinished:
+            return unfinished.end, None
         except (OptimizerError, RecordingError) as error:
             self._reason = str(error)
             return "aborted", None
@@ -230,6 +276,7 @@ class Engine:
             warnings=tuple(warnings),
             partial_selection=job.partial_selection,
             identities=job.identities,
+            preflight=job.preflight,
         )
 
 

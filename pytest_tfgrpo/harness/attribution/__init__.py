@@ -1,0 +1,1 @@
+"""Attribution: what each lesson does, from the training groups whose prompts left it out by chance."""

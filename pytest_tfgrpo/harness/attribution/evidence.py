@@ -1,0 +1,192 @@
+"""Evidence: what training groups with and without a lesson say of its effect, for all lessons together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_tfgrpo.core.lessons import Exposure
+from pytest_tfgrpo.numerics.attribution import Effect, Trials, draws_for, estimate
+from pytest_tfgrpo.numerics.stats import holm
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Codes: TypeAlias = npt.NDArray[np.intp]
+Verdict: TypeAlias = Literal["helpful", "harmful", "unclear", "not_estimable"]
+ALPHA = 0.05
+"""Level of the claims that a lesson helps or harms, over all lessons together."""
+UNINFORMED = 0.5
+"""Covariate of the first groups of all, before any outcome is known."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Standing:
+    """What is known of one lesson; `effect` is mean reward with it minus without."""
+
+    included: int
+    """Groups whose prompt carried it."""
+    left_out: int
+    """Groups that it was left out of by chance."""
+    scenarios: int
+    errors: int
+    """Rollouts of these groups that are errors and count nowhere else."""
+    effect: float | None
+    ci95: tuple[float, float] | None
+    p: float | None
+    p_adjusted: float | None
+    """`p` corrected for all lessons that were estimated with it (Holm)."""
+    verdict: Verdict
+
+    @property
+    def groups(self) -> int:
+        """Groups that it was selected for."""
+        return self.included + self.left_out
+
+
+UNSEEN = Standing(
+    included=0, left_out=0, scenarios=0, errors=0,
+    effect=None, ci95=None, p=None, p_adjusted=None, verdict="not_estimable",
+)  # fmt: skip
+
+
+class _Groups(NamedTuple):
+    """Groups with a reward, oldest first (axis ``_K``)."""
+
+    rows: list[Exposure]
+    reward_K: Floats
+    x_K: Floats
+    """Mean reward that the scenario had before."""
+    propensity_K: Floats
+    draw_K: Codes
+    """Equal for groups whose lessons were left out by the same draw."""
+    scenario_K: Codes
+    stratum_K: Codes
+    """Domain and propensity."""
+
+
+def standings(rows: Iterable[Exposure], keys: Iterable[str] | None = None) -> dict[str, Standing]:
+    """Return what is known of each lesson in `keys`, by content key; of all that occur when it is None.
+
+    The unit is the group; groups with the same draw count as one. The covariate of a group is the mean reward
+    of the groups that its scenario had before, in earlier epochs and runs, drawn towards that of its domain:
+    it is settled before the chance is drawn, so the two are independent.
+    """
+    known = list(rows)
+    groups = _groups(known)
+    places: dict[str, tuple[list[int], list[bool]]] = {}
+    for k, row in enumerate(groups.rows):
+        for lessons, included in ((row.included, True), (row.left_out, False)):
+            for key in lessons:
+                at, flags = places.setdefault(key, ([], []))
+                at.append(k)
+                flags.append(included)
+    errors: Counter[str] = Counter()
+    for row in known:
+        if row.errors:
+            errors.update(dict.fromkeys((*row.included, *row.left_out), row.errors))
+    ordered = sorted(places if keys is None else set(keys))
+    draws = draws_for(len(ordered))
+    effects = [_effect(groups, *places.get(key, ([], [])), draws=draws) for key in ordered]
+    adjusted = holm([effect.p for effect in effects]) if effects else ()
+    return {
+        key: _standing(effect, float(p), errors[key])
+        for key, effect, p in zip(ordered, effects, adjusted, strict=True)
+    }
+
+
+def _groups(rows: Iterable[Exposure]) -> _Groups:
+    ordered: list[Exposure] = []
+    rewards: list[float] = []
+    xs: list[float] = []
+    past: dict[str, list[float]] = {}
+    of_domain: dict[str, list[float]] = {}
+    for moment in _in_time(rows):
+        prior = {domain: fsum(seen) / len(seen) for domain, seen in of_domain.items()}
+        for row, _ in moment:
+            own = past.get(row.scenario, ())
+            xs.append((prior.get(row.domain, UNINFORMED) + fsum(own)) / (1 + len(own)))
+        for row, reward in moment:
+            past.setdefault(row.scenario, []).append(reward)
+            of_domain.setdefault(row.domain, []).append(reward)
+            ordered.append(row)
+            rewards.append(reward)
+    return _Groups(
+        rows=ordered,
+        reward_K=np.array(rewards, dtype=np.float64),
+        x_K=np.array(xs, dtype=np.float64),
+        propensity_K=np.array([row.propensity for row in ordered], dtype=np.float64),
+        draw_K=_codes((row.series, row.epoch, row.scenario) for row in ordered),
+        scenario_K=_codes(row.scenario for row in ordered),
+        stratum_K=_codes((row.domain, row.propensity) for row in ordered),
+    )
+
+
+def _in_time(rows: Iterable[Exposure]) -> list[list[tuple[Exposure, float]]]:
+    """Return the rows with a known reward by run and epoch, oldest first: ids of runs sort by time."""
+    moments: dict[tuple[str, int], list[tuple[Exposure, float]]] = {}
+    for row in rows:
+        if row.reward is not None:
+            moments.setdefault((row.run_id, row.epoch), []).append((row, row.reward))
+    return [moments[moment] for moment in sorted(moments)]
+
+
+def _codes(values: Iterable[Hashable]) -> Codes:
+    """Return equal numbers for equal values, from 0 in order of first sight."""
+    seen: dict[Hashable, int] = {}
+    return np.array([seen.setdefault(value, len(seen)) for value in values], dtype=np.intp)
+
+
+def _effect(groups: _Groups, at: Sequence[int], included: Sequence[bool], *, draws: int) -> Effect:
+    k_K = np.array(at, dtype=np.intp)
+    unit_K = 2 * groups.draw_K[k_K] + np.array(included, dtype=np.intp)
+    _, first_U, unit_of_K, count_U = np.unique(
+        unit_K, return_index=True, return_inverse=True, return_counts=True
+    )
+    at_U = k_K[first_U]
+    y_U = np.bincount(unit_of_K, weights=groups.reward_K[k_K], minlength=at_U.size) / count_U
+    scenario_U = np.unique(groups.scenario_K[at_U], return_inverse=True)[1]
+    return estimate(
+        Trials(
+            z_K=unit_K[first_U] % 2 == 1,
+            propensity_K=groups.propensity_K[at_U],
+            y_K=y_U,
+            x_K=groups.x_K[at_U],
+            cluster_K=scenario_U,
+            stratum_K=groups.stratum_K[at_U],
+        ),
+        draws=draws,
+    )
+
+
+def _standing(effect: Effect, p_adjusted: float, errors: int) -> Standing:
+    verdict: Verdict = "not_estimable"
+    ci95 = None
+    if effect.low is not None and effect.high is not None:
+        ci95 = (effect.low, effect.high)
+        claimed = p_adjusted < ALPHA
+        verdict = "unclear"
+        if claimed and effect.high < 0:
+            verdict = "harmful"
+        elif claimed and effect.low > 0:
+            verdict = "helpful"
+    return Standing(
+        included=effect.included,
+        left_out=effect.left_out,
+        scenarios=effect.clusters,
+        errors=errors,
+        effect=effect.effect,
+        ci95=ci95,
+        p=effect.p if ci95 else None,
+        p_adjusted=p_adjusted if ci95 else None,
+        verdict=verdict,
+    )
+
+
+def count_estimable(found: Mapping[str, Standing]) -> int:
+    """Return how many lessons have an estimate."""
+    return sum(standing.effect is not None for standing in found.values())

@@ -1,0 +1,207 @@
+"""Exposures: which lessons each training group was given and denied, and how it did; from a run or its file.
+
+``exposures.jsonl`` in the folder of a run follows from the journal: one line about the run, one per group.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from math import fsum
+from pathlib import Path
+from typing import Any
+
+from pytest_tfgrpo.core.errors import JournalError
+from pytest_tfgrpo.core.files import EXPOSURES, JOURNAL
+from pytest_tfgrpo.core.lessons import Experience, Exposure, Library
+from pytest_tfgrpo.core.records import Group, PhaseResult, Run
+from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.strict import finite
+from pytest_tfgrpo.core.wire import from_wire, to_wire
+
+SCHEMA = "tfgrpo.exposures/1"
+KEY_DIGITS = 16
+MAX_BYTES = 256 << 20
+"""A larger file of exposures is not read."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Record:
+    """The exposures of one run."""
+
+    run_id: str
+    measure: str
+    """Stamp of who acted and who scored: only equal ones are pooled."""
+    actor: str
+    """Name of the actor, for a reader."""
+    epochs: tuple[int, ...]
+    """Training epochs that it made."""
+    rows: tuple[Exposure, ...]
+
+
+def content_key(experience: Experience) -> str:
+    """Return what identifies a lesson over runs: its domain, polarity, text and the stamp of its pack."""
+    said = [experience.domain, experience.polarity, experience.summary32, experience.stamp_signature]
+    return stamp(said)[:KEY_DIGITS]
+
+
+def series_of(seed: int, start: Library) -> str:
+    """Return what a run draws by: its seed and its starting library, so that equal runs draw alike."""
+    return stamp([seed, start.hash])[:KEY_DIGITS]
+
+
+def measure_of(stamps: Mapping[str, str], identities: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """Return the stamp of the actor, the judge and the judge's weight in the rewards."""
+    return stamp([stamps.get("actor"), identities.get("judge"), settings.get("judge_weight")])
+
+
+def known_lessons(start: Library, results: Iterable[PhaseResult]) -> dict[str, Experience]:
+    """Return every lesson that a prompt of the run can have carried, by id."""
+    lessons = {e.id: e for e in start.experiences}
+    for result in results:
+        if result.revision is not None:
+            lessons |= {e.id: e for e in result.revision.library.experiences}
+    return lessons
+
+
+def exposures_of(
+    groups: Iterable[Group],
+    *,
+    run_id: str,
+    series: str,
+    propensity: float,
+    stamps: Mapping[str, str],
+    keys: Mapping[str, str],
+    unknown: frozenset[str] = frozenset(),
+) -> list[Exposure]:
+    """Return what the training groups of one epoch show; those without a lesson to show are left out.
+
+    `stamps` maps scenario ids to stamps, `keys` lesson ids to content keys. The reward of a scenario in
+    `unknown` counts as unknown: a majority vote is no ground truth.
+    """
+    if propensity >= 1:
+        return []
+    rows = []
+    for group in groups:
+        first = group.rollouts[0]
+        if not first.experiences and not first.left_out:
+            continue
+        rewards = [score.reward for score in group.scores if score.reward is not None]
+        told = bool(rewards) and group.scenario_id not in unknown
+        rows.append(
+            Exposure(
+                run_id=run_id,
+                epoch=group.epoch,
+                scenario=stamps[group.scenario_id],
+                domain=group.domain,
+                series=series,
+                propensity=propensity,
+                reward=fsum(rewards) / len(rewards) if told else None,
+                errors=sum(r.status == "error" for r in group.rollouts),
+                included=tuple(keys[id] for id in first.experiences if id in keys),
+                left_out=tuple(keys[id] for id in first.left_out if id in keys),
+            )
+        )
+    return rows
+
+
+def record_of(run: Run) -> Record:
+    """Return the exposures of a run, complete or not."""
+    keys = {id: content_key(e) for id, e in known_lessons(run.library_start, run.phases).items()}
+    trained = [result for result in run.phases if result.phase.mode == "train"]
+    rows = [
+        row
+        for result in trained
+        for row in exposures_of(
+            result.groups,
+            run_id=run.run_id,
+            series=series_of(run.settings["seed"], run.library_start),
+            propensity=1.0 - result.phase.leave_out,
+            stamps={s.id: s.stamp for s in run.scenarios},
+            keys=keys,
+            unknown=frozenset(s.id for s in run.scenarios if s.truth == "majority"),
+        )
+    ]
+    return Record(
+        run_id=run.run_id,
+        measure=measure_of(run.stamps, run.identities, run.settings),
+        actor=str(run.identities.get("actor", {}).get("name") or run.settings.get("actor")),
+        epochs=tuple(result.phase.epoch for result in trained if result.status == "complete"),
+        rows=tuple(rows),
+    )
+
+
+def write(folder: Path, record: Record) -> None:
+    """Write the file of exposures of the run in `folder`, whole or not at all; raises JournalError.
+
+    It names the length of the journal that it follows from.
+    """
+    path = folder / EXPOSURES
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    head = to_wire(replace(record, rows=())) | {
+        "schema": SCHEMA,
+        "rows": len(record.rows),
+        "journal_bytes": _length(folder),
+    }
+    lines = [head, *map(to_wire, record.rows)]
+    try:
+        temporary.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
+        raise JournalError(f"cannot write {path}: {error}") from error
+
+
+def read(folder: Path) -> Record | None:
+    """Return the exposures on file for the run in `folder`; None when they must be had from its journal.
+
+    That is so where the file is missing, torn, not ours, or older than the journal.
+    """
+    path = folder / EXPOSURES
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            return None
+        with path.open(encoding="utf-8") as file:
+            head = json.loads(file.readline(), parse_constant=finite)
+            if not isinstance(head, dict) or head.pop("schema", None) != SCHEMA:
+                return None
+            count, length = head.pop("rows", None), head.pop("journal_bytes", None)
+            if head.get("run_id") != folder.name or length != _length(folder):
+                return None
+            rows = tuple(_row(json.loads(line, parse_constant=finite), folder.name) for line in file)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if len(rows) != count:
+        return None
+    try:
+        return replace(from_wire(Record, head | {"rows": []}), rows=rows)
+    except ValueError:
+        return None
+
+
+def _row(value: Any, run_id: str) -> Exposure:
+    """Return one row; raises ValueError where it is none that we would have written."""
+    row = from_wire(Exposure, value)
+    reward = 0.0 if row.reward is None else row.reward
+    if row.run_id != run_id or not (0 < row.propensity < 1 and 0 <= reward <= 1) or row.errors < 0:
+        raise ValueError(f"not an exposure of run {run_id}: {value!r}")
+    return row
+
+
+def _length(folder: Path) -> int:
+    return (folder / JOURNAL).stat().st_size
+
+
+def within(rows: Sequence[Exposure], keys: frozenset[str]) -> list[Exposure]:
+    """Return the rows that show something of the lessons in `keys`, and of them alone."""
+    kept = []
+    for row in rows:
+        included = tuple(key for key in row.included if key in keys)
+        left_out = tuple(key for key in row.left_out if key in keys)
+        if included or left_out:
+            kept.append(replace(row, included=included, left_out=left_out))
+    return kept
