@@ -8,7 +8,8 @@ from math import fsum
 from typing import Any
 
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
-from pytest_tfgrpo.numerics.stats import Interval, minimum_detectable_effect, paired_interval
+from pytest_tfgrpo.numerics.planning import minimum_detectable_effect
+from pytest_tfgrpo.numerics.stats import Interval, paired_interval
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -25,7 +25,7 @@ from pytest_tfgrpo.harness.comparison import (
 from pytest_tfgrpo.harness.metrics import solved
 from pytest_tfgrpo.harness.printable import line
 from pytest_tfgrpo.harness.screen import Contamination
-from pytest_tfgrpo.numerics.stats import settling_n
+from pytest_tfgrpo.numerics.planning import settling_n
 
 Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped", "not_judged"]
 Settled: TypeAlias = Literal["pass", "fail", "inconclusive"]

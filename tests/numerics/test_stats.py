@@ -11,13 +11,13 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_tfgrpo.numerics.planning import minimum_detectable_effect, settling_n
+from pytest_tfgrpo.numerics.resampling import expanded_tail, student_quantile
 from pytest_tfgrpo.numerics.stats import (
     Interval,
     mean_interval,
-    minimum_detectable_effect,
     paired_interval,
     pass_at_k,
-    settling_n,
     zero_event_bound,
 )
 
@@ -88,16 +88,29 @@ def test_all_passed_leaves_room_for_the_scenarios_not_seen() -> None:
 
 @pytest.mark.parametrize("draw", ["continuous", "shares"])
 @pytest.mark.parametrize("n", [40, 300])
-def test_bca_agrees_with_scipy(draw: str, n: int) -> None:
+def test_bca_agrees_with_scipy_at_the_level_of_the_expanded_tails(draw: str, n: int) -> None:
     rng = np.random.default_rng(n)
     values = rng.beta(4, 1, n) if draw == "continuous" else rng.binomial(5, 0.8, n) / 5
     ours = mean_interval(values, resamples=20_000)
     theirs = scipy.stats.bootstrap(
-        (values,), np.mean, n_resamples=20_000, method="BCa", rng=np.random.default_rng(0)
+        (values,),
+        np.mean,
+        confidence_level=1 - 2 * expanded_tail(0.025, n),
+        n_resamples=20_000,
+        method="BCa",
+        rng=np.random.default_rng(0),
     ).confidence_interval
+    assert ours.method == "bca"
     width = theirs.high - theirs.low
     assert ours.low == pytest.approx(theirs.low, abs=0.03 * width)
     assert ours.high == pytest.approx(theirs.high, abs=0.03 * width)
+
+
+@pytest.mark.parametrize("n", [40, 60, 400])
+def test_tails_are_expanded_by_what_students_t_and_the_smaller_variance_make_up_for(n: int) -> None:
+    assert student_quantile(0.975, n - 1) == pytest.approx(scipy.stats.t.ppf(0.975, n - 1), abs=1e-4)
+    wider = scipy.stats.t.ppf(0.975, n - 1) * math.sqrt(n / (n - 1))
+    assert scipy.stats.norm.ppf(1 - expanded_tail(0.025, n)) == pytest.approx(wider, abs=1e-4)
 
 
 @pytest.mark.parametrize("n", [8, 11, 25])

@@ -13,7 +13,8 @@ from statsmodels.stats.multitest import multipletests
 
 from pytest_tfgrpo.numerics.stats import holm, one_sided_p
 
-differences = st.lists(st.integers(-5, 5).map(lambda i: i / 5), min_size=2, max_size=10)
+differences = st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=10)
+"""Whole numbers, whose sums tie exactly: SciPy takes a tie of rounded sums for a difference."""
 p_values = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
 
@@ -29,7 +30,7 @@ def scipys_p(x_K: list[float], alternative: str, resamples: float = np.inf) -> f
     return float(found.pvalue)
 
 
-@given(differences, st.sampled_from(["greater", "less"]), st.sampled_from([0.0, -0.02, 0.1]))
+@given(differences, st.sampled_from(["greater", "less"]), st.sampled_from([0.0, -2.0, 0.5]))
 @settings(max_examples=30)
 def test_few_differences_have_the_exact_p_of_scipy(x: list[float], alternative, shift: float) -> None:
     ours = one_sided_p(x, shift=shift, alternative=alternative)

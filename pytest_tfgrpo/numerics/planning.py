@@ -1,0 +1,152 @@
+"""How much evidence a comparison needs: what a planned sweep can show, and what would settle an open one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import NamedTuple, Protocol
+
+MIN_INTERVAL = 8
+"""Fewer scenarios have no interval."""
+_NO_SPREAD = 1e-12
+_MORE = 4
+"""How many times the rollouts the second option has."""
+_MOST_ROLLOUTS = 100
+"""More rollouts of one scenario are no advice."""
+_WORST = 0.25
+"""Variance of a score in [0, 1] that is as spread as can be: a fair coin."""
+_NORMAL = NormalDist()
+
+
+class Measured(Protocol):
+    """The gt_scores of one scenario in one sweep."""
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def sum(self) -> float: ...
+    @property
+    def sum_sq(self) -> float: ...
+
+
+class Difference(Protocol):
+    """A paired difference: scenarios, mean and standard deviation."""
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def mean(self) -> float: ...
+    @property
+    def std(self) -> float: ...
+
+
+class Spread(NamedTuple):
+    """Where the spread of a paired difference comes from, as variances."""
+
+    between: float
+    """Of the scenarios' true differences: only more scenarios average it out."""
+    within: float
+    """Of one rollout before and one after: divided by the rollouts per scenario."""
+
+    def std(self, rollouts: float) -> float:
+        """Return the standard deviation of a scenario's difference with so many rollouts in each sweep."""
+        return math.sqrt(self.between + self.within / rollouts)
+
+
+class Settling(NamedTuple):
+    """What would settle an open comparison, should means and spreads stay as they are."""
+
+    options: tuple[tuple[int, int], ...]
+    """(scenarios, rollouts of each in each sweep), most scenarios first; empty when nothing settles it."""
+    same_scenarios: int | None
+    """Rollouts of the scenarios there are that settle it; None when no reasonable number does."""
+
+
+def minimum_detectable_effect(std: float, n: int, *, level: float = 0.95, power: float = 0.8) -> float:
+    """Return the smallest true difference that `n` scenarios show with this power (normal approximation).
+
+    Miller 2024, "Adding Error Bars to Evals", section 5.
+    """
+    return (_z(level) + _NORMAL.inv_cdf(power)) * std / math.sqrt(n)
+
+
+def planned_effect(scenarios: int, rollouts: int) -> float | None:
+    """Return the effect that a planned sweep shows whatever the scores' spread: each rollout a fair coin.
+
+    Effects that differ between scenarios need more. None under 8 scenarios, which have no interval.
+    """
+    if scenarios < MIN_INTERVAL:
+        return None
+    return minimum_detectable_effect(Spread(0.0, 2 * _WORST).std(rollouts), scenarios)
+
+
+def spread(difference: Difference, pairs: Sequence[tuple[Measured, Measured]]) -> Spread | None:
+    """Split the variance of a paired difference into parts between and within scenarios.
+
+    `pairs` are the tallies before and after of the scenarios compared. The variance of a difference of two
+    means is that of the true differences plus that of each mean (Miller 2024, section 3); the second is
+    pooled from the sums of squares, the first is what is left. Sweeps that share seeds vary less than the
+    rollouts suggest; then all of it counts as within. None when no scenario has two rollouts in each sweep.
+    """
+    if difference.n < 2 or math.isnan(difference.std):
+        return None
+    noises = [_noise(side) for side in zip(*pairs, strict=True)]
+    if None in noises:
+        return None
+    variances = [noise for noise in noises if noise is not None]
+    shares = [sum(1 / row.n for row in side) / len(pairs) for side in zip(*pairs, strict=True)]
+    expected = sum(variance * share for variance, share in zip(variances, shares, strict=True))
+    found, within = difference.std**2, sum(variances)
+    if expected > found:
+        return Spread(0.0, within * found / expected)
+    return Spread(found - expected, within)
+
+
+def _noise(rows: Sequence[Measured]) -> float | None:
+    """Return the pooled variance of rollouts within scenarios; None when each has one."""
+    freedom = sum(row.n - 1 for row in rows)
+    if not freedom:
+        return None
+    return max(sum(row.sum_sq - row.sum**2 / row.n for row in rows) / freedom, 0.0)
+
+
+def settling_n(difference: Difference, margin: float, *, level: float = 0.95) -> int | None:
+    """Return how many scenarios would settle a comparison, should mean and spread stay as they are.
+
+    Settled means: the lower bound is above -`margin`, or the upper bound is below 0 (decision 21a). None when
+    no number does (a mean on the edge, or nothing measured).
+    """
+    d, above, below = difference.mean, difference.mean + margin, -difference.mean
+    if math.isnan(difference.std) or max(above, below) <= _NO_SPREAD:
+        return None
+    if difference.std <= _NO_SPREAD:
+        rates = [a / b for a, b in ((above, d + 1.0), (below, 1.0 - d)) if a > _NO_SPREAD]
+        needed = [math.log(1.0 - level) / math.log1p(-min(rate, 1.0 - _NO_SPREAD)) for rate in rates]
+    else:
+        needed = [(_z(level) * difference.std / room) ** 2 for room in (above, below) if room > _NO_SPREAD]
+    return max(math.floor(min(needed)) + 1, difference.n + 1, MIN_INTERVAL)
+
+
+def settling(
+    difference: Difference, parts: Spread, rollouts: int, margin: float, *, level: float = 0.95
+) -> Settling:
+    """Return numbers of scenarios and rollouts that would settle a comparison, as `settling_n` means it."""
+    room = max(difference.mean + margin, -difference.mean) / _z(level)
+    if room <= _NO_SPREAD or difference.std <= _NO_SPREAD:
+        return Settling((), None)
+
+    def scenarios(each: int) -> int:
+        return max(math.floor((parts.std(each) / room) ** 2) + 1, MIN_INTERVAL)
+
+    first = max(scenarios(rollouts), difference.n + 1)
+    options = [(first, rollouts)]
+    if rollouts * _MORE <= _MOST_ROLLOUTS and scenarios(rollouts * _MORE) <= 0.9 * first:
+        options.append((scenarios(rollouts * _MORE), rollouts * _MORE))
+    left = difference.n * room**2 - parts.between
+    alone = math.floor(parts.within / left) + 1 if left > _NO_SPREAD else None
+    return Settling(tuple(options), alone if alone and alone <= _MOST_ROLLOUTS else None)
+
+
+def _z(level: float) -> float:
+    return _NORMAL.inv_cdf(0.5 + level / 2)
