@@ -459,3 +459,5 @@ class Run:
     """True when scenarios were deselected: baseline rules say `not judged`."""
     identities: Mapping[str, Json] = field(default_factory=dict)
     """Name and identity of actor, optimizer and judge, by role."""
+    preflight: Mapping[str, Json] = field(default_factory=dict)
+    """What was found before the first rollout: `contamination`, `evaluations`."""

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.clock import utc_now
-from pytest_tfgrpo.core.errors import ActorError, SettingError, TfgrpoError
+from pytest_tfgrpo.core.errors import ActorError, ScenarioError, SettingError, TfgrpoError
 from pytest_tfgrpo.core.files import JOURNAL, WORK
 from pytest_tfgrpo.core.lessons import Library
-from pytest_tfgrpo.core.records import Phase, PromptPack, Scenario
+from pytest_tfgrpo.core.records import Json, Phase, PromptPack, Scenario
 from pytest_tfgrpo.core.settings import Settings, default_task_id
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire import from_wire
@@ -26,6 +26,8 @@ from pytest_tfgrpo.harness.actors.protocol import Actor, Foresighted
 from pytest_tfgrpo.harness.affordable import require_affordable
 from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.harness.checks import CheckKind
+from pytest_tfgrpo.harness.contamination import complaint, found_value, inspect
+from pytest_tfgrpo.harness.evaluations import earlier_evaluations, eval_stamp
 from pytest_tfgrpo.harness.job import Job, Recorded
 from pytest_tfgrpo.harness.library import empty, load_library
 from pytest_tfgrpo.harness.loading import load_packs, pack_for
@@ -98,6 +100,10 @@ def prepare(
         if people.replay is not None:
             people.replay.resume(log.rollouts.values(), log.calls.values())
     run_id = run_id or new_run_id()
+    preflight = log.header.get("preflight", {}) if log else {}
+    if not preflight:
+        preflight = _preflight(settings, scenarios, kinds=kinds, packs=packs, library=library)
+        preflight["evaluations"] = earlier_evaluations(out, task_id, run_id, stamps["eval"])
     folder = run_folder(out, task_id, run_id) if out else None
     job = Job(
         run_id=run_id,
@@ -116,6 +122,7 @@ def prepare(
         models=people.models,
         closing=people.closing,
         identities=people.identities,
+        preflight=preflight,
         library=library,
         stamps=stamps,
         versions=_versions(),
@@ -139,12 +146,31 @@ def _stamps(
         "settings": stamp({name: settings[name] for name in RESULT_SETTINGS}),
         "packs": combined_stamp({pack_for(packs, s.domain).stamp for s in scenarios}),
         "scenarios": stamp(sorted([s.id, s.split, s.stamp] for s in scenarios)),
+        "eval": eval_stamp(scenarios),
         "actor": stamp(people.identities["actor"]),
         "library": library.hash,
     }
     if people.judge is not None or people.optimizer.identity:
         stamps["models"] = stamp({role: of for role, of in people.identities.items() if role != "actor"})
     return stamps
+
+
+def _preflight(
+    settings: Settings,
+    scenarios: Sequence[Scenario],
+    *,
+    kinds: Mapping[str, CheckKind],
+    packs: Mapping[str, PromptPack],
+    library: Library,
+) -> dict[str, Json]:
+    """Return what a learning run is contaminated with; raises ScenarioError unless that only warns."""
+    if not settings.learning:
+        return {}
+    in_use = {s.domain: pack_for(packs, s.domain) for s in scenarios}
+    findings = inspect(scenarios, kinds=kinds, packs=in_use, library=library)
+    if findings and settings["contamination"] == "fail":
+        raise ScenarioError(complaint(findings))
+    return {"contamination": found_value(findings)}
 
 
 def _rewarders(config: pytest.Config, settings: Settings, people: Participants) -> tuple[Rewarder, ...]:

@@ -39,6 +39,8 @@ class Recorded:
     groups: frozenset[str] = frozenset()
     revisions: Mapping[int, Revision] = field(default_factory=dict)
     """Revisions of the library, by epoch."""
+    candidates: Mapping[int, Revision] = field(default_factory=dict)
+    """What the optimizer made of epochs whose library was, or was to be, tried on the dev split, by epoch."""
     phases: frozenset[int] = frozenset()
     """Epochs whose end is on file."""
     opinions: Mapping[str, Opinion] = field(default_factory=dict)
@@ -75,6 +77,8 @@ class Job:
     """Language models that the run may ask, by name."""
     identities: Mapping[str, Json] = field(default_factory=dict)
     """Name and identity of actor, optimizer and judge, by role."""
+    preflight: Mapping[str, Json] = field(default_factory=dict)
+    """What was found before the first rollout: `contamination`, `evaluations`."""
     closing: tuple[Callable[[], Awaitable[None]], ...] = ()
     """Called once, after the last call of the run, to release what its parts hold."""
     library: Library

@@ -104,6 +104,11 @@ class Recorder:
         except OSError as error:
             raise JournalError(f"cannot write {self._metrics.name}: {error}") from error
 
+    def candidate(self, candidate: Revision) -> None:
+        """Write what an epoch would do to the library, before it is tried on the dev split."""
+        if self._journal is not None and candidate.epoch not in self._job.recorded.candidates:
+            self._journal.append("candidate", to_wire(candidate))
+
     def revision(self, revision: Revision) -> list[str]:
         """Write what an epoch did to the library: to the store, the journal, and the library file.
 
@@ -177,6 +182,7 @@ def header(job: Job) -> dict[str, Json]:
         "library": to_wire(job.library),
         "partial_selection": job.partial_selection,
         "identities": dict(job.identities),
+        "preflight": dict(job.preflight),
         "warnings": list(job.warnings),
     }
 

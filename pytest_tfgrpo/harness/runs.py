@@ -87,6 +87,8 @@ class Log:
     members: dict[str, list[list[str]]] = field(default_factory=dict)
     """Rollout id and final status of each group's rollouts."""
     revisions: dict[int, Revision] = field(default_factory=dict)
+    candidates: dict[int, Revision] = field(default_factory=dict)
+    """What the optimizer made of an epoch, before it was tried on the dev split."""
     phases: dict[int, PhaseResult] = field(default_factory=dict)
     """Results of the phases that ended, by epoch, still without groups and revision."""
     opinions: dict[str, Opinion] = field(default_factory=dict)
@@ -140,6 +142,9 @@ def _take(log: Log, event: Event) -> None:
             members = data.pop("rollouts")
             group = from_wire(Group, data | {"rollouts": []})
             log.groups[group.group_id], log.members[group.group_id] = group, members
+        case "candidate":
+            candidate = from_wire(Revision, data)
+            log.candidates[candidate.epoch] = candidate
         case "revision":
             revision = from_wire(Revision, data)
             log.revisions[revision.epoch] = revision
@@ -161,6 +166,7 @@ def recorded(log: Log) -> Recorded:
         judgements=log.judgements,
         groups=frozenset(log.groups),
         revisions=log.revisions,
+        candidates=log.candidates,
         phases=frozenset(epoch for epoch, result in log.phases.items() if result.status == "complete"),
         opinions=log.opinions,
         calls=log.calls,
@@ -200,6 +206,7 @@ def load_run(folder: Path) -> Run:
         warnings=tuple(finish["warnings"]),
         partial_selection=header["partial_selection"],
         identities=header.get("identities", {}),
+        preflight=header.get("preflight", {}),
     )
 
 
