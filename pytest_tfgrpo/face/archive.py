@@ -70,7 +70,7 @@ def _rollouts(folder: Path) -> Iterator[Found]:
     run = load_run(folder)
     scenarios = {scenario.id: scenario for scenario in run.scenarios}
     whole = set()
-    for group in (group for result in run.phases for group in result.groups):
+    for group in (group for result in run.phases for group in (*result.groups, *result.dev)):
         for rollout, score in zip(group.rollouts, group.scores, strict=True):
             whole.add(rollout.rollout_id)
             yield Found(rollout, score, scenarios[rollout.scenario_id])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.lessons import Experience
-from pytest_tfgrpo.core.records import Group, PhaseResult, Rollout, Run, Scenario
+from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Rollout, Run, Scenario
 from pytest_tfgrpo.face.progress import Progress
 from pytest_tfgrpo.face.thread import EngineFailed, EngineThread
 from pytest_tfgrpo.harness.examiner import Pending
@@ -48,6 +48,9 @@ class LiveRun:
         self._closed: set[int] = set()
         self._watched = frozenset(s.id for s in job.scenarios if s.checker is not None)
         self._phases = {phase.epoch: phase for phase in job.phases}
+        self._dev = {phase.epoch: frozenset(phase.dev) for phase in job.phases}
+        self._sweep: Phase | None = None
+        """The sweep of the dev split that goes on."""
         self.started = False
 
     @property
@@ -71,7 +74,7 @@ class LiveRun:
     def drawn(self, epoch: int, scenarios: Sequence[Scenario]) -> Sequence[Scenario]:
         """Return those of `scenarios` that an epoch has; of a very large file it draws only some."""
         if len(scenarios) < 2:
-            return scenarios
+            return [scenario for scenario in scenarios if not self.decides(epoch, scenario.id)]
         ids = frozenset(self._phases[epoch].scenarios)
         return [scenario for scenario in scenarios if scenario.id in ids]
 
@@ -80,6 +83,28 @@ class LiveRun:
         key = (epoch, scenario_id)
         self._wait(lambda: key in self._groups or epoch in self._results)
         return self._groups.get(key)
+
+    def decides(self, epoch: int, scenario_id: str) -> bool:
+        """Return whether a scenario is of the dev split, which decides on what an epoch learned."""
+        return scenario_id in self._dev.get(epoch, ())
+
+    def dev_group(self, epoch: int, scenario_id: str) -> tuple[Group | None, str]:
+        """Wait for the end of an epoch; return the last group of a dev scenario, scored if one is.
+
+        Without a group: None, and why nobody was asked; no reason when the run ended before.
+        """
+        self._wait(lambda: epoch in self._results)
+        result = self._results.get(epoch)
+        if result is None:
+            return None, ""
+        groups = [group for group in result.dev if group.scenario_id == scenario_id]
+        scored = [group for group in groups if group.gt_mean is not None]
+        if groups:
+            return (scored or groups)[-1], ""
+        if result.revision is None:
+            return None, ""
+        trials = result.revision.acceptance.trials if result.revision.acceptance is not None else ()
+        return None, "no lesson changed its prompt" if trials else "the library did not change"
 
     @property
     def watched(self) -> tuple[Rollout, ...]:
@@ -153,13 +178,16 @@ class LiveRun:
 
     def _take(self, record: object) -> None:
         match record:
+            case Phase():
+                self._sweep = record
             case Pending():
                 self._rollouts[record.rollout.rollout_id] = record.rollout
                 self._workspaces[record.rollout.rollout_id] = record.workspace
             case Rollout():
                 if record.scenario_id in self._watched:
                     self._rollouts[record.rollout_id] = record
-                self._progress.rollout(record, self._phases[record.epoch])
+                at = self._sweep if record.mode == "dev" else None
+                self._progress.rollout(record, at or self._phases[record.epoch])
                 self._tell("pytest_tfgrpo_rollout", rollout=record)
             case Group():
                 self._groups[record.epoch, record.scenario_id] = record

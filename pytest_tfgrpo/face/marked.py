@@ -54,6 +54,11 @@ def _mark_data(node: pytest.Item) -> dict[str, Any]:
                 f"{node.nodeid}: the mark `tfgrpo` takes keywords only, not {mark.args!r}"
             )
         data.update(mark.kwargs)
+    if data.get("split") == "dev":
+        raise pytest.UsageError(
+            f"{node.nodeid}: a test function cannot judge split='dev': its rollouts are made between epochs, "
+            "when no test runs; write split='train' or 'eval', or a scenario file"
+        )
     return data
 
 

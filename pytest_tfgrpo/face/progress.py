@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pytest_tfgrpo.core.lessons import Acceptance
 from pytest_tfgrpo.core.records import Phase, PhaseResult, Rollout
 
 LIVE_EVERY_S = 0.2
@@ -34,7 +35,7 @@ class Progress:
 
     def rollout(self, rollout: Rollout, phase: Phase) -> None:
         """Count a finished rollout."""
-        if self._phase is None or self._phase.epoch != phase.epoch:
+        if self._phase is None or self._phase.label != phase.label:
             self._phase, self._done, self._errors = phase, 0, 0
             self._started = self._shown = time.monotonic()
         self._done += 1
@@ -65,6 +66,7 @@ class Progress:
         text = f"tfgrpo {result.phase.label}: {len(scores)} rollouts scored, {mean}"
         if result.revision is not None:
             text += f", {len(result.revision.library.experiences)} experiences in force"
+            text += _tried(result.revision.acceptance)
         if result.status != "complete":
             text += f" ({result.status}: {result.reason})"
         self._keep(text)
@@ -103,3 +105,13 @@ class Progress:
             return nullcontext()
         lifted: AbstractContextManager[None] = self._capture.global_and_fixture_disabled()
         return lifted
+
+
+def _tried(acceptance: Acceptance | None) -> str:
+    """Return what the dev split made of an epoch's candidate; nothing where it was not tried."""
+    if acceptance is None or not acceptance.trials:
+        return ""
+    whole = acceptance.trials[0]
+    if whole.verdict == "accepted":
+        return ", accepted on the dev split"
+    return f", {len(acceptance.rejected)} of {len(whole.operations)} changes rejected on the dev split"

@@ -46,7 +46,7 @@ def judge_group(
     least = scenario.min_score
     if least is None and strict:
         least = 1.0
-    if mean is None or (least is not None and group.mode != "train" and mean < least):
+    if mean is None or (least is not None and group.mode not in ("train", "dev") and mean < least):
         recorded = out_folder(config, settings_of(config)) is not None
         fault = group.rollouts[0].failure
         if mean is None and fault is not None and recorded:
@@ -61,9 +61,15 @@ def note_group(item: pytest.Item, group: Group) -> None:
     latencies = [rollout.latency_ms for rollout in group.rollouts]
     item.user_properties += [
         ("tfgrpo_group", group.group_id),
+        ("tfgrpo_epoch", group.epoch),
+        ("tfgrpo_mode", group.mode),
+        ("tfgrpo_n", sum(score.gt_score is not None for score in group.scores)),
+        ("tfgrpo_errors", sum(rollout.status == "error" for rollout in group.rollouts)),
         ("tfgrpo_gt_mean", group.gt_mean),
         ("tfgrpo_latency_ms", round(sum(latencies) / len(latencies), 3)),
     ]
+    if group.mode == "dev":
+        item.user_properties.append(("tfgrpo_mode", group.mode))
 
 
 def note_rollout(item: pytest.Item, rollout: Rollout, judgement: Judgement) -> None:

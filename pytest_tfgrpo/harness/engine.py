@@ -227,7 +227,7 @@ class Engine:
     ) -> tuple[End, Revision | None]:
         committer = asyncio.create_task(_commit_often(recorder))
         try:
-            candidate = await learn(self._job, phase, groups, self._library, calls)
+            candidate = await learn(self._job, phase, groups, self._library, calls, self._results)
             revision = await self._accept(phase, candidate, recorder)
             self._warnings += recorder.revision(revision)
             await recorder.commit()

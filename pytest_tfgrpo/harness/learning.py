@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import BudgetError, OptimizerError, RecordingError
 from pytest_tfgrpo.core.files import MANIFEST, RUNS
 from pytest_tfgrpo.core.lessons import Library, Revision
-from pytest_tfgrpo.core.records import Group, Phase, Scenario
+from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Scenario
+from pytest_tfgrpo.harness.attribution.retirement import evidence, retire, without_harmful
 from pytest_tfgrpo.harness.calls import Calls
 from pytest_tfgrpo.harness.checks import CheckKind
 from pytest_tfgrpo.harness.job import Job
@@ -37,42 +39,55 @@ def tool_names(groups: Iterable[Group]) -> set[str]:
 
 
 async def learn(
-    job: Job, phase: Phase, groups: tuple[Group, ...], library: Library, calls: Calls
+    job: Job,
+    phase: Phase,
+    groups: tuple[Group, ...],
+    library: Library,
+    calls: Calls,
+    earlier: Sequence[PhaseResult] = (),
 ) -> Revision:
-    """Return what `groups` do to `library`; a revision on file is taken as it is.
+    """Return what `groups` do to `library`, before it is tried; what is on file is taken as it is.
+
+    Lessons that these groups and those of `earlier` phases show to harm are retired with it.
 
     Raises OptimizerError when the optimizer breaks, BudgetError when it may not go on, and RecordingError
     when a replay lacks what it asks.
     """
-    recorded = job.recorded.revisions.get(phase.epoch)
+    recorded = job.recorded.candidates.get(phase.epoch) or job.recorded.revisions.get(phase.epoch)
     if recorded is not None:
         return recorded
     context = _context(job, phase, groups, library, calls)
     screen = Screen(
-        context.scenarios.values(),
+        (s for s in job.scenarios if s.split != "eval"),
         answers=lambda scenario: expected_answers(job.kinds, scenario),
         packs=context.packs,
         max_words=context.max_words,
         tools=tool_names(groups),
     )
+    found = await asyncio.to_thread(evidence, job, phase, groups, earlier, library)
+    cap = job.settings["library_cap"]
     try:
         proposal = await job.optimizer.propose(context)
-        revision = apply(
-            library,
-            proposal.operations,
-            screen=screen,
-            cap=job.settings["library_cap"],
-            epoch=phase.epoch,
-        )
+        operations, harmful = without_harmful(proposal.operations, found)
+        revision = apply(library, operations, screen=screen, cap=cap, epoch=phase.epoch)
     except (BudgetError, RecordingError):
         raise
     except Exception as error:
         raise OptimizerError(
             f"optimizer {job.optimizer.name!r} broke in epoch {phase.epoch}: {type(error).__name__}: {error}"
         ) from error
+    revision = retire(
+        library,
+        revision,
+        found,
+        packs=context.packs,
+        retire_after=job.settings["retire_after"],
+        cap=cap,
+    )
     informative = sum(group.informative for group in groups)
     return replace(
         revision,
+        refused=(*harmful, *revision.refused),
         lesson_groups=len(proposal.lesson_groups),
         informative_groups=informative,
         failures=dict(proposal.failures),

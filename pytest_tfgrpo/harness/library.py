@@ -27,6 +27,8 @@ from pytest_tfgrpo.harness.screen import Screen
 SCHEMA = "tfgrpo.library/1"
 NEAR_DUPLICATE = 0.8
 """Share of common content words (Jaccard) from which two lessons with the same names and numbers are one."""
+SIZE_CAP = "size cap: "
+"""Start of the reason of a removal that makes room."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,6 +78,28 @@ def apply(
         draft.take(operation)
     draft.trim(cap)
     return draft.revision(epoch)
+
+
+def carry_out(library: Library, operations: Iterable[Operation], *, cap: int, epoch: int) -> Revision:
+    """Return what operations that were screened already make of `library`; as with `apply`, `cap` holds.
+
+    Raises KeyError where one of them changes a lesson that is not in force.
+    """
+    draft = _Draft(library, None)
+    for operation in operations:
+        draft.carry_out(operation)
+    draft.trim(cap)
+    return draft.revision(epoch)
+
+
+def is_trim(operation: Operation) -> bool:
+    """Return whether an operation was made by a size cap, and so follows from the others."""
+    return operation.kind == "remove" and operation.reason.startswith(SIZE_CAP)
+
+
+def says_the_same(one: Experience, other: Experience) -> bool:
+    """Return whether two lessons are near duplicates."""
+    return _Gist.of(one).resembles(_Gist.of(other))
 
 
 def as_of(start: Library, revisions: Iterable[Revision], epoch: int) -> Library:
@@ -206,7 +230,7 @@ def save_library(path: Path, library: Library) -> None:
 class _Draft:
     """A library while operations are applied to it."""
 
-    def __init__(self, library: Library, screen: Screen) -> None:
+    def __init__(self, library: Library, screen: Screen | None) -> None:
         self._library = library
         self._screen = screen
         self._in_force = {e.id: e for e in library.experiences}
@@ -225,15 +249,15 @@ class _Draft:
         if new is not None:
             new = replace(new, parents=tuple(dict.fromkeys((*operation.targets, *new.parents))))
             operation = replace(operation, experience=new)
-        self._carry_out(operation)
+        self.carry_out(operation)
 
     def trim(self, cap: int) -> None:
         """Remove the lessons with the weakest evidence from domains with more than `cap`."""
         for domain, count in Counter(e.domain for e in self._in_force.values()).items():
             lessons = sorted((e for e in self._in_force.values() if e.domain == domain), key=_evidence)
             for weakest in lessons[: max(0, count - cap)]:
-                reason = f"size cap: domain {domain!r} holds {cap} lessons, and its evidence was the weakest"
-                self._carry_out(Operation(kind="remove", targets=(weakest.id,), reason=reason))
+                reason = f"{SIZE_CAP}domain {domain!r} holds {cap} lessons, and its evidence was the weakest"
+                self.carry_out(Operation(kind="remove", targets=(weakest.id,), reason=reason))
 
     def revision(self, epoch: int) -> Revision:
         """Return what was done."""
@@ -244,7 +268,8 @@ class _Draft:
             refused=tuple(self._refused),
         )
 
-    def _carry_out(self, operation: Operation) -> None:
+    def carry_out(self, operation: Operation) -> None:
+        """Apply `operation` as it is."""
         for target in operation.targets:
             del self._in_force[target], self._gists[target]
         new = operation.experience
@@ -268,7 +293,7 @@ class _Draft:
         for target in targets:
             if self._in_force[target].domain != new.domain:
                 return "malformed", f"{target!r} belongs to domain {self._in_force[target].domain!r}"
-        refusal = self._screen.refuse(new)
+        refusal = None if self._screen is None else self._screen.refuse(new)
         if refusal is not None:
             return refusal
         gist = _Gist.of(new)

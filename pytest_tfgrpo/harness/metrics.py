@@ -60,6 +60,19 @@ def epoch_row(result: PhaseResult, in_force: int) -> dict[str, Any]:
         "cost_usd": _quantity(r.cost_usd for r in rollouts),
         "latency_ms": _quantity(latencies) | {"p50": p50, "p95": p95},
         "tools": _tools(frame for r in rollouts for frame in r.frames),
+        **({"dev": _dev(result)} if result.dev else {}),
+    }
+
+
+def _dev(result: PhaseResult) -> dict[str, Any]:
+    """Return what the dev split took after a training epoch; the row counts it nowhere else."""
+    rollouts = [rollout for group in result.dev for rollout in group.rollouts]
+    return {
+        "rollouts": len(rollouts),
+        "errors": sum(rollout.status == "error" for rollout in rollouts),
+        "groups": len(result.dev),
+        "tokens": _quantity(rollout.tokens for rollout in rollouts),
+        "cost_usd": _quantity(rollout.cost_usd for rollout in rollouts),
     }
 
 

@@ -50,7 +50,7 @@ def judge_report(run: Run) -> dict[str, Any] | None:
 
 def _judged(run: Run) -> Iterator[Judged]:
     scenarios = {s.id: s for s in run.scenarios}
-    for group in (group for result in run.phases for group in result.groups):
+    for group in (group for result in run.phases for group in (*result.groups, *result.dev)):
         checked = scenarios[group.scenario_id].truth == "checks"
         for rollout, score in zip(group.rollouts, group.scores, strict=True):
             if rollout.opinion is not None:

@@ -33,6 +33,6 @@ def misfits(data: Mapping[str, Json], checker: str | None) -> Iterator[Violation
         yield Violation((), f"missing key 'checks'; {hint}")
     elif truth == "judge" and "rubric" not in data:
         yield Violation(("truth",), "truth: judge needs a rubric that the judge goes by")
-    elif truth == "majority" and data.get("split") == "eval":
+    elif truth == "majority" and data.get("split") in ("dev", "eval"):
         reason = "agreeing with itself says nothing of how good an agent is"
         yield Violation(("split",), f"truth: majority is for split: train alone; {reason}")

@@ -1,0 +1,137 @@
+"""The account of a run's decisions: the value ``acceptance`` of a report, and its lines on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_tfgrpo.core.lessons import Operation, Revision, Trial
+from pytest_tfgrpo.core.records import Json, PhaseResult, Run
+from pytest_tfgrpo.harness.printable import interval, line, wrapped
+
+SHORT = 3
+"""Lines at the default verbosity."""
+
+
+def account(run: Run) -> dict[str, Json] | None:
+    """Return what decided on each epoch's library; None for a run that learned nothing, as in plain mode."""
+    revised = [(r, r.revision) for r in run.phases if r.revision is not None]
+    if not revised:
+        return None
+    decided = [revision.acceptance for _, revision in revised if revision.acceptance is not None]
+    return {
+        "rule": run.settings.get("acceptance", "off"),
+        "margin": run.settings.get("acceptance_margin"),
+        "alpha": decided[0].alpha if decided else None,
+        "scenarios": sum(scenario.split == "dev" for scenario in run.scenarios),
+        "epochs": [_epoch(result, revision) for result, revision in revised],
+    }
+
+
+def _epoch(result: PhaseResult, revision: Revision) -> dict[str, Json]:
+    acceptance = revision.acceptance
+    trials = acceptance.trials if acceptance is not None else ()
+    rejected = acceptance.rejected if acceptance is not None else ()
+    kept = len(revision.applied)
+    tried = "accepted" if not rejected else "in_part" if kept else "rejected"
+    return {
+        "epoch": result.phase.epoch,
+        "verdict": tried if trials else "not_tried",
+        "note": acceptance.note if acceptance is not None else "",
+        "kept": kept,
+        "rejected": [_operation(operation) for operation in rejected],
+        "rollouts": sum(len(group.rollouts) for group in result.dev),
+        "trials": [_trial(trial) for trial in trials],
+    }
+
+
+def _trial(trial: Trial) -> dict[str, Json]:
+    return {
+        "n": trial.n,
+        "changes": len(trial.operations),
+        "lessons": [o.experience.id for o in trial.operations if o.experience is not None],
+        "before": trial.before,
+        "after": trial.after,
+        "scenarios": trial.scenarios,
+        "changed": trial.changed,
+        "difference": trial.difference,
+        "ci95": None if trial.ci95 is None else list(trial.ci95),
+        "p": trial.p,
+        "p_adjusted": trial.p_adjusted,
+        "rollouts": trial.rollouts,
+        "errors": trial.errors,
+        "verdict": trial.verdict,
+        "reason": trial.reason,
+    }
+
+
+def _operation(operation: Operation) -> dict[str, Json]:
+    lesson = operation.experience
+    return {
+        "kind": operation.kind,
+        "targets": list(operation.targets),
+        "reason": operation.reason,
+        "lesson": None
+        if lesson is None
+        else {
+            "id": lesson.id,
+            "domain": lesson.domain,
+            "polarity": lesson.polarity,
+            "text": lesson.summary32,
+            "gt_score": lesson.reward.gt_score,
+            "groups": lesson.support.groups,
+        },
+    }
+
+
+def lines(value: Mapping[str, Any] | None, width: int, *, every: bool) -> list[str]:
+    """Return a line for each epoch that was decided on; `every` adds its trials and what was rejected."""
+    tried = [row for row in value["epochs"] if row["trials"]] if value is not None else []
+    shown: Sequence[Mapping[str, Any]] = tried
+    found: list[str] = []
+    if len(tried) > SHORT and not every:
+        kept, rejected = sum(row["kept"] for row in tried), sum(len(row["rejected"]) for row in tried)
+        found = [f"dev  {len(tried)} epochs: {kept} changes kept, {rejected} rejected; -v shows each"]
+        shown = tried[1 - SHORT :]
+    for row in shown:
+        found += [_sentence(row)[: None if every else width]]
+        if every:
+            found += _details(row, width)
+    return found
+
+
+def _sentence(row: Mapping[str, Any]) -> str:
+    whole = row["trials"][0]
+    text = f"dev  epoch{row['epoch']} {whole['verdict']} {_figures(whole)}"
+    if row["rejected"]:
+        return f"{text}; {row['kept']} of {row['kept'] + len(row['rejected'])} changes kept"
+    return f"{text}; {whole['changes']} changes, {whole['changed']}/{whole['scenarios']} asked"
+
+
+def _figures(trial: Mapping[str, Any]) -> str:
+    if trial["difference"] is None:
+        return "not measured"
+    spread = f" ({interval(trial['ci95'], '+.3f')})" if trial["ci95"] else ""
+    level = "" if trial["p_adjusted"] is None else f", p {trial['p_adjusted']:.3f}"
+    return f"{trial['difference']:+.3f}{spread}{level}"
+
+
+def _details(row: Mapping[str, Any], width: int) -> Iterator[str]:
+    for trial in row["trials"]:
+        verdict = trial["verdict"].replace("_", " ")
+        figures = "" if trial["verdict"] == "not_tested" else f" {_figures(trial)},"
+        text = (
+            f"{trial['n']}. {verdict}:{figures} {trial['changes']} changes, {trial['changed']} of "
+            f"{trial['scenarios']} prompts differ, {trial['rollouts']} rollouts"
+            + (f", {trial['errors']} errors" if trial["errors"] else "")
+            + f"; {line(trial['reason'], 300)}"
+        )
+        yield from wrapped(text, width, "  ", " " * 5)
+    for operation in row["rejected"]:
+        lesson = operation["lesson"]
+        what = (
+            f"{lesson['polarity']} {line(lesson['domain'], 20)}: {line(lesson['text'], 300)}"
+            if lesson is not None
+            else f"remove {', '.join(line(id, 40) for id in operation['targets'])}"
+        )
+        yield from wrapped(f"not in force: {what}", width, "  ", " " * 5)
