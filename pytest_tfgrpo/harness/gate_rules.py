@@ -25,7 +25,7 @@ from pytest_tfgrpo.harness.comparison import (
 from pytest_tfgrpo.harness.metrics import solved
 from pytest_tfgrpo.harness.printable import line
 from pytest_tfgrpo.harness.screen import Contamination
-from pytest_tfgrpo.numerics.planning import settling_n
+from pytest_tfgrpo.harness.settling import settling_advice
 
 Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped", "not_judged"]
 Settled: TypeAlias = Literal["pass", "fail", "inconclusive"]
@@ -308,13 +308,8 @@ def _judge_reading(
     elif high < 0:
         outcome, advice = "fail", "look at the largest regressions in the report"
     else:
-        settled = settling_n(comparison.difference, margin)
-        found["settled_by"] = settled
-        advice = (
-            f"about {settled} eval scenarios would settle it"
-            if settled
-            else "no number of scenarios settles it"
-        )
+        advice, sizes = settling_advice(comparison, before, after, margin, errors_as_zero=errors_as_zero)
+        found |= sizes
     return RuleResult(name="", outcome=outcome, message=sentence(comparison), advice=advice, figures=found)
 
 

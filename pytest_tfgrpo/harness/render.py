@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_tfgrpo.harness import bill
+from pytest_tfgrpo.harness import bill, gate_lines
+from pytest_tfgrpo.harness.acceptance import account
+from pytest_tfgrpo.harness.attribution import account as attribution
+from pytest_tfgrpo.harness.gate_lines import OUTCOMES
 from pytest_tfgrpo.harness.judge import lines as judge
 from pytest_tfgrpo.harness.printable import count, duration, interval, line, money, number, table, wrapped
 from pytest_tfgrpo.harness.texts import failure, plan_text, rollout_text
 
-__all__ = ["failure", "gate_text", "plan_text", "rollout_text", "terminal"]
+__all__ = ["OUTCOMES", "failure", "plan_text", "rollout_text", "terminal"]
 
 SHORT_LESSONS = 5
 LEGEND = (
     "gt mean: share of checks passed, over scenarios; pass@k: solved within k tries;",
     "informative: groups with spread; lessons: in force (+new ~revised -gone)",
 )
-OUTCOMES = {
-    "pass": "passed",
-    "fail": "FAILED",
-    "inconclusive": "inconclusive",
-    "skipped": "skipped",
-    "not_judged": "not judged",
-}
 
 
 def terminal(report: Mapping[str, Any], *, verbosity: int = 0, width: int = 80) -> list[str]:
@@ -40,9 +36,11 @@ def terminal(report: Mapping[str, Any], *, verbosity: int = 0, width: int = 80) 
         [*_gain(report, width), *([] if quiet else _domains(report["domains"]))],
         [] if quiet else _regressions(report["regressions"]),
         [] if quiet else _lessons(report["library"], width, verbose=verbose),
+        [] if quiet else account.lines(report.get("acceptance"), width, every=verbose),
+        [] if quiet else attribution.lines(report.get("attribution"), width, every=verbose),
         [] if quiet else judge.lines(report["judge"], width, by_domain=verbose),
         [] if quiet or "cost" not in report else bill.lines(report["cost"], width, by_model=verbose),
-        list(_gate(report["gate"], width, every=verbose, quiet=quiet)),
+        gate_lines.lines(report["gate"], width, every=verbose, quiet=quiet),
         [] if quiet else [line(extra) for extra in report["sections"]],
         [f"files  {line(report['files'])}"] if report["files"] else [],
     ]
@@ -50,11 +48,6 @@ def terminal(report: Mapping[str, Any], *, verbosity: int = 0, width: int = 80) 
     if quiet:
         return [text for block in filled for text in block]
     return [text for i, block in enumerate(filled) for text in ([""] * (i > 0) + block)]
-
-
-def gate_text(report: Mapping[str, Any], width: int = 80) -> list[str]:
-    """Return what the failing item of the gate says: every rule that was judged, and what to do."""
-    return list(_gate(report["gate"], width, every=False, quiet=False))
 
 
 def _head(report: Mapping[str, Any], width: int) -> list[str]:
@@ -170,28 +163,44 @@ def _gain(report: Mapping[str, Any], width: int) -> list[str]:
         f"gain  {gain['difference']:+.3f} over the baseline sweep "
         f"(from {gain['before']:.3f} to {gain['after']:.3f}), {spread}, {gain['n']} scenarios, paired"
     )
+    if not gain["ci95"] or gain["ci95"][0] <= 0 <= gain["ci95"][1]:
+        text += _power(gain["planned"])
     zero = gain["errors_as_zero"]
     if zero is not None:
         text += f"; with errors as 0: {zero['difference']:+.3f}, {interval(zero['ci95'], '+.3f')}"
     return wrapped(text, width, hanging="      ")
 
 
+def _power(planned: Mapping[str, Any]) -> str:
+    """Return what a sweep of the planned size shows, for a gain that may be none."""
+    if planned["detectable"] is None:
+        return ""
+    size = f"{planned['scenarios']} scenarios x {planned['rollouts']} rollouts"
+    return f"; {size} show a gain of {planned['detectable']:.3f} in 4 of 5 runs"
+
+
 def _domains(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if not rows:
         return []
     return table(
-        ["by domain", "scenarios", "mean", "gain", "95 % interval"],
+        ["by domain", "scenarios", "mean", "gain", "95 % interval", "Holm's p", "claim"],
         [
             [
-                line(row["domain"], 30),
+                line(row["domain"], 16),
                 str(row["scenarios"]),
                 number(row["mean"]),
                 signed(row["gain"]["difference"] if row["gain"] else None),
                 interval(row["gain"]["ci95"] if row["gain"] else None, "+.3f"),
+                _p(row["p_adjusted"]),
+                row["claim"] or "-",
             ]
             for row in rows
         ],
     )
+
+
+def _p(value: float | None) -> str:
+    return "<0.001" if value is not None and value < 0.001 else number(value)
 
 
 def signed(value: float | None) -> str:
@@ -238,21 +247,3 @@ def _lessons(library: Mapping[str, Any], width: int, *, verbose: bool) -> list[s
     if len(shown) < len(lessons):
         lines.append(f"  ... {len(lessons) - len(shown)} more; -v shows all")
     return lines
-
-
-def _gate(gate: Mapping[str, Any] | None, width: int, *, every: bool, quiet: bool) -> Iterator[str]:
-    """Yield the verdict and its rules; a rule that nobody set is shown only when `every` is."""
-    if gate is None:
-        return
-    strict = " (gate_strict: an open question fails)" if gate["strict"] and gate["outcome"] == "fail" else ""
-    warning = " (passes with a warning)" if gate["outcome"] == "inconclusive" else ""
-    yield f"gate  {OUTCOMES[gate['outcome']]}{strict}{warning}"
-    for result in gate["results"]:
-        settled = result["outcome"] == "pass"
-        unset = result["outcome"] == "skipped" and not result["advice"]
-        if (unset and not every) or (quiet and (settled or result["outcome"] == "skipped")):
-            continue
-        text = f"{OUTCOMES[result['outcome']]:12}  {line(result['name'], 40)}: {line(result['message'], 600)}"
-        if result["advice"]:
-            text += f"; {line(result['advice'], 300)}"
-        yield from wrapped(text, width, "  ", " " * 16)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from math import fsum
 from typing import Any
 
 from pytest_tfgrpo.core.lessons import Experience
-from pytest_tfgrpo.core.records import Group, Phase, Run
+from pytest_tfgrpo.core.records import Group, Mode, PhaseResult, Run
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness import costs
+from pytest_tfgrpo.harness import claims, costs
+from pytest_tfgrpo.harness.acceptance.account import account
+from pytest_tfgrpo.harness.attribution import account as attribution
 from pytest_tfgrpo.harness.comparison import (
     Comparison,
     Tally,
@@ -51,13 +52,15 @@ def build(
         "partial_selection": run.partial_selection,
         "files": files,
         "epochs": per_epoch(run)["epochs"],
-        "gain": _gain(before, after, compared),
-        "domains": _domains(run, before, after),
+        "gain": _gain(before, after, compared, last),
+        "domains": claims.domains(run, before, after),
         "regressions": _regressions(run, compared),
         "scenarios": _scenarios(run),
         "faults": _faults(run),
         "library": _library(run),
+        "attribution": attribution.account(run),
         "judge": judge_report(run),
+        "acceptance": account(run),
         "cost": costs.of_run(run),
         "gate": to_wire(verdict),
         "settings": to_wire(run.settings),
@@ -69,32 +72,17 @@ def build(
 
 
 def _gain(
-    before: Mapping[str, Tally], after: Mapping[str, Tally], compared: Comparison
+    before: Mapping[str, Tally],
+    after: Mapping[str, Tally],
+    compared: Comparison,
+    last: PhaseResult | None,
 ) -> dict[str, Any] | None:
     """Return the paired gain of the final over the baseline sweep; None without both."""
-    if not before or not after:
+    if not before or not after or last is None:
         return None
     errors = any(row.errors for rows in (before, after) for row in rows.values())
     as_zero = figures(compare(before, after, errors_as_zero=True)) if errors else None
-    return {**figures(compared), "errors_as_zero": as_zero}
-
-
-def _domains(run: Run, before: Mapping[str, Tally], after: Mapping[str, Tally]) -> list[dict[str, Any]]:
-    """Return means and paired gain of the final sweep by domain."""
-    domain_of = {s.id: s.domain for s in run.scenarios}
-    rows = []
-    for domain in sorted({domain_of[id] for id in after}):
-        own = {id: row for id, row in after.items() if domain_of[id] == domain}
-        means = [mean for row in own.values() if (mean := row.mean()) is not None]
-        rows.append(
-            {
-                "domain": domain,
-                "scenarios": len(own),
-                "mean": fsum(means) / len(means) if means else None,
-                "gain": figures(compare(before, own)) if before else None,
-            }
-        )
-    return rows
+    return {**figures(compared), "errors_as_zero": as_zero, "planned": claims.planned(compared, last)}
 
 
 def _regressions(run: Run, compared: Comparison) -> list[dict[str, Any]]:
@@ -114,7 +102,10 @@ def _regressions(run: Run, compared: Comparison) -> list[dict[str, Any]]:
 def _scenarios(run: Run) -> list[dict[str, Any]]:
     """Return every scenario with its mean in each sweep and epoch it took part in."""
     stamps = {s.id: s.stamp for s in run.scenarios}
-    tallies = [(result.phase, tally(result.groups, stamps)) for result in run.phases]
+    tallies: list[tuple[int, Mode, Mapping[str, Tally]]] = []
+    for result in run.phases:
+        tallies.append((result.phase.epoch, result.phase.mode, tally(result.groups, stamps)))
+        tallies.append((result.phase.epoch, "dev", tally(result.dev, stamps)))  # of several the last
     return [
         {
             "id": s.id,
@@ -123,21 +114,21 @@ def _scenarios(run: Run) -> list[dict[str, Any]]:
             "source": s.source,
             "stamp": s.stamp,
             **({} if s.truth == "checks" else {"truth": s.truth}),
-            "epochs": [_place(phase, rows[s.id]) for phase, rows in tallies if s.id in rows],
+            "epochs": [_place(epoch, mode, rows[s.id]) for epoch, mode, rows in tallies if s.id in rows],
         }
         for s in run.scenarios
     ]
 
 
-def _place(phase: Phase, row: Tally) -> dict[str, Any]:
-    return {"epoch": phase.epoch, "mode": phase.mode, "mean": row.mean(), "n": row.n, "errors": row.errors}
+def _place(epoch: int, mode: Mode, row: Tally) -> dict[str, Any]:
+    return {"epoch": epoch, "mode": mode, "mean": row.mean(), "n": row.n, "errors": row.errors}
 
 
 def _faults(run: Run) -> dict[str, dict[str, int]]:
     """Count rollouts without an answer by reason code: `errors` are ours, `failed` are the agent's."""
     codes: dict[str, Counter[str]] = {"errors": Counter(), "failed": Counter()}
     for result in run.phases:
-        for rollout in (r for group in result.groups for r in group.rollouts):
+        for rollout in (r for group in (*result.groups, *result.dev) for r in group.rollouts):
             if rollout.status != "ok":
                 code = rollout.failure.code if rollout.failure else "unknown"
                 codes["errors" if rollout.status == "error" else "failed"][code] += 1

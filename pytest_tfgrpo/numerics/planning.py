@@ -58,7 +58,7 @@ class Settling(NamedTuple):
     """What would settle an open comparison, should means and spreads stay as they are."""
 
     options: tuple[tuple[int, int], ...]
-    """(scenarios, rollouts of each in each sweep), most scenarios first; empty when nothing settles it."""
+    """(scenarios, rollouts of each in each sweep), more scenarios than there are; empty: none do."""
     same_scenarios: int | None
     """Rollouts of the scenarios there are that settle it; None when no reasonable number does."""
 
@@ -141,8 +141,9 @@ def settling(
 
     first = max(scenarios(rollouts), difference.n + 1)
     options = [(first, rollouts)]
-    if rollouts * _MORE <= _MOST_ROLLOUTS and scenarios(rollouts * _MORE) <= 0.9 * first:
-        options.append((scenarios(rollouts * _MORE), rollouts * _MORE))
+    more = rollouts * _MORE
+    if more <= _MOST_ROLLOUTS and difference.n < scenarios(more) <= 0.9 * first:
+        options.append((scenarios(more), more))
     left = difference.n * room**2 - parts.between
     alone = math.floor(parts.within / left) + 1 if left > _NO_SPREAD else None
     return Settling(tuple(options), alone if alone and alone <= _MOST_ROLLOUTS else None)

@@ -1,0 +1,147 @@
+"""What a planned sweep shows and what settles an open comparison: against statsmodels and by trial."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import statsmodels.stats.power
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_tfgrpo.numerics.planning import (
+    Spread,
+    minimum_detectable_effect,
+    planned_effect,
+    settling,
+    spread,
+)
+from pytest_tfgrpo.numerics.stats import Interval
+
+
+def row(scores) -> SimpleNamespace:
+    return SimpleNamespace(n=len(scores), sum=float(np.sum(scores)), sum_sq=float(np.sum(np.square(scores))))
+
+
+def difference(pairs) -> Interval:
+    d = [new.sum / new.n - old.sum / old.n for old, new in pairs]
+    return Interval(len(d), float(np.mean(d)), float(np.std(d, ddof=1)), None, None, "bca")
+
+
+def sweeps(seed: int, scenarios: int, rollouts: int, between: float, *, gain: float = 0.0):
+    """Return pairs of tallies of normal scores: effects vary with variance `between`, rollouts with 0.09."""
+    rng = np.random.default_rng(seed)
+    levels = rng.uniform(0.3, 0.7, scenarios)
+    effects = gain + rng.normal(0, math.sqrt(between), scenarios)
+    return [
+        (row(rng.normal(level, 0.3, rollouts)), row(rng.normal(level + effect, 0.3, rollouts)))
+        for level, effect in zip(levels, effects, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("n", [8, 42, 1000])
+@pytest.mark.parametrize("power", [0.8, 0.95])
+def test_the_detectable_effect_is_that_of_statsmodels(n: int, power: float) -> None:
+    solved = statsmodels.stats.power.NormalIndPower(ddof=0).solve_power(
+        nobs1=n, alpha=0.05, power=power, ratio=0, alternative="two-sided"
+    )
+    assert minimum_detectable_effect(0.3, n, power=power) / 0.3 == pytest.approx(solved, rel=1e-4)
+
+
+def test_a_plan_reckons_with_scores_as_uncertain_as_a_coin() -> None:
+    assert planned_effect(42, 5) == pytest.approx(minimum_detectable_effect(math.sqrt(0.5 / 5), 42))
+    assert planned_effect(7, 5) is None
+
+
+def test_a_planned_effect_is_found_about_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(5)
+    effect = planned_effect(100, 5) or 0.0
+    before = rng.binomial(5, 0.5 - effect / 2, (2000, 100)) / 5
+    after = rng.binomial(5, 0.5 + effect / 2, (2000, 100)) / 5
+    d = after - before
+    found = d.mean(axis=1) > 1.96 * d.std(axis=1, ddof=1) / 10
+    assert 0.76 <= found.mean() <= 0.86
+
+
+@pytest.mark.parametrize("between", [0.0, 0.04, 0.2])
+@pytest.mark.parametrize("rollouts", [2, 5])
+def test_the_parts_of_the_spread_are_those_that_made_it(between: float, rollouts: int) -> None:
+    pairs = sweeps(1, 3000, rollouts, between)
+    parts = spread(difference(pairs), pairs)
+    assert parts is not None
+    assert parts.within == pytest.approx(2 * 0.09, rel=0.1)
+    assert parts.between == pytest.approx(between, abs=0.012)
+
+
+def test_parts_make_up_the_whole_also_when_seeds_are_shared() -> None:
+    rng = np.random.default_rng(2)
+    shared = [rng.binomial(1, 0.5, 5) for _ in range(50)]
+    pairs = [(row(scores), row(np.append(scores[:4], 1))) for scores in shared]
+    parts = spread(difference(pairs), pairs)
+    assert parts is not None
+    assert parts.between == 0.0
+    assert parts.std(5) == pytest.approx(difference(pairs).std)
+
+
+def test_single_rollouts_tell_nothing_of_their_own_spread() -> None:
+    pairs = [(row([0.0]), row([1.0])), (row([1.0]), row([1.0]))]
+    assert spread(difference(pairs), pairs) is None
+    assert spread(Interval(1, 1.0, math.nan, None, None, "none"), [(row([0, 1]), row([1, 1]))]) is None
+
+
+open_questions = st.tuples(
+    st.integers(-80, 80).map(lambda i: i / 1000),
+    st.integers(1, 200).map(lambda i: i / 1000),
+    st.integers(1, 400).map(lambda i: i / 1000),
+    st.integers(10, 80),
+    st.integers(1, 10),
+)
+
+
+@given(open_questions)
+def test_each_way_settles_and_a_little_less_does_not(drawn) -> None:
+    mean, between, within, n, rollouts = drawn
+    parts = Spread(between, within)
+    margin = 0.05
+    ways = settling(Interval(n, mean, parts.std(rollouts), None, None, "bca"), parts, rollouts, margin)
+
+    def settles(scenarios: int, each: float) -> bool:
+        half = 1.959963984540054 * parts.std(each) / math.sqrt(scenarios)
+        return mean - half > -margin or mean + half < 0
+
+    for scenarios, each in ways.options:
+        assert settles(scenarios + 1, each)
+        assert scenarios == n + 1 or scenarios <= 8 or not settles(scenarios - 1, each)
+        assert scenarios > n
+    if ways.same_scenarios is not None:
+        assert settles(n, ways.same_scenarios + 0.01)
+        assert ways.same_scenarios == 1 or not settles(n, ways.same_scenarios - 1.01)
+    else:
+        assert not settles(n, 99)
+
+
+def test_rollouts_alone_do_not_settle_what_differs_between_scenarios() -> None:
+    pairs = sweeps(3, 40, 5, 0.09, gain=0.02)
+    parts = spread(difference(pairs), pairs)
+    assert parts is not None
+    ways = settling(difference(pairs), parts, 5, 0.05)
+    assert ways.same_scenarios is None
+    (first, few), (second, many) = ways.options
+    assert first > second > 40
+    assert (few, many) == (5, 20)
+
+
+def test_rollouts_alone_settle_what_is_noise() -> None:
+    pairs = sweeps(4, 40, 2, 0.0)
+    parts = spread(difference(pairs), pairs)
+    assert parts is not None
+    assert 2 < (settling(difference(pairs), parts, 2, 0.05).same_scenarios or 0) < 40
+
+
+def test_nothing_settles_a_mean_on_the_edge_or_a_sample_without_spread() -> None:
+    edge = Interval(20, 0.0, 0.1, None, None, "bca")
+    assert settling(edge, Spread(0.005, 0.025), 5, 0.0) == ((), None)
+    flat = Interval(20, 0.0, 0.0, None, None, "exact")
+    assert settling(flat, Spread(0.0, 0.0), 5, 0.05) == ((), None)
