@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_tfgrpo import __version__
 from pytest_tfgrpo.core.errors import PackError, SettingError, StoreError, TfgrpoError
-from pytest_tfgrpo.face import recordings
+from pytest_tfgrpo.face import baselines, recordings
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.lessons import Experience
@@ -98,6 +98,7 @@ def runs(arguments: Arguments) -> Iterator[str]:
     """List the runs of the task, oldest first."""
     from pytest_tfgrpo.face.archive import read_report
     from pytest_tfgrpo.harness import bill
+    from pytest_tfgrpo.harness.gate_lines import overall
     from pytest_tfgrpo.harness.printable import number, table
     from pytest_tfgrpo.harness.runs import list_runs
 
@@ -116,7 +117,7 @@ def runs(arguments: Arguments) -> Iterator[str]:
             [
                 folder.name,
                 report["status"],
-                report["gate"]["outcome"] if report["gate"] else "-",
+                overall(report["gate"]) if report["gate"] else "-",
                 mean,
                 shown_gain,
                 bill.spent(report["cost"]) if "cost" in report else "-",
@@ -155,23 +156,17 @@ def show(arguments: Arguments) -> Iterator[str]:
 
 def baseline_save(arguments: Arguments) -> Iterator[str]:
     """Store the final sweep of a run as a baseline, for review and commit."""
-    from pytest_tfgrpo.face.archive import find_run
-    from pytest_tfgrpo.harness.baseline import describe, from_run, locate, save
-    from pytest_tfgrpo.harness.runs import load_run
-
-    project = _project(arguments)
-    path = locate(arguments.name, project.root)
-    baseline = from_run(load_run(find_run(project, arguments.run)), arguments.name)
-    save(path, baseline)
-    yield from describe(baseline)[:3]
-    yield f"wrote {path}; commit it, and set tfgrpo_baseline = {arguments.name}"
+    yield from baselines.save(_project(arguments), arguments)
 
 
 def baseline_show(arguments: Arguments) -> Iterator[str]:
     """Print a stored baseline."""
-    from pytest_tfgrpo.harness.baseline import describe, load, locate
+    yield from baselines.show(_project(arguments), arguments)
 
-    yield from describe(load(locate(arguments.name, _project(arguments).root)))
+
+def baseline_compare(arguments: Arguments) -> Iterator[str]:
+    """Compare two baselines, or runs: what the gate would say of B, were A its baseline."""
+    yield from baselines.compare(_project(arguments), arguments)
 
 
 def library_show(arguments: Arguments) -> Iterator[str]:
@@ -204,6 +199,7 @@ def library_diff(arguments: Arguments) -> Iterator[str]:
 def library_promote(arguments: Arguments) -> Iterator[str]:
     """Write the library of a run to the committed file, for review and commit."""
     from pytest_tfgrpo.face.archive import COMMITTED, find_library, find_run, read_report, require_promotable
+    from pytest_tfgrpo.harness.gate_lines import overall
     from pytest_tfgrpo.harness.library import diff, save_library
     from pytest_tfgrpo.harness.runs import load_run
 
@@ -216,8 +212,8 @@ def library_promote(arguments: Arguments) -> Iterator[str]:
     save_library(file, library)
     summary = f"+{len(changes.added)} ~{len(changes.changed)} -{len(changes.removed)}"
     yield f"wrote {file}, lessons: {len(library.experiences)} ({summary}); review it and commit it"
-    outcome = (read_report(folder) or {}).get("gate", {}).get("outcome")
-    if outcome == "fail":
+    gate = (read_report(folder) or {}).get("gate")
+    if gate and overall(gate) == "fail":
         yield f"warning: the gate of run {folder.name} failed; see tfgrpo report {folder.name}"
 
 
@@ -354,6 +350,7 @@ def _add_baseline(top: Group, task: argparse.ArgumentParser) -> None:
     )
     _add_run(command, "--run")
     group("show", baseline_show).add_argument("name", metavar="NAME", help="name or path")
+    baselines.declare_compare(group("compare", baseline_compare, task))
 
 
 def _add_library(top: Group, task: argparse.ArgumentParser) -> None:

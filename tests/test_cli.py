@@ -19,7 +19,8 @@ from pytest_tfgrpo import cli
 from pytest_tfgrpo.harness.library import load_library
 
 COMMANDS = (
-    "init", "stamp", "runs", "report", "show", "baseline save", "baseline show", "library show",
+    "init", "stamp", "runs", "report", "show", "baseline save", "baseline show",
+    "baseline compare", "library show",
     "library diff", "library promote", "library rebase", "experiences", "record stat", "record verify",
     "record add", "record prune",
 )  # fmt: skip

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_tfgrpo.harness import gate_lines
 from pytest_tfgrpo.harness.markdown import summary
 from pytest_tfgrpo.harness.printable import line
 
 ACTIONS = "GITHUB_ACTIONS"
 SUMMARY = "GITHUB_STEP_SUMMARY"
-LEVELS = {"fail": "error", "inconclusive": "warning"}
+LEVELS = {"fail": "error", "inconclusive": "warning", "not_judged": "warning"}
+WARNINGS = dict.fromkeys(LEVELS, "warning")
+"""Levels of a gate that only warns."""
 SHOWN = 300
 """Characters of an annotation."""
 
@@ -35,16 +38,24 @@ def summarise(report: Mapping[str, Any], environ: Mapping[str, str]) -> list[str
 
 
 def _commands(report: Mapping[str, Any]) -> Iterator[str]:
-    for result in report["gate"]["results"] if report["gate"] else ():
-        level = LEVELS.get(result["outcome"])
-        if level is not None:
-            yield _command(level, f"{result['name']}: {result['message']}", {"title": "tfgrpo gate"})
+    if report["gate"] is not None:
+        yield from _gate_commands(report["gate"], "tfgrpo gate", LEVELS)
+        for gate in gate_lines.named(report["gate"]):
+            levels = LEVELS if gate["severity"] == "fail" else WARNINGS
+            yield from _gate_commands(gate, f"tfgrpo gate {gate['name']}", levels)
     sources = {scenario["id"]: scenario["source"] for scenario in report["scenarios"]}
     for row in report["regressions"]:
         file, _, place = sources[row["scenario"]].partition("::")[0].rpartition(":")
         where = {"file": file, "line": place} if file and place.isdecimal() else {}
         text = f"{row['scenario']} fell from {row['before']:.3f} to {row['after']:.3f}"
         yield _command("warning", text, {**where, "title": "tfgrpo: worse than before"})
+
+
+def _gate_commands(gate: Mapping[str, Any], title: str, levels: Mapping[str, str]) -> Iterator[str]:
+    for result in gate["results"]:
+        level = levels.get(result["outcome"])
+        if level is not None:
+            yield _command(level, f"{result['name']}: {result['message']}", {"title": title})
 
 
 def _command(level: str, text: str, properties: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ import pytest
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Phase, Scenario
 from pytest_tfgrpo.face.shortfall import Shortfall
+from pytest_tfgrpo.harness.loading.gates import NamedGate
 
 BULK = 20_000
 """A file with more scenarios collects to one item per phase."""
@@ -78,12 +79,13 @@ class ScenarioItem(_Plain):
 
 
 class GateItem(_Plain):
-    """The gate: the last item of a run."""
+    """A gate, at the end of a run."""
 
-    def __init__(self, *, board: Board, **kwargs: Any) -> None:
-        """`board` knows the run."""
+    def __init__(self, *, board: Board, named: NamedGate | None = None, **kwargs: Any) -> None:
+        """`board` knows the run; without `named` it is the default gate, which the settings make."""
         super().__init__(**kwargs)
         self.board = board
+        self.named = named
 
     def runtest(self) -> None:
         """Judge the run."""
@@ -91,7 +93,7 @@ class GateItem(_Plain):
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Return the root folder: the gate belongs to no file."""
-        return self.path, None, "tfgrpo gate"
+        return self.path, None, f"tfgrpo {self.name}"
 
 
 class ScenarioFile(pytest.File):
@@ -155,7 +157,11 @@ def _item(
     return make(parent, name=name, nodeid=f"{prefix}::{name}", board=board, phase=phase, scenarios=scenarios)
 
 
-def make_gate(parent: pytest.Collector, board: Board) -> pytest.Item:
-    """Return the gate's item."""
+def make_gates(parent: pytest.Collector, board: Board, gates: Iterable[NamedGate]) -> list[pytest.Item]:
+    """Return the items of the named gates, and of the default gate, which is the last."""
     make: Callable[..., pytest.Item] = GateItem.from_parent
-    return make(parent, name="gate", nodeid=GATE_ID, board=board)
+    return [
+        make(parent, name=f"gate{part}", nodeid=f"{GATE_ID}{part}", board=board, named=gate)
+        for gate in (*gates, None)
+        for part in (f"[{gate.name}]" if gate is not None else "",)
+    ]

@@ -15,10 +15,10 @@ from pytest_tfgrpo.core.errors import RecordingError, ScenarioError, TfgrpoError
 from pytest_tfgrpo.core.records import Phase, Run, Scenario
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.settings import TABLE, unknown_variables
-from pytest_tfgrpo.face import distribute, github, options, prepare, suppliers
+from pytest_tfgrpo.face import distribute, gates, github, options, prepare, suppliers
 from pytest_tfgrpo.face.catalog import Catalog, Marked
 from pytest_tfgrpo.face.checkers import Checkers
-from pytest_tfgrpo.face.items import GateItem, ScenarioItem, make_gate, make_items
+from pytest_tfgrpo.face.items import GateItem, ScenarioItem, make_gates, make_items
 from pytest_tfgrpo.face.live import LiveRun
 from pytest_tfgrpo.face.selection import functions_of, is_scenario_item, narrowed, order, whole
 from pytest_tfgrpo.face.shortfall import Shortfall, judge_group, note_group
@@ -28,13 +28,15 @@ from pytest_tfgrpo.harness.checks import CheckKind
 from pytest_tfgrpo.harness.conclusion import Conclusion, conclude, write
 from pytest_tfgrpo.harness.estimate import Forecast, forecast
 from pytest_tfgrpo.harness.gate import GateRule
+from pytest_tfgrpo.harness.loading.gates import NamedGate
+from pytest_tfgrpo.harness.named_gates import OpenGate
 from pytest_tfgrpo.harness.recording import Replay, describe, record
 from pytest_tfgrpo.harness.runs import read_log
 from pytest_tfgrpo.harness.schedule import outline, plan
 from pytest_tfgrpo.harness.splits import with_dev
 
 NAME = "tfgrpo-session"
-GATE_SETTINGS = ("baseline", "gate_min_mean", "gate_max_errors", "gate_max_cost_per_success_usd")
+GATE_SETTINGS = ("baseline", "gate_min_mean", "gate_max_errors", "gate_max_cost_per_success_usd", "gates")
 ONLY_TRAIN = "only train scenarios are selected; they run with --tfgrpo"
 
 
@@ -73,6 +75,8 @@ class TfgrpoSession:
         self._partial = False
         """True when scenarios of the suite were left out before they could be counted."""
         self._baseline: Baseline | None = None
+        self._named: list[NamedGate] = []
+        self._gates: list[OpenGate] = []
         self._live: LiveRun | None = None
         self._folder: Path | None = None
         self._replay: Replay | None = None
@@ -124,11 +128,13 @@ class TfgrpoSession:
         if not ordered:
             self._lines = [] if self.learning or not selected else [ONLY_TRAIN]
             return []
+        known = [*self._catalog.scenarios.values(), *wanted]
+        self._named = gates.read(self.settings, self.config.rootpath, known, partial=self._partial)
         if not self.config.option.collectonly:
             self._prepare(wanted, phases, functions)
         if self.config.getoption("tfgrpo_dry_run"):
             return []
-        return [*ordered, make_gate(session, self)] if self._gated else ordered
+        return [*ordered, *make_gates(session, self, self._named)] if self._gated else ordered
 
     @property
     def _gated(self) -> bool:
@@ -156,6 +162,7 @@ class TfgrpoSession:
         name = self.settings["baseline"]
         with prepare.usage_errors():
             self._baseline = load(locate(name, self.config.rootpath)) if name else None
+        self._gates = gates.opened(self._named, self.settings, self.config.rootpath)
         self._rules = suppliers.gate_rules(self.config)
         self._folder = prepared.folder
         self._replay = prepared.replay
@@ -184,22 +191,40 @@ class TfgrpoSession:
                 problems.append(str(shortfall))
             if group is not None and len(item.scenarios) == 1:
                 note_group(item, group)
+        problems += self._show_dev(item, live)
         live.stop_when_broken(item.session)
         if problems:
             raise Shortfall("\n\n".join(problems[:10]))
+
+    def _show_dev(self, item: ScenarioItem, live: LiveRun) -> list[str]:
+        """Return what is wrong with the dev scenarios of an item; skips one that nobody was asked."""
+        epoch, problems = item.phase.epoch, []
+        for scenario in item.scenarios:
+            if not live.decides(epoch, scenario.id):
+                continue
+            group, unasked = live.dev_group(epoch, scenario.id)
+            if group is None and unasked:
+                if len(item.scenarios) == 1:
+                    pytest.skip(unasked)
+                continue
+            try:
+                judge_group(self.config, scenario, group, item.nodeid, strict=False, why=live.why)
+            except Shortfall as shortfall:
+                problems.append(str(shortfall))
+            if group is not None and len(item.scenarios) == 1:
+                note_group(item, group)
+        return problems
 
     def show_gate(self, item: GateItem) -> None:
         """Wait for the end of the run, and raise Shortfall when the gate fails."""
         live = self._run()
         live.finish()
         conclusion = self._conclude()
-        if conclusion is None:
-            raise Shortfall(f"the run did not end: {live.why}")
-        assert conclusion.verdict is not None, "a run with a gate item is gated"
-        item.user_properties.append(("tfgrpo_gate", conclusion.verdict.outcome))
-        if conclusion.verdict.failed:
-            raise Shortfall("\n".join(render.gate_text(conclusion.report)))
-        if self._unsound:
+        if conclusion is not None:
+            gates.show(item, conclusion)
+        else:
+            gates.fall(item, f"the run did not end: {live.why}", live.why)
+        if self._unsound and item.named is None:
             raise Shortfall(self._unsound)
 
     @property
@@ -258,6 +283,7 @@ class TfgrpoSession:
             kinds=self._kinds,
             baseline=self._baseline,
             rules=self._rules,
+            gates=self._gates,
             sections=sections,
             files=self._files(),
         )

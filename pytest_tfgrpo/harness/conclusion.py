@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,12 @@ from pytest_tfgrpo.core.files import MANIFEST, REPORT_HTML, REPORT_JSON
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness import page, report
+from pytest_tfgrpo.harness.attribution import exposures
 from pytest_tfgrpo.harness.baseline import Baseline
 from pytest_tfgrpo.harness.checks import CheckKind
 from pytest_tfgrpo.harness.gate import GateRule, Verdict, judge
 from pytest_tfgrpo.harness.learning import expected_answers, tool_names
+from pytest_tfgrpo.harness.named_gates import OpenGate, judge_named
 from pytest_tfgrpo.harness.recorder import write_json, write_text
 from pytest_tfgrpo.harness.screen import contaminated
 
@@ -36,6 +38,7 @@ def conclude(
     kinds: Mapping[str, CheckKind],
     baseline: Baseline | None,
     rules: Sequence[GateRule] = (),
+    gates: Sequence[OpenGate] = (),
     sections: Sequence[str] = (),
     files: str = "",
 ) -> Conclusion:
@@ -50,11 +53,14 @@ def conclude(
         tool_names(group for result in run.phases for group in result.groups),
     )
     verdict = judge(run, baseline=baseline, settings=run.settings, rules=rules, contamination=leaks)
+    verdict = replace(verdict, gates=tuple(judge_named(run, gate, run.settings) for gate in gates))
     return Conclusion(verdict, report.build(run, verdict, sections=sections, files=files))
 
 
 def write(folder: Path, run: Run, conclusion: Conclusion, origins: Mapping[str, str]) -> None:
     """Write manifest and reports into the folder of the run; raises JournalError."""
+    if any(result.phase.mode == "train" for result in run.phases):
+        exposures.write(folder, exposures.record_of(run))
     write_json(folder / MANIFEST, manifest(run, conclusion, origins))
     write_json(folder / REPORT_JSON, conclusion.report)
     write_text(folder / REPORT_HTML, page.html(conclusion.report))

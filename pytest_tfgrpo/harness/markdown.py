@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_tfgrpo.harness import bill
+from pytest_tfgrpo.harness import bill, gate_lines
 from pytest_tfgrpo.harness.printable import count, interval, line, number
 
 CELL = 200
@@ -34,6 +34,7 @@ def summary(report: Mapping[str, Any]) -> str:
         if report["status"] != "complete"
         else [],
         _gate(report["gate"]),
+        _named_gates(report["gate"]),
         _gain(report["gain"]),
         _epochs(report["epochs"]),
         _domains(report["domains"]),
@@ -52,7 +53,11 @@ def escaped(text: object, limit: int = CELL) -> str:
 
 def _headline(report: Mapping[str, Any]) -> str:
     gate = report["gate"]
-    return f"gate {OUTCOMES[gate['outcome']].strip('*')}" if gate else escaped(report["status"])
+    if gate is None:
+        return escaped(report["status"])
+    failed = [one["name"] for one in gate_lines.named(gate) if one["outcome"] == "fail" != one["severity"]]
+    warned = f", with warnings of {escaped(', '.join(failed))}" if failed else ""
+    return f"gate {OUTCOMES[gate_lines.overall(gate)].strip('*')}{warned}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -62,16 +67,24 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def _gate(gate: Mapping[str, Any] | None) -> list[str]:
     if gate is None:
         return []
-    rows = [
-        [
-            escaped(r["name"]),
-            OUTCOMES[r["outcome"]],
-            escaped("; ".join(filter(None, (r["message"], r["advice"]))), 500),
-        ]
-        for r in gate["results"]
-        if r["outcome"] != "skipped"
-    ]
+    rows = [_finding(r) for r in gate["results"] if r["outcome"] != "skipped"]
     return _table(["rule", "found", "why"], rows)
+
+
+def _named_gates(gate: Mapping[str, Any] | None) -> list[str]:
+    """Return the named gates, failed ones first: one row for each that passed, else what keeps it from it."""
+    rows = []
+    for one in gate_lines.in_order(gate_lines.named(gate or {})):
+        name = [escaped(one["name"]), one["severity"]]
+        if one["outcome"] == "pass":
+            rows.append([*name, "all rules", OUTCOMES["pass"], f"{one['scenarios']} scenarios"])
+        rows += [[*name, *_finding(result)] for result in gate_lines.unsettled(one)]
+    return _table(["gate", "severity", "rule", "found", "why"], rows) if rows else []
+
+
+def _finding(result: Mapping[str, Any]) -> list[str]:
+    why = "; ".join(filter(None, (result["message"], result["advice"])))
+    return [escaped(result["name"]), OUTCOMES[result["outcome"]], escaped(why, 500)]
 
 
 def _gain(gain: Mapping[str, Any] | None) -> list[str]:

@@ -18,9 +18,10 @@ from pytest_tfgrpo.core.records import Check, CheckResult, Failure, Opinion, Run
 from pytest_tfgrpo.harness.baseline import from_run
 from pytest_tfgrpo.harness.estimate import Forecast
 from pytest_tfgrpo.harness.gate import judge
+from pytest_tfgrpo.harness.gate_lines import default_text
 from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.markdown import summary
-from pytest_tfgrpo.harness.render import failure, gate_text, plan_text, rollout_text, terminal
+from pytest_tfgrpo.harness.render import failure, plan_text, rollout_text, terminal
 from pytest_tfgrpo.harness.report import build
 
 Golden = Callable[[str, str], None]
@@ -110,7 +111,7 @@ def test_actors_that_report_no_frames_have_no_table_of_tools() -> None:
 
 
 def test_what_the_gates_item_says_are_its_rules() -> None:
-    lines = gate_text(report(make_run(final=evenly(20, [0.5])), gate_min_mean=0.9))
+    lines = default_text(report(make_run(final=evenly(20, [0.5])), gate_min_mean=0.9)["gate"])
     assert lines[0] == "gate  FAILED"
     assert any(line.startswith("  FAILED        minimum mean: eval mean 0.500") for line in lines)
 
