@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_tfgrpo.harness import bill, gate_lines
+from pytest_tfgrpo.harness import bill, caveats, gate_lines
 from pytest_tfgrpo.harness.printable import count, interval, line, number
 
 CELL = 200
@@ -39,6 +39,7 @@ def summary(report: Mapping[str, Any]) -> str:
         _epochs(report["epochs"]),
         _domains(report["domains"]),
         _regressions(report["regressions"]),
+        caveats.markdown(report, escaped),
         _cost(report["cost"]),
         _lessons(report["library"]["lessons"]),
         [f"- {escaped(warning)}" for warning in report["warnings"]],
@@ -127,7 +128,14 @@ def _signed(gain: Mapping[str, Any] | None) -> str:
 
 
 def _regressions(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    found = [[escaped(r["scenario"]), number(r["before"]), number(r["after"])] for r in rows]
+    found = [
+        [
+            escaped(r["scenario"]) + (" (flaky)" if r.get("flaky") else ""),
+            number(r["before"]),
+            number(r["after"]),
+        ]
+        for r in rows
+    ]
     return (
         ["Worse than before learning:", "", *_table(["scenario", "before", "after"], found)] if found else []
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_tfgrpo.harness import bill, gate_lines
+from pytest_tfgrpo.harness import bill, caveats, gate_lines
 from pytest_tfgrpo.harness.acceptance import account
 from pytest_tfgrpo.harness.attribution import account as attribution
 from pytest_tfgrpo.harness.gate_lines import OUTCOMES
@@ -31,9 +31,10 @@ def terminal(report: Mapping[str, Any], *, verbosity: int = 0, width: int = 80) 
     quiet, verbose = verbosity < 0, verbosity > 0
     blocks = [
         _head(report, width),
-        [] if quiet else _epochs(report["epochs"]),
+        [] if quiet else _epochs(report["epochs"], caveats.as_zero(report)),
         _tools(report["epochs"]) if verbose else [],
         [*_gain(report, width), *([] if quiet else _domains(report["domains"]))],
+        [] if quiet else caveats.lines(report, width, every=verbose),
         [] if quiet else _regressions(report["regressions"]),
         [] if quiet else _lessons(report["library"], width, verbose=verbose),
         [] if quiet else account.lines(report.get("acceptance"), width, every=verbose),
@@ -86,11 +87,12 @@ def lessons_changed(row: Mapping[str, Any]) -> str:
     return f"{changes['in_force']} (+{changes['added']} ~{changes['updated']} -{changes['removed']})"
 
 
-def _epochs(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _epochs(rows: Sequence[Mapping[str, Any]], as_zero: Mapping[tuple[int, str], float | None]) -> list[str]:
     """Return the table of sweeps and epochs, in two parts of 80 columns: how well, and at what price."""
     if not rows:
         return []
     sizes = {row["rollouts"] // row["groups"] for row in rows if row["groups"]}
+    zero = ["as 0"] if as_zero else []
     pass_g = [] if sizes == {1} else [f"pass@{sizes.pop()}" if len(sizes) == 1 else "pass@G"]
     scores = table(
         ["", "temp", "rollouts", "errors", "gt mean", "95 % interval", "pass@1", *pass_g],
@@ -109,10 +111,11 @@ def _epochs(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         ],
     )
     work = table(
-        ["", "informative", "lessons (+ ~ -)", "tokens", "cost", "p50", "p95"],
+        ["", *zero, "informative", "lessons (+ ~ -)", "tokens", "cost", "p50", "p95"],
         [
             [
                 label(row),
+                *([number(as_zero.get((row["epoch"], row["mode"])))] if zero else []),
                 f"{row['informative_groups']}/{row['groups']}",
                 lessons_changed(row),
                 count(row["tokens"]["sum"]),
@@ -123,7 +126,7 @@ def _epochs(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             for row in rows
         ],
     )
-    return [*scores, "", *work, *LEGEND]
+    return [*scores, "", *work, *LEGEND, *([caveats.LEGEND] if zero else [])]
 
 
 def _tools(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -215,7 +218,7 @@ def _regressions(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         ["largest regressions", "domain", "before", "after", "change"],
         [
             [
-                line(row["scenario"], 34),
+                line(row["scenario"], 34) + (" (flaky)" if row.get("flaky") else ""),
                 line(row["domain"], 16),
                 number(row["before"]),
                 number(row["after"]),

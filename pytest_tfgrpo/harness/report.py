@@ -12,7 +12,7 @@ from typing import Any
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Group, Mode, PhaseResult, Run
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness import claims, costs
+from pytest_tfgrpo.harness import caveats, claims, costs, noise
 from pytest_tfgrpo.harness.acceptance.account import account
 from pytest_tfgrpo.harness.attribution import account as attribution
 from pytest_tfgrpo.harness.comparison import (
@@ -25,6 +25,7 @@ from pytest_tfgrpo.harness.comparison import (
     tally,
     tally_sweep,
 )
+from pytest_tfgrpo.harness.evaluations import evaluations
 from pytest_tfgrpo.harness.gate import Verdict
 from pytest_tfgrpo.harness.judge.calibration import judge_report
 from pytest_tfgrpo.harness.metrics import per_epoch
@@ -41,6 +42,7 @@ def build(
     before = tally_sweep(run, first) if first is not None else {}
     after = tally_sweep(run, last) if last is not None else {}
     compared = compare(before, after)
+    gain = _gain(before, after, compared, last)
     return {
         "schema": SCHEMA,
         "run_id": run.run_id,
@@ -52,21 +54,27 @@ def build(
         "partial_selection": run.partial_selection,
         "files": files,
         "epochs": per_epoch(run)["epochs"],
-        "gain": _gain(before, after, compared, last),
+        "gain": gain,
         "domains": claims.domains(run, before, after),
-        "regressions": _regressions(run, compared),
+        "regressions": _regressions(run, compared, before, after),
         "scenarios": _scenarios(run),
         "faults": _faults(run),
         "library": _library(run),
         "attribution": attribution.account(run),
         "judge": judge_report(run),
         "acceptance": account(run),
+        **_caveats(run, gain),
         "cost": costs.of_run(run),
         "gate": to_wire(verdict),
         "settings": to_wire(run.settings),
         "stamps": dict(run.stamps),
         "versions": dict(run.versions),
-        "warnings": [*run.warnings, *_estimates(run), *_warnings(run)],
+        "warnings": [
+            *run.warnings,
+            *caveats.contamination_warnings(run.preflight),
+            *_estimates(run),
+            *_warnings(run),
+        ],
         "sections": list(sections),
     }
 
@@ -85,17 +93,40 @@ def _gain(
     return {**figures(compared), "errors_as_zero": as_zero, "planned": claims.planned(compared, last)}
 
 
-def _regressions(run: Run, compared: Comparison) -> list[dict[str, Any]]:
-    """Return the scenarios that lost most from the baseline to the final sweep, worst first."""
+def _caveats(run: Run, gain: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what a reader must know before he believes a difference."""
+    return {
+        "contamination": run.preflight.get("contamination"),
+        "evaluations": evaluations(run),
+        "noise": noise.noise(run, gain),
+        "flaky": noise.flaky(run),
+        "as_failures": noise.as_failures(run),
+    }
+
+
+def _regressions(
+    run: Run, compared: Comparison, tallies_before: Mapping[str, Tally], tallies_after: Mapping[str, Tally]
+) -> list[dict[str, Any]]:
+    """Return the scenarios that lost most from the baseline to the final sweep, worst first.
+
+    Those whose loss is within their own spread over seeds come last, and are marked `flaky`.
+    """
     domain_of = {s.id: s.domain for s in run.scenarios}
     lost = [
-        (after - before, id, before, after)
+        (noise.within_spread(tallies_before[id], tallies_after[id]), after - before, id, before, after)
         for id, before, after in zip(compared.ids, compared.before_K, compared.after_K, strict=True)
         if after < before
     ]
     return [
-        {"scenario": id, "domain": domain_of[id], "before": before, "after": after, "difference": difference}
-        for difference, id, before, after in sorted(lost)[:REGRESSIONS]
+        {
+            "scenario": id,
+            "domain": domain_of[id],
+            "before": before,
+            "after": after,
+            "difference": difference,
+            "flaky": flaky,
+        }
+        for flaky, difference, id, before, after in sorted(lost)[:REGRESSIONS]
     ]
 
 

@@ -301,7 +301,8 @@ def _require_same(folder: Path, log: Log, stamps: Mapping[str, str]) -> None:
     if log.complete:
         raise ResumeError(f"run {folder.name} is complete; leave --tfgrpo-resume out to start a new one")
     before = log.header["stamps"]
-    differing = sorted(key for key in before.keys() | stamps.keys() if before.get(key) != stamps.get(key))
+    keys = (before.keys() | stamps.keys()) - {"eval"}  # a part of `scenarios`
+    differing = sorted(key for key in keys if before.get(key) != stamps.get(key))
     if differing:
         raise ResumeError(
             f"run {folder.name} cannot be resumed: {', '.join(differing)} changed since; "

@@ -92,5 +92,5 @@ def found_value(findings: Sequence[Finding]) -> Json:
     return {
         "found": len(findings),
         "kinds": dict(sorted(Counter(finding.kind for finding in findings).items())),
-        "findings": [to_wire(finding) for finding in findings[:LISTED]],
+        "findings": [{**to_wire(finding), "text": str(finding)} for finding in findings[:LISTED]],
     }
