@@ -23,7 +23,8 @@ Verdict: TypeAlias = Mapping[str, Any]
 def lines(gate: Verdict | None, width: int, *, every: bool, quiet: bool) -> list[str]:
     """Return all gates, failed ones first and the default gate after those that found the same.
 
-    A named gate that passes takes one line. A rule that nobody set is shown only when `every` is.
+    Of a named gate only what keeps it from passing is shown, of the default gate every rule that somebody
+    set, unless `every` is.
     """
     if gate is None:
         return []
@@ -79,12 +80,9 @@ def _rank(gate: Verdict) -> tuple[int, bool]:
 
 
 def _one(gate: Verdict, width: int, *, every: bool, quiet: bool) -> Iterator[str]:
-    passed = gate["outcome"] == "pass"
     name = f"gate {line(gate['name'])}" if "name" in gate else "gate"
     yield f"{name}  {OUTCOMES[gate['outcome']]}{_note(gate)}"
-    if passed and "name" in gate and not every:
-        return
-    for result in gate["results"]:
+    for result in unsettled(gate) if "name" in gate and not every else gate["results"]:
         settled = result["outcome"] == "pass"
         unset = result["outcome"] == "skipped" and not result["advice"]
         if (unset and not every) or (quiet and (settled or result["outcome"] == "skipped")):
