@@ -24,6 +24,7 @@ from pytest_tfgrpo.face.participants import Participants, open_participants
 from pytest_tfgrpo.face.suppliers import supply_rewarders
 from pytest_tfgrpo.harness.actors.protocol import Actor, Foresighted
 from pytest_tfgrpo.harness.affordable import require_affordable
+from pytest_tfgrpo.harness.attribution.pooling import earlier_exposures
 from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.harness.checks import CheckKind
 from pytest_tfgrpo.harness.contamination import complaint, found_value, inspect
@@ -35,6 +36,7 @@ from pytest_tfgrpo.harness.recording import Replay, check_recordable
 from pytest_tfgrpo.harness.rewarders.judge import JudgeRewarder
 from pytest_tfgrpo.harness.rewarders.protocol import Rewarder
 from pytest_tfgrpo.harness.runs import Log, find_resumable, new_run_id, read_log, recorded, run_folder
+from pytest_tfgrpo.harness.splits import shortage
 
 RESULT_SETTINGS = (
     "optimizer", "group_size", "eval_rollouts", "epochs", "sample_size", "temperature_train",
@@ -104,6 +106,14 @@ def prepare(
     if not preflight:
         preflight = _preflight(settings, scenarios, kinds=kinds, packs=packs, library=library)
         preflight["evaluations"] = earlier_evaluations(out, task_id, run_id, stamps["eval"])
+        preflight |= earlier_exposures(
+            out if settings.learning else None,
+            task_id,
+            library,
+            stamps=stamps,
+            identities=people.identities,
+            settings=values,
+        )
     folder = run_folder(out, task_id, run_id) if out else None
     job = Job(
         run_id=run_id,
@@ -128,7 +138,7 @@ def prepare(
         versions=_versions(),
         work=folder / WORK if folder else None,
         partial_selection=partial_selection,
-        warnings=(*_warnings(library, actor, phases), *_idle(people, scenarios, settings)),
+        warnings=(*_warnings(library, actor, phases), *_idle(people, scenarios, settings, phases)),
         recorded=recorded(log) if log else Recorded(),
     )
     return Prepared(job, folder, people.replay)
@@ -266,9 +276,13 @@ def _warnings(library: Library, actor: Actor, phases: Sequence[Phase]) -> list[s
     return warnings
 
 
-def _idle(people: Participants, scenarios: Sequence[Scenario], settings: Settings) -> Iterator[str]:
+def _idle(
+    people: Participants, scenarios: Sequence[Scenario], settings: Settings, phases: Sequence[Phase]
+) -> Iterator[str]:
     """Yield who was named and will not be asked."""
     if settings["teacher"] and settings.learning and "model" not in people.optimizer.identity:
         yield f"the teacher is not asked by the optimizer {people.optimizer.name}; set tfgrpo_optimizer = llm"
     if people.judge is not None and not any(s.rubric for s in scenarios):
         yield "the judge has nothing to do: no scenario has a rubric"
+    if any(phase.mode == "train" for phase in phases) and (why := shortage(scenarios, settings.values)):
+        yield why

@@ -63,7 +63,7 @@ def write(folder: Path, run: Run, conclusion: Conclusion, origins: Mapping[str, 
         exposures.write(folder, exposures.record_of(run))
     write_json(folder / MANIFEST, manifest(run, conclusion, origins))
     write_json(folder / REPORT_JSON, conclusion.report)
-    write_text(folder / REPORT_HTML, page.html(conclusion.report))
+    write_text(folder / REPORT_HTML, page.html(conclusion.report, run))
 
 
 def manifest(run: Run, conclusion: Conclusion, origins: Mapping[str, str]) -> dict[str, Any]:

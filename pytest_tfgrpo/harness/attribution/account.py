@@ -10,6 +10,7 @@ from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.harness.attribution.evidence import UNSEEN, Standing, standings
 from pytest_tfgrpo.harness.attribution.exposures import content_key, known_lessons, record_of
+from pytest_tfgrpo.harness.attribution.pooling import UNREAD
 from pytest_tfgrpo.harness.attribution.retirement import history
 from pytest_tfgrpo.harness.printable import interval, line, table, wrapped
 from pytest_tfgrpo.numerics.attribution import MIN_ARM
@@ -38,6 +39,7 @@ def account(run: Run) -> dict[str, Any] | None:
         "leave_out": max(chances),
         "groups": len(own),
         "earlier_groups": len(before),
+        "unread": list(run.preflight.get(UNREAD, ())),
         "errors": sum(row.errors for row in own),
         "estimated": sum(standing.effect is not None for standing in found.values()),
         "lessons": list(lessons.values()),
@@ -90,6 +92,9 @@ def lines(value: Mapping[str, Any] | None, width: int, *, every: bool) -> list[s
     if retired:
         text += f"; harmful and retired: {retired}"
     found = wrapped(text, width, TITLE, "  ")
+    if value["unread"]:
+        more = f" (and {len(value['unread']) - 1} more)" if len(value["unread"]) > 1 else ""
+        found += wrapped(f"warning: {line(value['unread'][0], 200)}{more}", width, "  ", "  ")
     if every:
         found += table(
             ["effect", "95 % interval", "p", "with", "without", "lesson"], [_row(v) for v in lessons], left=0

@@ -20,8 +20,11 @@ from pytest_tfgrpo.harness.attribution.exposures import (
     within,
     write,
 )
+from pytest_tfgrpo.harness.attribution.retirement import EXPOSURES
 from pytest_tfgrpo.harness.runs import list_runs, load_run
 
+UNREAD = "exposures_unread"
+"""Key of the complaints about earlier runs, among what is found before a run."""
 MAX_EARLIER = 5000
 """Most earlier groups that a run takes along, the latest of them: they are kept in its journal."""
 
@@ -54,7 +57,7 @@ def records(folders: Iterable[Path]) -> tuple[list[Record], list[str]]:
     return found, complaints
 
 
-def earlier(
+def earlier_exposures(
     out: Path | None,
     task_id: str,
     library: Library,
@@ -62,20 +65,21 @@ def earlier(
     stamps: Mapping[str, str],
     identities: Mapping[str, Json],
     settings: Mapping[str, Any],
-) -> tuple[list[Json], list[str]]:
-    """Return what the runs so far show of the lessons in `library`, as JSON values, and complaints.
+) -> dict[str, Json]:
+    """Return what the runs so far show of the lessons in `library`, as found before a run; empty if nothing.
 
     Only runs of the same actor and judge count. A lesson's key holds the stamp of its prompt pack, so those
     learned or tried under another pack do not.
     """
     keys = frozenset(map(content_key, library.experiences))
     if out is None or not keys or not settings["leave_out"]:
-        return [], []
+        return {}
     measure = measure_of(stamps, identities, settings)
     found, complaints = records(list_runs(out, task_id))
+    preflight: dict[str, Json] = {UNREAD: complaints} if complaints else {}
     rows: list[Exposure] = []
     for run in reversed([run for run in found if run.measure == measure]):
         rows = within(run.rows, keys) + rows
         if len(rows) >= MAX_EARLIER:
             break
-    return to_wire(rows[-MAX_EARLIER:]), complaints
+    return preflight | ({EXPOSURES: to_wire(rows[-MAX_EARLIER:])} if rows else {})
