@@ -10,6 +10,9 @@ from pytest_tfgrpo.core.records import Mode, Phase, Scenario
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.splits import MIN_DEV
 
+MAX_TRIALS = 4
+"""Libraries that are tried on the dev split after an epoch, the whole candidate first."""
+
 
 def draw(scenarios: Iterable[Scenario], *, size: int, seed: int, epoch: int) -> tuple[str, ...]:
     """Return the ids of `size` scenarios, in their given order, drawn without replacement (decision 6).
@@ -80,6 +83,12 @@ def dev_phase(phase: Phase, sweep: int, scenarios: tuple[str, ...], settings: Ma
         scenarios=scenarios,
         dev_sweep=sweep,
     )
+
+
+def most_rollouts(phase: Phase, settings: Mapping[str, Any]) -> int:
+    """Return how many rollouts the dev split takes after a training epoch at most; 0 when nothing decides."""
+    one = len(phase.dev) * int(settings["eval_rollouts"])
+    return max(2 * one, min((MAX_TRIALS + 1) * one, int(settings["acceptance_rollouts"])))
 
 
 def rollout_seed(run_seed: int, scenario: Scenario, phase: Phase, index: int) -> int:

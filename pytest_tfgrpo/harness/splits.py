@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from pytest_tfgrpo.core.records import Scenario
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
@@ -20,17 +21,43 @@ def with_dev(scenarios: Iterable[Scenario], share: float) -> list[Scenario]:
     stay whole, and so do equal tasks. A marked test function and a majority are for training alone.
     """
     known = list(scenarios)
-    if any(s.split == "dev" for s in known):
+    dev = _chosen(known, share)
+    if any(s.split == "dev" for s in known) or len(dev) < MIN_DEV:
         return known
+    return [replace(s, split="dev") if s.id in dev else s for s in known]
+
+
+def shortage(scenarios: Iterable[Scenario], settings: Mapping[str, Any]) -> str:
+    """Return why no dev scenario decides on what a run learns, and what to do; empty where they do.
+
+    `scenarios` are those of the run, with their splits.
+    """
+    known = list(scenarios)
+    named = sum(s.split == "dev" for s in known)
+    if settings["acceptance"] == "off":
+        return f"{named} dev scenarios are not used: acceptance is off" if named else ""
+    if named >= MIN_DEV:
+        return ""
+    unseen = f"and {MIN_DEV} are wanted, so that what is learned is kept untested"
+    advice = f"set tfgrpo_acceptance = off where that is meant, or have at least {MIN_DEV}"
+    if named:
+        return f"acceptance is off: there are {named} dev scenarios, which are not used, {unseen}; {advice}"
+    share, train = settings["dev_share"], sum(s.split == "train" for s in known)
+    number = f"{len(_chosen(known, share))} of {train}"
+    return (
+        f"acceptance is off: with tfgrpo_dev_share = {share:g}, {number} train scenarios would be the dev "
+        f"split, {unseen}; {advice}: add train scenarios, raise tfgrpo_dev_share, "
+        "or write split: dev"
+    )
+
+
+def _chosen(known: Iterable[Scenario], share: float) -> set[str]:
+    """Return the ids of the train scenarios whose family a hash puts into the dev split."""
     kin: dict[str, str] = {}
-    family_of = {
-        s.id: kin.setdefault(task_key(s), s.family or task_key(s)) for s in known if s.split == "train"
-    }
-    bound = {family_of[s.id] for s in known if s.split == "train" and (s.checker or s.truth == "majority")}
+    train = [s for s in known if s.split == "train"]
+    family_of = {s.id: kin.setdefault(task_key(s), s.family or task_key(s)) for s in train}
+    bound = {family_of[s.id] for s in train if s.checker or s.truth == "majority"}
     chosen = {
         family for family in set(family_of.values()) - bound if seed_of("dev", family) < share * 2**SEED_BITS
     }
-    dev = {id for id, family in family_of.items() if family in chosen}
-    if len(dev) < MIN_DEV:
-        return known
-    return [replace(s, split="dev") if s.id in dev else s for s in known]
+    return {id for id, family in family_of.items() if family in chosen}

@@ -6,6 +6,6 @@ Pure but for `sweeps`, which has the engine ask; nothing here is ever handed an 
 from __future__ import annotations
 
 from pytest_tfgrpo.harness.acceptance.decision import decide, limits_of, undecided
-from pytest_tfgrpo.harness.acceptance.sweeps import Ask, DevSweeps, Unfinished, most_rollouts
+from pytest_tfgrpo.harness.acceptance.sweeps import Ask, DevSweeps, Unfinished
 
-__all__ = ["Ask", "DevSweeps", "Unfinished", "decide", "limits_of", "most_rollouts", "undecided"]
+__all__ = ["Ask", "DevSweeps", "Unfinished", "decide", "limits_of", "undecided"]

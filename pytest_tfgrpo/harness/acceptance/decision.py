@@ -10,8 +10,8 @@ from pytest_tfgrpo.core.lessons import Acceptance, Library, Operation, Revision,
 from pytest_tfgrpo.core.records import Phase, Scenario
 from pytest_tfgrpo.harness.acceptance.parts import Unit, halves, operations_of, units_of
 from pytest_tfgrpo.harness.acceptance.rule import Pairs, Rule, Ruling
-from pytest_tfgrpo.harness.acceptance.sweeps import MAX_TRIALS
 from pytest_tfgrpo.harness.library import carry_out, is_trim
+from pytest_tfgrpo.harness.schedule import MAX_TRIALS
 from pytest_tfgrpo.harness.splits import MIN_DEV
 
 UNSEEN = "no dev scenario's prompt changes"

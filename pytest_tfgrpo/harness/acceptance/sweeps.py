@@ -11,8 +11,6 @@ from pytest_tfgrpo.harness.acceptance.rule import Pairs
 from pytest_tfgrpo.harness.asking import Question
 from pytest_tfgrpo.harness.schedule import dev_phase
 
-MAX_TRIALS = 4
-"""Libraries that are tried after an epoch, the whole candidate first."""
 Ask: TypeAlias = Callable[[str], Question]
 Sweep: TypeAlias = Callable[[Phase, Ask], Awaitable[Mapping[str, Group]]]
 """Carries out a phase and returns its groups by scenario id; raises Unfinished when it could not."""
@@ -25,13 +23,6 @@ class Unfinished(Exception):
         """`end` is how the run ends."""
         super().__init__(end)
         self.end: Literal["incomplete", "aborted"] = end
-
-
-def most_rollouts(phase: Phase, settings: Mapping[str, Any]) -> int:
-    """Return how many rollouts the dev split takes after a training epoch at most; 0 when nothing decides."""
-    one: int = len(phase.dev) * settings["eval_rollouts"]
-    most: int = max(2 * one, min((MAX_TRIALS + 1) * one, settings["acceptance_rollouts"]))
-    return most
 
 
 class DevSweeps:

@@ -10,10 +10,11 @@ from pathlib import Path
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.harness.estimate import guesses
 from pytest_tfgrpo.harness.estimate.history import History, history_of
-from pytest_tfgrpo.harness.estimate.ranges import Figures, Range, Use, predict, total
+from pytest_tfgrpo.harness.estimate.ranges import Figures, Range, Use, predict, total, up_to
 from pytest_tfgrpo.harness.estimate.recordings import uses_in
 from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.printable import count, line, money
+from pytest_tfgrpo.harness.schedule import dev_phase, most_rollouts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +59,7 @@ def forecast(job: Job, folder: Path | None, recording: Path | None = None) -> Fo
         model = job.models.get(job.actor.name)
         history.rollouts = uses_in(recording, job.actor.name, domains, model.price if model else None)
     if not job.models and not history.rollouts:
-        bound = job.actor.bound(sum(len(phase.scenarios) * phase.rollouts for phase in job.phases))
+        bound = job.actor.bound(_most(job))
         ends = {unit: Range(0.0, most) for unit, most in bound.items() if most is not None}
         most = Figures(tokens=ends.get("tokens"), usd=ends.get("usd"))
         return Forecast(declared=bound, warnings=tuple(_over_budget(job, most)))
@@ -87,6 +88,16 @@ class _Seer:
             ):
                 if figures is not None:
                     yield Part(phase=phase.label, purpose=purpose, figures=figures)
+            if phase.dev:
+                yield from self._deciding(phase)
+
+    def _deciding(self, phase: Phase) -> Iterator[Part]:
+        """Yield what the dev split takes after an epoch: nothing, where no prompt changes, to its most."""
+        sweep = dev_phase(phase, 1, phase.dev, self._job.settings)
+        times = most_rollouts(phase, self._job.settings) / (len(sweep.scenarios) * sweep.rollouts)
+        for purpose, figures in (("rollouts", self._rollouts(sweep)), ("judge", self._judging(sweep))):
+            if figures is not None:
+                yield Part(phase=f"{phase.label}-dev", purpose=purpose, figures=up_to(figures, times))
 
     def _rollouts(self, phase: Phase) -> Figures:
         job, known = self._job, self._history.rollouts
@@ -165,6 +176,12 @@ class _Seer:
 
     def _note(self, text: str) -> None:
         self.sources[text] = None
+
+
+def _most(job: Job) -> int:
+    """Return how many rollouts a run makes at most."""
+    planned = (len(phase.scenarios) * phase.rollouts for phase in job.phases)
+    return sum(planned) + sum(most_rollouts(phase, job.settings) for phase in job.phases)
 
 
 def _teacher(job: Job) -> str | None:

@@ -67,7 +67,7 @@ class Prompts:
 
 def render(job: Job) -> Prompts:
     """Render the prompts of up to `SAMPLE` scenarios of a job, drawn by its seed."""
-    used = {id for phase in job.phases for id in phase.scenarios}
+    used = {id for phase in job.phases for id in (*phase.scenarios, *phase.dev)}
     ranked = sorted(
         (s for s in job.scenarios if s.id in used),
         key=lambda s: seed_of(job.settings["seed"], "estimate", s.stamp, s.id),

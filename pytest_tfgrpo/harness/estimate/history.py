@@ -101,7 +101,7 @@ def _log(events: Iterable[Event]) -> _Log:
             case "call":
                 log.calls.append(event.data)
             case "group":
-                log.groups[event.data["epoch"]] += 1
+                log.groups[event.data["epoch"]] += event.data["mode"] != "dev"
             case "opinion":
                 log.judged.add(event.data["rollout_id"])
             case "revision":

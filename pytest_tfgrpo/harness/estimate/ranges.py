@@ -76,6 +76,16 @@ def _predict(values: Sequence[float], count: int) -> Range:
     return Range(max(0.0, mean * count - margin), mean * count + margin)
 
 
+def up_to(figures: Figures, times: float) -> Figures:
+    """Return anything from nothing to `times` the high ends of `figures`."""
+
+    def stretched(found: Range | None) -> Range | None:
+        return None if found is None else Range(0.0, found.high * times)
+
+    calls = Range(0.0, figures.calls.high * times)
+    return Figures(calls=calls, tokens=stretched(figures.tokens), usd=stretched(figures.usd))
+
+
 def total(parts: Iterable[Figures]) -> Figures:
     """Return the sum of some figures."""
     found = Figures()
