@@ -75,7 +75,7 @@ def judge(
     """
     results = [
         *(_built_in(rule, run, baseline, settings) for rule in BUILT_IN),
-        judge_contamination(contamination),
+        judge_contamination(contamination, settings),
         *(_guarded(rule, run, baseline, settings) for rule in rules),
     ]
     strict = bool(settings["gate_strict"])

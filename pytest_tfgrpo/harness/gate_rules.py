@@ -244,15 +244,15 @@ def judge_cost(run: Run, _baseline: Baseline | None, settings: Settings) -> Rule
     )
 
 
-def judge_contamination(leaks: Sequence[Contamination]) -> RuleResult:
-    """Fail when lessons hold answers of eval scenarios (decision 21)."""
+def judge_contamination(leaks: Sequence[Contamination], settings: Settings) -> RuleResult:
+    """Fail when lessons hold eval answers (decision 21); under ``contamination=warn`` leave it open."""
     if not leaks:
         return RuleResult(name="contamination", outcome="pass", message="no lesson holds an eval answer")
     named = [f"{leak.experience_id} that of {leak.scenario_id}" for leak in leaks]
     shown = ", ".join(line(name, 120) for name in named[:5]) + (", ..." if len(named) > 5 else "")
     return RuleResult(
         name="contamination",
-        outcome="fail",
+        outcome="inconclusive" if settings.get("contamination") == "warn" else "fail",
         message=f"contaminated: {len(leaks)} lessons hold an eval answer: lesson {shown}",
         advice="remove those lessons, or move their scenarios to the train split",
         figures={"leaks": [to_wire(leak) for leak in leaks]},
