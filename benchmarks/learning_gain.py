@@ -1,13 +1,17 @@
 """Measure what the offline actor learns on a suite, and that it learns through the prompt's text alone.
 
     python benchmarks/learning_gain.py [fixtures | benchmarks/held-out/fixtures] [SEED ...]
+                                       [--acceptance safe|strict|off] [--leave-out 0.2]
 
-For each run seed: a baseline sweep, two epochs of training, a final sweep, group size 5, default settings.
-Then the final sweep again with the experiences removed, and with those of each other domain in their place.
+For each run seed: a baseline sweep, two epochs of training, a final sweep, group size 5, default settings
+but for those given; `--acceptance off --leave-out 0` learns without a dev split's say and without measuring
+lessons. Then the final sweep again with the experiences removed, and with those of each other domain in
+their place.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import statistics
 import sys
@@ -119,9 +123,11 @@ def by_family(scenarios: Sequence[Scenario], rows: Sequence[Comparison]) -> str:
     )
 
 
-def measure(bench: Bench, seed: int) -> tuple[Comparison, float, list[float]]:
+def measure(
+    bench: Bench, seed: int, changed: Mapping[str, Json] = NOTHING
+) -> tuple[Comparison, float, list[float]]:
     """Return the final sweep, and the gain with experiences removed and swapped, all against the baseline."""
-    run = bench.run(seed, empty())
+    run = bench.run(seed, empty(), changed=changed)
     bare = bench.sweep(seed, empty())
     swapped = [bench.sweep(seed, bench.swapped(run.library, step)) for step in range(1, len(bench.domains))]
     removed, *exchanged = (against_baseline(run, r.phases[0], r).difference.mean for r in (bare, *swapped))
@@ -130,13 +136,19 @@ def measure(bench: Bench, seed: int) -> tuple[Comparison, float, list[float]]:
 
 def main(arguments: Sequence[str]) -> None:
     """Print one line per run seed, then means over seeds and families."""
-    names = [argument for argument in arguments if not argument.isdigit()]
-    seeds = [int(argument) for argument in arguments if argument.isdigit()] or list(SEEDS)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("rest", nargs="*", metavar="FOLDER | SEED")
+    parser.add_argument("--acceptance", choices=("safe", "strict", "off"), default="safe")
+    parser.add_argument("--leave-out", type=float, default=BY_NAME["leave_out"].default)
+    options = parser.parse_args(arguments)
+    names = [argument for argument in options.rest if not argument.isdigit()]
+    seeds = [int(argument) for argument in options.rest if argument.isdigit()] or list(SEEDS)
+    changed = {"acceptance": options.acceptance, "leave_out": options.leave_out}
     bench = Bench(ROOT / (names[0] if names else "fixtures"))
     print("seed  baseline  final   gain  95 % interval    removed  swapped: least, most")
     results = []
     for seed in seeds:
-        final, removed, exchanged = result = measure(bench, seed)
+        final, removed, exchanged = result = measure(bench, seed, changed)
         gain = final.difference
         interval = f"[{gain.low:.3f}, {gain.high:.3f}]"
         line = f"{seed:>4}{final.before:>10.3f}{final.after:>7.3f}{gain.mean:>7.3f}  {interval}"

@@ -1,0 +1,222 @@
+"""Measure the intervals: how fast they are beside SciPy's, and how often they hold the truth.
+
+    python benchmarks/intervals.py [--repeats 7]
+    python benchmarks/intervals.py --coverage [--runs 2000] [--resamples 2000] [--jobs 2]
+
+Without ``--coverage``: medians of BCa intervals and sign-flip tests of 1,000 scenarios with 10,000 resamples,
+and SciPy's on the same values in turns. With it: the share of simulated runs whose 95 % interval holds the
+true mean, as a table of Markdown, for each kind of difference below and each number of scenarios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_tfgrpo.numerics.stats import mean_interval, one_sided_p
+
+Floats = npt.NDArray[np.float64]
+SIZES = (8, 15, 25, 40, 60, 100, 400)
+SCENARIOS, RESAMPLES = 1000, 10_000
+
+
+def _after(rng: np.random.Generator, before: Floats) -> Floats:
+    """Let 4 of 10 scenarios gain 0 to 60 % of what they lack, 1 of 10 lose 0 to 40 % of what they have."""
+    kind, share = rng.random(before.size), rng.random(before.size)
+    gained, lost = before + 0.6 * share * (1 - before), before * (1 - 0.4 * share)
+    return np.where(kind < 0.4, gained, np.where(kind < 0.5, lost, before))
+
+
+def shares(rng: np.random.Generator, n: int) -> Floats:
+    """Draw differences of shares of 5 rollouts; chances are Beta(1.2, 1.2)."""
+    before = rng.beta(1.2, 1.2, n)
+    return (rng.binomial(5, _after(rng, before)) - rng.binomial(5, before)) / 5
+
+
+def binary(rng: np.random.Generator, n: int) -> Floats:
+    """Draw differences of single rollouts of the same scenarios."""
+    before = rng.beta(1.2, 1.2, n)
+    return (rng.binomial(1, _after(rng, before)) - rng.binomial(1, before)).astype(np.float64)
+
+
+def touched(rng: np.random.Generator, n: int) -> Floats:
+    """Draw 70 % zeros, as of scenarios that no lesson reaches, and gains of 0 to 5 of 5 rollouts."""
+    return np.where(rng.random(n) < 0.7, 0.0, rng.binomial(5, 0.7, n) / 5)
+
+
+def skewed(rng: np.random.Generator, n: int) -> Floats:
+    """Draw exponential gains of mean 0.15, cut at 1."""
+    return np.minimum(rng.exponential(0.15, n), 1.0)
+
+
+def passes(rng: np.random.Generator, n: int) -> Floats:
+    """Draw passed or failed, not paired: 90 % pass."""
+    return (rng.random(n) < 0.9).astype(np.float64)
+
+
+def drops(rng: np.random.Generator, n: int) -> Floats:
+    """Draw flips of 2 % of the scenarios, all from passed to failed."""
+    return -(rng.random(n) < 0.02).astype(np.float64)
+
+
+def mixed(rng: np.random.Generator, n: int) -> Floats:
+    """Draw flips of 2 % of the scenarios, 1.4 % up and 0.6 % down."""
+    draw = rng.random(n)
+    return np.where(draw < 0.014, 1.0, np.where(draw < 0.02, -1.0, 0.0))
+
+
+def level(rng: np.random.Generator, n: int) -> Floats:
+    """Draw flips of 2 % of the scenarios, as many up as down: the truth is 0."""
+    return mixed(rng, n) * np.where(rng.random(n) < 0.5, 1.0, -1.0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kind:
+    """A kind of values over scenarios."""
+
+    draw: Callable[[np.random.Generator, int], Floats]
+    mean: float
+    """The truth, exactly."""
+    support: tuple[float, float] = (-1.0, 1.0)
+    rare: bool = False
+    """So few values differ that coverage is reported as measured."""
+
+
+KINDS: Mapping[str, Kind] = {
+    "shares of 5 rollouts": Kind(draw=shares, mean=0.4 * 0.3 * 0.5 - 0.1 * 0.2 * 0.5),
+    "binary": Kind(draw=binary, mean=0.4 * 0.3 * 0.5 - 0.1 * 0.2 * 0.5),
+    "3 of 10 touched": Kind(draw=touched, mean=0.3 * 0.7),
+    "skewed": Kind(draw=skewed, mean=0.15 * -math.expm1(-1 / 0.15)),
+    "passes, 90 %": Kind(draw=passes, mean=0.9, support=(0.0, 1.0)),
+    "flips, 2 % down": Kind(draw=drops, mean=-0.02, rare=True),
+    "flips, 1.4 % up, 0.6 % down": Kind(draw=mixed, mean=0.008, rare=True),
+    "flips, 1 % up, 1 % down": Kind(draw=level, mean=0.0, rare=True),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """What the intervals of one kind and size did."""
+
+    kind: str
+    n: int
+    covered: float
+    """Share of runs whose interval holds the truth."""
+    above: float
+    """Share whose interval lies above the truth; the rest lie below."""
+    width: float
+    """Median."""
+    without_0: float
+    """Share whose interval does not hold 0."""
+    methods: Mapping[str, float]
+
+
+def cover(name: str, n: int, runs: int, resamples: int) -> Cell:
+    """Return what the intervals of `runs` samples of one kind and size do."""
+    kind = KINDS[name]
+    inside = above = without_0 = 0
+    widths, methods = [], Counter[str]()
+    for run in range(runs):
+        values = kind.draw(np.random.default_rng([run, n, list(KINDS).index(name)]), n)
+        found = mean_interval(values, support=kind.support, seed=run, resamples=resamples)
+        assert found.low is not None
+        assert found.high is not None
+        low, high = found.low - 1e-12, found.high + 1e-12
+        inside += low <= kind.mean <= high
+        above += low > kind.mean
+        without_0 += not low <= 0 <= high
+        widths.append(high - low)
+        methods[found.method] += 1
+    return Cell(
+        kind=name,
+        n=n,
+        covered=inside / runs,
+        above=above / runs,
+        width=statistics.median(widths),
+        without_0=without_0 / runs,
+        methods={method: count / runs for method, count in methods.most_common()},
+    )
+
+
+def coverage(runs: int, resamples: int, jobs: int) -> Iterator[str]:
+    """Yield the table of coverage."""
+    yield "| values | scenarios | covered | too high | too low | median width | methods |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    wrong: list[str] = []
+    with ProcessPoolExecutor(jobs) as pool:
+        tasks = [pool.submit(cover, name, n, runs, resamples) for name in KINDS for n in SIZES]
+        for task in tasks:
+            cell = task.result()
+            below = 1 - cell.covered - cell.above
+            methods = ", ".join(f"{method} {share:.0%}" for method, share in cell.methods.items())
+            yield (
+                f"| {cell.kind} | {cell.n} | {cell.covered:.1%} | {cell.above:.1%} | {below:.1%} "
+                f"| {cell.width:.3f} | {methods} |"
+            )
+            if cell.n >= 40 and not KINDS[cell.kind].rare and not 0.93 <= cell.covered <= 0.97:
+                wrong.append(f"{cell.kind} at {cell.n}: {cell.covered:.1%}")
+    yield ""
+    yield f"outside 93 to 97 % with 40 and more: {'; '.join(wrong) or 'none'}"
+
+
+def speed(repeats: int) -> Iterator[str]:
+    """Yield medians of our and SciPy's intervals and tests of the same values, taken in turns."""
+    import scipy.stats
+
+    rng = np.random.default_rng(0)
+    samples = {"continuous": rng.normal(0.05, 0.2, SCENARIOS).clip(-1, 1), "shares": shares(rng, SCENARIOS)}
+    yield f"{SCENARIOS:,} scenarios, {RESAMPLES:,} resamples, median of {repeats}   ours    SciPy   ratio"
+    for name, values in samples.items():
+        pairs = {
+            "BCa interval": (
+                lambda x=values: mean_interval(x, support=(-1, 1), resamples=RESAMPLES),
+                lambda x=values: scipy.stats.bootstrap((x,), np.mean, n_resamples=RESAMPLES, method="BCa"),
+            ),
+            "sign-flip p": (
+                lambda x=values: one_sided_p(x, resamples=RESAMPLES),
+                lambda x=values: scipy.stats.permutation_test(
+                    (x,), np.mean, permutation_type="samples", n_resamples=RESAMPLES, alternative="greater"
+                ),
+            ),
+        }
+        for what, (ours, theirs) in pairs.items():
+            times = [(_seconds(ours), _seconds(theirs)) for _ in range(repeats)]
+            own, other = (statistics.median(column) for column in zip(*times, strict=True))
+            yield f"{what + ' of ' + name:<50}{own:8.3f}{other:9.3f}{other / own:8.1f}"
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    """Print speed, or coverage."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--coverage", action="store_true")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--runs", type=int, default=2000)
+    parser.add_argument("--resamples", type=int, default=2000)
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    lines = (
+        coverage(options.runs, options.resamples, options.jobs)
+        if options.coverage
+        else speed(options.repeats)
+    )
+    for line in lines:
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
