@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_tfgrpo import __version__
-from pytest_tfgrpo.core.errors import PackError, SettingError, StoreError, TfgrpoError
-from pytest_tfgrpo.face import baselines, recordings
+from pytest_tfgrpo.core.errors import PackError, SettingError, TfgrpoError
+from pytest_tfgrpo.face import baselines, recordings, rendering
+from pytest_tfgrpo.face import experiences as lessons
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.lessons import Experience
@@ -130,19 +131,8 @@ def runs(arguments: Arguments) -> Iterator[str]:
 
 
 def report(arguments: Arguments) -> Iterator[str]:
-    """Print the terminal report of a run again."""
-    from pytest_tfgrpo.core.errors import JournalError
-    from pytest_tfgrpo.face.archive import find_run, read_report
-    from pytest_tfgrpo.harness.render import terminal
-
-    folder = find_run(_project(arguments), arguments.run)
-    found = read_report(folder)
-    if found is None:
-        raise JournalError(
-            f"run {folder.name} was killed before its report; finish it with "
-            f"pytest --tfgrpo --tfgrpo-resume {folder.name}"
-        )
-    yield from terminal(found, verbosity=arguments.verbose - arguments.quiet)
+    """Print the report of a run again and write its page, or those of two runs side by side."""
+    yield from rendering.report(_project(arguments), arguments)
 
 
 def show(arguments: Arguments) -> Iterator[str]:
@@ -236,26 +226,12 @@ def library_rebase(arguments: Arguments) -> Iterator[str]:
 
 
 def experiences(arguments: Arguments) -> Iterator[str]:
-    """List the experiences of the task, or export them as JSON lines with camelCase keys."""
-    import json
+    """List the lessons of the task and what each does, or export them as JSON lines."""
+    yield from lessons.experiences(_project(arguments), arguments, _warn)
 
-    from pytest_tfgrpo.core.files import EXPERIENCES
-    from pytest_tfgrpo.core.lessons import Tombstone
-    from pytest_tfgrpo.harness.experience import ExperienceStore, export_camel
 
-    project = _project(arguments)
-    path = project.out / project.task_id / EXPERIENCES
-    if not path.is_file():
-        raise StoreError(f"there is no experience store {path}; run pytest --tfgrpo first")
-    with ExperienceStore.open(path) as store:
-        records = [r for r in store.records() if not isinstance(r, Tombstone)]
-        for complaint in store.complaints:
-            print(f"warning: {complaint}", file=sys.stderr)
-    chosen = [e for e in records if arguments.domain in (None, e.domain)]
-    if arguments.export:
-        yield from (json.dumps(value) for value in export_camel(chosen))
-    else:
-        yield from (f"{experience.id}  {_lesson(experience)}" for experience in chosen)
+def _warn(text: str) -> None:
+    print(f"warning: {text}", file=sys.stderr)
 
 
 def record_add(arguments: Arguments) -> Iterator[str]:
@@ -310,10 +286,7 @@ def _parser() -> argparse.ArgumentParser:
     add("runs", runs, task)
     command = add("report", report, task)
     _add_run(command, "run", nargs="?")
-    command.add_argument(
-        "-v", "--verbose", action="count", default=0, help="all lessons, tools and gate rules"
-    )
-    command.add_argument("-q", "--quiet", action="count", default=0, help="gain and gate only")
+    rendering.declare(command)
     command = add("show", show, task)
     command.add_argument(
         "rollout", metavar="ROLLOUT", help="id of a rollout or its end, such as e1.count-words.r0"
@@ -321,9 +294,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_baseline(top, task)
     _add_library(top, task)
     _add_record(top, task)
-    command = add("experiences", experiences, task)
-    command.add_argument("--export", action="store_true", help="JSON lines with camelCase keys")
-    command.add_argument("--domain", metavar="D", help="of this domain only")
+    lessons.declare(add("experiences", experiences, task))
     return parser
 
 
@@ -389,5 +360,5 @@ def _group(top: Group, name: str, text: str) -> Group:
 
 
 def _add_run(parser: argparse.ArgumentParser, name: str, **more: Any) -> None:
-    text = "id of a run or its end, or 'latest' (default: latest)"
+    text = "id of a run, its beginning or end, 'latest' or 'previous' (default: latest)"
     parser.add_argument(name, **{"default": "latest", "metavar": "RUN", "help": text, **more})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from pytest_tfgrpo.core.wire import from_wire, to_wire
 
 SCHEMA = "tfgrpo.exposures/1"
 KEY_DIGITS = 16
+_EVIDENCE = re.compile(r"\b\d+ of \d+\b")
 MAX_BYTES = 256 << 20
 """A larger file of exposures is not read."""
 
@@ -43,8 +45,12 @@ class Record:
 
 
 def content_key(experience: Experience) -> str:
-    """Return what identifies a lesson over runs: its domain, polarity, text and the stamp of its pack."""
-    said = [experience.domain, experience.polarity, experience.summary32, experience.stamp_signature]
+    """Return what identifies a lesson over runs: its domain, polarity, text and the stamp of its pack.
+
+    Figures of evidence in the text, such as ``37 of 39``, grow with every revision and count as equal.
+    """
+    text = _EVIDENCE.sub("# of #", experience.summary32)
+    said = [experience.domain, experience.polarity, text, experience.stamp_signature]
     return stamp(said)[:KEY_DIGITS]
 
 
