@@ -112,18 +112,17 @@ class Cell:
     covered: float
     """Share of runs whose interval holds the truth."""
     above: float
-    """Share whose interval lies above the truth; the rest lie below."""
+    """Share whose interval lies above the truth."""
+    below: float
     width: float
     """Median."""
-    without_0: float
-    """Share whose interval does not hold 0."""
     methods: Mapping[str, float]
 
 
 def cover(name: str, n: int, runs: int, resamples: int) -> Cell:
     """Return what the intervals of `runs` samples of one kind and size do."""
     kind = KINDS[name]
-    inside = above = without_0 = 0
+    above = below = 0
     widths, methods = [], Counter[str]()
     for run in range(runs):
         values = kind.draw(np.random.default_rng([run, n, list(KINDS).index(name)]), n)
@@ -131,18 +130,17 @@ def cover(name: str, n: int, runs: int, resamples: int) -> Cell:
         assert found.low is not None
         assert found.high is not None
         low, high = found.low - 1e-12, found.high + 1e-12
-        inside += low <= kind.mean <= high
         above += low > kind.mean
-        without_0 += not low <= 0 <= high
+        below += high < kind.mean
         widths.append(high - low)
         methods[found.method] += 1
     return Cell(
         kind=name,
         n=n,
-        covered=inside / runs,
+        covered=1 - (above + below) / runs,
         above=above / runs,
+        below=below / runs,
         width=statistics.median(widths),
-        without_0=without_0 / runs,
         methods={method: count / runs for method, count in methods.most_common()},
     )
 
@@ -156,10 +154,9 @@ def coverage(runs: int, resamples: int, jobs: int) -> Iterator[str]:
         tasks = [pool.submit(cover, name, n, runs, resamples) for name in KINDS for n in SIZES]
         for task in tasks:
             cell = task.result()
-            below = 1 - cell.covered - cell.above
             methods = ", ".join(f"{method} {share:.0%}" for method, share in cell.methods.items())
             yield (
-                f"| {cell.kind} | {cell.n} | {cell.covered:.1%} | {cell.above:.1%} | {below:.1%} "
+                f"| {cell.kind} | {cell.n} | {cell.covered:.1%} | {cell.above:.1%} | {cell.below:.1%} "
                 f"| {cell.width:.3f} | {methods} |"
             )
             if cell.n >= 40 and not KINDS[cell.kind].rare and not 0.93 <= cell.covered <= 0.97:

@@ -1,0 +1,146 @@
+"""Intervals where few values differ, and how often intervals hold the truth."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from statsmodels.stats.proportion import proportion_confint
+
+from pytest_tfgrpo.numerics.stats import mean_interval, paired_interval, two_sided_p, zero_event_bound
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def grid() -> Iterator[ModuleType]:
+    """Import the grid of the coverage simulation."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        import intervals
+
+        yield intervals
+    finally:
+        sys.path.remove(str(ROOT / "benchmarks"))
+
+
+def flips(n: int, down: int, up: int = 0) -> np.ndarray:
+    return np.array([-1.0] * down + [1.0] * up + [0.0] * (n - down - up))
+
+
+@pytest.mark.parametrize("n", [8, 15, 40, 60, 400])
+@pytest.mark.parametrize("down", [1, 2])
+def test_one_flip_or_two_leave_room_on_both_sides(n: int, down: int) -> None:
+    found = mean_interval(flips(n, down), support=(-1, 1))
+    assert found.method == "bounded"
+    assert found.low < found.mean < 0 < found.high
+    # As wide as without any flip, or wider, and no wider than twice that and the flips themselves.
+    bound = zero_event_bound(n, 0.05)
+    assert 0.5 * bound < found.high - found.mean
+    assert found.high - found.low < 4 * bound + 2 * down / n
+
+
+def test_a_gain_in_few_scenarios_is_shown_once_enough_of_them_gain() -> None:
+    low = [mean_interval(flips(60, 0, up), support=(-1, 1)).low for up in range(10)]
+    assert low == sorted(low)
+    assert low[2] < 0 < low[6]
+
+
+@pytest.mark.parametrize(("n", "passed"), [(12, 9), (25, 20), (40, 37), (40, 39), (60, 4), (400, 395)])
+def test_with_values_of_0_and_1_the_bounds_lie_between_those_of_jeffreys_and_the_exact_ones(
+    n: int, passed: int
+) -> None:
+    found = mean_interval([1.0] * passed + [0.0] * (n - passed), resamples=40_000)
+    assert found.method == "bounded"
+    beta = scipy.stats.beta
+    exact = (
+        beta.ppf(0.025, passed, n - passed + 0.5),
+        beta.ppf(0.975, passed + 0.5, n - passed),
+    )
+    assert (found.low, found.high) == pytest.approx(exact, abs=0.04 * (exact[1] - exact[0]))
+    outer = proportion_confint(passed, n, method="beta")
+    inner = proportion_confint(passed, n, method="jeffreys")
+    assert outer[0] < exact[0] < inner[0] < inner[1] < exact[1] < outer[1]
+
+
+@pytest.mark.parametrize("n", [8, 40, 400])
+def test_the_bound_without_an_event_is_that_of_statsmodels(n: int) -> None:
+    assert zero_event_bound(n, 0.05) == pytest.approx(proportion_confint(0, n, 0.1, method="beta")[1])
+
+
+few = st.lists(st.floats(-1, 1), min_size=1, max_size=4)
+
+
+@given(few, st.sampled_from([-1.0, -0.2, 0.0, 1.0]), st.integers(10, 60))
+@hypothesis_settings(max_examples=40)
+def test_a_sample_of_few_differences_holds_its_mean_within_the_support(
+    others: list[float], most: float, n: int
+) -> None:
+    found = mean_interval([most] * n + others, support=(-1, 1), resamples=499)
+    assert found.low is not None
+    assert found.high is not None
+    assert -1 - 1e-9 <= found.low <= found.mean + 1e-9
+    assert found.mean - 1e-9 <= found.high <= 1 + 1e-9
+
+
+@given(few, st.integers(10, 40))
+@hypothesis_settings(max_examples=20)
+def test_turning_the_differences_around_turns_the_interval_around(others: list[float], n: int) -> None:
+    values = np.array([0.0] * n + others)
+    there = mean_interval(values, support=(-1, 1), resamples=20_000)
+    back = mean_interval(-values, support=(-1, 1), resamples=20_000)
+    slack = 0.05 * (there.high - there.low)
+    assert (back.low, back.high) == (
+        pytest.approx(-there.high, abs=slack),
+        pytest.approx(-there.low, abs=slack),
+    )
+
+
+def test_differences_that_are_rounding_are_none() -> None:
+    before = np.array([0.1, 0.2, 0.3] * 20)
+    assert paired_interval(before, before + 0.2 - 0.1).method == "exact"
+    after = before + 0.2 - 0.1
+    after[0] += 0.2
+    assert paired_interval(before, after).method == "bounded"
+
+
+def test_a_two_sided_p_is_that_of_scipy() -> None:
+    values = np.random.default_rng(4).integers(-3, 5, 11).astype(float)
+    expected = scipy.stats.permutation_test(
+        (values,), np.mean, permutation_type="samples", n_resamples=np.inf
+    ).pvalue
+    assert two_sided_p(values) == pytest.approx(expected)
+    assert two_sided_p(np.zeros(11)) == 1.0
+
+
+def test_the_grid_of_the_simulation_knows_its_truth(grid: ModuleType) -> None:
+    for name, kind in grid.KINDS.items():
+        values = kind.draw(np.random.default_rng(1), 400_000)
+        assert values.mean() == pytest.approx(kind.mean, abs=4 * values.std() / 400_000**0.5), name
+        assert kind.support[0] <= values.min() <= values.max() <= kind.support[1], name
+
+
+@pytest.mark.parametrize(
+    ("kind", "n", "least", "most"),
+    [
+        ("shares of 5 rollouts", 40, 0.92, 0.98),
+        ("skewed", 60, 0.91, 0.98),
+        ("3 of 10 touched", 40, 0.92, 0.985),
+        ("flips, 1.4 % up, 0.6 % down", 60, 0.94, 1.0),
+        ("flips, 1 % up, 1 % down", 100, 0.94, 1.0),
+    ],
+)
+def test_intervals_hold_the_truth_as_often_as_they_say(
+    grid: ModuleType, kind: str, n: int, least: float, most: float
+) -> None:
+    cell = grid.cover(kind, n, 300, 999)
+    assert least <= cell.covered <= most
+    assert max(cell.above, cell.below) <= 0.06
