@@ -7,7 +7,7 @@ A block says what it is by its language and the words after it:
 * ``sh``: a command; a block ``text output`` right after it is its output, ``never-run`` leaves it alone;
 * any language with ``file=NAME``: is written to that file (``append=NAME``: added to it) before what follows;
 * ``yaml scenario``, ``yaml checks``: is loaded as a scenario file, or as the checks of one;
-* ``yaml models``: is loaded as a file of endpoints and prices;
+* ``yaml models``, ``yaml gates``: is loaded as a file of endpoints and prices, or of named gates;
 * ``json schema=NAME``: is valid under a packaged schema;
 * ``python``: is run; ``ini`` and ``toml``: every key of ours is a setting with a valid value.
 

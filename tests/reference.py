@@ -65,6 +65,13 @@ def fields() -> str:
     return _table(("field", "type", "default", "meaning"), rows)
 
 
+def gate_keys() -> str:
+    """Return the table of the keys of a named gate."""
+    keys = load_schema("gates")["$defs"]["gate"]["properties"]
+    rows = [(f"`{name}`", _type(key), _json(key.get("default")), _about(key)) for name, key in keys.items()]
+    return _table(("key", "type", "default", "meaning"), rows)
+
+
 def checks() -> str:
     """Return the reference of the check kinds: what each finds, and its parameters."""
     kinds = load_schema("scenario")["$defs"]
@@ -161,5 +168,6 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "fields": fields,
     "checks": checks,
     "commands": commands,
+    "gate_keys": gate_keys,
 }
 """Generated parts by the name that a page calls them by."""

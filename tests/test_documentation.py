@@ -21,6 +21,7 @@ from pytest_tfgrpo.core.settings import BY_NAME, TABLE
 from pytest_tfgrpo.face.project import parse_ini
 from pytest_tfgrpo.harness.checks import KINDS
 from pytest_tfgrpo.harness.loading import load_scenarios
+from pytest_tfgrpo.harness.loading.gates import load_gates
 from pytest_tfgrpo.harness.loading.models import load_models
 from pytest_tfgrpo.harness.loading.yaml_text import parse_yaml
 
@@ -131,6 +132,10 @@ def check_yaml(block: Block, folder: Path) -> None:
         path = folder / "models.yaml"
         path.write_text(block.text, encoding="utf-8")
         assert load_models(path).source
+    elif "gates" in block.words:
+        path = folder / "gates.yaml"
+        path.write_text(block.text, encoding="utf-8")
+        assert load_gates(path)
     else:
         parse_yaml(block.text)
 
