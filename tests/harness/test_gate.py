@@ -315,6 +315,17 @@ def test_a_lesson_with_an_eval_answer_fails_the_gate() -> None:
     assert "lesson e1 that of capital-of-france" in rule(found, "contamination").message
 
 
+def test_a_leak_that_only_warns_leaves_the_gate_open() -> None:
+    leaks = [Contamination(experience_id="e1", scenario_id="capital-of-france")]
+    warn = {**SETTINGS, "contamination": "warn"}
+    found = judge(swept(GOOD), baseline=None, settings=warn, contamination=leaks)
+    assert rule(found, "contamination").outcome == "inconclusive"
+    assert not found.failed
+    assert judge(
+        swept(GOOD), baseline=None, settings={**warn, "gate_strict": True}, contamination=leaks
+    ).failed
+
+
 @dataclass
 class Extra:
     answer: Any
