@@ -37,6 +37,7 @@ from pytest_tfgrpo.harness.splits import with_dev
 
 NAME = "tfgrpo-session"
 GATE_SETTINGS = ("baseline", "gate_min_mean", "gate_max_errors", "gate_max_cost_per_success_usd", "gates")
+ONLY_DEV = "only dev scenarios are selected; they decide on what train scenarios teach"
 ONLY_TRAIN = "only train scenarios are selected; they run with --tfgrpo"
 
 
@@ -126,7 +127,8 @@ class TfgrpoSession:
         if dropped:
             self.config.hook.pytest_deselected(items=dropped)
         if not ordered:
-            self._lines = [] if self.learning or not selected else [ONLY_TRAIN]
+            idle = wanted if self.learning else selected
+            self._lines = [ONLY_DEV if self.learning else ONLY_TRAIN] if idle else []
             return []
         known = [*self._catalog.scenarios.values(), *wanted]
         self._named = gates.read(self.settings, self.config.rootpath, known, partial=self._partial)

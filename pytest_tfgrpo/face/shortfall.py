@@ -68,8 +68,6 @@ def note_group(item: pytest.Item, group: Group) -> None:
         ("tfgrpo_gt_mean", group.gt_mean),
         ("tfgrpo_latency_ms", round(sum(latencies) / len(latencies), 3)),
     ]
-    if group.mode == "dev":
-        item.user_properties.append(("tfgrpo_mode", group.mode))
 
 
 def note_rollout(item: pytest.Item, rollout: Rollout, judgement: Judgement) -> None:

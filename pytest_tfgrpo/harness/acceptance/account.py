@@ -87,6 +87,8 @@ def _operation(operation: Operation) -> dict[str, Json]:
 def lines(value: Mapping[str, Any] | None, width: int, *, every: bool) -> list[str]:
     """Return a line for each epoch that was decided on; `every` adds its trials and what was rejected."""
     tried = [row for row in value["epochs"] if row["trials"]] if value is not None else []
+    if value is None:
+        return []
     shown: Sequence[Mapping[str, Any]] = tried
     found: list[str] = []
     if len(tried) > SHORT and not every:
@@ -94,32 +96,33 @@ def lines(value: Mapping[str, Any] | None, width: int, *, every: bool) -> list[s
         found = [f"dev  {len(tried)} epochs: {kept} changes kept, {rejected} rejected; -v shows each"]
         shown = tried[1 - SHORT :]
     for row in shown:
-        found += [_sentence(row)[: None if every else width]]
+        found += wrapped(_sentence(row, value["rule"]), width, hanging=" " * 5)
         if every:
-            found += _details(row, width)
+            found += _details(row, value["rule"], width)
     return found
 
 
-def _sentence(row: Mapping[str, Any]) -> str:
+def _sentence(row: Mapping[str, Any], rule: str) -> str:
     whole = row["trials"][0]
-    text = f"dev  epoch{row['epoch']} {whole['verdict']} {_figures(whole)}"
+    text = f"dev  epoch{row['epoch']} {whole['verdict']} {_figures(whole, rule)}"
     if row["rejected"]:
-        return f"{text}; {row['kept']} of {row['kept'] + len(row['rejected'])} changes kept"
-    return f"{text}; {whole['changes']} changes, {whole['changed']}/{whole['scenarios']} asked"
+        return f"{text}; {row['kept']} of {row['kept'] + len(row['rejected'])} kept"
+    return f"{text}; {whole['changes']} changes"
 
 
-def _figures(trial: Mapping[str, Any]) -> str:
+def _figures(trial: Mapping[str, Any], rule: str) -> str:
     if trial["difference"] is None:
         return "not measured"
     spread = f" ({interval(trial['ci95'], '+.3f')})" if trial["ci95"] else ""
-    level = "" if trial["p_adjusted"] is None else f", p {trial['p_adjusted']:.3f}"
+    shown = "better" if rule == "strict" else "worse"
+    level = "" if trial["p_adjusted"] is None else f", p {shown} {trial['p_adjusted']:.3f}"
     return f"{trial['difference']:+.3f}{spread}{level}"
 
 
-def _details(row: Mapping[str, Any], width: int) -> Iterator[str]:
+def _details(row: Mapping[str, Any], rule: str, width: int) -> Iterator[str]:
     for trial in row["trials"]:
         verdict = trial["verdict"].replace("_", " ")
-        figures = "" if trial["verdict"] == "not_tested" else f" {_figures(trial)},"
+        figures = "" if trial["verdict"] == "not_tested" else f" {_figures(trial, rule)},"
         text = (
             f"{trial['n']}. {verdict}:{figures} {trial['changes']} changes, {trial['changed']} of "
             f"{trial['scenarios']} prompts differ, {trial['rollouts']} rollouts"

@@ -299,9 +299,9 @@ def test_the_report_tells_what_was_tried_and_why(tmp_path: Path) -> None:
     told = [text for text in terminal(build(run, None)) if text.startswith("dev  ")]
     assert len(told) == 1
     assert told[0].startswith("dev  epoch1 rejected -0.")
-    assert told[0].endswith("; 3 of 4 changes kept")
+    assert told[0].endswith("; 3 of 4 kept")
     every = "\n".join(terminal(build(run, None), verbosity=1))
-    assert "not in force: do    text: How many words, bravo: bad." in every
+    assert "not in force: do text: How many words, bravo: bad." in every
     assert "1. rejected: -0." in every
 
 
