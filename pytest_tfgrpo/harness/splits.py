@@ -38,16 +38,15 @@ def shortage(scenarios: Iterable[Scenario], settings: Mapping[str, Any]) -> str:
         return f"{named} dev scenarios are not used: acceptance is off" if named else ""
     if named >= MIN_DEV:
         return ""
-    unseen = f"and {MIN_DEV} are wanted, so that what is learned is kept untested"
-    advice = f"set tfgrpo_acceptance = off where that is meant, or have at least {MIN_DEV}"
+    advice = "; what is learned is kept untested; {}, or set tfgrpo_acceptance = off"
     if named:
-        return f"acceptance is off: there are {named} dev scenarios, which are not used, {unseen}; {advice}"
-    share, train = settings["dev_share"], sum(s.split == "train" for s in known)
-    number = f"{len(_chosen(known, share))} of {train}"
+        missing = f"acceptance is off: the {named} dev scenarios are not used, {MIN_DEV} are wanted"
+        return missing + advice.format("add some")
+    number, train = len(_chosen(known, settings["dev_share"])), sum(s.split == "train" for s in known)
     return (
-        f"acceptance is off: with tfgrpo_dev_share = {share:g}, {number} train scenarios would be the dev "
-        f"split, {unseen}; {advice}: add train scenarios, raise tfgrpo_dev_share, "
-        "or write split: dev"
+        f"acceptance is off: {number} of {train} train scenarios would be the dev split (tfgrpo_dev_share = "
+        f"{settings['dev_share']:g}), {MIN_DEV} are wanted"
+        + advice.format("add train scenarios, raise tfgrpo_dev_share, write split: dev")
     )
 
 

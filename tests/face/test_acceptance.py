@@ -81,8 +81,8 @@ def test_too_few_dev_scenarios_are_said_so_and_their_items_deselected(
     with_dev(suite, dev=7)
     result = suite.learn(*arguments)
     text = " ".join(result.stdout.str().split())
-    assert "warning: acceptance is off: there are 7 dev scenarios, which are not used, and 20 are" in text
-    assert "set tfgrpo_acceptance = off where that is meant" in text
+    assert "warning: acceptance is off: the 7 dev scenarios are not used, 20 are wanted; what is" in text
+    assert "add some, or set tfgrpo_acceptance = off" in text
     assert not any(id.startswith("dev") for id in suite.calls)
     if not arguments:
         assert "14 deselected" in text
@@ -144,7 +144,7 @@ def solve(context):
 
 def test_choosing_some_dev_scenarios_decides_nothing(suite: Any) -> None:
     result = suite.learn("-k", "dev0 or train or eval")
-    assert "there are 1 dev scenarios" in " ".join(result.stdout.str().split())
+    assert "the 1 dev scenarios" in " ".join(result.stdout.str().split())
     assert result.ret == 0
 
 
