@@ -38,7 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (TfgrpoError, OSError) as error:
-        print(f"tfgrpo: {error}", file=sys.stderr)
+        from pytest_tfgrpo.harness.printable import block
+
+        print(f"tfgrpo: {block(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

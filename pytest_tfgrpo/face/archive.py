@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_tfgrpo.core.errors import JournalError, SettingError, StoreError
-from pytest_tfgrpo.core.files import REPORT_JSON
+from pytest_tfgrpo.core.files import JOURNAL, REPORT_JSON
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Rollout, Run, Scenario, Score
 from pytest_tfgrpo.face.project import Project
 from pytest_tfgrpo.harness.library import as_of, empty, load_library
+from pytest_tfgrpo.harness.printable import line
 from pytest_tfgrpo.harness.report import SCHEMA
 from pytest_tfgrpo.harness.runs import list_runs, load_run, read_log
 
 LATEST = "latest"
+PREVIOUS = "previous"
 COMMITTED = "committed"
 SHOWN = 10
 
@@ -31,18 +34,45 @@ class Found(NamedTuple):
 
 
 def find_run(project: Project, wanted: str) -> Path:
-    """Return the folder of a run, named by its id, the end of its id, or ``latest``; raises JournalError."""
+    """Return the folder of a run: its id, the beginning or end of its id, ``latest``, or ``previous``.
+
+    Raises JournalError when there is none, or when several are named so.
+    """
     folders = list_runs(project.out, project.task_id)
-    matching = [path for path in folders if path.name.endswith(wanted)]
-    exact = [path for path in folders if path.name == wanted]
-    if wanted == LATEST:
-        exact = folders[-1:]
-    if exact or len(matching) == 1:
-        return (exact or matching)[0]
-    if matching:
-        raise JournalError(f"{wanted!r} is the end of several runs: {_names(matching)}")
+    if wanted in (LATEST, PREVIOUS):
+        place = 1 if wanted == LATEST else 2
+        chosen = folders[-place : len(folders) - place + 1]
+    else:
+        chosen = [path for path in folders if path.name == wanted] or [
+            path
+            for path in folders
+            if wanted and (path.name.startswith(wanted) or path.name.endswith(wanted))
+        ]
+    if len(chosen) == 1:
+        return chosen[0]
+    if chosen:
+        raise JournalError(f"{wanted!r} is the beginning or the end of several runs: {_names(chosen)}")
     known = f"latest: {_names(folders)}" if folders else "there is none yet; run pytest --tfgrpo"
     raise JournalError(f"no run {wanted!r} of task {project.task_id!r} under {project.out} ({known})")
+
+
+def run_before(project: Project, folder: Path, wanted: str) -> Path:
+    """Return the folder of the run that the one in `folder` is to be compared with.
+
+    `wanted` is as for `find_run`, or a folder that holds a journal; ``previous`` is the run before that in
+    `folder`. Raises JournalError.
+    """
+    path = Path(wanted)
+    if (path / JOURNAL).is_file():
+        return path.resolve()
+    if os.sep in wanted:
+        raise JournalError(f"{wanted!r} is not the folder of a run: it holds no {JOURNAL}")
+    if wanted == PREVIOUS:
+        earlier = [one for one in list_runs(project.out, project.task_id) if one.name < folder.name]
+        if not earlier:
+            raise JournalError(f"there is no run before {line(folder.name)} to compare it with")
+        return earlier[-1]
+    return find_run(project, wanted)
 
 
 def find_rollout(project: Project, wanted: str) -> Found:
@@ -139,4 +169,4 @@ def require_promotable(project: Project, run: Run) -> Path:
 
 
 def _names(folders: Sequence[Path]) -> str:
-    return ", ".join(path.name for path in folders[-SHOWN:])
+    return ", ".join(line(path.name, 120) for path in folders[-SHOWN:])
