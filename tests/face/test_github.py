@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from pytest_tfgrpo.face import github
+
 ACTIONS = {"GITHUB_ACTIONS": "true"}
 
 
@@ -79,6 +81,22 @@ def test_elsewhere_nothing_of_it_is_there(
     result = project.scenarios().ini(actor="python:agent:wrong", gate_min_mean=0.5).learn()
     assert commands(result) == []
     assert not (tmp_path / "page.md").exists()
+
+
+HOSTILE = "x%0A::error::y\r\n::stop-commands::z ##[error]pwned \x1b[31m,title=a::b"
+
+
+def test_no_text_of_a_gate_can_end_its_annotation_or_start_another() -> None:
+    found = {"name": HOSTILE, "outcome": "fail", "message": HOSTILE, "advice": HOSTILE, "figures": {}}
+    named = {"name": "mine", "severity": "warn", "outcome": "fail", "results": [found]}
+    gate = {"outcome": "fail", "results": [found], "strict": False, "gates": [named]}
+    told = github.notes({"gate": gate, "scenarios": [], "regressions": []}, ACTIONS)
+    assert [command.partition("::x")[0] for command in told] == [
+        "::error title=tfgrpo gate",
+        "::warning title=tfgrpo gate mine",
+    ]
+    assert all(command.isprintable() and "##[" not in command for command in told)
+    assert all("%0A" not in command for command in told)
 
 
 def test_a_plain_run_without_a_gate_leaves_the_page_alone(project: Any, page: Path) -> None:
