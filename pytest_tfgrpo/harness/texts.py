@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -102,14 +103,15 @@ def rollout_text(rollout: Rollout, score: Score | None = None, scenario: Scenari
 
 def plan_text(job: Job, forecast: Forecast) -> list[str]:
     """Return what a run would do: scenarios per split, rollouts per phase, and what they will use."""
-    splits = [sum(s.split == split for s in job.scenarios) for split in ("train", "dev", "eval")]
+    splits = Counter(s.split for s in job.scenarios)
+    dev = f", {splits['dev']} dev" if splits["dev"] else ""
     rollouts = sum(len(phase.scenarios) * phase.rollouts for phase in job.phases)
     most = rollouts + sum(most_rollouts(phase, job.settings) for phase in job.phases)
     rows = [row for phase in job.phases for row in _planned(phase, job)]
     return [
         f"dry run: nothing was asked of the actor {line(job.actor.name, 200)}",
-        "{} train, {} dev and {} eval scenarios; ".format(*splits)
-        + f"{len(job.library.experiences)} lessons to start",
+        f"{splits['train']} train{dev} and {splits['eval']} eval scenarios; "
+        f"{len(job.library.experiences)} lessons to start",
         "",
         *table(
             ["", "temp", "scenarios", "rollouts each", "calls"],
