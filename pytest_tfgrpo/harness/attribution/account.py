@@ -16,6 +16,8 @@ from pytest_tfgrpo.harness.printable import interval, line, table, wrapped
 from pytest_tfgrpo.numerics.attribution import MIN_ARM
 
 TITLE = "lessons' effect  "
+TEXT = 27
+"""Columns of a lesson's text in the table."""
 ORDER = ("harmful", "helpful", "unclear", "not_estimable")
 WORDS = {"not_estimable": "not yet estimable"}
 
@@ -107,14 +109,14 @@ def lines(value: Mapping[str, Any] | None, width: int, *, every: bool) -> list[s
 
 def _row(lesson: Mapping[str, Any]) -> list[str]:
     gone = "" if lesson["in_force"] else "gone: "
-    text = line(f"{gone}{lesson['polarity']} {lesson['domain']}: {lesson['text']}", 34)
+    text = line(f"{gone}{lesson['polarity']} {lesson['domain']}: {lesson['text']}", TEXT)
     return [
         "-" if lesson["effect"] is None else f"{lesson['effect']:+.3f}",
         interval(lesson["ci95"], "+.3f"),
         probability(lesson["p_adjusted"]),
         str(lesson["included"]),
         str(lesson["left_out"]),
-        text.ljust(34),
+        text.ljust(TEXT),
     ]
 
 
