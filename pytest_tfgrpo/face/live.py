@@ -84,6 +84,11 @@ class LiveRun:
         self._wait(lambda: key in self._groups or epoch in self._results)
         return self._groups.get(key)
 
+    def is_settled(self, epoch: int, scenario_id: str) -> bool:
+        """Return whether a scenario did not run because the gate was settled without it."""
+        result = self._results.get(epoch)
+        return result is not None and scenario_id in result.settled
+
     def decides(self, epoch: int, scenario_id: str) -> bool:
         """Return whether a scenario is of the dev split, which decides on what an epoch learned."""
         return scenario_id in self._dev.get(epoch, ())

@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import fsum
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pytest_tfgrpo.core.errors import BaselineError
-from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.records import Json, Run, Scenario
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.settings import is_task_id
 from pytest_tfgrpo.core.stamp import stamp
@@ -65,6 +65,11 @@ def from_run(run: Run, name: str) -> Baseline:
         raise BaselineError(
             f"run {run.run_id!r} {what}, so it cannot become a baseline; save one from a complete run"
         )
+    if sweep.settled:
+        raise BaselineError(
+            f"run {run.run_id!r} left out {len(sweep.settled)} eval scenarios as its gate was settled, so it "
+            "cannot become a baseline; save one from a run without gate_sequential"
+        )
     return Baseline(
         schema=SCHEMA,
         name=name,
@@ -79,7 +84,18 @@ def from_run(run: Run, name: str) -> Baseline:
     )
 
 
-def compared_stamps(run: Run) -> dict[str, str]:
+class Stamped(Protocol):
+    """A run, made or planned."""
+
+    @property
+    def stamps(self) -> Mapping[str, str]: ...
+    @property
+    def scenarios(self) -> tuple[Scenario, ...]: ...
+    @property
+    def identities(self) -> Mapping[str, Json]: ...
+
+
+def compared_stamps(run: Stamped) -> dict[str, str]:
     """Return the stamps that tell whether two runs were made with the same things.
 
     The judge is one of them where it scores an eval scenario: another judge is another measure.

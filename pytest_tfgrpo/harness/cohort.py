@@ -21,6 +21,7 @@ from pytest_tfgrpo.harness.attempt import BUDGET, Outcome, attempt
 from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.harness.calls import Calls
 from pytest_tfgrpo.harness.checks import is_blocking
+from pytest_tfgrpo.harness.comparison import tally
 from pytest_tfgrpo.harness.costs import loose
 from pytest_tfgrpo.harness.examiner import Examiner, unreached
 from pytest_tfgrpo.harness.executors import Executor
@@ -30,6 +31,7 @@ from pytest_tfgrpo.harness.recorder import Recorder
 from pytest_tfgrpo.harness.recording.changes import changes_in
 from pytest_tfgrpo.harness.rewarders import group_of, score
 from pytest_tfgrpo.harness.schedule import group_id, rollout_id, rollout_seed
+from pytest_tfgrpo.harness.sequential import Watch
 from pytest_tfgrpo.harness.threads import call_in_daemon
 from pytest_tfgrpo.harness.turn import take_turn
 from pytest_tfgrpo.harness.workspace import Workspace
@@ -84,6 +86,14 @@ class Cohort:
         self._observe = observe
         self._checks: asyncio.TaskGroup
         self._scenarios: dict[str, Scenario] = {}
+        self._watch: Watch | None = None
+        self._begun = {
+            r.scenario_id
+            for r in job.recorded.rollouts.values()
+            if r.group_id == group_id(job.run_id, phase, r.scenario_id)
+        }
+        self.settled: list[str] = []
+        """Ids of scenarios that were left out because the gate was settled without them."""
         self._unready = self._all_slots()
         self._ready: deque[Slot] = deque()
         self._open: dict[str, list[Rollout]] = {}
@@ -107,6 +117,10 @@ class Cohort:
         """Rollouts paid for that are in no group."""
         return loose(self.groups.values(), self._paid, self._abandoned)
 
+    def watch(self, watch: Watch | None) -> None:
+        """Ask scenarios in the order of `watch`, and none that may be left out once it is settled."""
+        self._watch = watch
+
     async def run(self) -> None:
         """Make, check and score all rollouts; returns early when the budget is used up.
 
@@ -129,7 +143,25 @@ class Cohort:
     def _slots(self) -> Iterator[Slot]:
         """Yield the slots in order, from those made ready while the calls before them were waited for."""
         while self._ready or self._make_ready():
-            yield self._ready.popleft()
+            slot = self._ready.popleft()
+            if not self._is_left_out(slot):
+                yield slot
+
+    def _is_left_out(self, slot: Slot) -> bool:
+        """Return whether the gate is settled without a slot: a scenario that has begun is finished."""
+        scenario = slot.question.scenario
+        if scenario.id in self._begun or scenario.min_score is not None:
+            return False
+        if slot.index == 0 and self._is_settled():
+            self.settled.append(scenario.id)
+        if scenario.id not in self.settled[-1:]:
+            self._begun.add(scenario.id)
+            return False
+        return True
+
+    def _is_settled(self) -> bool:
+        on_file = self._phase.epoch in self._job.recorded.settled and self._phase.mode == "eval"
+        return on_file or (self._watch is not None and self._watch.settled)
 
     def _make_ready(self) -> bool:
         """Make one more slot ready, if there is one."""
@@ -140,7 +172,7 @@ class Cohort:
 
     def _all_slots(self) -> Iterator[Slot]:
         run_id, phase, settings = self._job.run_id, self._phase, self._job.settings
-        for scenario_id in phase.scenarios:
+        for scenario_id in self._watch.order if self._watch is not None else phase.scenarios:
             question = self._ask(scenario_id)
             scenario = self._scenarios[scenario_id] = question.scenario
             for index in range(phase.rollouts):
@@ -302,6 +334,10 @@ class Cohort:
             self._recorder.group(group)
             self.groups[group.scenario_id] = group
             self._observe(group)
+        if self._watch is not None:
+            done = [self.groups[members[0].scenario_id] for members in ready]
+            if self._watch.feed(tally(done, {id: s.stamp for id, s in scenarios.items()})):
+                self._recorder.settled(self._phase.epoch)
 
     def _keep_unscored(self) -> None:
         """Keep what no rewarder scored, without scores: its metrics count all the same (decision 18)."""

@@ -28,6 +28,7 @@ from pytest_tfgrpo.harness.job import Job, Judgement
 from pytest_tfgrpo.harness.judgements import Judgements
 from pytest_tfgrpo.harness.learning import learn
 from pytest_tfgrpo.harness.recorder import Recorder
+from pytest_tfgrpo.harness.sequential import watch_for
 from pytest_tfgrpo.harness.workspace import work_folder
 
 End: TypeAlias = Literal["complete", "incomplete", "aborted"]
@@ -130,6 +131,7 @@ class Engine:
         asker = Asker(self._job, self._library, phase)
         self._dev_groups, self._dev_loose = [], []
         cohort = self._cohort(phase, asker.ask, recorder, budget, calls, work)
+        cohort.watch(watch_for(self._job, phase, self._results, self._library.hash))
         end = await self._carry_out(cohort, recorder, budget)
         groups = tuple(cohort.groups[s] for s in phase.scenarios if s in cohort.groups)
         revision = None
@@ -147,6 +149,7 @@ class Engine:
             calls=calls.of(phase.epoch),
             loose=(*cohort.loose, *self._dev_loose),
             dev=tuple(sorted(self._dev_groups, key=lambda group: group.group_id)),
+            settled=tuple(sorted(cohort.settled)),
         )
         self._results.append(result)
         if revision is not None:

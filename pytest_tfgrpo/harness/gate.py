@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, get_args
 
 from pytest_tfgrpo.core.records import Json, Run
+from pytest_tfgrpo.harness import early
 from pytest_tfgrpo.harness.baseline import Baseline
 from pytest_tfgrpo.harness.gate_rules import (
     BUILT_IN,
@@ -78,6 +79,7 @@ def judge(
         judge_contamination(contamination, settings),
         *(_guarded(rule, run, baseline, settings) for rule in rules),
     ]
+    results = early.rejudged(results, run, baseline, foreign_rules=bool(rules))
     strict = bool(settings["gate_strict"])
     return Verdict(outcome=settle(results, strict=strict), results=tuple(results), strict=strict)
 

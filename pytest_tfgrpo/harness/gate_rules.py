@@ -69,7 +69,7 @@ def judge_complete(run: Run, _baseline: Baseline | None, _settings: Settings) ->
     """Fail closed unless every phase ran to its end; a part of the suite is never a pass."""
     for result in run.phases:
         label, planned = result.phase.label, len(result.phase.scenarios)
-        judged = len(result.groups) + len(result.excluded)
+        judged = len(result.groups) + len(result.excluded) + len(result.settled)
         if result.status != "complete" or judged < planned:
             why = f": {line(result.reason, 200)}" if result.reason else ""
             message = f"{label} is {result.status}, {judged} of {planned} groups are there{why}"
@@ -96,7 +96,7 @@ def _usable(run: Run) -> RuleResult | None:
         message = f"not one rollout of {sweep.phase.label} has an answer"
         advice = "look at one with `tfgrpo show`; is the actor set up?"
         return RuleResult(name="complete", outcome="fail", message=message, advice=advice)
-    planned, excluded = len(sweep.phase.scenarios), len(sweep.excluded)
+    planned, excluded = len(sweep.phase.scenarios) - len(sweep.settled), len(sweep.excluded)
     if planned - excluded < MIN_SHARE * planned:
         message = f"{excluded} of {planned} scenarios of {sweep.phase.label} were excluded by skips"
         advice = "a checker that skips an answer hides it; let it fail instead"

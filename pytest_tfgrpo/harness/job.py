@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import Json, ModelCall, Opinion, Phase, PromptPack, Rollout, Scenario
 from pytest_tfgrpo.harness.actors.protocol import Actor
+from pytest_tfgrpo.harness.baseline import Baseline
 from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.harness.checks import CheckKind
 from pytest_tfgrpo.harness.judge.protocol import Judge
@@ -41,6 +42,8 @@ class Recorded:
     """Revisions of the library, by epoch."""
     candidates: Mapping[int, Revision] = field(default_factory=dict)
     """What the optimizer made of epochs whose library was, or was to be, tried on the dev split, by epoch."""
+    settled: frozenset[int] = frozenset()
+    """Epochs of sweeps that the gate was settled without finishing."""
     phases: frozenset[int] = frozenset()
     """Epochs whose end is on file."""
     opinions: Mapping[str, Opinion] = field(default_factory=dict)
@@ -77,6 +80,10 @@ class Job:
     """Language models that the run may ask, by name."""
     identities: Mapping[str, Json] = field(default_factory=dict)
     """Name and identity of actor, optimizer and judge, by role."""
+    baseline: Baseline | None = None
+    """What the gate will compare the final sweep with."""
+    foreign_rules: bool = False
+    """True when plugins add rules to the gate."""
     preflight: Mapping[str, Json] = field(default_factory=dict)
     """What was found before the first rollout: `contamination`, `evaluations`."""
     closing: tuple[Callable[[], Awaitable[None]], ...] = ()

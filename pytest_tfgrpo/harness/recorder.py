@@ -104,6 +104,11 @@ class Recorder:
         except OSError as error:
             raise JournalError(f"cannot write {self._metrics.name}: {error}") from error
 
+    def settled(self, epoch: int) -> None:
+        """Write that the gate is settled, so that a sweep asks nothing new."""
+        if self._journal is not None and epoch not in self._job.recorded.settled:
+            self._journal.append("settled", {"epoch": epoch})
+
     def candidate(self, candidate: Revision) -> None:
         """Write what an epoch would do to the library, before it is tried on the dev split."""
         if self._journal is not None and candidate.epoch not in self._job.recorded.candidates:

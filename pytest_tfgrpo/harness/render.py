@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_tfgrpo.harness import bill, caveats, gate_lines
+from pytest_tfgrpo.harness import bill, caveats, early, gate_lines
 from pytest_tfgrpo.harness.acceptance import account
 from pytest_tfgrpo.harness.attribution import account as attribution
 from pytest_tfgrpo.harness.gate_lines import OUTCOMES
@@ -41,6 +41,7 @@ def terminal(report: Mapping[str, Any], *, verbosity: int = 0, width: int = 80) 
         [] if quiet else attribution.lines(report.get("attribution"), width, every=verbose),
         [] if quiet else judge.lines(report["judge"], width, by_domain=verbose),
         [] if quiet or "cost" not in report else bill.lines(report["cost"], width, by_model=verbose),
+        early.lines(report.get("sequential"), width),
         gate_lines.lines(report["gate"], width, every=verbose, quiet=quiet),
         [] if quiet else [line(extra) for extra in report["sections"]],
         [f"files  {line(report['files'])}"] if report["files"] else [],

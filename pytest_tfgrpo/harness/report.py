@@ -12,7 +12,7 @@ from typing import Any
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Group, Mode, PhaseResult, Run
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness import caveats, claims, costs, noise
+from pytest_tfgrpo.harness import caveats, claims, costs, early, noise
 from pytest_tfgrpo.harness.acceptance.account import account
 from pytest_tfgrpo.harness.attribution import account as attribution
 from pytest_tfgrpo.harness.comparison import (
@@ -66,6 +66,7 @@ def build(
         **_caveats(run, gain),
         "cost": costs.of_run(run),
         "gate": to_wire(verdict),
+        **early.reported(run, len(verdict.results) if verdict is not None else None),
         "settings": to_wire(run.settings),
         "stamps": dict(run.stamps),
         "versions": dict(run.versions),

@@ -91,6 +91,8 @@ class Log:
     """What the optimizer made of an epoch, before it was tried on the dev split."""
     phases: dict[int, PhaseResult] = field(default_factory=dict)
     """Results of the phases that ended, by epoch, still without groups and revision."""
+    settled: set[int] = field(default_factory=set)
+    """Epochs of sweeps that the gate was settled without finishing."""
     opinions: dict[str, Opinion] = field(default_factory=dict)
     calls: dict[str, ModelCall] = field(default_factory=dict)
     """Model calls besides rollouts, by key; of several with one key the last."""
@@ -148,6 +150,8 @@ def _take(log: Log, event: Event) -> None:
         case "revision":
             revision = from_wire(Revision, data)
             log.revisions[revision.epoch] = revision
+        case "settled":
+            log.settled.add(data["epoch"])
         case "phase":
             result = from_wire(PhaseResult, data)
             log.phases[result.phase.epoch] = result
@@ -167,6 +171,7 @@ def recorded(log: Log) -> Recorded:
         groups=frozenset(log.groups),
         revisions=log.revisions,
         candidates=log.candidates,
+        settled=frozenset(log.settled),
         phases=frozenset(epoch for epoch, result in log.phases.items() if result.status == "complete"),
         opinions=log.opinions,
         calls=log.calls,
