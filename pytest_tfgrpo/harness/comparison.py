@@ -107,7 +107,7 @@ def figures(comparison: Comparison) -> dict[str, Any]:
         "difference": difference.mean if n else None,
         "ci95": [difference.low, difference.high] if known else None,
         "method": difference.method,
-        "detectable": minimum_detectable_effect(difference.std, n) if known else None,
+        "detectable": minimum_detectable_effect(difference.std, n) if known and difference.std else None,
     }
 
 
