@@ -81,7 +81,7 @@ def _rank(gate: Verdict) -> tuple[int, bool]:
 
 def _one(gate: Verdict, width: int, *, every: bool, quiet: bool) -> Iterator[str]:
     name = f"gate {line(gate['name'])}" if "name" in gate else "gate"
-    yield f"{name}  {OUTCOMES[gate['outcome']]}{_note(gate)}"
+    yield f"{name}  {OUTCOMES[gate['outcome']]}{note(gate)}"
     for result in unsettled(gate) if "name" in gate and not every else gate["results"]:
         settled = result["outcome"] == "pass"
         unset = result["outcome"] == "skipped" and not result["advice"]
@@ -93,7 +93,7 @@ def _one(gate: Verdict, width: int, *, every: bool, quiet: bool) -> Iterator[str
         yield from wrapped(text, width, "  ", " " * 16)
 
 
-def _note(gate: Verdict) -> str:
+def note(gate: Verdict) -> str:
     """Return what a reader must know to read the outcome."""
     if _is_warning(gate):
         return " (severity warn: the run does not fail)"

@@ -23,6 +23,7 @@ from pytest_tfgrpo.harness.gate_rules import RuleResult
 from pytest_tfgrpo.harness.loading.gates import NamedGate, load_gates
 from pytest_tfgrpo.harness.markdown import summary
 from pytest_tfgrpo.harness.named_gates import NamedVerdict, OpenGate, judge_named
+from pytest_tfgrpo.harness.page import html
 from pytest_tfgrpo.harness.report import build
 
 
@@ -344,3 +345,11 @@ def test_whatever_is_in_the_file_it_is_gates_or_a_named_error(
     except SettingError as error:
         said = str(error)
     assert said.startswith(f"gates: {path}:")
+
+
+def test_the_page_of_a_report_shows_every_gate() -> None:
+    page = html(reported(BOTH, *GATES))
+    assert "<strong>Gate broken FAILED</strong>" in page
+    assert "<strong>Gate watched FAILED</strong> (severity warn: the run does not fail)" in page
+    assert "<strong>Gate fine passed</strong>, 120 scenarios" in page
+    assert '<section class="verdict fail" aria-label="gate">' in page
