@@ -49,7 +49,7 @@ HOMES = {
     "referencing": {"core/schema.py"},
     "yaml": {"harness/loading/yaml_text.py"},
     "regex": {"harness/checks/patterns.py"},
-    "jinja2": {"harness/page.py"},
+    "jinja2": {"harness/page/template.py"},
     "math_verify": {"harness/checks/math_worker.py"},
     "sympy": {"harness/checks/math_worker.py"},
     "pyreqwest": {"llm/transport.py"},

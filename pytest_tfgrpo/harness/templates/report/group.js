@@ -1,0 +1,163 @@
+// One scenario, opened: its task, its groups, their rollouts, and two of these side by side.
+
+/** The lines of two lists of frames, matched in order so that as much as possible agrees. */
+function aligned(left, right, same, alike) {
+  const n = left.length, m = right.length;
+  if (n * m > 250000) return Array.from({ length: Math.max(n, m) }, (_, i) => [left[i] || null, right[i] || null]);
+  const best = Array.from({ length: n + 1 }, () => new Array(m + 1).fill(0));
+  const worth = (i, j) => (same(left[i], right[j]) ? 3 : alike(left[i], right[j]) ? 2 : 0);
+  for (let i = n - 1; i >= 0; i--) {
+    for (let j = m - 1; j >= 0; j--) {
+      const matched = worth(i, j) ? best[i + 1][j + 1] + worth(i, j) : 0;
+      best[i][j] = Math.max(best[i + 1][j], best[i][j + 1], matched);
+    }
+  }
+  const pairs = [];
+  let i = 0, j = 0;
+  while (i < n || j < m) {
+    if (i < n && j < m && worth(i, j) && best[i][j] === best[i + 1][j + 1] + worth(i, j)) pairs.push([left[i++], right[j++]]);
+    else if (j >= m || (i < n && best[i][j] === best[i + 1][j])) pairs.push([left[i++], null]);
+    else pairs.push([null, right[j++]]);
+  }
+  return beside(pairs);
+}
+
+/** Put what only the left has beside what only the right has, where they follow each other. */
+function beside(pairs) {
+  const lines = [];
+  let lefts = [], rights = [];
+  const flush = () => {
+    for (let k = 0; k < Math.max(lefts.length, rights.length); k++) lines.push([lefts[k] || null, rights[k] || null]);
+    [lefts, rights] = [[], []];
+  };
+  for (const [left, right] of pairs) {
+    if (left && right) { flush(); lines.push([left, right]); }
+    else if (left) lefts.push(left);
+    else rights.push(right);
+  }
+  flush();
+  return lines;
+}
+
+/** A table; heads that start with a space are of columns of text. */
+function dataTable(label, heads, lines) {
+  const kind = (i) => (i === 0 || heads[i].startsWith(" ") ? "text" : "");
+  const cell = (value, i) => {
+    const shown = value instanceof Node ? value : String(value);
+    return i ? make("td", { className: kind(i) }, shown) : make("th", { scope: "row", className: "text" }, shown);
+  };
+  return make("div", { className: "wide", role: "group", "aria-label": label, tabIndex: 0 },
+    make("table", {},
+      make("thead", {}, make("tr", {}, heads.map((head, i) => make("th", { scope: "col", className: kind(i) }, head.trim())))),
+      make("tbody", {}, lines.map((line) => make("tr", {}, line.map(cell))))));
+}
+
+function frameCard(frame, text, n) {
+  const figures = [`${whole(frame.tokens)} tokens`, money(frame.cost), duration(frame.ms)];
+  if (frame.finish) figures.push(frame.finish);
+  const parts = [make("p", { className: "frame-head" }, make("span", { className: "tag" }, `${n + 1} ${frame.kind}`), " ",
+    make("b", {}, text(frame.name)), make("span", { className: "soft" }, " " + figures.join(", ")))];
+  if (text(frame.input) !== "") parts.push(make("p", { className: "label" }, "input"), textBlock(text(frame.input), "input"));
+  if (frame.error === undefined || text(frame.output) !== "") parts.push(make("p", { className: "label" }, "output"), textBlock(text(frame.output), "output"));
+  if (frame.error !== undefined) parts.push(make("p", { className: "label bad" }, "error"), textBlock(text(frame.error), "error"));
+  return make("div", { className: `frame ${frame.kind}` }, parts);
+}
+
+function framesLeftOut(rollout) {
+  return make("p", { className: "soft" }, `${rollout.frames} frames are left out of this page to keep it small. See them with: `, make("code", {}, `tfgrpo show ${rollout.id}`));
+}
+
+function checksTable(rollout, text) {
+  if (!rollout.checks.length) return null;
+  return dataTable("checks", ["check", "weight", "credit", " result", " reason"], rollout.checks.map(([kind, weight, credit, reason]) =>
+    [kind, weight, number(credit), make("strong", { className: credit >= 1 ? "good" : "bad" }, credit >= 1 ? "passed" : credit > 0 ? "in part" : "failed"), text(reason)]));
+}
+
+function lessonList(ids, title) {
+  if (!ids.length) return null;
+  return make("div", {}, make("p", { className: "label" }, title), make("ul", {}, ids.map((id) => {
+    const known = index.lessons[id];
+    return make("li", {}, known ? `${known[0]}: ${known[2]} ` : "", make("span", { className: "soft" }, id));
+  })));
+}
+
+function rolloutBody(rollout, group) {
+  const { text } = group;
+  const failure = rollout.failure && make("p", { className: "bad" }, make("b", {}, rollout.failure[0]), ": ", text(rollout.failure[1]));
+  const judged = rollout.judge && make("p", {}, `judge ${number(rollout.judge[0])}: `, text(rollout.judge[1]));
+  const extra = Object.entries(rollout.extra).map(([name, value]) => `${name} ${number(value)}`).join(", ");
+  const frames = Array.isArray(rollout.frames) ? rollout.frames.map((frame, i) => frameCard(frame, text, i)) : [framesLeftOut(rollout)];
+  return [failure, make("p", { className: "label" }, "answer"), textBlock(text(rollout.answer), "answer"), checksTable(rollout, text), judged,
+    extra && make("p", {}, extra), lessonList(rollout.lessons, "lessons in its prompt"), lessonList(rollout.withheld, "lessons left out of its prompt by chance"),
+    make("p", { className: "soft" }, `temperature ${rollout.temperature}, seed ${rollout.seed}, prompt ${rollout.prompt.slice(0, 12)}, `, make("code", {}, rollout.id)), ...frames];
+}
+
+function pairView(group, a, b) {
+  const { text } = group;
+  const framesOf = (rollout) => (Array.isArray(rollout.frames) ? rollout.frames : []);
+  const same = (x, y) => x.kind === y.kind && x.name === y.name && x.input === y.input && x.output === y.output && x.error === y.error;
+  const alike = (x, y) => x.kind === y.kind && x.name === y.name;
+  const head = (rollout) => make("div", {}, make("p", {}, make("b", {}, `r${rollout.index}`), ` score ${number(rollout.score)}, ${whole(rollout.tokens)} tokens, ${duration(rollout.ms)}`),
+    rollout.failure ? make("p", { className: "bad" }, `${rollout.failure[0]}: `, text(rollout.failure[1])) : null);
+  const lines = [make("div", { className: "pair heads" }, head(a), head(b))];
+  let first = true;
+  const add = (x, y, differs) => {
+    const line = make("div", { className: differs ? "pair differs" : "pair" }, x || make("p", { className: "soft missing" }, "no such step"), y || make("p", { className: "soft missing" }, "no such step"));
+    if (differs && first) line.prepend(make("p", { className: "first" }, "First difference"));
+    if (differs) first = false;
+    lines.push(line);
+  };
+  const seen = [0, 0];
+  for (const [x, y] of aligned(framesOf(a), framesOf(b), same, alike)) {
+    add(x && frameCard(x, text, seen[0]++), y && frameCard(y, text, seen[1]++), !x || !y || !same(x, y));
+  }
+  for (const rollout of [a, b]) if (!Array.isArray(rollout.frames)) lines.push(framesLeftOut(rollout));
+  const close = (rollout) => make("div", {}, make("p", { className: "label" }, "answer"), textBlock(text(rollout.answer), "answer"), checksTable(rollout, text));
+  add(close(a), close(b), a.answer !== b.answer);
+  if (first) lines.push(make("p", { className: "soft" }, "The two do not differ in any step."));
+  return make("div", { className: "pairs" }, lines);
+}
+
+function sideBySide(group) {
+  if (group.rollouts.length < 2) return null;
+  const byId = new Map(group.rollouts.map((rollout) => [rollout.id, rollout]));
+  const rest = group.rollouts.map((rollout) => rollout.id).filter((id) => !group.pair.includes(id));
+  const chosen = [...group.pair, ...rest].slice(0, 2);
+  const view = make("div");
+  const draw = () => view.replaceChildren(pairView(group, byId.get(chosen[0]), byId.get(chosen[1])));
+  const choice = (side, label) => {
+    const select = make("select", {}, group.rollouts.map((rollout) =>
+      make("option", { value: rollout.id, selected: rollout.id === chosen[side] }, `r${rollout.index}: ${rollout.status === "error" ? "error" : number(rollout.score)}`)));
+    select.addEventListener("change", () => { chosen[side] = select.value; draw(); });
+    return make("label", {}, label + " ", select);
+  };
+  draw();
+  return make("section", { "aria-label": "side by side" },
+    make("h3", {}, group.pair.length === 2 && group.informative ? "Winner against loser" : "Side by side"), make("div", { className: "controls" }, choice(0, "left"), choice(1, "right")), view);
+}
+
+function taskView(group) {
+  const { task, text } = group;
+  const checks = task.checks.length ? dataTable("ground truth", ["check", "weight", " expects"], task.checks.map(([kind, weight, what]) => [kind, weight, text(what)])) : null;
+  return make("details", { open: true }, make("summary", {}, "Task and ground truth"),
+    text(task.prompt) === "" ? null : textBlock(text(task.prompt), "prompt"),
+    text(task.input) === "" ? null : [make("p", { className: "label" }, "input"), textBlock(text(task.input), "input")],
+    task.attachments.length ? make("p", {}, "files: " + task.attachments.join(", ")) : null,
+    task.checker ? make("p", {}, "judged by ", make("code", {}, task.checker)) : null,
+    task.truth === "checks" ? null : make("p", {}, `scores are estimates by ${task.truth}`), checks);
+}
+
+function groupView(group, wanted) {
+  const { text } = group;
+  const rollouts = group.rollouts.map((rollout) => {
+    const fill = () => { if (details.open && details.children.length === 1) details.append(...rolloutBody(rollout, group).flat().filter(Boolean)); };
+    const details = make("details", { id: `r${rollout.index}`, className: "rollout" }, make("summary", {}, `r${rollout.index}: ${rollout.status === "ok" ? "" : rollout.status + ", "}score ${number(rollout.score)}, ${Array.isArray(rollout.frames) ? rollout.frames.length : rollout.frames} steps`));
+    details.addEventListener("toggle", fill);
+    if (String(rollout.index) === wanted) { details.open = true; fill(); }
+    return details;
+  });
+  const why = (rollout) => (rollout.failure ? `${rollout.failure[0]}: ${text(rollout.failure[1])}` : rollout.checks.map((check) => text(check[3])).filter(Boolean).join("; ")).slice(0, 200);
+  const summary = dataTable("rollouts", ["rollout", " status", "score", "reward", "rank", "advantage", "tokens", "cost", "latency", " answer", " why"], group.rollouts.map((rollout) =>
+    [`r${rollout.index}`, make("span", { className: rollout.status === "ok" ? "" : "bad" }, rollout.status), number(rollout.score), number(rollout.reward), number(rollout.rank), number(rollout.advantage), whole(rollout.tokens), money(rollout.cost), duration(rollout.ms), text(rollout.answer).slice(0, 80), why(rollout)]));
+  return [taskView(group), make("h3", {}, "Rollouts"), make("p", { className: "soft" }, group.informative ? "Rewards differ: the group can teach." : "Rewards do not differ: the group teaches nothing."), summary, ...rollouts, sideBySide(group)].filter(Boolean);
+}
