@@ -53,7 +53,7 @@ def test_lessons_of_another_pack_are_left_out_counted_and_warned_of_until_rebase
     assert taught.report()["epochs"][0]["gt_score"]["mean"] < 1.0
     assert taught.cli("library", "rebase") == 0
     taught.learn()
-    assert taught.manifest()["warnings"] == []
+    assert not any("left out" in text for text in taught.manifest()["warnings"])
     assert taught.report()["epochs"][0]["gt_score"]["mean"] == 1.0
 
 
@@ -63,19 +63,36 @@ def test_lessons_learned_with_another_actor_are_warned_of(taught: Any) -> None:
     assert warning == "the library holds lessons learned with another actor: python:agent:learner"
 
 
-def test_a_lesson_that_holds_an_eval_answer_fails_the_gate_and_stays_in_the_library(taught: Any) -> None:
-    path = taught.root / "library.json"
-    lesson = json.loads(path.read_text())["experiences"][0]["summary32"]
-    assert " letter" in lesson
-    check = [{"kind": "exact", "value": "Letter"}]
-    taught.scenarios("new", train=0, sweep=12, checks=check)
+def test_a_committed_lesson_that_holds_an_eval_answer_is_found_before_the_run(taught: Any) -> None:
+    calls = len(taught.calls)
+    taught.scenarios("new", train=0, sweep=12, checks=[{"kind": "exact", "value": "Letter"}])
     result = taught.learn("--tfgrpo-baseline-sweep", "off")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*FAILED*contamination: contaminated: *"])
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*new-eval0 ?eval? (new.scenario.json:2) has its answer in lesson *: 'letter'; *"]
+    )
+    assert len(taught.calls) == calls
+
+
+def test_where_contamination_only_warns_such_a_lesson_leaves_the_gate_open_and_stays(taught: Any) -> None:
+    lesson = json.loads((taught.root / "library.json").read_text())["experiences"][0]["summary32"]
+    assert " letter" in lesson
+    taught.scenarios("new", train=0, sweep=12, checks=[{"kind": "exact", "value": "Letter"}])
+    result = taught.learn("--tfgrpo-baseline-sweep", "off", "--tfgrpo-contamination", "warn")
+    result.stdout.fnmatch_lines(["*inconclusive*contamination: contaminated: *"])
     (rule,) = [r for r in taught.report()["gate"]["results"] if r["name"] == "contamination"]
-    assert rule["outcome"] == "fail"
+    assert rule["outcome"] == "inconclusive"
     assert rule["figures"]["leaks"][0]["scenario_id"] == "new-eval0"
     assert lesson in {each["text"] for each in taught.report()["library"]["lessons"]}
+
+
+def test_a_lesson_learned_in_the_run_that_holds_an_eval_answer_fails_the_gate(project: Any) -> None:
+    project.scenarios(train=12, sweep=0).ini(actor="python:agent:learner", group_size=4)
+    project.scenarios("new", train=0, sweep=12, checks=[{"kind": "exact", "value": "Letter"}])
+    result = project.learn()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*FAILED*contamination: contaminated: *"])
+    assert any(" letter" in each["text"] for each in project.report()["library"]["lessons"])
 
 
 def test_epochs_without_spread_say_so(project: Any) -> None:
