@@ -206,7 +206,7 @@ def pytest_tfgrpo_actor(spec):
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         [
-            "3 train, 0 dev and 2 eval scenarios; 0 lessons to start",
+            "3 train and 2 eval scenarios; 0 lessons to start",
             "baseline * 2 * 4 * 8",
             "epoch1 * 3 * 4 * 12",
             "in all * 40",
