@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pytest_tfgrpo.core.records import Scenario
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
+from pytest_tfgrpo.harness.contamination.overlap import alike
 from pytest_tfgrpo.harness.loading import task_key
 
 MIN_DEV = 20
@@ -18,7 +19,8 @@ def with_dev(scenarios: Iterable[Scenario], share: float) -> list[Scenario]:
     """Return the scenarios with about `share` of the train families made the dev split, the same for ever.
 
     Where a scenario is `dev` already, or where fewer than MIN_DEV would be, all stay what they are. Families
-    stay whole, and so do equal tasks. A marked test function and a majority are for training alone.
+    stay whole, and so do tasks that are the same or alike. A marked test function and a majority are for
+    training alone.
     """
     known = list(scenarios)
     dev = _chosen(known, share)
@@ -52,11 +54,27 @@ def shortage(scenarios: Iterable[Scenario], settings: Mapping[str, Any]) -> str:
 
 def _chosen(known: Iterable[Scenario], share: float) -> set[str]:
     """Return the ids of the train scenarios whose family a hash puts into the dev split."""
-    kin: dict[str, str] = {}
     train = [s for s in known if s.split == "train"]
-    family_of = {s.id: kin.setdefault(task_key(s), s.family or task_key(s)) for s in train}
+    family_of = _families(train)
     bound = {family_of[s.id] for s in train if s.checker or s.truth == "majority"}
     chosen = {
         family for family in set(family_of.values()) - bound if seed_of("dev", family) < share * 2**SEED_BITS
     }
     return {id for id, family in family_of.items() if family in chosen}
+
+
+def _families(train: Sequence[Scenario]) -> dict[str, str]:
+    """Return the family of each scenario by id; families that share a task are one, called as the first."""
+    own = {s.id: s.family or task_key(s) for s in train}
+    first: dict[str, str] = {}
+
+    def root(family: str) -> str:
+        while (up := first.setdefault(family, family)) != family:
+            first[family] = family = first[up]
+        return family
+
+    place = {family: n for n, family in enumerate(dict.fromkeys(own.values()))}
+    for a, b in alike(train):
+        one, two = sorted((root(own[a.id]), root(own[b.id])), key=place.__getitem__)
+        first[two] = one
+    return {id: root(family) for id, family in own.items()}

@@ -60,3 +60,13 @@ def test_equal_tasks_stay_together() -> None:
 def test_eval_scenarios_are_left_alone() -> None:
     evals = [replace(s, split="eval") for s in suite()]
     assert with_dev(evals, 0.5) == evals
+
+
+def test_tasks_that_are_alike_stay_together() -> None:
+    tasks = [f"Read the note {n} {chr(97 + n % 26) * (2 + n // 26)} aloud" for n in range(120)]
+    words = "and tell which of the friends in it came late to the party in the old mill by the river"
+    known = [make_scenario(f"a{n}", split="train", prompt=f"{t} {t} {words}") for n, t in enumerate(tasks)]
+    known += [replace(s, id=f"{s.id}-more", prompt=f"Please help me. {s.prompt}") for s in known]
+    found = dev(with_dev(known, 0.2))
+    assert found
+    assert found == {f"{id.removesuffix('-more')}{end}" for id in found for end in ("", "-more")}

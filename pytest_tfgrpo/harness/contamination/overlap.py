@@ -53,6 +53,18 @@ def overlaps(scenarios: Iterable[Scenario], answers: Answers) -> list[Finding]:
     return [*_same_tasks(texts), *_same_prompts(known, answers), *_similar(texts, answers)]
 
 
+def alike(scenarios: Iterable[Scenario]) -> Iterator[tuple[Scenario, Scenario]]:
+    """Yield the pairs of scenarios that must share a split, whatever they are answered by."""
+    texts = _texts(list(scenarios))
+    for text in texts:
+        first, *others = (s for own in text.scenarios.values() for s in own)
+        yield from ((first, other) for other in others)
+    for pair in similar([text.words for text in texts]):
+        a, b = texts[pair.first], texts[pair.second]
+        if _same_data(a, b):
+            yield next(iter(a.scenarios.values()))[0], next(iter(b.scenarios.values()))[0]
+
+
 def _limit(n: int) -> int:
     """Return how many characters of each of `n` texts are compared word by word."""
     return max(1_000, min(100_000, _CHARACTERS // max(n, 1)))
@@ -137,14 +149,19 @@ def _has_data(scenario: Scenario) -> bool:
 def _similar(texts: Sequence[Text], answers: Answers) -> Iterator[Finding]:
     for pair in similar([text.words for text in texts], [text.sides for text in texts]):
         a, b = texts[pair.first], texts[pair.second]
-        if a.files and b.files and a.files != b.files:
-            continue
-        one, two = data_of(a.words), data_of(b.words)
-        if not (one <= two or two <= one):
+        if not _same_data(a, b):
             continue
         first, second = _across(a, b)
         if not _differ(answers(first), answers(second)):
             yield _finding("similar", first, second, min(pair.similarity, 0.999))
+
+
+def _same_data(a: Text, b: Text) -> bool:
+    """Return whether one has all the numbers of the other, and the same files where both have some."""
+    if a.files and b.files and a.files != b.files:
+        return False
+    one, two = data_of(a.words), data_of(b.words)
+    return one <= two or two <= one
 
 
 def _differ(first: Collection[str], second: Collection[str]) -> bool:

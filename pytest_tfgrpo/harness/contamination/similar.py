@@ -42,17 +42,19 @@ class Pair(NamedTuple):
     """The larger of the Jaccard index of their sequences, and the share of the shorter text in the longer."""
 
 
-def similar(texts: Sequence[Sequence[str]], sides: Sequence[int]) -> Iterator[Pair]:
+def similar(texts: Sequence[Sequence[str]], sides: Sequence[int] | None = None) -> Iterator[Pair]:
     """Yield the similar pairs of `texts`, lists of words that all differ; most similar first.
 
     `sides` are bits: a pair is looked at when one text has a side that the other one lacks, or both have
-    several.
+    several; None looks at all pairs.
     """
     text_P, hash_P = _postings(texts)
     known_P = _rare(hash_P)
     text_P, hash_P = text_P[known_P], hash_P[known_P]
     size = np.bincount(text_P, minlength=len(texts)).astype(np.int64)
-    first_C, second_C, shared_C = _shared(text_P, hash_P, len(texts), np.asarray(sides, dtype=np.int64))
+    first_C, second_C, shared_C = _shared(
+        text_P, hash_P, len(texts), None if sides is None else np.asarray(sides, dtype=np.int64)
+    )
     smaller_C = np.minimum(size[first_C], size[second_C])
     jaccard_C = shared_C / (size[first_C] + size[second_C] - shared_C)
     contained_C = shared_C / smaller_C
@@ -112,7 +114,7 @@ def _pairs_below(lengths: Ints, limit: int) -> int:
     return int((known * (known - 1) // 2).sum())
 
 
-def _shared(text_P: Ints, hash_P: Hashes, n: int, sides: Ints) -> tuple[Ints, Ints, Ints]:
+def _shared(text_P: Ints, hash_P: Hashes, n: int, sides: Ints | None) -> tuple[Ints, Ints, Ints]:
     """Return the pairs across sides that share a sequence, and how many they share."""
     starts, lengths = _runs(hash_P)
     pairs = [np.empty(0, dtype=np.int64)]
@@ -120,7 +122,10 @@ def _shared(text_P: Ints, hash_P: Hashes, n: int, sides: Ints) -> tuple[Ints, In
         for j in range(i + 1, COMMON):
             at = starts[lengths > j]
             first, second = text_P[at + i], text_P[at + j]
-            across = ((sides[first] | sides[second]) & ((sides[first] | sides[second]) - 1)) != 0
-            pairs.append(first[across] * n + second[across])
+            if sides is not None:
+                both = sides[first] | sides[second]
+                across = (both & (both - 1)) != 0
+                first, second = first[across], second[across]
+            pairs.append(first * n + second)
     key_C, shared_C = np.unique(np.concatenate(pairs), return_counts=True)
     return key_C // max(n, 1), key_C % max(n, 1), shared_C
