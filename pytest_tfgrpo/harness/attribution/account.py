@@ -101,9 +101,8 @@ def lines(value: Mapping[str, Any] | None, width: int, *, every: bool) -> list[s
         found += table(
             ["effect", "95 % interval", "p", "with", "without", "lesson"], [_row(v) for v in lessons], left=0
         )
-        found.append(
-            f"  effect: mean reward with the lesson minus without; from {MIN_ARM} groups of each; p by Holm"
-        )
+        legend = f"effect: mean reward with it minus without, from {MIN_ARM} groups of each; p: by Holm"
+        found += wrapped(legend, width, "  ")
     return found
 
 

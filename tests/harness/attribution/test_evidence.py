@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from exposures import make_exposure, make_exposures
 
+from pytest_tfgrpo.core.lessons import Exposure
 from pytest_tfgrpo.harness.attribution.evidence import UNSEEN, standings
 
 EFFECTS = {"bad": -0.45, "good": 0.3, "null1": 0.0, "null2": 0.0}
@@ -54,7 +55,7 @@ def test_too_few_groups_are_not_yet_estimable() -> None:
 
 
 @pytest.mark.parametrize("rows", [[], [make_exposure(reward=None, included=("a",))]])
-def test_without_rewards_nothing_is_known(rows: list[object]) -> None:
+def test_without_rewards_nothing_is_known(rows: list[Exposure]) -> None:
     assert standings(rows, ["a"]) == {"a": replace(UNSEEN)}
 
 
