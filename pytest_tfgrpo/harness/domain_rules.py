@@ -22,7 +22,8 @@ from pytest_tfgrpo.harness.comparison import (
     tally_sweep,
 )
 from pytest_tfgrpo.harness.gate_rules import MIN_SCENARIOS, MIN_SHARE, RuleResult, Settings
-from pytest_tfgrpo.numerics.stats import holm, one_sided_p, settling_n
+from pytest_tfgrpo.numerics.planning import settling_n
+from pytest_tfgrpo.numerics.stats import holm, one_sided_p
 
 ALPHA = 0.025
 """One-sided: a 95 % interval that lies below 0 has as much above it."""

@@ -92,7 +92,7 @@ def test_in_plain_mode_a_gates_file_adds_them_and_the_default_gate(gated: Any, n
 
 
 def test_a_gate_that_has_only_a_gain_to_judge_is_none_in_plain_mode(gated: Any, names: Any) -> None:
-    gated.write("gates.yaml", "gates: {learned: {}, everything: {min_mean: 0.9}}")
+    gated.write("gates.yaml", "gates: {learned: {gain: true}, everything: {min_mean: 0.9}}")
     assert names(gated.run("-v"))[-2:] == ["tfgrpo::gate[everything]", "tfgrpo::gate"]
     assert "tfgrpo::gate[learned]" in names(gated.learn("-v"))
 
@@ -156,7 +156,7 @@ def test_a_gate_sees_its_domains_and_tags_alone(project: Any) -> None:
         ("gates: {a: {baseline: nope}}", "#/gates/a/baseline: "),
         ("gates: {a: {baseline: nope}}", "nope.json: there is no such baseline; make it with"),
         ("gates: {a: {baseline: ../up}}", "'../up' does not name a baseline"),
-        ("gates: {a: {gain: false}}", "gates.yaml:1: #/gates/a: has nothing to judge; set a baseline, "),
+        ("gates: {a: {}}", "gates.yaml:1: #/gates/a: has nothing to judge; set a baseline, "),
     ],
 )  # fmt: skip
 def test_misuse_is_found_before_anybody_is_asked(gated: Any, text: str, said: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.face import github
 from pytest_tfgrpo.harness import gate_lines, gate_rules
 from pytest_tfgrpo.harness.baseline import Baseline, from_run
 from pytest_tfgrpo.harness.gate import Verdict, judge
@@ -115,10 +116,10 @@ def test_margin_and_strictness_fall_back_on_the_settings_and_limits_do_not() -> 
     assert judge_named(run, OpenGate(NamedGate(name="x", strict=False), base), lenient).outcome != "fail"
 
 
-def test_the_gain_can_be_left_out() -> None:
+def test_the_gain_is_judged_only_where_it_is_asked_for() -> None:
     worse = make_run(evenly(60, [1]), evenly(60, [0]))
-    assert verdict(worse).outcome == "fail"
-    assert verdict(worse, gain=False, min_mean=0.0).outcome == "pass"
+    assert verdict(worse, gain=True).outcome == "fail"
+    assert verdict(worse, min_mean=0.0).outcome == "pass"
 
 
 def test_a_gate_that_only_warns_fails_without_failing_the_run() -> None:
@@ -147,7 +148,7 @@ def test_a_part_of_the_suite_is_never_a_pass() -> None:
     for fields in ({}, {"per_domain": True}):
         found = verdict(run, from_run(BOTH, "main"), min_mean=0.1, **fields)
         assert found.outcome == "inconclusive"
-        assert {r.outcome for r in found.results} == {"not_judged", "skipped"}
+        assert {r.outcome for r in found.results} == {"not_judged"}
 
 
 @pytest.mark.parametrize("per_domain", [False, True])
@@ -188,7 +189,7 @@ def test_a_minimum_holds_in_each_domain() -> None:
 
 
 def test_the_gain_is_judged_in_each_domain() -> None:
-    found = verdict(make_run(domains(0.2, 0.9), domains(1.0, 0.4)), per_domain=True)
+    found = verdict(make_run(domains(0.2, 0.9), domains(1.0, 0.4)), per_domain=True, gain=True)
     assert rule(found, "gain (text)").outcome == "pass"
     assert rule(found, "gain (dates)").outcome == "fail"
 
@@ -294,6 +295,16 @@ def test_failed_gates_come_first_and_the_default_gate_stays_last_among_equals() 
     ]
     place = lines.index("gate fine  passed, 120 scenarios")
     assert lines[place + 1] == "gate  passed"
+
+
+def test_gates_read_well(golden: Callable[[str, str], None]) -> None:
+    run = make_run(domains(0.9, 0.9), domains(0.95, 0.3))
+    gates = (*GATES, NamedGate(name="domains", per_domain=True, min_mean=0.2, gain=True))
+    report = reported(run, *gates)
+    blocks = [gate_lines.lines(report["gate"], 80, every=every, quiet=False) for every in (False, True)]
+    told = github.notes(report, {"GITHUB_ACTIONS": "true"})
+    golden("gates.txt", "\n".join([*blocks[0], "", *blocks[1], "", *told]) + "\n")
+    golden("gates.md", summary(report).partition("\n\nGain ")[0] + "\n")
 
 
 def test_all_gates_come_to_the_worst_and_a_warning_to_an_open_question() -> None:

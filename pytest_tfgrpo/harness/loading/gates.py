@@ -40,7 +40,7 @@ class NamedGate:
     min_mean: float | None = None
     max_errors: int | None = None
     max_cost_per_success_usd: float | None = None
-    gain: bool = True
+    gain: bool = False
     """Whether it compares with the run's own baseline sweep."""
     strict: bool | None = None
     """None: as the setting says."""
