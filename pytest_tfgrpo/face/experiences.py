@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.core.errors import StoreError
@@ -68,7 +69,7 @@ def experiences(
     in_force, where = _in_force(project, stored, tombstones)
     every = {e.id: e for e in (*stored, *in_force)}
     if not every:
-        _require_store(project)
+        yield f"no lesson in {_require_store(project)}"
     listed = every if arguments.all else {e.id: e for e in in_force}
     chosen = [e for e in listed.values() if arguments.domain in (None, e.domain)]
     if chosen:
@@ -242,7 +243,8 @@ def _export(project: Project, stored: Sequence[Experience], domain: str | None) 
     yield from (json.dumps(value) for value in export_camel(e for e in stored if domain in (None, e.domain)))
 
 
-def _require_store(project: Project) -> None:
+def _require_store(project: Project) -> Path:
     path = project.out / project.task_id / EXPERIENCES
     if not path.is_file():
         raise StoreError(f"there is no experience store {path}; run pytest --tfgrpo first")
+    return path
