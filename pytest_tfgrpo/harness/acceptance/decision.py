@@ -175,10 +175,12 @@ class _Search:
     def _judge(self, trial: Trial, pairs: Pairs, ruling: Ruling) -> bool:
         """Note a trial that was made; returns whether it is accepted."""
         if not pairs.measured:
-            self._trials.append(replace(trial, verdict="rejected", reason=UNMEASURED))
+            reason = f"{UNMEASURED}, {pairs.errors[0]} before and {pairs.errors[1]} after"
+            self._trials.append(replace(trial, verdict="rejected", reason=reason))
             return False
         reading = ruling.reading
-        errors = f"; errors {reading.errors}" if reading.errors else ""
+        before, after = pairs.errors
+        errors = f"; with errors {reading.errors}: {before} before, {after} after" if before + after else ""
         self._trials.append(
             replace(
                 trial,
@@ -203,7 +205,7 @@ class _Search:
     async def _measure(self, before: Library, after: Library, trial: Trial) -> tuple[Pairs, Trial]:
         made = self._bench.made
         pairs = await self._bench.compare(before, after)
-        return pairs, replace(trial, rollouts=self._bench.made - made, errors=pairs.errors)
+        return pairs, replace(trial, rollouts=self._bench.made - made, errors=sum(pairs.errors))
 
     def _with(self, part: list[Unit]) -> Revision:
         operations = operations_of(self._candidate.applied, [*self._kept, *part])

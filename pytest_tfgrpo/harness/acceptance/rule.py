@@ -60,9 +60,10 @@ class Pairs:
         )
 
     @property
-    def errors(self) -> int:
-        """Rollouts of both sides that are errors."""
-        return sum(row.errors for rows in (self.before, self.after) for row in rows.values())
+    def errors(self) -> tuple[int, int]:
+        """Rollouts that are errors, before and after."""
+        before, after = (sum(row.errors for row in rows.values()) for rows in (self.before, self.after))
+        return before, after
 
     @property
     def measured(self) -> bool:
@@ -102,7 +103,7 @@ class Rule:
         readings must accept (design 4), and the one that speaks most against the library is shown. `doubted`
         is a part of a library that was rejected: in ``safe`` the doubt no longer speaks for it.
         """
-        kinds: list[Errors] = ["excluded", "as 0"] if pairs.errors else [""]
+        kinds: list[Errors] = ["excluded", "as 0"] if any(pairs.errors) else [""]
         rulings = []
         for kind in kinds:
             reading = self._reading(pairs, kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.stamp import identify, stamp
 from pytest_tfgrpo.harness.acceptance import DevSweeps
 from pytest_tfgrpo.harness.actors.protocol import ActorCall
+from pytest_tfgrpo.harness.engine import Engine
 from pytest_tfgrpo.harness.journal import decode
 from pytest_tfgrpo.harness.library import empty
 from pytest_tfgrpo.harness.metrics import per_epoch
@@ -277,9 +279,31 @@ def test_an_actor_that_errors_on_all_dev_rollouts_brings_nothing_into_force(tmp_
     run, _, _ = settle(tmp_path, "good", "idle", actor=ScriptedActor(answer))
     assert run.status == "complete"
     assert lessons(run) == []
-    assert acceptance(run).trials[0].reason == "not measured: too many rollouts are errors"
+    assert acceptance(run).trials[0].reason.startswith("not measured: too many rollouts are errors, 96 bef")
     assert acceptance(run).trials[0].errors == 2 * DEV * 4
     assert build(run, None)["faults"]["errors"] == {"provider": 2 * DEV * 4}
+
+
+def test_an_interrupt_in_a_trial_ends_the_run_with_what_it_has(tmp_path: Path) -> None:
+    async def stalled(call: ActorCall) -> str:
+        if call.scenario.id == "dev-3":
+            await asyncio.sleep(60)
+        return swayed(call)
+
+    async def play() -> Run:
+        actor = ScriptedActor(stalled)
+        teacher = Teacher("good")
+        fields: dict[str, Any] = {"scenarios": suite(), "epochs": 2, "job_optimizer": teacher}
+        engine = Engine(make_job(actor, tmp_path, **fields), folder=None, observe=lambda _: None)
+        task = asyncio.create_task(engine.run())
+        while not any(call.scenario.id == "dev-3" for call in actor.calls):
+            await asyncio.sleep(0.01)
+        task.cancel()
+        return await task
+
+    run = asyncio.run(play())
+    assert (run.status, run.reason, run.phases[-1].phase.epoch) == ("incomplete", "interrupted", 1)
+    assert (run.library.experiences, run.phases[-1].revision) == ((), None)
 
 
 def test_costs_and_rows_count_the_dev_split_apart(tmp_path: Path) -> None:
