@@ -74,9 +74,11 @@ class Reading:
         self.low, self.high = -math.inf, math.inf
         """Bounds of what decides: of the whole sweep's interval for a difference, else of its mean."""
         self._after_sum = self._before_sum = 0.0
-        support = (-1.0, 1.0) if difference else (0.0, 1.0)
+        self._support = (-1.0, 1.0) if difference else (0.0, 1.0)
         population = max(self.size, 1)
-        self.mean = MeanSequence(population, support=support, alpha_low=MEAN_ALPHA, alpha_high=MEAN_ALPHA)
+        self.mean = MeanSequence(
+            population, support=self._support, alpha_low=MEAN_ALPHA, alpha_high=MEAN_ALPHA
+        )
         self._square = MeanSequence(
             population, support=(0.0, 1.0), alpha_low=SPREAD_ALPHA, alpha_high=SPREAD_ALPHA
         )
@@ -95,8 +97,8 @@ class Reading:
         if self._difference:
             self._square.feed(None if value is None else value * value)
             half = self._half_width()
-        self.low = max(self.low, self.mean.low - half)
-        self.high = min(self.high, self.mean.high + half)
+        self.low = max(self.low, self.mean.low - half, self._support[0])
+        self.high = min(self.high, self.mean.high + half, self._support[1])
         if self.finding == "open" and self._enough():
             self.finding = self._judge()
 
