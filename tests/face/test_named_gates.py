@@ -77,6 +77,17 @@ def test_a_failing_gate_turns_the_run_red_and_one_that_warns_does_not(gated: Any
     assert cases["gate[everything]"][1]["tfgrpo_gate"] == "fail"
 
 
+def test_the_list_of_runs_shows_what_all_gates_came_to(
+    gated: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gated.learn("--tfgrpo-actor", "python:agent:wrong")
+    gated.write("gates.yaml", "gates: {only: {severity: warn, min_mean: 0.9}}")
+    gated.learn("--tfgrpo-actor", "python:agent:wrong")
+    capsys.readouterr()
+    assert gated.cli("runs") == 0
+    assert [line.split()[2] for line in capsys.readouterr().out.splitlines()[1:]] == ["fail", "inconclusive"]
+
+
 @pytest.mark.parametrize("flags", [(), ("--runxfail",), ("-W", "error"), ("-o", "xfail_strict=true")])
 def test_nothing_makes_a_warning_red(project: Any, flags: tuple[str, ...]) -> None:
     project.write("gates.yaml", "gates: {only: {severity: warn, min_mean: 0.9}}").scenarios(train=0, sweep=1)
