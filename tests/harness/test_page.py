@@ -18,6 +18,7 @@ from pytest_tfgrpo.harness.gate import judge
 from pytest_tfgrpo.harness.page import html
 from pytest_tfgrpo.harness.page.draw import curve
 from pytest_tfgrpo.harness.report import build
+from pytest_tfgrpo.harness.versus import versus
 
 
 def page(run: Run) -> str:
@@ -117,13 +118,8 @@ def test_equal_runs_give_equal_pages() -> None:
 
 
 def test_another_run_is_drawn_beside_this_one_and_tabled() -> None:
-    value = build(RUN, None)
-    compared = {
-        "other": "run0",
-        "epochs": value["epochs"],
-        "stamps": [{"key": "actor", "before": "a", "after": "<b>"}],
-    }
-    text = html(value, RUN, compared)
+    other = replace(RUN, run_id="run0", stamps={"actor": "<b>"})
+    text = html(build(RUN, None), RUN, versus(other, RUN))
     assert Tags(text).open == []
     assert "Compared with run run0" in text
     assert "&lt;b&gt;" in text
@@ -137,12 +133,12 @@ def test_values_of_any_shape_are_shown() -> None:
             "seeds": [1, 2],
             "rows": [{"id": "s1", "ci95": [0.25, 0.5], "odd": None}],
         },
-        "evaluations": 3,
+        "tides": 3,
         "nothing": [],
     }
     text = html(value, RUN)
     assert Tags(text).open == []
-    for part in ("<h3>Noise</h3>", "0.031", "0.250 to 0.500", "<h3>Evaluations</h3>"):
+    for part in ("<h3>Soundings</h3>", "0.031", "0.250 to 0.500", "<h3>Tides</h3>"):
         assert part in text
     assert "Nothing</h3>" not in text
 

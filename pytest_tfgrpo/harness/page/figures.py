@@ -9,6 +9,10 @@ from pytest_tfgrpo.core.records import Json, Run
 from pytest_tfgrpo.harness.render import label
 
 EXAMPLES = 3
+CAVEATS = ("noise", "flaky", "evaluations", "contamination", "sequential", "as_failures")
+"""What says how far a result can be trusted."""
+MOST = 1_000
+"""Rows of a table by scenario that is no map."""
 MAX_ROWS = 300
 """Rows of a table of any shape; the page says how many it leaves out."""
 SHOWN = frozenset(
@@ -16,6 +20,7 @@ SHOWN = frozenset(
         "schema", "run_id", "task_id", "status", "reason", "started_at", "finished_at", "partial_selection",
         "files", "epochs", "gain", "domains", "regressions", "scenarios", "faults", "library", "judge",
         "cost", "gate", "settings", "stamps", "versions", "warnings", "sections", "acceptance",
+        "attribution", *CAVEATS,
     }
 )  # fmt: skip
 """Keys of the report that have a place of their own; all others are shown as tables by what they hold."""
@@ -78,14 +83,18 @@ def shape(value: Json) -> dict[str, Any]:
     if isinstance(value, Mapping):
         plain = {key: item for key, item in value.items() if not _nested(item)}
         parts = [(key, shape(item)) for key, item in value.items() if _nested(item)]
-        return {"kind": "facts", "facts": [(key, flat(item)) for key, item in plain.items()], "parts": parts}
+        return {
+            "kind": "facts",
+            "facts": [(key, flat(item, key)) for key, item in plain.items()],
+            "parts": parts,
+        }
     if isinstance(value, Sequence) and not isinstance(value, str):
         if value and all(isinstance(item, Mapping) for item in value):
             heads = list(dict.fromkeys(key for item in value for key in item))
             return {
                 "kind": "table",
                 "heads": heads,
-                "rows": [[flat(item.get(head)) for head in heads] for item in value[:MAX_ROWS]],
+                "rows": [[flat(item.get(head), head) for head in heads] for item in value[:MAX_ROWS]],
                 "more": max(0, len(value) - MAX_ROWS),
             }
         return {
@@ -105,8 +114,8 @@ def _nested(value: Json) -> bool:
     )
 
 
-def flat(value: Json) -> str:
-    """Return a value as one text: numbers rounded for a reader, an interval as ``a to b``."""
+def flat(value: Json, key: str = "") -> str:
+    """Return a value as one text: numbers rounded for a reader, an interval by its `key` as ``a to b``."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -116,7 +125,7 @@ def flat(value: Json) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {flat(item)}" for key, item in value.items()) or "-"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        if len(value) == 2 and all(isinstance(item, float) for item in value):
+        if key.startswith("ci") and len(value) == 2:
             return f"{value[0]:.3f} to {value[1]:.3f}"
         return ", ".join(map(flat, value)) or "-"
     return str(value)

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from pytest_tfgrpo.harness import bill, gate_lines
+from pytest_tfgrpo.harness import bill, caveats, gate_lines, versus_lines
 from pytest_tfgrpo.harness.judge import lines as judge
 from pytest_tfgrpo.harness.page import figures
 from pytest_tfgrpo.harness.printable import block, count, duration, interval, line, money, number
@@ -68,5 +68,13 @@ def _environment() -> Environment:
         part=lambda value: quote(str(value).encode("utf-8", "replace"), safe=""),
         shape=figures.shape,
     )
-    environment.globals.update(gates=gate_lines, cost=cost, outcomes=OUTCOMES, bill=bill, judge=judge)
+    environment.globals.update(
+        caveats=caveats,
+        gates=gate_lines,
+        cost=cost,
+        outcomes=OUTCOMES,
+        bill=bill,
+        judge=judge,
+        versus=versus_lines,
+    )
     return environment

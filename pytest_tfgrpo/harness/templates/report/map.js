@@ -2,10 +2,18 @@
 
 const AHEAD = 12;
 
+/** Columns in the order of interest: sweeps and the change between them (-1), training, the dev split. */
+function places() {
+  const found = ["sweep", "train", "dev"].map((kind) => index.columns.map((column, i) => [column.mode, i])
+    .filter(([mode]) => (kind === "sweep" ? mode !== "train" && mode !== "dev" : mode === kind)).map(([, i]) => i));
+  return [...found[0], -1, ...found[1], ...found[2]];
+}
+
 class ScenarioMap {
   constructor(box) {
     this.box = box;
     this.shown = rows;
+    this.places = places();
     this.order = { key: null, down: false };
     this.active = { row: 0, column: 0 };
     this.range = [-1, -1];
@@ -31,7 +39,7 @@ class ScenarioMap {
       return cell;
     };
     return make("tr", { "aria-rowindex": 1 }, head("id", "scenario", "id"), head("domain", "domain", "domain"), head("split", "split", "split"),
-      index.columns.map((column, i) => head(i, column.label, "phase")), head("change", "change", "phase"));
+      this.places.map((i) => (i < 0 ? head("change", "change", "phase") : head(i, index.columns[i].label, "phase"))));
   }
 
   show(found) {
@@ -90,17 +98,18 @@ class ScenarioMap {
   line(row, at) {
     const link = (column, text, route, label) =>
       make("a", { href: route, tabIndex: -1, "data-at": at, "data-column": column, "aria-label": label }, text);
-    const cells = row.cells.map((cell, i) => {
-      if (!cell) return make("td", { className: "phase" }, link(i + 1, "", routeTo(row.id), `${row.id}, ${index.columns[i].label}: took no part`));
+    const cells = this.places.map((i, place) => {
+      if (i < 0) return make("td", { className: row.change < 0 ? "phase change lost" : "phase change" }, signed(row.change));
+      const cell = row.cells[i];
+      if (!cell) return make("td", { className: "phase" }, link(place + 1, "", routeTo(row.id), `${row.id}, ${index.columns[i].label}: took no part`));
       const level = cell.mean === null ? "none" : `h${Math.round(cell.mean * 10)}`;
       const label = `${row.id}, ${index.columns[i].label}: ${number(cell.mean)}` + (cell.errors ? `, ${cell.errors} errors` : "") + (isMixed(cell) ? ", rollouts differ" : "");
       const text = [number(cell.mean, 2), isMixed(cell) ? make("span", { className: "mixed" }, "•") : "", cell.errors ? make("span", { className: "err" }, `${cell.errors} err`) : ""];
-      return make("td", { className: `phase ${level}` }, link(i + 1, text, routeTo(row.id, index.columns[i].label), label));
+      return make("td", { className: `phase ${level}` }, link(place + 1, text, routeTo(row.id, index.columns[i].label), label));
     });
     return make("tr", { "aria-rowindex": at + 2 },
       make("th", { scope: "row", className: "id", title: visible(row.id) }, link(0, row.id, routeTo(row.id), null)),
-      make("td", { className: "domain", title: visible(row.domain) }, row.domain), make("td", { className: "split" }, row.split), cells,
-      make("td", { className: row.change === null ? "phase" : row.change < 0 ? "phase lost" : "phase" }, signed(row.change)));
+      make("td", { className: "domain", title: visible(row.domain) }, row.domain), make("td", { className: "split" }, row.split), cells);
   }
 
   link(row, column) {
@@ -116,7 +125,8 @@ class ScenarioMap {
 
   go(row, column) {
     row = Math.max(0, Math.min(this.shown.length - 1, row));
-    column = Math.max(0, Math.min(index.columns.length, column));
+    column = Math.max(0, Math.min(this.places.length, column));
+    if (column && this.places[column - 1] < 0) column += column > this.active.column && column < this.places.length ? 1 : -1;
     this.active = { row, column };
     const top = row * this.height;
     const free = this.box.clientHeight - 2 * this.height;
@@ -131,8 +141,9 @@ class ScenarioMap {
 
   /** Put the focus on the cell of a scenario, where that is shown. */
   focusOn(id, column) {
+    const place = this.places.indexOf(column) + 1;
     const at = this.shown.findIndex((row) => row.id === id);
-    if (at >= 0) this.go(at, column);
+    if (at >= 0) this.go(at, place);
   }
 
   key(event) {

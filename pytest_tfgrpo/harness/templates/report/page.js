@@ -82,7 +82,7 @@ async function openScenario(row, label, rollout) {
     make("p", { className: "soft" }, `${row.domain}, ${row.split}, ${row.source}` + (row.change === null ? "" : `, change ${signed(row.change)}`)),
     make("nav", { "aria-label": "sweeps and epochs" }, tabs), body);
   detail.dataset.row = row.id;
-  detail.dataset.column = String(column + 1);
+  detail.dataset.column = String(column);
   if (!detail.open) detail.showModal();
   detail.scrollTop = 0;
   byId("detail-head").focus({ preventScroll: true });
