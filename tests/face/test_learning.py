@@ -31,6 +31,7 @@ def test_learning_shows_as_a_gain_and_leaves_its_files(project: Any) -> None:
     )
     folder = project.runs()[-1]
     assert {p.name for p in folder.iterdir()} == {
+        "exposures.jsonl",
         "journal.jsonl",
         "manifest.json",
         "metrics.jsonl",
