@@ -28,19 +28,19 @@ def lines(value: Mapping[str, Any], width: int = 80, *, verbosity: int = 0) -> l
         for why in value["obstacles"]
         for text in wrapped(f"NO CLAIM: {line(why, 300)}", width, hanging="  ")
     ]
-    difference = wrapped(f"difference  {_difference(value)}", width, hanging=" " * 12)
+    difference = wrapped(f"difference  {told(value)}", width, hanging=" " * 12)
     if verbosity < 0:
         return [*head, *loud, *difference]
     blocks = [
         [*head, *loud],
-        _sides(before, after),
+        table(["", "compared with", "this run"], sides(value)),
         difference,
         _domains(value["domains"]),
         _largest("largest regressions", value["regressions"]),
         _largest("largest gains", value["gains"]),
         [
             text
-            for one in _apart(value["apart"], every=verbosity > 0)
+            for one in apart(value["apart"], every=verbosity > 0)
             for text in wrapped(one, width, hanging="  ")
         ],
         _library(value["library"], width, every=verbosity > 0),
@@ -50,16 +50,17 @@ def lines(value: Mapping[str, Any], width: int = 80, *, verbosity: int = 0) -> l
     return [text for i, block in enumerate(filled) for text in ([""] * (i > 0) + block)]
 
 
-def _sides(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    sides = (before, after)
-    finals = [side["final"] for side in sides]
+def sides(value: Mapping[str, Any]) -> list[list[str]]:
+    """Return rows of what each run came to: a name, the run compared with, this run."""
+    both = (value["before"], value["after"])
+    finals = [side["final"] for side in both]
 
     def final(name: str, show: Any) -> list[str]:
         return [name, *("-" if own is None else show(own) for own in finals)]
 
-    rows = [
-        ["status", *(side["status"] + " (partial)" * side["partial_selection"] for side in sides)],
-        ["actor", *(line(side["actor"], SHOWN) for side in sides)],
+    return [
+        ["status", *(side["status"] + " (partial)" * side["partial_selection"] for side in both)],
+        ["actor", *(line(side["actor"], SHOWN) for side in both)],
         final("temperature", lambda own: f"{own['temperature']:g}"),
         final("scenarios", lambda own: str(own["scenarios"])),
         final("rollouts", lambda own: str(own["rollouts"])),
@@ -70,14 +71,14 @@ def _sides(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
         final("tokens per rollout", lambda own: count(own["tokens"]["mean"])),
         final("cost of the final sweep", lambda own: cost(own["cost_usd"], own["rollouts"])),
         final("p50", lambda own: duration(own["p50_ms"])),
-        ["tokens of the whole run", *(count(side["total"]["tokens"]) for side in sides)],
-        ["cost of the whole run", *(bill.spent(side["total"]) for side in sides)],
-        ["lessons", *(str(side["lessons"]) for side in sides)],
+        ["tokens of the whole run", *(count(side["total"]["tokens"]) for side in both)],
+        ["cost of the whole run", *(bill.spent(side["total"]) for side in both)],
+        ["lessons", *(str(side["lessons"]) for side in both)],
     ]
-    return table(["", "compared with", "this run"], rows)
 
 
-def _difference(value: Mapping[str, Any]) -> str:
+def told(value: Mapping[str, Any]) -> str:
+    """Return the difference in words, with what is claimed of it."""
     found = value["difference"]
     if not found["n"]:
         return "none to tell: no scenario is scored in both"
@@ -146,7 +147,7 @@ def _largest(title: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     )
 
 
-def _apart(apart: Mapping[str, Sequence[str]], *, every: bool) -> Iterator[str]:
+def apart(ids_by: Mapping[str, Sequence[str]], *, every: bool) -> Iterator[str]:
     """Yield the scenarios that are not compared, by why."""
     reasons = {
         "before": "only in the run compared with",
@@ -155,7 +156,7 @@ def _apart(apart: Mapping[str, Sequence[str]], *, every: bool) -> Iterator[str]:
         "unscored": "nothing but errors in one of them",
     }
     for key, why in reasons.items():
-        ids = apart[key]
+        ids = ids_by[key]
         if ids:
             shown = ids if every else ids[:SHORT]
             more = f", ... {len(ids) - len(shown)} more; -v shows all" if len(shown) < len(ids) else ""

@@ -1,0 +1,113 @@
+"""Chromium for tests, and report pages to open in it.
+
+Playwright's event loop runs on the main thread while a browser is open, where other tests need none to run:
+so a browser lives as long as one module.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browser_runs import hostile_run, sample_page, second_run
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Request
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+WATCH = """
+window.__violations = [];
+addEventListener("securitypolicyviolation", (event) => window.__violations.push(event.violatedDirective));
+"""
+
+
+@dataclass
+class Visit:
+    """A page in the browser, and what it did."""
+
+    page: Page
+    messages: list[str] = field(default_factory=list)
+    """Console errors and warnings, and uncaught exceptions."""
+    requests: list[str] = field(default_factory=list)
+    """Addresses that it asked for, but its own."""
+
+    def violations(self) -> list[str]:
+        """Return the directives of its content security policy that were violated."""
+        return self.page.evaluate("window.__violations")  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Return Chromium; without it the tests are skipped, or fail under ``CI_REQUIRE_TOOLS=1``."""
+    path = next((found for name in NAMES if (found := shutil.which(name))), None)
+    if path is None:
+        reason = f"NOT TESTED: none of {', '.join(NAMES)} is installed"
+        if os.environ.get("CI_REQUIRE_TOOLS") == "1":
+            pytest.fail(reason + ", and CI_REQUIRE_TOOLS=1 demands it")
+        pytest.skip(reason)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        options = ["--no-sandbox"] if os.getuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=path, args=[*options, "--disable-dev-shm-usage"])
+        yield browser
+        browser.close()
+
+
+Open = Callable[..., Visit]
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Open]:
+    """Return a function that opens a page in a context of its own, with the network cut off."""
+    contexts = []
+
+    def open_page(path: Path, fragment: str = "", **options: Any) -> Visit:
+        context = browser.new_context(**{"viewport": {"width": 1100, "height": 800}} | options)
+        contexts.append(context)
+        context.set_default_timeout(10_000)
+        context.add_init_script(WATCH)
+        visit = Visit(context.new_page())
+        own = path.as_uri()
+
+        def asked(request: Request) -> None:
+            if request.url.partition("#")[0] != own:
+                visit.requests.append(request.url)
+
+        def told(kind: str, text: str) -> None:
+            if kind in ("error", "warning"):
+                visit.messages.append(text)
+
+        context.on("request", asked)
+        visit.page.on("console", lambda message: told(message.type, message.text))
+        visit.page.on("pageerror", lambda error: told("error", str(error)))
+        visit.page.goto(own + fragment)
+        return visit
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the pages: ``report.html``, ``compare.html``, ``hostile.html``."""
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "report.html").write_text(sample_page(second_run()), encoding="utf-8")
+    (folder / "compare.html").write_text(sample_page(second_run(), beside=True), encoding="utf-8")
+    (folder / "hostile.html").write_text(sample_page(hostile_run()), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder for screenshots: below ``CI_ARTEFACTS`` where that is set, so that CI keeps them."""
+    kept = os.environ.get("CI_ARTEFACTS")
+    folder = Path(kept) / "screenshots" if kept else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
