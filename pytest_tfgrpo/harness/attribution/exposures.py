@@ -25,6 +25,8 @@ from pytest_tfgrpo.core.wire import from_wire, to_wire
 
 SCHEMA = "tfgrpo.exposures/1"
 KEY_DIGITS = 16
+MIN_PROPENSITY = 0.05
+"""Below it a row is not ours: the setting `leave_out` ends at 0.9."""
 _EVIDENCE = re.compile(r"\b\d+ of \d+\b")
 MAX_BYTES = 256 << 20
 """A larger file of exposures is not read."""
@@ -193,7 +195,11 @@ def _row(value: Any, run_id: str) -> Exposure:
     """Return one row; raises ValueError where it is none that we would have written."""
     row = from_wire(Exposure, value)
     reward = 0.0 if row.reward is None else row.reward
-    if row.run_id != run_id or not (0 < row.propensity < 1 and 0 <= reward <= 1) or row.errors < 0:
+    if (
+        row.run_id != run_id
+        or not (MIN_PROPENSITY <= row.propensity < 1 and 0 <= reward <= 1)
+        or row.errors < 0
+    ):
         raise ValueError(f"not an exposure of run {run_id}: {value!r}")
     return row
 

@@ -142,6 +142,10 @@ def out_of_range(path: Path) -> None:
     path.write_text(path.read_text().replace('"propensity": 0.5', '"propensity": 1.0', 1))
 
 
+def all_but_impossible(path: Path) -> None:
+    path.write_text(path.read_text().replace('"propensity": 0.5', '"propensity": 1e-300', 1))
+
+
 def other_shape(path: Path) -> None:
     path.write_text(path.read_text().replace('"included": [', '"included": [["x"], ', 1))
 
@@ -164,7 +168,7 @@ def older_than_the_journal(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "spoil",
-    [torn, short, foreign, not_a_number, out_of_range, other_shape, of_another_schema, deep, binary,
+    [torn, short, foreign, not_a_number, out_of_range, all_but_impossible, other_shape, of_another_schema, deep, binary,
      older_than_the_journal],
 )  # fmt: skip
 def test_a_file_that_is_not_to_be_trusted_is_made_again(
