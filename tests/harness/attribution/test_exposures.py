@@ -168,8 +168,8 @@ def older_than_the_journal(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "spoil",
-    [torn, short, foreign, not_a_number, out_of_range, all_but_impossible, other_shape, of_another_schema, deep, binary,
-     older_than_the_journal],
+    [torn, short, foreign, not_a_number, out_of_range, all_but_impossible, other_shape,
+     of_another_schema, deep, binary, older_than_the_journal],
 )  # fmt: skip
 def test_a_file_that_is_not_to_be_trusted_is_made_again(
     made: tuple[Path, Run], spoil: Callable[[Path], None]
