@@ -128,7 +128,7 @@ def test_another_run_is_drawn_beside_this_one_and_tabled() -> None:
 
 def test_values_of_any_shape_are_shown() -> None:
     value = build(RUN, None) | {
-        "noise": {
+        "soundings": {
             "spread": 0.03125,
             "seeds": [1, 2],
             "rows": [{"id": "s1", "ci95": [0.25, 0.5], "odd": None}],

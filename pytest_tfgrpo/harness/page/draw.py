@@ -37,10 +37,11 @@ def curve(
     step = (width - LEFT - RIGHT) / max(len(labels), 1)
     # With many epochs only some labels fit.
     every = math.ceil(len(labels) / max(2, width // 80))
+    last = len(labels) - 1
     place = {
         name: {
             "x": LEFT + step * (i + 0.5),
-            "named": i % every == 0 or (i == len(labels) - 1 and i % every >= every / 2),
+            "named": i == last or (i % every == 0 and last - i >= every),
         }
         for i, name in enumerate(labels)
     }
