@@ -162,7 +162,8 @@ def test_the_order_follows_from_the_seed_and_what_the_scenarios_are() -> None:
     ],
 )
 def test_what_judges_the_whole_sweep_keeps_it_whole(changes: dict[str, Any], said: str) -> None:
-    fields = {"scenarios": small_suite(), "foreign_rules": False, "partial": False} | changes
+    fields: dict[str, Any] = {"scenarios": small_suite(), "foreign_rules": False, "partial": False}
+    fields |= changes
     found = obstacle(fields.pop("settings", SETTINGS), fields.pop("scenarios"), **fields)
     assert found.startswith(said)
     assert bool(found) == bool(said)
@@ -195,7 +196,9 @@ def suite(sweep: int = 80, least: tuple[int, ...] = ()) -> list[Scenario]:
 
 
 def job(work: Path, actor: Any = None, **changes: Any) -> Any:
-    settings = {"concurrency": 4, "epochs": 2, "acceptance": "off", "leave_out": 0.0} | ON | changes
+    settings: dict[str, Any] = (
+        {"concurrency": 4, "epochs": 2, "acceptance": "off", "leave_out": 0.0} | ON | changes
+    )
     return make_job(actor or ScriptedActor(wrong_once_learned), work, **{"scenarios": suite()} | settings)
 
 
