@@ -231,7 +231,7 @@ def test_metrics_have_a_line_per_call_and_per_rollout_and_the_manifest_tells_wha
     assert sum(line["tool"] is None for line in lines) == len(lines) / 2 == rollouts
     manifest = project.manifest()
     assert {"settings", "stamps", "versions", "seed", "draws", "warnings", "gate"} <= manifest.keys()
-    assert set(manifest["stamps"]) == {"settings", "packs", "scenarios", "actor", "library"}
+    assert set(manifest["stamps"]) == {"settings", "packs", "scenarios", "actor", "eval", "library"}
     assert manifest["tfgrpo"]["epochs"] == project.report()["epochs"]
     assert manifest["gate"]["outcome"] == project.report()["gate"]["outcome"]
 

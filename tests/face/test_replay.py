@@ -24,17 +24,19 @@ REPLAY = ("--tfgrpo-actor", f"replay:{FILE}")
 RECORD = ("--tfgrpo-record", FILE)
 LESSON = "For letters: count each of the words, one by one."
 TIMES = ("started_at", "finished_at", "updated_at", "created_at")
+HISTORY = "evaluations"
+"""The runs before it."""
 
 
 def comparable(path: Path) -> Any:
-    """Return a file of a run without run id, times, ids of lessons, and the settings that say who answers."""
+    """Return a file of a run without run id, times, what ran before, ids of lessons, and the settings that say who answers."""
     value = json.loads(path.read_text().replace(path.parent.name, "RUN"))
     value.get("settings", {}).update(actor="", record="")
 
     def clean(value: Any) -> Any:
         if isinstance(value, dict):
             ids = {"id", "parents"} if "polarity" in value else set()
-            return {k: clean(v) for k, v in value.items() if k not in {*TIMES, *ids}}
+            return {k: clean(v) for k, v in value.items() if k not in {*TIMES, HISTORY, *ids}}
         return [clean(v) for v in value] if isinstance(value, list) else value
 
     return clean(value)
