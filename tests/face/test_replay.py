@@ -29,7 +29,7 @@ HISTORY = "evaluations"
 
 
 def comparable(path: Path) -> Any:
-    """Return a file of a run without run id, times, what ran before, ids of lessons, and the settings that say who answers."""
+    """Return a file of a run without what may differ: ids, times, the runs before, and who answers."""
     value = json.loads(path.read_text().replace(path.parent.name, "RUN"))
     value.get("settings", {}).update(actor="", record="")
 
