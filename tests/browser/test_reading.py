@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("playwright", reason="NOT TESTED: the extra `test` is not installed")
 from playwright.sync_api import expect
 
 Visit = Any
