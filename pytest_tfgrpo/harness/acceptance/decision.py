@@ -10,11 +10,13 @@ from pytest_tfgrpo.core.lessons import Acceptance, Library, Operation, Revision,
 from pytest_tfgrpo.core.records import Phase, Scenario
 from pytest_tfgrpo.harness.acceptance.parts import Unit, halves, operations_of, units_of
 from pytest_tfgrpo.harness.acceptance.rule import Pairs, Rule, Ruling
+from pytest_tfgrpo.harness.acceptance.single import Case, idle_or_harmful
 from pytest_tfgrpo.harness.library import carry_out, is_trim
 from pytest_tfgrpo.harness.schedule import MAX_TRIALS
 from pytest_tfgrpo.harness.splits import MIN_DEV
 
 UNSEEN = "no dev scenario's prompt changes"
+ALL_IDLE = "none of its changes did its own scenarios any good"
 UNMEASURED = "not measured: too many rollouts are errors"
 
 
@@ -98,17 +100,25 @@ class _Search:
         """What is accepted so far."""
         self._trials: list[Trial] = []
         self._open: list[list[Unit]] = []
+        self._cases: tuple[Case, ...] = ()
+        """What the last trial saw of single changes, against the library at the start of the epoch."""
         self._shown = 0
         """Parts whose test has rejected its null hypothesis: their share of the level passes on."""
 
     async def run(self) -> None:
         """Try the whole, and parts of it while that is worth its price."""
         if await self._try_whole():
-            self._revision = self._candidate
-            return
-        if self._trials[0].p is None:  # nothing was measured: parts would show no more
-            return
-        self._open = halves(self._units)
+            self._revision, self._kept = self._candidate, list(self._units)
+        elif self._trials[0].p is not None:  # else nothing was measured: parts would show no more
+            await self._try_parts()
+        if self._revision.applied:
+            await self._weed()
+
+    async def _try_parts(self) -> None:
+        """Try the whole without what its own scenarios speak against, else halves of it."""
+        against = self._against(self._units)
+        rest = [unit for unit in self._units if unit not in against]
+        self._open = [rest] if against and rest else halves(self._units)
         while self._open:
             part = self._open.pop(0)
             if len(self._tested) >= MAX_TRIALS:
@@ -122,6 +132,36 @@ class _Search:
             elif not await self._try_part(part):
                 self._open += halves(part)
 
+    async def _weed(self) -> None:
+        """Leave out what its own scenarios speak against, and try what is left, while trials are left."""
+        while len(self._tested) < MAX_TRIALS and (against := self._against(self._kept)):
+            rest = [unit for unit in self._kept if unit not in against]
+            if not rest:
+                self._revision, self._kept = self._drawn(rest), rest
+                self._trials[-1] = replace(self._trials[-1], verdict="rejected", reason=ALL_IDLE)
+            elif not await self._try_without(against, rest):
+                return
+
+    async def _try_without(self, against: list[Unit], rest: list[Unit]) -> bool:
+        """Try what is accepted without the units `against`; returns whether that comes into its place."""
+        rule, drawn = self._limits.rule, self._drawn(rest)
+        needed = self._bench.cost(self._library, drawn.library)
+        if needed and self._bench.made + needed > self._limits.rollouts:
+            return False
+        trial = self._trial(self._library, drawn.library, operations_of(self._candidate.applied, rest))
+        pairs, trial = await self._measure(self._library, drawn.library, trial)
+        ruling = rule.judge(pairs, factor=self._factor, doubted=True)
+        number = len(operations_of(self._candidate.applied, against))
+        ruling = replace(ruling, why=f"without {number} that did their own scenarios no good: {ruling.why}")
+        accepted = self._judge(trial, pairs, ruling)
+        if accepted:
+            self._revision, self._kept = drawn, rest
+        return accepted
+
+    def _against(self, units: Sequence[Unit]) -> list[Unit]:
+        rule = self._limits.rule
+        return idle_or_harmful(self._cases, units, margin=rule.margin, alpha=rule.alpha)
+
     def revision(self) -> Revision:
         """Return what came into force, and what did not."""
         kept = {id(operation) for operation in self._revision.applied}
@@ -133,6 +173,11 @@ class _Search:
     @property
     def _tested(self) -> list[Trial]:
         return [trial for trial in self._trials if trial.verdict != "not_tested"]
+
+    @property
+    def _factor(self) -> int:
+        """How many parts may be tested, less those that have shown something (Holm)."""
+        return max(1, min(MAX_TRIALS - 1, len(self._units)) - self._shown)
 
     async def _try_whole(self) -> bool:
         after = self._candidate.library
@@ -149,9 +194,8 @@ class _Search:
         if not trial.changed:
             accepted = self._pass_unseen(trial)
         else:
-            factor = min(MAX_TRIALS - 1, len(self._units)) - self._shown
             pairs, trial = await self._measure(before, drawn.library, trial)
-            ruling = rule.judge(pairs, factor=factor, doubted=True)
+            ruling = rule.judge(pairs, factor=self._factor, doubted=True)
             self._shown += pairs.measured and ruling.p_adjusted < rule.alpha
             if ruling.accepted and rule.name == "safe" and before.hash != self._library.hash:
                 ruling, trial = await self._against_start(drawn.library, ruling, trial)
@@ -205,10 +249,15 @@ class _Search:
     async def _measure(self, before: Library, after: Library, trial: Trial) -> tuple[Pairs, Trial]:
         made = self._bench.made
         pairs = await self._bench.compare(before, after)
+        if before.hash == self._library.hash:
+            self._cases = pairs.cases
         return pairs, replace(trial, rollouts=self._bench.made - made, errors=sum(pairs.errors))
 
     def _with(self, part: list[Unit]) -> Revision:
-        operations = operations_of(self._candidate.applied, [*self._kept, *part])
+        return self._drawn([*self._kept, *part])
+
+    def _drawn(self, units: list[Unit]) -> Revision:
+        operations = operations_of(self._candidate.applied, units)
         return carry_out(self._library, operations, cap=self._limits.cap, epoch=self._candidate.epoch)
 
     def _too_dear(self, part: list[Unit]) -> str:

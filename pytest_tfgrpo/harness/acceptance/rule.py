@@ -8,6 +8,7 @@ from math import fsum
 from typing import Any, Literal, TypeAlias
 
 from pytest_tfgrpo.core.records import Group
+from pytest_tfgrpo.harness.acceptance.single import Case
 from pytest_tfgrpo.harness.comparison import Tally, tally
 from pytest_tfgrpo.harness.splits import MIN_DEV
 from pytest_tfgrpo.numerics.stats import one_sided_p, paired_interval
@@ -48,6 +49,8 @@ class Pairs:
     before: Mapping[str, Tally]
     """Scores of the other scenarios under the library in force, by scenario id."""
     after: Mapping[str, Tally]
+    cases: tuple[Case, ...] = ()
+    """The same scenarios, with the lessons that their prompts carry."""
 
     @staticmethod
     def of(unchanged: int, before: Mapping[str, Group], after: Mapping[str, Group]) -> Pairs:
@@ -57,6 +60,7 @@ class Pairs:
             unchanged=unchanged,
             before=tally(before.values(), stamps),
             after=tally(after.values(), stamps),
+            cases=tuple(Case.of(before[id], after[id]) for id in after),
         )
 
     @property

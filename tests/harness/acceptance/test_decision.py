@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pytest_tfgrpo.core.lessons import Library, Operation, Revision, Trial
 from pytest_tfgrpo.harness.acceptance.decision import Limits, decide
 from pytest_tfgrpo.harness.acceptance.rule import Pairs, Rule
+from pytest_tfgrpo.harness.acceptance.single import Case
 from pytest_tfgrpo.harness.comparison import Tally
 from pytest_tfgrpo.harness.library import SIZE_CAP, carry_out, empty, of
 
@@ -31,8 +32,12 @@ def tally(mean: float, errors: int = 0) -> Tally:
 class Suite:
     """Dev scenarios whose scores follow from the lessons in force; each library is asked once."""
 
-    def __init__(self, effect: Effect, *, changed: int = SCENARIOS, errors: int = 0) -> None:
+    def __init__(
+        self, effect: Effect, *, changed: int = SCENARIOS, errors: int = 0, own: Effect | None = None
+    ) -> None:
+        """`own` is the difference that a lesson makes in its own scenarios, by the id of that lesson."""
         self.made = 0
+        self._own = own
         self.asked: list[frozenset[str]] = []
         self._effect = effect
         self._changed = changed
@@ -55,7 +60,13 @@ class Suite:
             unchanged=SCENARIOS - len(changed),
             before={id: self._row(before, n) for n, id in enumerate(changed)},
             after={id: self._row(after, n) for n, id in enumerate(changed)},
+            cases=tuple(self._cases(after)),
         )
+
+    def _cases(self, library: Library) -> Iterator[Case]:
+        for id in sorted(ids(library)) if self._own is not None else ():
+            difference = self._own(frozenset({id}))
+            yield Case(before=(), after=(id,), differences=(difference,) * 5, room=True)
 
     def _row(self, library: Library, n: int) -> Tally:
         noise = 0.02 * (n % 5 - 2)
@@ -284,3 +295,47 @@ def test_what_a_size_cap_removed_follows_from_what_is_kept() -> None:
     assert 0 in in_force(decided)
     assert decided.acceptance is not None
     assert [o.kind for o in decided.acceptance.rejected] == ["add"]
+
+
+def helps(good: Collection[int]) -> Effect:
+    return lambda present: 1.0 if present <= {name(n) for n in good} else 0.0
+
+
+def gain(good: Collection[int]) -> Effect:
+    return lambda present: 0.3 + 0.1 * len(present & {name(n) for n in good})
+
+
+def test_what_did_its_own_scenarios_no_good_stays_out_of_a_library_that_is_better() -> None:
+    decided = settle(
+        candidate([lesson(n) for n in range(6)]), Suite(gain({0, 1, 2, 4}), own=helps({0, 1, 2, 4}))
+    )
+    assert in_force(decided) == {0, 1, 2, 4}
+    assert [(len(trial.operations), trial.verdict) for trial in trials(decided)] == [
+        (6, "accepted"), (4, "accepted"),
+    ]  # fmt: skip
+    assert "without 2 that did their own scenarios no good" in trials(decided)[1].reason
+    assert decided.acceptance is not None
+    assert {o.experience.id for o in decided.acceptance.rejected if o.experience} == {name(3), name(5)}
+
+
+def test_a_library_none_of_whose_changes_did_any_good_stays_out() -> None:
+    decided = settle(candidate([lesson(0), lesson(1)]), Suite(harm([]), own=helps(())))
+    assert in_force(decided) == set()
+    assert [trial.verdict for trial in trials(decided)] == ["rejected"]
+    assert trials(decided)[0].reason == "none of its changes did its own scenarios any good"
+
+
+def test_a_rejected_library_is_tried_first_without_what_its_scenarios_speak_against() -> None:
+    good = {0, 1, 2, 3, 4, 6, 7}
+    decided = settle(candidate([lesson(n) for n in range(8)]), Suite(harm([5]), own=helps(good)))
+    assert in_force(decided) == good
+    assert [(len(trial.operations), trial.verdict) for trial in trials(decided)] == [
+        (8, "rejected"), (7, "accepted"),
+    ]  # fmt: skip
+
+
+def test_what_is_left_is_not_tried_beyond_the_rollouts_of_the_epoch() -> None:
+    made = candidate([lesson(n) for n in range(6)])
+    decided = settle(made, Suite(gain({0}), own=helps({0, 1})), rollouts=1)
+    assert decided.library == made.library
+    assert len(trials(decided)) == 1
