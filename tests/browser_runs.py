@@ -6,12 +6,14 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from builders import make_experience, make_frame
+from builders import make_experience, make_frame, make_pack
 from sweeps import SETTINGS, Credits, make_run
 
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Frame, Group, Rollout, Run
+from pytest_tfgrpo.harness.asking import stamp_of_prompt
 from pytest_tfgrpo.harness.gate import judge
+from pytest_tfgrpo.harness.loading import render_prompt
 from pytest_tfgrpo.harness.page import html
 from pytest_tfgrpo.harness.report import build
 from pytest_tfgrpo.harness.versus import versus
@@ -22,6 +24,7 @@ HOSTILE = (
     "javascript:window.__hacked=4 \" ' `"
 )
 DOMAINS = ("text", "dates", "orders")
+PACK = make_pack("*", id="sample", system="Solve the task and say nothing else.")
 
 
 def sample_page(run: Run, *, beside: bool = False) -> str:
@@ -58,8 +61,7 @@ def hostile_run() -> Run:
         return replace(rollout, answer=HOSTILE, frames=frames, checks=checks, failure=failure)
 
     return replace(
-        _rollouts(run, harmful),
-        scenarios=scenarios,
+        _asked(replace(_rollouts(run, harmful), scenarios=scenarios, packs=(replace(PACK, system=HOSTILE),))),
         library=Library(hash="f" * 64, experiences=(lesson,)),
         warnings=(HOSTILE,),
         reason=HOSTILE,
@@ -91,9 +93,21 @@ def _made(run_id: str, passed: float, *, seed: int, **changes: object) -> Run:
         )
         for s in run.scenarios
     )
-    return _rollouts(
-        replace(run, scenarios=scenarios), lambda rollout: replace(rollout, frames=_frames(rollout))
-    )
+    asked = _asked(replace(run, scenarios=scenarios, packs=(PACK,)))
+    return _rollouts(asked, lambda rollout: replace(rollout, frames=_frames(rollout)))
+
+
+def _asked(run: Run) -> Run:
+    """Return the run as if asked with its pack, and with lessons in the final sweep."""
+    (pack,), scenarios = run.packs, {s.id: s for s in run.scenarios}
+
+    def asked(rollout: Rollout) -> Rollout:
+        lessons = run.library.experiences if rollout.mode == "eval" else ()
+        prompt = render_prompt(pack, scenarios[rollout.scenario_id], lessons)
+        ids = tuple(lesson.id for lesson in lessons)
+        return replace(rollout, experiences=ids, prompt_stamp=stamp_of_prompt(prompt))
+
+    return _rollouts(run, asked)
 
 
 def _frames(rollout: Rollout) -> tuple[Frame, ...]:

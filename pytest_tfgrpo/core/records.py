@@ -461,3 +461,5 @@ class Run:
     """Name and identity of actor, optimizer and judge, by role."""
     preflight: Mapping[str, Json] = field(default_factory=dict)
     """What was found before the first rollout: `contamination`, `evaluations`."""
+    packs: tuple[PromptPack, ...] = ()
+    """Prompt packs that its scenarios were asked with; none when an older journal does not hold them."""

@@ -27,6 +27,7 @@ from pytest_tfgrpo.harness.executors import open_executor
 from pytest_tfgrpo.harness.job import Job, Judgement
 from pytest_tfgrpo.harness.judgements import Judgements
 from pytest_tfgrpo.harness.learning import learn
+from pytest_tfgrpo.harness.loading import packs_in_use
 from pytest_tfgrpo.harness.recorder import Recorder
 from pytest_tfgrpo.harness.sequential import watch_for
 from pytest_tfgrpo.harness.workspace import work_folder
@@ -280,6 +281,7 @@ class Engine:
             partial_selection=job.partial_selection,
             identities=job.identities,
             preflight=job.preflight,
+            packs=packs_in_use(job.packs, (s.domain for s in job.scenarios)),
         )
 
 

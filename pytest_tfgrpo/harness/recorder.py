@@ -24,6 +24,7 @@ from pytest_tfgrpo.harness.experience import ExperienceStore
 from pytest_tfgrpo.harness.job import Job, Judgement
 from pytest_tfgrpo.harness.journal import SCHEMA, Journal
 from pytest_tfgrpo.harness.library import save_library
+from pytest_tfgrpo.harness.loading import packs_in_use
 from pytest_tfgrpo.harness.metrics import metric_lines, per_epoch
 
 
@@ -188,6 +189,7 @@ def header(job: Job) -> dict[str, Json]:
         "partial_selection": job.partial_selection,
         "identities": dict(job.identities),
         "preflight": dict(job.preflight),
+        "packs": to_wire(packs_in_use(job.packs, (s.domain for s in job.scenarios))),
         "warnings": list(job.warnings),
     }
 

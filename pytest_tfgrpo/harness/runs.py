@@ -20,6 +20,7 @@ from pytest_tfgrpo.core.records import (
     Opinion,
     Phase,
     PhaseResult,
+    PromptPack,
     Rollout,
     Run,
     Scenario,
@@ -212,6 +213,7 @@ def load_run(folder: Path) -> Run:
         partial_selection=header["partial_selection"],
         identities=header.get("identities", {}),
         preflight=header.get("preflight", {}),
+        packs=from_wire(tuple[PromptPack, ...], header.get("packs", [])),
     )
 
 

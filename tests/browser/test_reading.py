@@ -94,6 +94,8 @@ def test_hostile_text_stays_text(visit: Visit, pages: Path) -> None:
     page = opened.page
     expect(page.locator("dialog#detail .frame").first).to_be_visible()
     assert "</script><script>window.__hacked" in page.locator("dialog#detail pre").first.inner_text()
+    page.locator("dialog#detail details.asked summary").click()
+    assert "</script><script>window.__hacked" in page.get_by_label("system prompt").inner_text()
     page.keyboard.press("Escape")
     for option in page.locator("#domain option").all():
         page.select_option("#domain", value=option.get_attribute("value"))

@@ -92,6 +92,20 @@ def test_a_cell_opens_to_its_group_its_rollouts_and_their_frames(page: Page) -> 
     assert "timeout: no answer in 2 s" in table
 
 
+def test_a_cell_opens_to_the_prompt_as_it_was_asked(page: Page) -> None:
+    page.locator('#map a[aria-label^="date-1, epoch2-eval"]').click()
+    asked = page.locator("dialog#detail details.asked")
+    asked.locator("summary").click()
+    system, user = asked.locator("pre").all_inner_texts()
+    lines = system.splitlines()
+    assert lines[:2] == ["Solve the task and say nothing else.", ""]
+    assert [line[:5] for line in lines[3:5]] == ["- [do", "- [av"]
+    assert lines[-1] == "</experiences>"
+    assert user.startswith("date-1: how many words are in")
+    page.goto(page.url.partition("#")[0] + "#scenario/date-1/baseline")
+    expect(asked.locator("pre").first).to_have_text("Solve the task and say nothing else.")
+
+
 def test_a_long_text_is_shown_in_part_until_all_is_wanted(page: Page) -> None:
     page.goto(page.url.partition("#")[0] + "#scenario/count-3/epoch2-eval/0")
     frame = page.locator("dialog#detail details.rollout .frame").nth(2)

@@ -6,6 +6,7 @@ from pytest_tfgrpo.harness.loading.packs import (
     load_packs,
     pack_folders,
     pack_for,
+    packs_in_use,
     stamp_of_pack,
     write_pack_stamp,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "merge_experiences",
     "pack_folders",
     "pack_for",
+    "packs_in_use",
     "render_prompt",
     "stamp_of_pack",
     "task_key",

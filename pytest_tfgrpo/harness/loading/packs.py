@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -170,6 +170,12 @@ def _source(folder: Path, name: str) -> str:
     except ValueError as error:
         raise PackError(f"{folder / MANIFEST}: {error}") from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def packs_in_use(packs: Mapping[str, PromptPack], domains: Iterable[str]) -> tuple[PromptPack, ...]:
+    """Return each pack that serves one of `domains`, once."""
+    found = {pack.domain: pack for pack in (pack_for(packs, domain) for domain in domains)}
+    return tuple(found[domain] for domain in sorted(found))
 
 
 @cache

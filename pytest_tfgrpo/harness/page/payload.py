@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.harness.page.grid import Cell, Grid
+from pytest_tfgrpo.harness.page.prompts import lessons_of
 from pytest_tfgrpo.harness.page.trajectories import Packed
 
 
@@ -27,7 +27,9 @@ def index(grid: Grid, report: Mapping[str, Any], run: Run | None, packed: Packed
             for i, row in enumerate(grid.rows)
         ],
         "flaky": sorted(_flaky(report)),
-        "lessons": {} if run is None else {e.id: [e.polarity, e.domain, e.summary32] for e in _lessons(run)},
+        "lessons": {}
+        if run is None
+        else {e.id: [e.polarity, e.domain, e.summary32] for e in lessons_of(run)},
         "left_out": packed.left_out,
     }
 
@@ -48,18 +50,6 @@ def _flaky(report: Mapping[str, Any]) -> Iterator[str]:
     listed = report.get("flaky") or ()
     for entry in listed.get("scenarios", ()) if isinstance(listed, Mapping) else listed:
         yield str(entry.get("scenario", entry.get("id", "")) if isinstance(entry, Mapping) else entry)
-
-
-def _lessons(run: Run) -> Iterator[Experience]:
-    """Yield every lesson that a prompt of the run may have carried."""
-    yield from run.library_start.experiences
-    for result in run.phases:
-        if result.revision is not None:
-            yield from result.revision.library.experiences
-            acceptance = result.revision.acceptance
-            for trial in acceptance.trials if acceptance is not None else ():
-                yield from (o.experience for o in trial.operations if o.experience is not None)
-    yield from run.library.experiences
 
 
 def script_json(value: Any) -> str:

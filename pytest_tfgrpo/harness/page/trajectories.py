@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_tfgrpo.core.records import Frame, Group, Json, Rollout, Run, Scenario, Score
 from pytest_tfgrpo.harness.page.grid import Grid
+from pytest_tfgrpo.harness.page.prompts import Asked, Prompts
 from pytest_tfgrpo.harness.printable import cut
 
 Place: TypeAlias = tuple[int, int]
@@ -42,6 +43,13 @@ class Packed:
     """How many rollouts are there without their frames, and how many groups only as numbers."""
 
 
+class Told(NamedTuple):
+    """What is said of a group besides what it holds itself."""
+
+    scenarios: Mapping[str, Scenario]
+    prompts: Prompts
+
+
 class Item(NamedTuple):
     """Something that a page can do without."""
 
@@ -59,7 +67,7 @@ def pack(grid: Grid, run: Run, room: int) -> Packed:
 
     What does not fit is left out in the order of `expendable`, and counted.
     """
-    scenarios = {s.id: s for s in run.scenarios}
+    told = Told({s.id: s for s in run.scenarios}, Prompts(run))
     groups = [
         ((i, j), column.groups[row.id])
         for i, row in enumerate(grid.rows)
@@ -71,11 +79,11 @@ def pack(grid: Grid, run: Run, room: int) -> Packed:
     gone, ratio = 0, 1.0
     if size > room:
         items = list(expendable([group for _, group in groups]))
-        whole, ratio = _ratios(groups, scenarios, size)
+        whole, ratio = _ratios(groups, told, size)
         gone = _spare(items, 0, (size * whole - room * MARGIN) / ratio)
     returned = False
     while True:
-        found = _pack(groups, scenarios, items[:gone])
+        found = _pack(groups, told, items[:gone])
         over = sum(map(len, found.chunks)) - room
         if -over > room * LOOSE and gone and not returned:
             gone, returned = _give_back(items, gone, (-over - room * (1 - MARGIN)) / ratio), True
@@ -156,7 +164,7 @@ def _give_back(items: Sequence[Item], gone: int, spare: float) -> int:
     return gone
 
 
-def _ratios(groups: Groups, scenarios: Mapping[str, Scenario], size: int) -> tuple[float, float]:
+def _ratios(groups: Groups, told: Told, size: int) -> tuple[float, float]:
     """Return about how much of a character is left in the page, of all and of frames, from spread groups."""
     step = BLOCK * max(1, size // SAMPLE)
     sample = [one for start in range(0, len(groups), step) for one in groups[start : start + BLOCK]]
@@ -165,12 +173,12 @@ def _ratios(groups: Groups, scenarios: Mapping[str, Scenario], size: int) -> tup
         for _, group in sample
         for rollout in group.rollouts
     ]
-    full, bare = (sum(map(len, _pack(sample, scenarios, gone).chunks)) for gone in ([], frames))
+    full, bare = (sum(map(len, _pack(sample, told, gone).chunks)) for gone in ([], frames))
     whole = full / max(1, sum(_size(group) for _, group in sample))
     return whole, max(0.01, (full - bare) / max(1, sum(item.size for item in frames)))
 
 
-def _pack(groups: Groups, scenarios: Mapping[str, Scenario], left_out: Collection[Item]) -> Packed:
+def _pack(groups: Groups, told: Told, left_out: Collection[Item]) -> Packed:
     without = {item.key for item in left_out}
     chunks: list[str] = []
     chunk_of: dict[Place, int] = {}
@@ -178,7 +186,7 @@ def _pack(groups: Groups, scenarios: Mapping[str, Scenario], left_out: Collectio
     for place, group in groups:
         if group.group_id in without:
             continue
-        part.add(place, group, scenarios[group.scenario_id], without)
+        part.add(place, group, told, without)
         chunk_of[place] = len(chunks)
         if part.size > CHUNK:
             chunks.append(part.packed())
@@ -198,7 +206,8 @@ class _Part:
         self.size = 0
         self._texts: dict[str, int] = {}
 
-    def add(self, place: Place, group: Group, scenario: Scenario, without: Collection[str]) -> None:
+    def add(self, place: Place, group: Group, told: Told, without: Collection[str]) -> None:
+        scenario = told.scenarios[group.scenario_id]
         if scenario.id not in self.scenarios:
             self.scenarios[scenario.id] = self._scenario(scenario)
         value = {
@@ -206,6 +215,7 @@ class _Part:
             "scenario": scenario.id,
             "informative": group.informative,
             "pair": extremes(group),
+            "asked": self._asked(told.prompts.of(group, scenario)),
             "rollouts": [
                 self._rollout(rollout, score, rollout.rollout_id not in without)
                 for rollout, score in zip(group.rollouts, group.scores, strict=True)
@@ -241,6 +251,11 @@ class _Part:
             "checker": scenario.checker or "",
             "truth": scenario.truth,
         }
+
+    def _asked(self, asked: Asked | None) -> Json:
+        if asked is None:
+            return None
+        return {"system": [self._text(part) for part in asked.system], "user": self._text(asked.user)}
 
     def _rollout(self, rollout: Rollout, score: Score, framed: bool) -> Json:
         value = {

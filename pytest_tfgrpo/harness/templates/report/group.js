@@ -147,6 +147,16 @@ function taskView(group) {
     task.truth === "checks" ? null : make("p", {}, `scores are estimates by ${task.truth}`), checks);
 }
 
+/** What every rollout of a group was asked: the text of its prompt pack with lessons, and the task as it was put. */
+function promptView(group) {
+  const { asked, text } = group;
+  if (!asked) return make("p", { className: "soft" }, "The prompt cannot be shown as it was asked: the journal of this run does not hold what it was made from.");
+  const system = asked.system.map(text).join("\n");
+  return make("details", { className: "asked" }, make("summary", {}, `Prompt as asked, ${whole(system.length + text(asked.user).length)} characters`),
+    make("p", { className: "label" }, "system: prompt pack and lessons"), textBlock(system, "system prompt"),
+    make("p", { className: "label" }, "user: the task"), textBlock(text(asked.user), "user prompt"));
+}
+
 function groupView(group, wanted) {
   const { text } = group;
   const rollouts = group.rollouts.map((rollout) => {
@@ -159,5 +169,5 @@ function groupView(group, wanted) {
   const why = (rollout) => (rollout.failure ? `${rollout.failure[0]}: ${text(rollout.failure[1])}` : rollout.checks.map((check) => text(check[3])).filter(Boolean).join("; ")).slice(0, 200);
   const summary = dataTable("rollouts", ["rollout", " status", "score", "reward", "rank", "advantage", "tokens", "cost", "latency", " answer", " why"], group.rollouts.map((rollout) =>
     [`r${rollout.index}`, make("span", { className: rollout.status === "ok" ? "" : "bad" }, rollout.status), number(rollout.score), number(rollout.reward), number(rollout.rank), number(rollout.advantage), whole(rollout.tokens), money(rollout.cost), duration(rollout.ms), text(rollout.answer).slice(0, 80), why(rollout)]));
-  return [taskView(group), make("h3", {}, "Rollouts"), make("p", { className: "soft" }, group.informative ? "Rewards differ: the group can teach." : "Rewards do not differ: the group teaches nothing."), summary, ...rollouts, sideBySide(group)].filter(Boolean);
+  return [taskView(group), promptView(group), make("h3", {}, "Rollouts"), make("p", { className: "soft" }, group.informative ? "Rewards differ: the group can teach." : "Rewards do not differ: the group teaches nothing."), summary, ...rollouts, sideBySide(group)].filter(Boolean);
 }
