@@ -194,7 +194,7 @@ def test_a_judge_is_calibrated_against_checks_and_the_terminal_says_so(project: 
     result.stdout.fnmatch_lines(
         ["judge  openai:x, 3 votes each: *", "*against the checks of*", "*kappa 0.000, bias*"]
     )
-    assert "<h2>Judge</h2>" in (project.runs()[-1] / "report.html").read_text()
+    assert "<h3>Judge</h3>" in (project.runs()[-1] / "report.html").read_text()
 
 
 MARKED = """
