@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from math import fsum
-from typing import Any
-
-import numpy as np
+from typing import Any, Literal, TypeAlias
 
 from pytest_tfgrpo.core.records import PhaseResult, Run
 from pytest_tfgrpo.harness.comparison import Comparison, Tally, compare, figures
@@ -14,46 +13,76 @@ from pytest_tfgrpo.numerics.planning import minimum_detectable_effect, planned_e
 from pytest_tfgrpo.numerics.stats import holm, two_sided_p
 
 ALPHA = 0.05
+Claim: TypeAlias = Literal["better", "worse"]
 
 
 def domains(run: Run, before: Mapping[str, Tally], after: Mapping[str, Tally]) -> list[dict[str, Any]]:
     """Return means and paired gain of the final sweep by domain.
 
     `p` is the two-sided sign-flip p of the domain's gain, `p_adjusted` corrects it for the number of domains
-    (Holm), and only where that is below 0.05 a domain is claimed to be better or worse.
+    (Holm). A domain is claimed to be better or worse only where that is below 0.05 and the interval of its
+    gain lies on that side of 0, with errors left out and with errors as 0.
     """
     domain_of = {s.id: s.domain for s in run.scenarios}
     names = sorted({domain_of[id] for id in after})
     own = {name: {id: row for id, row in after.items() if domain_of[id] == name} for name in names}
-    compared = {name: compare(before, own[name]) for name in names} if before else {}
-    p = [_p(compared[name]) for name in compared]
-    adjusted = dict(zip(compared, holm(p).tolist(), strict=True))
+    if not before:
+        return [_row(name, own[name]) for name in names]
+    known = [compare(before, own[name]) for name in names]
+    as_zero = [compare(before, own[name], errors_as_zero=True) for name in names]
+    p, p_zero = ([_nan_p(compared) for compared in reading] for reading in (known, as_zero))
+    adjusted, adjusted_zero = holm(p).tolist(), holm(p_zero).tolist()
     return [
-        _row(name, own[name], compared.get(name), p[i] if compared else np.nan, adjusted.get(name, np.nan))
+        _row(name, own[name])
+        | {
+            "gain": figures(known[i]),
+            "p": None if math.isnan(p[i]) else p[i],
+            "p_adjusted": None if math.isnan(adjusted[i]) else adjusted[i],
+            "claim": claim((known[i], adjusted[i]), (as_zero[i], adjusted_zero[i])),
+        }
         for i, name in enumerate(names)
     ]
 
 
-def _p(compared: Comparison) -> float:
+def p_of(compared: Comparison) -> float | None:
+    """Return the two-sided sign-flip p of a difference; None without any scenario."""
     pairs = zip(compared.before_K, compared.after_K, strict=True)
-    return two_sided_p([new - old for old, new in pairs]) if compared.ids else float("nan")
+    return two_sided_p([new - old for old, new in pairs]) if compared.ids else None
 
 
-def _row(
-    name: str, rows: Mapping[str, Tally], compared: Comparison | None, p: float, adjusted: float
-) -> dict[str, Any]:
+def claim(*readings: tuple[Comparison, float | None]) -> Claim | None:
+    """Return what all `readings`, with the p of each, allow to be claimed: better, worse, or nothing.
+
+    The sign-flip test and the interval may disagree where few scenarios differ: a claim needs both.
+    """
+    found = {_side(compared) if p is not None and p < ALPHA else None for compared, p in readings}
+    return found.pop() if len(found) == 1 else None
+
+
+def _side(compared: Comparison) -> Claim | None:
+    """Return on which side of 0 the interval lies; None where it holds 0, and without one."""
+    low, high = compared.difference.low, compared.difference.high
+    if low is None or high is None:
+        return None
+    return "better" if low > 0 else "worse" if high < 0 else None
+
+
+def _nan_p(compared: Comparison) -> float:
+    p = p_of(compared)
+    return math.nan if p is None else p
+
+
+def _row(name: str, rows: Mapping[str, Tally]) -> dict[str, Any]:
+    """Return the row of a domain that is compared with nothing."""
     means = [mean for row in rows.values() if (mean := row.mean()) is not None]
-    claimed = compared is not None and adjusted < ALPHA
     return {
         "domain": name,
         "scenarios": len(rows),
         "mean": fsum(means) / len(means) if means else None,
-        "gain": figures(compared) if compared is not None else None,
-        "p": None if np.isnan(p) else p,
-        "p_adjusted": None if np.isnan(adjusted) else adjusted,
-        "claim": None
-        if compared is None or not claimed
-        else ("better" if compared.difference.mean > 0 else "worse"),
+        "gain": None,
+        "p": None,
+        "p_adjusted": None,
+        "claim": None,
     }
 
 

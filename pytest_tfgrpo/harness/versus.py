@@ -17,11 +17,9 @@ from pytest_tfgrpo.harness.comparison import Comparison, Tally, compare, figures
 from pytest_tfgrpo.harness.gate_rules import MIN_SCENARIOS, MIN_SHARE
 from pytest_tfgrpo.harness.library import diff
 from pytest_tfgrpo.harness.metrics import epoch_row, per_epoch
-from pytest_tfgrpo.numerics.stats import two_sided_p
 
 SCHEMA = "tfgrpo.versus/1"
 LARGEST = 5
-ALPHA = 0.05
 
 Tallies: TypeAlias = Mapping[str, Tally]
 
@@ -29,7 +27,8 @@ Tallies: TypeAlias = Mapping[str, Tally]
 def versus(before: Run, after: Run) -> dict[str, Any]:
     """Return `after` compared with `before`, as ``versus.schema.json`` describes it.
 
-    `claim` says better or worse only where p < 0.05 under both readings of errors, and where nothing of
+    `claim` says better or worse only where p < 0.05 and the interval lies on one side of 0, both under both
+    readings of errors, and where nothing of
     `obstacles` stands against comparing the two at all.
     """
     sweeps = final_sweep(before), final_sweep(after)
@@ -38,6 +37,7 @@ def versus(before: Run, after: Run) -> dict[str, Any]:
         for run, sweep in zip((before, after), sweeps, strict=True)
     )
     known, as_zero = compare(old, new), compare(old, new, errors_as_zero=True)
+    p, p_as_zero = claims.p_of(known), claims.p_of(as_zero)
     errors = any(row.errors for rows in (old, new) for row in rows.values())
     obstacles = list(_obstacles(before, after, known, max(len(old), len(new))))
     scenarios = _scenarios(after, old, new, known)
@@ -49,10 +49,10 @@ def versus(before: Run, after: Run) -> dict[str, Any]:
         "obstacles": obstacles,
         "difference": {
             **figures(known),
-            "p": _p(known),
-            "errors_as_zero": {**figures(as_zero), "p": _p(as_zero)} if errors else None,
+            "p": p,
+            "errors_as_zero": {**figures(as_zero), "p": p_as_zero} if errors else None,
         },
-        "claim": None if obstacles else _claim(known, as_zero),
+        "claim": None if obstacles else claims.claim((known, p), (as_zero, p_as_zero)),
         "domains": _domains(after, old, new, claimed=not obstacles),
         "regressions": sorted((s for s in scenarios if s["difference"] < 0), key=_size)[:LARGEST],
         "gains": sorted((s for s in scenarios if s["difference"] > 0), key=_size)[:LARGEST],
@@ -133,20 +133,6 @@ def _obstacles(before: Run, after: Run, compared: Comparison, larger: int) -> It
         yield f"only {n} of {larger} scenarios are in both"
     elif n < MIN_SCENARIOS:
         yield f"only {n} scenarios are in both; a claim takes at least {MIN_SCENARIOS}"
-
-
-def _p(compared: Comparison) -> float | None:
-    """Return the two-sided sign-flip p of a difference; None without any scenario."""
-    pairs = zip(compared.before_K, compared.after_K, strict=True)
-    return two_sided_p([new - old for old, new in pairs]) if compared.ids else None
-
-
-def _claim(*readings: Comparison) -> str | None:
-    signs = {reading.difference.mean > 0 for reading in readings}
-    p = [_p(reading) for reading in readings]
-    if len(signs) > 1 or any(value is None or value >= ALPHA for value in p):
-        return None
-    return "better" if signs == {True} else "worse"
 
 
 def _domains(after: Run, old: Tallies, new: Tallies, *, claimed: bool) -> list[dict[str, Any]]:

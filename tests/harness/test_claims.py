@@ -13,8 +13,9 @@ from sweeps import evenly, make_result, make_run
 
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.harness import claims
-from pytest_tfgrpo.harness.comparison import compare, tally_sweep
+from pytest_tfgrpo.harness.comparison import Comparison, compare, tally_sweep
 from pytest_tfgrpo.numerics.planning import minimum_detectable_effect, planned_effect
+from pytest_tfgrpo.numerics.stats import Interval
 
 
 def in_domains(gains: dict[str, list[int]]) -> Run:
@@ -33,7 +34,7 @@ def domains(run: Run):
 
 
 def test_a_domain_is_claimed_only_where_its_p_holds_after_correction() -> None:
-    rows = domains(in_domains({"a": [1] * 9 + [2], "b": [-1] * 10, "c": [1, 1, 1, 1, 1, 1], "d": [0] * 9}))
+    rows = domains(in_domains({"a": [1, 2] * 5, "b": [-1, -2] * 5, "c": [1, 1, 1, 1, 1, 1], "d": [0] * 9}))
     assert [row["claim"] for row in rows] == ["better", "worse", None, None]
     # Alone, six gains of six would do.
     assert rows[2]["p"] == pytest.approx(2 / 64)
@@ -48,7 +49,31 @@ def test_the_correction_is_that_of_statsmodels_over_all_domains(drawn: dict) -> 
     rows = domains(in_domains(drawn))
     _, adjusted, *_ = multipletests([row["p"] for row in rows], method="holm")
     assert [row["p_adjusted"] for row in rows] == pytest.approx(adjusted)
-    assert all((row["claim"] is not None) == (row["p_adjusted"] < 0.05) for row in rows)
+    for row in rows:
+        low, high = row["gain"]["ci95"] or (-1.0, 1.0)
+        held = row["p_adjusted"] < 0.05 and (low > 0 or high < 0)
+        assert row["claim"] == (("better" if low > 0 else "worse") if held else None)
+
+
+def test_a_claim_needs_p_and_interval_under_both_readings_of_errors() -> None:
+    def reading(low: float, high: float, p: float) -> tuple[Comparison, float]:
+        between = Interval(20, (low + high) / 2, 0.1, low, high, "sign_flip")
+        return Comparison(ids=(), before_K=(), after_K=(), difference=between), p
+
+    assert claims.claim(reading(0.01, 0.6, 0.04)) == "better"
+    assert claims.claim(reading(-0.6, -0.01, 0.04)) == "worse"
+    assert claims.claim(reading(-0.006, 0.656, 0.047)) is None
+    assert claims.claim(reading(0.01, 0.6, 0.06)) is None
+    assert claims.claim(reading(0.01, 0.6, 0.04), reading(-0.01, 0.5, 0.04)) is None
+
+
+def test_errors_of_the_new_library_cannot_make_a_claim() -> None:
+    before = {f"a-{i}": [0.0, 1.0] for i in range(12)}
+    after: dict[str, list[float | None]] = {id: [None, 1.0] for id in before}
+    run = make_run(before, after)
+    [row] = domains(run)
+    assert row["p_adjusted"] < 0.05
+    assert row["claim"] is None
 
 
 def test_claims_of_chance_stay_as_rare_with_many_domains() -> None:
