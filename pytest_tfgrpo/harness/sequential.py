@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -21,7 +22,7 @@ from pytest_tfgrpo.harness.comparison import Tally, baseline_sweep, tally, tally
 from pytest_tfgrpo.harness.gate_rules import MIN_SCENARIOS, MIN_SHARE, Settings, why_unfair
 from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.numerics.sequential import MeanSequence
-from pytest_tfgrpo.numerics.stats import MIN_BCA
+from pytest_tfgrpo.numerics.stats import MIN_BCA, MIN_RESAMPLED, zero_event_bound
 
 MEAN_ALPHA = 0.0025
 """One-sided chance that the bound of the sweep's mean is ever wrong."""
@@ -31,6 +32,8 @@ SWEEP_ALPHA = 0.02
 """One-sided level of the interval around a whole sweep that was watched; with both above it makes 0.025."""
 MIN_PLANNED = MIN_BCA
 """Pairs that a sweep must be planned with: with fewer, the spread is no guide to its interval."""
+_DECIMALS = 12
+"""Values equal to so many places are one value."""
 _Z = NormalDist().inv_cdf(1 - SWEEP_ALPHA)
 _T = (_Z**3 + _Z) / 4
 """First term of the expansion of Student's quantile in 1 / degrees of freedom (Fisher 1926)."""
@@ -74,6 +77,7 @@ class Reading:
         self.low, self.high = -math.inf, math.inf
         """Bounds of what decides: of the whole sweep's interval for a difference, else of its mean."""
         self._after_sum = self._before_sum = 0.0
+        self._seen: Counter[float] = Counter()
         self._support = (-1.0, 1.0) if difference else (0.0, 1.0)
         population = max(self.size, 1)
         self.mean = MeanSequence(
@@ -90,15 +94,17 @@ class Reading:
             return
         value = None if after is None else after - before
         self.mean.feed(value)
-        if after is not None:
+        if value is not None:
+            assert after is not None
             self._before_sum += before
             self._after_sum += after
-        half = 0.0
+            self._seen[round(value, _DECIMALS)] += 1
+        low, high = self.mean.low, self.mean.high
         if self._difference:
             self._square.feed(None if value is None else value * value)
-            half = self._half_width()
-        self.low = max(self.low, self.mean.low - half, self._support[0])
-        self.high = min(self.high, self.mean.high + half, self._support[1])
+            low, high = self._widened(low, high)
+        self.low = max(self.low, low, self._support[0])
+        self.high = min(self.high, high, self._support[1])
         if self.finding == "open" and self._enough():
             self.finding = self._judge()
 
@@ -123,14 +129,24 @@ class Reading:
         share = self._share * self.mean.scored / self.mean.fed
         return self.size >= MIN_PLANNED and self.mean.scored >= MIN_SCENARIOS and share >= MIN_SHARE
 
-    def _half_width(self) -> float:
-        """Return a bound of half the interval that the whole sweep will have.
+    def _widened(self, low: float, high: float) -> tuple[float, float]:
+        """Return bounds of the interval that the whole sweep will have, from those of its mean.
 
-        Its variance is the mean square less the square of the mean, which lies between the bounds.
+        Its variance is the mean square less the square of the mean, which lies between the bounds. Where few
+        values differ it says little: then a share of scenarios like these may be at either end of the support,
+        as large as none of those planned would show.
         """
         planned = self.size * self.mean.scored / self.mean.fed
         if planned < 2:
-            return math.inf
+            return -math.inf, math.inf
+        half = self._half_width(planned)
+        differ = self.mean.scored - max(self._seen.values())
+        hidden = zero_event_bound(planned, SWEEP_ALPHA) if differ < MIN_RESAMPLED else 0.0
+        least, most = self._support
+        return low - max(half, hidden * (low - least)), high + max(half, hidden * (most - high))
+
+    def _half_width(self, planned: float) -> float:
+        """Return a bound of half the width of an interval with `planned` pairs."""
         least = max(self.mean.low, -self.mean.high, 0.0)
         return (_Z + _T / (planned - 1)) * math.sqrt(
             max(self._square.high - least * least, 0.0) / (planned - 1)

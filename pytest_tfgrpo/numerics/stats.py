@@ -150,7 +150,7 @@ def holm(p_M: npt.ArrayLike) -> Floats:
     return adjusted
 
 
-def zero_event_bound(n: int, alpha: float) -> float:
+def zero_event_bound(n: float, alpha: float) -> float:
     """Return the upper bound of a rate, at confidence 1 - `alpha`, when none of `n` trials had the event.
 
     The p that solves ``(1 - p)^n = alpha``: the one-sided bound of Clopper and Pearson 1934, "The use of
