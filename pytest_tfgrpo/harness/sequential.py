@@ -133,8 +133,8 @@ class Reading:
         """Return bounds of the interval that the whole sweep will have, from those of its mean.
 
         Its variance is the mean square less the square of the mean, which lies between the bounds. Where few
-        values differ it says little: then a share of scenarios like these may be at either end of the support,
-        as large as none of those planned would show.
+        values differ it says little: a share of scenarios like these may then be at either end of the
+        support, as large as none of those planned would show.
         """
         planned = self.size * self.mean.scored / self.mean.fed
         if planned < 2:
