@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.errors import JournalError, StoreError
 from pytest_tfgrpo.core.files import EXPERIENCES, LIBRARY
 from pytest_tfgrpo.core.lessons import Experience, Library, Tombstone
 
@@ -68,6 +68,7 @@ def experiences(
         return
     in_force, where = _in_force(project, stored, tombstones)
     every = {e.id: e for e in (*stored, *in_force)}
+    every = {e.id: e for e in _started_with(project, every, tombstones)} | every
     if not every:
         yield f"no lesson in {_require_store(project)}"
     listed = every if arguments.all else {e.id: e for e in in_force}
@@ -213,6 +214,21 @@ def _stored(project: Project, warn: Callable[[str], None]) -> tuple[list[Experie
             warn(complaint)
     stored = [r for r in records if not isinstance(r, Tombstone)]
     return stored, {r.id: r for r in records if isinstance(r, Tombstone)}
+
+
+def _started_with(
+    project: Project, known: Mapping[str, Experience], tombstones: Mapping[str, Tombstone]
+) -> Iterator[Experience]:
+    """Yield what runs removed or revised of the libraries that they started with: no store holds these."""
+    from pytest_tfgrpo.harness.runs import library_at_start, list_runs
+
+    changed = [(id, stone.run_id) for id, stone in tombstones.items()]
+    changed += [(parent, e.run_id) for e in known.values() for parent in e.parents]
+    unknown = {id: run_id for id, run_id in changed if id not in known}
+    for folder in list_runs(project.out, project.task_id) if unknown else ():
+        with suppress(JournalError):  # of such a run the listing tells what the store has
+            if folder.name in unknown.values():
+                yield from (e for e in library_at_start(folder).experiences if e.id in unknown)
 
 
 def _in_force(

@@ -217,6 +217,15 @@ def load_run(folder: Path) -> Run:
     )
 
 
+def library_at_start(folder: Path) -> Library:
+    """Return the library that the run in `folder` started with; raises JournalError."""
+    first = next(read(folder / JOURNAL), None)
+    try:
+        return from_wire(Library, first.data["library"] if first is not None else None)
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise JournalError(f"{folder / JOURNAL} does not start as a journal: {error}") from error
+
+
 def _results(log: Log) -> Iterator[PhaseResult]:
     for data in log.header["phases"]:
         phase = from_wire(Phase, data)
