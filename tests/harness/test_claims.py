@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from statsmodels.stats.multitest import multipletests
+from peers import statsmodels_holm
 from sweeps import evenly, make_result, make_run
 
 from pytest_tfgrpo.core.records import Run
@@ -45,9 +45,10 @@ gains = st.lists(st.integers(-2, 2), min_size=1, max_size=9)
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), gains, min_size=1))
+@settings(max_examples=40)
 def test_the_correction_is_that_of_statsmodels_over_all_domains(drawn: dict) -> None:
     rows = domains(in_domains(drawn))
-    _, adjusted, *_ = multipletests([row["p"] for row in rows], method="holm")
+    adjusted = statsmodels_holm([row["p"] for row in rows])
     assert [row["p_adjusted"] for row in rows] == pytest.approx(adjusted)
     for row in rows:
         low, high = row["gain"]["ci95"] or (-1.0, 1.0)
@@ -78,11 +79,17 @@ def test_errors_of_the_new_library_cannot_make_a_claim() -> None:
 
 def test_claims_of_chance_stay_as_rare_with_many_domains() -> None:
     rng = np.random.default_rng(1)
+    run = in_domains(dict.fromkeys("abcdefgh", [0] * 12))
+    before = tally_sweep(run, run.phases[0])
     false = 0
-    for _ in range(40):
-        drawn = {name: list(map(int, rng.choice([-1, 0, 1], 12))) for name in "abcdefgh"}
-        false += any(row["claim"] for row in domains(in_domains(drawn)))
-    assert false <= 6
+    for _ in range(60):
+        gains = rng.choice([-1, 0, 1], len(before))
+        after = {
+            id: replace(row, sum=row.sum + gain, sum_sq=row.sum_sq + gain)
+            for (id, row), gain in zip(before.items(), gains, strict=True)
+        }
+        false += any(row["claim"] for row in claims.domains(run, before, after))
+    assert false <= 8  # 0.05, and three standard errors of 60 runs
 
 
 def test_without_a_baseline_sweep_nothing_is_claimed() -> None:
