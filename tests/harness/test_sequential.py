@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs import ScriptedActor, make_job, run_job
 from jobs import suite as small_suite
@@ -93,6 +93,7 @@ def test_what_finishes_out_of_order_waits_for_what_comes_before_it() -> None:
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 7))
+@settings(max_examples=25)
 def test_the_order_in_which_groups_finish_changes_nothing(random: Any, batch: int) -> None:
     credits = [float(i % 4 > 0) for i in range(60)]
     direct, shuffled = watch(tallies([1.0] * 60)), watch(tallies([1.0] * 60))
