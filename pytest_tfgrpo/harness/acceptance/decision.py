@@ -134,13 +134,20 @@ class _Search:
 
     async def _weed(self) -> None:
         """Leave out what its own scenarios speak against, and try what is left, while trials are left."""
-        while len(self._tested) < MAX_TRIALS and (against := self._against(self._kept)):
+        while against := self._against(self._kept):
             rest = [unit for unit in self._kept if unit not in against]
             if not rest:
-                self._revision, self._kept = self._drawn(rest), rest
-                self._trials[-1] = replace(self._trials[-1], verdict="rejected", reason=ALL_IDLE)
-            elif not await self._try_without(against, rest):
+                self._take_back()
+            elif len(self._tested) >= MAX_TRIALS or not await self._try_without(against, rest):
                 return
+
+    def _take_back(self) -> None:
+        """Leave out all that was accepted: every change of it did its own scenarios no good."""
+        self._revision, self._kept = self._drawn([]), []
+        self._trials = [
+            replace(trial, verdict="rejected", reason=ALL_IDLE) if trial.verdict == "accepted" else trial
+            for trial in self._trials
+        ]
 
     async def _try_without(self, against: list[Unit], rest: list[Unit]) -> bool:
         """Try what is accepted without the units `against`; returns whether that comes into its place."""

@@ -325,6 +325,13 @@ def test_a_library_none_of_whose_changes_did_any_good_stays_out() -> None:
     assert trials(decided)[0].reason == "none of its changes did its own scenarios any good"
 
 
+def test_parts_that_did_no_good_are_taken_back_with_their_verdicts() -> None:
+    decided = settle(candidate([lesson(n) for n in range(8)]), Suite(harm([0]), own=helps(())))
+    assert in_force(decided) == set()
+    assert len(trials(decided)) > 2
+    assert "accepted" not in {trial.verdict for trial in trials(decided)}
+
+
 def test_a_rejected_library_is_tried_first_without_what_its_scenarios_speak_against() -> None:
     good = {0, 1, 2, 3, 4, 6, 7}
     decided = settle(candidate([lesson(n) for n in range(8)]), Suite(harm([5]), own=helps(good)))
