@@ -22,7 +22,7 @@ from pytest_tfgrpo.harness.comparison import Tally, baseline_sweep, tally, tally
 from pytest_tfgrpo.harness.gate_rules import MIN_SCENARIOS, MIN_SHARE, Settings, why_unfair
 from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.numerics.sequential import MeanSequence
-from pytest_tfgrpo.numerics.stats import MIN_BCA, MIN_RESAMPLED, zero_event_bound
+from pytest_tfgrpo.numerics.stats import MIN_BCA, MIN_RESAMPLED, rare_event_bound
 
 MEAN_ALPHA = 0.0025
 """One-sided chance that the bound of the sweep's mean is ever wrong."""
@@ -133,17 +133,22 @@ class Reading:
         """Return bounds of the interval that the whole sweep will have, from those of its mean.
 
         Its variance is the mean square less the square of the mean, which lies between the bounds. Where few
-        values differ it says little: a share of scenarios like these may then be at either end of the
-        support, as large as none of those planned would show.
+        values differ it says little: then more scenarios like these may be at either end of the support.
         """
         planned = self.size * self.mean.scored / self.mean.fed
         if planned < 2:
             return -math.inf, math.inf
         half = self._half_width(planned)
-        differ = self.mean.scored - max(self._seen.values())
-        hidden = zero_event_bound(planned, SWEEP_ALPHA) if differ < MIN_RESAMPLED else 0.0
+        hidden = self._hidden(round(planned))
         least, most = self._support
         return low - max(half, hidden * (low - least)), high + max(half, hidden * (most - high))
+
+    def _hidden(self, planned: int) -> float:
+        """Return the share of scenarios that may differ beyond those seen; 0 once enough of them do."""
+        differ = self.mean.scored - max(self._seen.values())
+        if differ >= min(MIN_RESAMPLED, planned):
+            return 0.0
+        return rare_event_bound(differ, planned, SWEEP_ALPHA) - differ / planned
 
     def _half_width(self, planned: float) -> float:
         """Return a bound of half the width of an interval with `planned` pairs."""

@@ -150,13 +150,28 @@ def holm(p_M: npt.ArrayLike) -> Floats:
     return adjusted
 
 
-def zero_event_bound(n: float, alpha: float) -> float:
+def zero_event_bound(n: int, alpha: float) -> float:
     """Return the upper bound of a rate, at confidence 1 - `alpha`, when none of `n` trials had the event.
 
     The p that solves ``(1 - p)^n = alpha``: the one-sided bound of Clopper and Pearson 1934, "The use of
     confidence or fiducial limits illustrated in the case of the binomial", for zero events.
     """
     return float(-math.expm1(math.log(alpha) / n))
+
+
+def rare_event_bound(events: int, n: int, alpha: float) -> float:
+    """Return the upper bound of a rate, at confidence 1 - `alpha`, when few of `n` trials had the event.
+
+    The p under which so few have probability `alpha` (Clopper and Pearson 1934), to 1e-6; 1 when all had it.
+    """
+    if events >= n:
+        return 1.0
+    low, high = events / n, 1.0
+    while high - low > 1e-6:
+        p = (low + high) / 2
+        few = math.fsum(math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(events + 1))
+        low, high = (p, high) if few > alpha else (low, p)
+    return high
 
 
 def pass_at_k(n_K: npt.ArrayLike, c_K: npt.ArrayLike, k: int) -> Floats:

@@ -15,7 +15,13 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from pytest_tfgrpo.numerics.stats import mean_interval, paired_interval, two_sided_p, zero_event_bound
+from pytest_tfgrpo.numerics.stats import (
+    mean_interval,
+    paired_interval,
+    rare_event_bound,
+    two_sided_p,
+    zero_event_bound,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -144,3 +150,11 @@ def test_intervals_hold_the_truth_as_often_as_they_say(
     cell = grid.cover(kind, n, 300, 999)
     assert least <= cell.covered <= most
     assert max(cell.above, cell.below) <= 0.06
+
+
+@pytest.mark.parametrize(("events", "n"), [(0, 8), (1, 40), (4, 100), (9, 2000), (9, 10), (5, 5)])
+def test_the_bound_of_a_rare_event_is_that_of_clopper_and_pearson(events: int, n: int) -> None:
+    found = rare_event_bound(events, n, 0.02)
+    assert found == pytest.approx(proportion_confint(events, n, alpha=0.04, method="beta")[1], abs=2e-6)
+    if not events:
+        assert found == pytest.approx(zero_event_bound(n, 0.02), abs=2e-6)
