@@ -33,7 +33,7 @@ class Contamination:
 
 
 class Screen:
-    """Judges lessons against the train scenarios and the prompt packs of a run."""
+    """Judges lessons against the train and dev scenarios and the prompt packs of a run."""
 
     def __init__(
         self,

@@ -62,7 +62,7 @@ def test_what_does_harm_is_not_learned(suite: Any) -> None:
     report = suite.report()
     assert report["library"]["lessons"] == []
     assert report["acceptance"]["epochs"][0]["verdict"] == "rejected"
-    result.stdout.fnmatch_lines(["dev  epoch1 rejected -*; 0 of * kept"])
+    result.stdout.fnmatch_lines(["dev split  epoch1 keeps none of * changes: -*"])
 
 
 def test_a_prompt_that_no_lesson_changed_is_not_asked(suite: Any) -> None:
@@ -102,6 +102,38 @@ def test_the_dev_split_is_taken_from_many_train_scenarios_where_none_is_named(su
     assert report["acceptance"]["scenarios"] == len(dev) >= DEV
     assert report["acceptance"]["epochs"][0]["trials"]
     assert not any("acceptance is off" in warning for warning in report["warnings"])
+
+
+def test_other_eval_scenarios_lead_to_the_same_library_with_the_shipped_optimizer(suite: Any) -> None:
+    """Their prompts, their answers, and how well the agent does on them have no part in what is learned."""
+
+    def learned() -> tuple[Any, Any, Any]:
+        suite.learn("-q", "--tfgrpo-contamination", "warn")
+        report = suite.report()
+        for trial in (trial for epoch in report["acceptance"]["epochs"] for trial in epoch["trials"]):
+            del trial["lessons"]  # their ids hold the run's
+        return report["library"]["hash"], report["acceptance"], report["gain"]["difference"]
+
+    with_dev(suite, dev=0, train=140)
+    plain = learned()
+    assert plain[1]["epochs"][0]["trials"]
+    assert suite.report()["library"]["lessons"]
+    path = suite.root / "suite.scenario.json"
+    rows = [row for row in json.loads(path.read_text()) if row["split"] != "eval"]
+    others = [
+        {
+            "id": f"another{n}",
+            "domain": "text",
+            "split": "eval",
+            "prompt": f"Use count_words or guess? How many has train letter {n}, words, a b c?",
+            "checks": [{"kind": "exact", "value": "count_words" if n % 2 else "3"}],
+        }
+        for n in range(30)
+    ]
+    path.write_text(json.dumps([*others[:15], *rows, *others[15:]]))
+    changed = learned()
+    assert changed[:2] == plain[:2]
+    assert changed[2] != plain[2]
 
 
 def test_plain_mode_runs_no_dev_scenario(suite: Any) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from sweeps import make_result, make_run
 
 from pytest_tfgrpo.core.records import Frame, Group, Run
+from pytest_tfgrpo.harness import page
 from pytest_tfgrpo.harness.page.grid import grid
 from pytest_tfgrpo.harness.page.payload import index, script_json
 from pytest_tfgrpo.harness.page.trajectories import LONGEST, Packed, expendable, extremes, pack, readable
@@ -124,6 +125,16 @@ def test_what_does_not_fit_is_left_out_and_counted(room: int) -> None:
     bare = sum(not isinstance(r["frames"], list) for r in rollouts)
     assert found.left_out["group"] == 40 - len(found.chunk_of)
     assert found.left_out["frames"] == bare + 3 * found.left_out["group"]
+
+
+def test_a_page_never_takes_more_than_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = crowded()
+    value = build(run, None)
+    limit = len(page.html(value, run)) - 20_000
+    monkeypatch.setattr(page, "LIMIT", limit)
+    made = page.html(value, run)
+    assert limit - 10_000 < len(made.encode()) <= limit
+    assert '"left_out":{"frames":' in made
 
 
 def test_the_two_ends_of_a_group_stay_when_what_lies_between_must_go() -> None:
