@@ -62,6 +62,8 @@ def experiences(
 
     Raises StoreError when there is neither a store nor a library.
     """
+    from pytest_tfgrpo.harness.printable import line
+
     stored, tombstones = _stored(project, warn)
     if arguments.export:
         yield from _export(project, stored, arguments.domain)
@@ -73,6 +75,9 @@ def experiences(
         yield f"no lesson in {_require_store(project)}"
     listed = every if arguments.all else {e.id: e for e in in_force}
     chosen = [e for e in listed.values() if arguments.domain in (None, e.domain)]
+    if every and not chosen and arguments.domain is not None:
+        domains = ", ".join(sorted({line(e.domain, 64) for e in listed.values()})) or "none"
+        yield f"no lesson of domain {line(arguments.domain, 64)!r}; domains with lessons: {domains}"
     if chosen:
         yield from _listing(project, chosen, every, in_force, tombstones, where, arguments.sort, warn)
 
@@ -134,7 +139,7 @@ def _lines(lesson: Lesson) -> Iterator[str]:
 
     e, standing = lesson.experience, lesson.standing
     yield from wrapped(f"{e.polarity:5} {line(e.domain, 64)}: {line(e.summary32, 300)}", WIDTH, "", INDENT)
-    tried = f"{standing.included} groups with it, {standing.left_out} without"
+    tried = f"{_count(standing.included, 'group')} with it, {standing.left_out} without"
     if standing.effect is None:
         effect = f"effect not yet estimable (at least {MIN_ARM} of each): {tried}"
     else:

@@ -83,10 +83,11 @@ def _each(cost: Mapping[str, Any]) -> Iterator[str]:
     """Yield what one solved scenario and one lesson cost."""
     solved, lesson = cost["solved"], cost["lesson"]
     if solved is not None and solved["scenarios"]:
-        text = f"per solved scenario {money(solved['usd_each'])} ({solved['scenarios']:g} in the final sweep)"
+        n = round(solved["scenarios"], 1)
+        text = f"per solved scenario {money(solved['usd_each'])} ({n:g} in the final sweep)"
         if solved["gained"] and solved["gained"] > 0:
-            each = money(solved["usd_each_gained"])
-            text += f"; per scenario gained {each} ({solved['gained']:g} more than before, by the whole run)"
+            each, more = money(solved["usd_each_gained"]), round(solved["gained"], 1)
+            text += f"; per scenario gained {each} ({more:g} more than before, by the whole run)"
         yield text
     if lesson is not None:
         yield f"per lesson {money(lesson['usd_each'])} ({lesson['lessons']} learned)"

@@ -93,8 +93,10 @@ def _usable(run: Run) -> RuleResult | None:
         return None
     statuses = {rollout.status for group in sweep.groups for rollout in group.rollouts}
     if statuses and "ok" not in statuses:
-        message = f"not one rollout of {sweep.phase.label} has an answer"
-        advice = "look at one with `tfgrpo show`; is the actor set up?"
+        first = sweep.groups[0].rollouts[0]
+        why = f": {first.failure.code}, {first.failure.message}" if first.failure is not None else ""
+        message = f"not one rollout of {sweep.phase.label} has an answer; the first{why}"
+        advice = f"`tfgrpo show {first.rollout_id}` has it whole; is the actor set up?"
         return RuleResult(name="complete", outcome="fail", message=message, advice=advice)
     planned, excluded = len(sweep.phase.scenarios) - len(sweep.settled), len(sweep.excluded)
     if planned - excluded < MIN_SHARE * planned:

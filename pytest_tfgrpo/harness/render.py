@@ -33,7 +33,7 @@ def terminal(report: Mapping[str, Any], *, verbosity: int = 0, width: int = 80) 
         _head(report, width),
         [] if quiet else _epochs(report["epochs"], caveats.as_zero(report)),
         _tools(report["epochs"]) if verbose else [],
-        [*_gain(report, width), *([] if quiet else _domains(report["domains"]))],
+        [*_gain(report, width), *([] if quiet else _domains(report["domains"], every=verbose))],
         [] if quiet else caveats.lines(report, width, every=verbose),
         [] if quiet else _regressions(report["regressions"]),
         [] if quiet else _lessons(report["library"], width, verbose=verbose),
@@ -183,11 +183,23 @@ def _power(planned: Mapping[str, Any]) -> str:
     return f"; {size} show a gain of {planned['detectable']:.3f} in 4 of 5 runs"
 
 
-def _domains(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    if not rows:
+def _domains(rows: Sequence[Mapping[str, Any]], *, every: bool) -> list[str]:
+    """Return the domains of the final sweep, where there are several; `every` adds the p of their gains."""
+    if len(rows) < 2:
         return []
+    if not any(row["gain"] for row in rows):
+        means = [[line(row["domain"], 16), str(row["scenarios"]), number(row["mean"])] for row in rows]
+        return table(["by domain", "scenarios", "mean"], means)
     return table(
-        ["by domain", "scenarios", "mean", "gain", "95 % interval", "Holm's p", "claim"],
+        [
+            "by domain",
+            "scenarios",
+            "mean",
+            "gain",
+            "95 % interval",
+            *(["Holm's p"] if every else []),
+            "claim",
+        ],
         [
             [
                 line(row["domain"], 16),
@@ -195,8 +207,8 @@ def _domains(rows: Sequence[Mapping[str, Any]]) -> list[str]:
                 number(row["mean"]),
                 signed(row["gain"]["difference"] if row["gain"] else None),
                 interval(row["gain"]["ci95"] if row["gain"] else None, "+.3f"),
-                _p(row["p_adjusted"]),
-                row["claim"] or "-",
+                *([_p(row["p_adjusted"])] if every else []),
+                row["claim"] or "open",
             ]
             for row in rows
         ],

@@ -62,7 +62,7 @@ def test_what_does_harm_is_not_learned(suite: Any) -> None:
     report = suite.report()
     assert report["library"]["lessons"] == []
     assert report["acceptance"]["epochs"][0]["verdict"] == "rejected"
-    result.stdout.fnmatch_lines(["dev split  epoch1 keeps none of * changes: -*"])
+    result.stdout.fnmatch_lines(["dev split  epoch1 rejects its one change: -*"])
 
 
 def test_a_prompt_that_no_lesson_changed_is_not_asked(suite: Any) -> None:

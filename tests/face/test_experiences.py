@@ -50,7 +50,7 @@ def test_a_run_lists_what_its_lessons_do(project: Any, out: Any) -> None:
     assert len(heads(lines)) == 2
     assert sum("effect not yet estimable (at least 30 of each): " in line for line in lines) == 2
     assert max(map(len, lines)) <= 80
-    assert out("--domain", "none") == []
+    assert out("--domain", "none") == ["no lesson of domain 'none'; domains with lessons: text"]
     value = project.report()["attribution"]
     assert value["groups"] == 60
     assert {v["verdict"] for v in value["lessons"]} == {"not_estimable"}

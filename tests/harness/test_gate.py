@@ -59,6 +59,7 @@ def test_a_final_sweep_without_a_single_answer_fails_closed(credit: float | None
     found = verdict(swept({f"s{i}": [credit, credit] for i in range(12)}))
     assert found.failed
     assert "not one rollout" in rule(found, "complete").message
+    assert "tfgrpo show " in str(rule(found, "complete").advice)
 
 
 @pytest.mark.parametrize(("excluded", "outcome"), [(2, "pass"), (3, "inconclusive")])

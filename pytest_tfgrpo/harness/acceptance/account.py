@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from pytest_tfgrpo.harness.printable import interval, line, wrapped
 
 SHORT = 3
 """Lines at the default verbosity."""
+LEVEL = re.compile(r", p [\d.]+( < [\d.]+)?")
+"""The level of significance in a reason."""
 
 
 def account(run: Run) -> dict[str, Json] | None:
@@ -93,30 +96,47 @@ def lines(value: Mapping[str, Any] | None, width: int, *, every: bool) -> list[s
     found: list[str] = []
     if len(tried) > SHORT and not every:
         kept, rejected = sum(row["kept"] for row in tried), sum(len(row["rejected"]) for row in tried)
-        found = [f"dev  {len(tried)} epochs: {kept} changes kept, {rejected} rejected; -v shows each"]
+        found = [f"dev split  {len(tried)} epochs: {kept} changes kept, {rejected} rejected; -v shows each"]
         shown = tried[1 - SHORT :]
     for row in shown:
-        found += wrapped(_sentence(row, value["rule"]), width, hanging=" " * 5)
+        found += wrapped(_sentence(row), width, hanging=" " * 11)
         if every:
             found += _details(row, value["rule"], width)
     return found
 
 
-def _sentence(row: Mapping[str, Any], rule: str) -> str:
-    whole = row["trials"][0]
-    text = f"dev  epoch{row['epoch']} {whole['verdict']} {_figures(whole, rule)}"
-    if row["rejected"]:
-        return f"{text}; {row['kept']} of {row['kept'] + len(row['rejected'])} kept"
-    return f"{text}; {whole['changes']} changes"
+def _sentence(row: Mapping[str, Any]) -> str:
+    whole, kept = row["trials"][0], row["kept"]
+    n = kept + len(row["rejected"])
+    if kept == n:
+        text = f"keeps {'its one change' if n == 1 else f'all {n} changes'}:"
+    elif kept:
+        text = f"keeps {kept} of {n} changes; all together"
+    else:
+        text = f"{'rejects its one change' if n == 1 else f'keeps none of {n} changes'}:"
+    return f"dev split  epoch{row['epoch']} {text} {_difference(whole)}{_why(whole)}"
 
 
-def _figures(trial: Mapping[str, Any], rule: str) -> str:
+def _why(trial: Mapping[str, Any]) -> str:
+    """Return what a difference means, in words; p values are for the details."""
+    if trial["difference"] is None:
+        return ""
+    if trial["verdict"] == "accepted" and trial["ci95"] and trial["ci95"][0] > 0:
+        return ", better"
+    return f", {line(LEVEL.sub('', trial['reason']), 300)}"
+
+
+def _difference(trial: Mapping[str, Any]) -> str:
     if trial["difference"] is None:
         return "not measured"
     spread = f" ({interval(trial['ci95'], '+.3f')})" if trial["ci95"] else ""
+    return f"{trial['difference']:+.3f}{spread}"
+
+
+def _figures(trial: Mapping[str, Any], rule: str) -> str:
     shown = "better" if rule == "strict" else "worse"
-    level = "" if trial["p_adjusted"] is None else f", p {shown} {trial['p_adjusted']:.3f}"
-    return f"{trial['difference']:+.3f}{spread}{level}"
+    unknown = trial["difference"] is None or trial["p_adjusted"] is None
+    return _difference(trial) + ("" if unknown else f", p {shown} {trial['p_adjusted']:.3f}")
 
 
 def _details(row: Mapping[str, Any], rule: str, width: int) -> Iterator[str]:

@@ -12,12 +12,10 @@ from pytest_tfgrpo.harness.attribution.evidence import UNSEEN, Standing, standin
 from pytest_tfgrpo.harness.attribution.exposures import content_key, known_lessons, record_of
 from pytest_tfgrpo.harness.attribution.pooling import UNREAD
 from pytest_tfgrpo.harness.attribution.retirement import history
-from pytest_tfgrpo.harness.printable import interval, line, table, wrapped
+from pytest_tfgrpo.harness.printable import interval, line, wrapped
 from pytest_tfgrpo.numerics.attribution import MIN_ARM
 
 TITLE = "lessons' effect  "
-TEXT = 27
-"""Columns of a lesson's text in the table."""
 ORDER = ("harmful", "helpful", "unclear", "not_estimable")
 WORDS = {"not_estimable": "not yet estimable"}
 
@@ -81,7 +79,7 @@ def _value(experience: Experience, standing: Standing, in_force: bool) -> dict[s
 
 
 def lines(value: Mapping[str, Any] | None, width: int, *, every: bool) -> list[str]:
-    """Return the lines on the key `attribution` of a report; `every` adds a table of the lessons."""
+    """Return the lines on the key `attribution` of a report; `every` adds what each estimated lesson does."""
     if value is None or not value["lessons"]:
         return []
     lessons = sorted(value["lessons"], key=lambda v: (ORDER.index(v["verdict"]), v["effect"] or 0.0))
@@ -89,6 +87,8 @@ def lines(value: Mapping[str, Any] | None, width: int, *, every: bool) -> list[s
     told = ", ".join(
         f"{counts[verdict]} {WORDS.get(verdict, verdict)}" for verdict in ORDER if counts[verdict]
     )
+    if set(counts) == {"not_estimable"}:
+        told = f"not yet estimable, as that takes {MIN_ARM} groups with a lesson and {MIN_ARM} without"
     text = f"{told}; each left out of {value['leave_out']:.0%} of the training groups by chance"
     retired = sum(lesson["verdict"] == "harmful" and not lesson["in_force"] for lesson in lessons)
     if retired:
@@ -97,26 +97,24 @@ def lines(value: Mapping[str, Any] | None, width: int, *, every: bool) -> list[s
     if value["unread"]:
         more = f" (and {len(value['unread']) - 1} more)" if len(value["unread"]) > 1 else ""
         found += wrapped(f"warning: {line(value['unread'][0], 200)}{more}", width, "  ", "  ")
-    if every:
-        found += table(
-            ["effect", "95 % interval", "p", "with", "without", "lesson"], [_row(v) for v in lessons], left=0
+    estimated = [lesson for lesson in lessons if lesson["effect"] is not None]
+    if every and estimated:
+        found += wrapped(
+            "mean reward of training groups with it minus without; p by Holm's method:", width, "  "
         )
-        legend = f"effect: mean reward with it minus without, from {MIN_ARM} groups of each; p: by Holm"
-        found += wrapped(legend, width, "  ")
+        for lesson in estimated:
+            found += wrapped(_row(lesson), width, "  ", " " * 4)
     return found
 
 
-def _row(lesson: Mapping[str, Any]) -> list[str]:
+def _row(lesson: Mapping[str, Any]) -> str:
     gone = "" if lesson["in_force"] else "gone: "
-    text = line(f"{gone}{lesson['polarity']} {lesson['domain']}: {lesson['text']}", TEXT)
-    return [
-        "-" if lesson["effect"] is None else f"{lesson['effect']:+.3f}",
-        interval(lesson["ci95"], "+.3f"),
-        probability(lesson["p_adjusted"]),
-        str(lesson["included"]),
-        str(lesson["left_out"]),
-        text.ljust(TEXT),
-    ]
+    what = f"{gone}{lesson['polarity']} {line(lesson['domain'], 20)}: {line(lesson['text'], 300)}"
+    spread, p = interval(lesson["ci95"], "+.3f"), probability(lesson["p_adjusted"])
+    return (
+        f"{lesson['effect']:+.3f} ({spread}), p {p}, {lesson['included']} groups with, "
+        f"{lesson['left_out']} without: {what}"
+    )
 
 
 def probability(p: float | None) -> str:

@@ -320,10 +320,9 @@ def test_costs_and_rows_count_the_dev_split_apart(tmp_path: Path) -> None:
 
 def test_the_report_tells_what_was_tried_and_why(tmp_path: Path) -> None:
     run, _, _ = settle(tmp_path, "good", "bad", "idle", "idle")
-    told = [text for text in terminal(build(run, None)) if text.startswith("dev  ")]
+    told = [text for text in terminal(build(run, None)) if text.startswith("dev split  ")]
     assert len(told) == 1
-    assert told[0].startswith("dev  epoch1 rejected -0.")
-    assert told[0].endswith("; 3 of 4 kept")
+    assert told[0].startswith("dev split  epoch1 keeps 3 of 4 changes; all together -0.")
     every = "\n".join(terminal(build(run, None), verbosity=1))
     assert "not in force: do text: How many words, bravo: bad." in every
     assert "1. rejected: -0." in every
