@@ -8,7 +8,7 @@ import pytest
 from exposures import make_exposure, make_exposures
 
 from pytest_tfgrpo.core.lessons import Exposure
-from pytest_tfgrpo.harness.attribution.evidence import UNSEEN, standings
+from pytest_tfgrpo.harness.attribution.evidence import UNSEEN, _groups, standings
 
 EFFECTS = {"bad": -0.45, "good": 0.3, "null1": 0.0, "null2": 0.0}
 
@@ -133,3 +133,37 @@ def test_many_groups_are_told_apart() -> None:
     assert found["a"].verdict == "helpful"
     assert found["a"].effect == pytest.approx(0.04, abs=0.015)
     assert found["b"].verdict == "unclear"
+
+
+def test_the_covariate_is_what_a_scenario_and_its_domain_came_to_before() -> None:
+    rows = [
+        make_exposure(1, epoch=1, reward=1.0, included=("a",)),
+        make_exposure(2, epoch=1, reward=0.0, included=("a",)),
+        make_exposure(3, epoch=1, reward=0.2, included=("b",), domain="dates"),
+        make_exposure(1, epoch=2, reward=0.0, included=("a",)),
+        make_exposure(2, epoch=2, reward=1.0, left_out=("a",)),
+        make_exposure(4, epoch=2, reward=1.0, left_out=("b",), domain="dates"),
+        make_exposure(1, epoch=1, reward=1.0, included=("a",), run_id="run2"),
+    ]
+    found = _groups(reversed(rows))
+    known = {
+        (row.run_id, row.epoch, int(row.scenario, 16)): x
+        for row, x in zip(found.rows, found.x_K, strict=True)
+    }
+    assert known == {
+        ("run1", 1, 1): 0.5,
+        ("run1", 1, 2): 0.5,
+        ("run1", 1, 3): 0.5,
+        ("run1", 2, 1): (0.5 + 1.0) / 2,
+        ("run1", 2, 2): (0.5 + 0.0) / 2,
+        ("run1", 2, 4): 0.2,
+        ("run2", 1, 1): (0.5 + 1.0 + 0.0) / 3,
+    }
+
+
+def test_groups_are_compared_within_their_domain_and_chance() -> None:
+    kinds = [("text", 0.8), ("dates", 0.8), ("text", 0.5), ("text", 0.8)]
+    rows = [make_exposure(n, domain=d, propensity=p) for n, (d, p) in enumerate(kinds)]
+    found = _groups(rows)
+    assert found.stratum_K.tolist() == [0, 1, 2, 0]
+    assert found.propensity_K.tolist() == [0.8, 0.8, 0.5, 0.8]
