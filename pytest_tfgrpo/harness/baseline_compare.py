@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_tfgrpo.harness.baseline import Baseline
-from pytest_tfgrpo.harness.comparison import Comparison, Tally, compare, sentence
+from pytest_tfgrpo.harness.comparison import Comparison, compare, in_domain, sentence
 from pytest_tfgrpo.harness.domain_rules import corrected
 from pytest_tfgrpo.harness.gate_lines import OUTCOMES
 from pytest_tfgrpo.harness.gate_rules import (
@@ -92,17 +92,13 @@ def _domains(before: Baseline, after: Baseline, margin: float) -> list[str]:
     domains = sorted(set(known.values()))
     if len(domains) < 2:
         return []
-    parts = {d: (_of(sides[0], d), _of(sides[1], d)) for d in domains}
+    parts = {d: (in_domain(sides[0], d), in_domain(sides[1], d)) for d in domains}
     found = {d: judge_difference("", *part, margin) for d, part in parts.items()}
     rows = [
         _domain_row(domain, compare(*parts[domain]), result)
         for domain, result in zip(found, corrected(found, parts, margin), strict=True)
     ]
     return table(["by domain", "scenarios", "before", "after", "change", "95 % interval", "Holm p"], rows)
-
-
-def _of(tallies: Mapping[str, Tally], domain: str) -> dict[str, Tally]:
-    return {id: row for id, row in tallies.items() if row.domain == domain}
 
 
 def _domain_row(domain: str, pairs: Comparison, result: RuleResult) -> list[str]:

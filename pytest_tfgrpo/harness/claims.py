@@ -46,8 +46,7 @@ def domains(run: Run, before: Mapping[str, Tally], after: Mapping[str, Tally]) -
 
 def p_of(compared: Comparison) -> float | None:
     """Return the two-sided sign-flip p of a difference; None without any scenario."""
-    pairs = zip(compared.before_K, compared.after_K, strict=True)
-    return two_sided_p([new - old for old, new in pairs]) if compared.ids else None
+    return two_sided_p(compared.differences_K) if compared.ids else None
 
 
 def claim(*readings: tuple[Comparison, float | None]) -> Claim | None:

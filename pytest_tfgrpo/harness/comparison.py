@@ -44,6 +44,11 @@ class Comparison:
     """Mean of after - before over scenarios."""
 
     @property
+    def differences_K(self) -> list[float]:
+        """After - before of each paired scenario."""
+        return [after - before for before, after in zip(self.before_K, self.after_K, strict=True)]
+
+    @property
     def before(self) -> float | None:
         """Mean over the paired scenarios before; None without any."""
         return fsum(self.before_K) / len(self.ids) if self.ids else None
@@ -73,6 +78,11 @@ def tally(groups: Iterable[Group], stamps: Mapping[str, str]) -> dict[str, Tally
 def tally_sweep(run: Run, sweep: PhaseResult) -> dict[str, Tally]:
     """Return the tallies of one sweep of `run`, by scenario id."""
     return tally(sweep.groups, {s.id: s.stamp for s in run.scenarios})
+
+
+def in_domain(tallies: Mapping[str, Tally], domain: str) -> dict[str, Tally]:
+    """Return the tallies of one domain."""
+    return {id: row for id, row in tallies.items() if row.domain == domain}
 
 
 def compare(

@@ -19,6 +19,7 @@ from pytest_tfgrpo.harness.comparison import (
     baseline_sweep,
     compare,
     final_sweep,
+    in_domain,
     tally_sweep,
 )
 from pytest_tfgrpo.harness.gate_rules import MIN_SCENARIOS, MIN_SHARE, RuleResult, Settings
@@ -107,8 +108,7 @@ def _part(result: PhaseResult, ids: set[str]) -> PhaseResult:
 
 
 def _sides_in(sides: Sides, domain: str) -> Sides:
-    before, after = ({id: row for id, row in side.items() if row.domain == domain} for side in sides)
-    return before, after
+    return in_domain(sides[0], domain), in_domain(sides[1], domain)
 
 
 def _adjusted(sides: Mapping[str, Sides], as_zero: bool) -> dict[str, float]:
@@ -116,8 +116,7 @@ def _adjusted(sides: Mapping[str, Sides], as_zero: bool) -> dict[str, float]:
     p = []
     for before, after in sides.values():
         pairs = compare(before, after, errors_as_zero=as_zero)
-        differences_K = [b - a for a, b in zip(pairs.before_K, pairs.after_K, strict=True)]
-        p.append(one_sided_p(differences_K, alternative="less"))
+        p.append(one_sided_p(pairs.differences_K, alternative="less"))
     return dict(zip(sides, holm(p).tolist(), strict=True))
 
 

@@ -14,6 +14,7 @@ Everything is deterministic for a given seed.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Literal, NamedTuple
 
@@ -159,6 +160,7 @@ def zero_event_bound(n: int, alpha: float) -> float:
     return float(-math.expm1(math.log(alpha) / n))
 
 
+@functools.lru_cache(maxsize=256)
 def rare_event_bound(events: int, n: int, alpha: float) -> float:
     """Return the upper bound of a rate, at confidence 1 - `alpha`, when few of `n` trials had the event.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Literal, NamedTuple, TypeAlias
@@ -185,8 +185,3 @@ def _standing(effect: Effect, p_adjusted: float, errors: int) -> Standing:
         p_adjusted=p_adjusted if ci95 else None,
         verdict=verdict,
     )
-
-
-def count_estimable(found: Mapping[str, Standing]) -> int:
-    """Return how many lessons have an estimate."""
-    return sum(standing.effect is not None for standing in found.values())

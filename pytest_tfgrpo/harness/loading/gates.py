@@ -18,7 +18,6 @@ from pytest_tfgrpo.harness.printable import line
 
 MAX_BYTES = 1_000_000
 SCHEMA = "gates"
-NO_BASELINE = "none"
 NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
