@@ -14,7 +14,7 @@ from jobs import ScriptedActor, make_job, run_job, suite
 from pytest_tfgrpo.core.lessons import Experience, Operation, Revision
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.actors.protocol import ActorCall
-from pytest_tfgrpo.harness.attribution.evidence import Standing
+from pytest_tfgrpo.harness.attribution.evidence import Standing, standings
 from pytest_tfgrpo.harness.attribution.exposures import content_key
 from pytest_tfgrpo.harness.attribution.retirement import retire, without_harmful
 from pytest_tfgrpo.harness.library import carry_out, of
@@ -207,3 +207,31 @@ def test_what_earlier_runs_showed_counts_for_the_lessons_a_run_starts_with(tmp_p
     run, _ = run_job(stubborn_job(tmp_path, epochs=2, job_library=start, sample_size=8))
     (revision,) = [result.revision for result in run.phases if result.revision is not None]
     assert removed(revision) == [], "eight groups alone show nothing"
+
+
+@pytest.mark.parametrize(("groups", "leaves"), [(400, True), (160, False)])
+def test_in_a_run_the_weakest_lesson_tried_in_vain_gives_way_to_a_new_one(
+    tmp_path: Path, groups: int, leaves: bool
+) -> None:
+    """The prompt has 8 slots, all taken, by 7 lessons that help and one that does nothing."""
+    start = of(lesson(n) for n in range(1, 9))
+    rows = make_exposures(
+        {content_key(lesson(n)): 0.0 if n == 5 else 0.07 for n in range(1, 9)},
+        base=0.3,
+        groups=groups,
+        run_id="run0",
+    )
+    job = stubborn_job(
+        tmp_path, epochs=2, job_library=start, job_preflight={"exposures": to_wire(rows)}, sample_size=4
+    )
+    run, _ = run_job(job)
+    (revision,) = [result.revision for result in run.phases if result.revision is not None]
+    gone = [op for op in revision.applied if op.kind == "remove"]
+    assert [op.kind for op in revision.applied] == ["add"] + ["remove"] * leaves
+    assert len(run.library.experiences) == 9 - leaves
+    if leaves:
+        assert gone[0].reason.startswith("gave way: effect ")
+        known = {e.id: content_key(e) for e in start.experiences}
+        found = standings([*rows], known.values())
+        (target,) = gone[0].targets
+        assert found[known[target]].effect == min(s.effect for s in found.values() if s.effect is not None)
