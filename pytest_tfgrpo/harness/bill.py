@@ -83,10 +83,10 @@ def _each(cost: Mapping[str, Any]) -> Iterator[str]:
     """Yield what one solved scenario and one lesson cost."""
     solved, lesson = cost["solved"], cost["lesson"]
     if solved is not None and solved["scenarios"]:
-        n = round(solved["scenarios"], 1)
+        n = round(solved["scenarios"], 2)
         text = f"per solved scenario {money(solved['usd_each'])} ({n:g} in the final sweep)"
         if solved["gained"] and solved["gained"] > 0:
-            each, more = money(solved["usd_each_gained"]), round(solved["gained"], 1)
+            each, more = money(solved["usd_each_gained"]), round(solved["gained"], 2)
             text += f"; per scenario gained {each} ({more:g} more than before, by the whole run)"
         yield text
     if lesson is not None:

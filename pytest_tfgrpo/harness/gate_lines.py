@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pytest_tfgrpo.harness.printable import line, wrapped
@@ -82,7 +82,8 @@ def _rank(gate: Verdict) -> tuple[int, bool]:
 def _one(gate: Verdict, width: int, *, every: bool, quiet: bool) -> Iterator[str]:
     name = f"gate {line(gate['name'])}" if "name" in gate else "gate"
     yield f"{name}  {OUTCOMES[gate['outcome']]}{note(gate)}"
-    for result in unsettled(gate) if "name" in gate and not every else gate["results"]:
+    results = unsettled(gate) if "name" in gate and not every else gate["results"]
+    for result in results if every else _gathered(results):
         settled = result["outcome"] == "pass"
         unset = result["outcome"] == "skipped" and not result["advice"]
         if (unset and not every) or (quiet and (settled or result["outcome"] == "skipped")):
@@ -91,6 +92,20 @@ def _one(gate: Verdict, width: int, *, every: bool, quiet: bool) -> Iterator[str
         if result["advice"]:
             text += f"; {line(result['advice'], 300)}"
         yield from wrapped(text, width, "  ", " " * 16)
+
+
+def _gathered(results: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield the findings, those that were not judged for one and the same reason as one."""
+    unjudged = [result for result in results if result["outcome"] == "not_judged"]
+    reasons = {(result["message"], result["advice"]) for result in unjudged}
+    if len(unjudged) < 2 or len(reasons) > 1:
+        yield from results
+        return
+    for result in results:
+        if result is unjudged[0]:
+            yield {**result, "name": ", ".join(one["name"] for one in unjudged)}
+        elif result["outcome"] != "not_judged":
+            yield result
 
 
 def note(gate: Verdict) -> str:

@@ -307,6 +307,15 @@ def test_gates_read_well(golden: Callable[[str, str], None]) -> None:
     golden("gates.md", summary(report).partition("\n\nGain ")[0] + "\n")
 
 
+def test_rules_that_one_reason_kept_from_being_judged_are_told_as_one() -> None:
+    whole = reported(BOTH)["gate"]
+    part = {"outcome": "not_judged", "message": "only a part", "advice": ""}
+    gate = {**whole, "results": [{**part, "name": "complete"}, {**part, "name": "gain"}]}
+    told = gate_lines.lines(gate, 80, every=False, quiet=False)
+    assert told[1:] == ["  not judged    complete, gain: only a part"]
+    assert len(gate_lines.lines(gate, 80, every=True, quiet=False)) == 3
+
+
 def test_all_gates_come_to_the_worst_and_a_warning_to_an_open_question() -> None:
     for gates, expected in ((GATES, "fail"), (GATES[:2], "inconclusive"), (GATES[:1], "pass"), ((), "pass")):
         assert gate_lines.overall(reported(BOTH, *gates)["gate"]) == expected
