@@ -77,6 +77,16 @@ def test_an_uneven_propensity_does_not_pass_for_an_effect() -> None:
     assert found.low < 0 < (found.high or 0)
 
 
+def test_a_stratum_that_happened_to_draw_the_lesson_more_often_does_not_pass_for_an_effect() -> None:
+    stratum = np.arange(200) // 100
+    z = np.where(stratum == 0, np.arange(200) % 100 < 85, np.arange(200) % 100 < 60)
+    y = np.where(stratum == 0, 0.1, 0.85) + 0.05 * z
+    assert estimate(trials(z, y, stratum_K=stratum)).effect == pytest.approx(0.05)
+    apart = estimate(trials(z, y)).effect
+    assert apart is not None
+    assert apart < -0.1
+
+
 def test_a_covariate_that_tells_the_outcome_narrows_the_interval() -> None:
     rng = np.random.default_rng(3)
     q = rng.beta(1, 1, 400)
