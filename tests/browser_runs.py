@@ -98,14 +98,15 @@ def _made(run_id: str, passed: float, *, seed: int, **changes: object) -> Run:
 
 
 def _asked(run: Run) -> Run:
-    """Return the run as if asked with its pack, and with lessons in the final sweep."""
+    """Return the run as if asked with its pack, with lessons in the final sweep, all left out in training."""
     (pack,), scenarios = run.packs, {s.id: s for s in run.scenarios}
 
     def asked(rollout: Rollout) -> Rollout:
         lessons = run.library.experiences if rollout.mode == "eval" else ()
         prompt = render_prompt(pack, scenarios[rollout.scenario_id], lessons)
-        ids = tuple(lesson.id for lesson in lessons)
-        return replace(rollout, experiences=ids, prompt_stamp=stamp_of_prompt(prompt))
+        carried = tuple(lesson.id for lesson in lessons)
+        withheld = tuple(e.id for e in run.library.experiences) if rollout.mode == "train" else ()
+        return replace(rollout, experiences=carried, left_out=withheld, prompt_stamp=stamp_of_prompt(prompt))
 
     return _rollouts(run, asked)
 

@@ -106,6 +106,24 @@ def test_a_cell_opens_to_the_prompt_as_it_was_asked(page: Page) -> None:
     expect(asked.locator("pre").first).to_have_text("Solve the task and say nothing else.")
 
 
+@pytest.mark.parametrize(
+    ("address", "title", "other"),
+    [
+        ("date-1/epoch2-eval/0", "lessons in its prompt", "lessons left out of its prompt by chance"),
+        ("train-0/epoch1/0", "lessons left out of its prompt by chance", "lessons in its prompt"),
+    ],
+)
+def test_a_rollout_tells_which_lessons_it_carried_and_lost(
+    page: Page, address: str, title: str, other: str
+) -> None:
+    page.goto(page.url.partition("#")[0] + f"#scenario/{address}")
+    rollout = page.locator("dialog#detail details.rollout[open]")
+    expect(rollout).to_contain_text(title)
+    expect(rollout).not_to_contain_text(other)
+    expect(rollout.get_by_role("listitem")).to_have_count(2)
+    expect(rollout.get_by_role("listitem").first).to_contain_text("do: For counting tasks use count_words")
+
+
 def test_a_long_text_is_shown_in_part_until_all_is_wanted(page: Page) -> None:
     page.goto(page.url.partition("#")[0] + "#scenario/count-3/epoch2-eval/0")
     frame = page.locator("dialog#detail details.rollout .frame").nth(2)
