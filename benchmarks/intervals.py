@@ -79,6 +79,13 @@ def level(rng: np.random.Generator, n: int) -> Floats:
     return mixed(rng, n) * np.where(rng.random(n) < 0.5, 1.0, -1.0)
 
 
+def jumps(rng: np.random.Generator, n: int) -> Floats:
+    """Draw differences of shares of 5 rollouts: chances of 0.97 and 0.05, of which 12 % go up to 0.97."""
+    before = np.where(rng.random(n) < 0.6, 0.97, 0.05)
+    after = np.where(rng.random(n) < 0.12, 0.97, before)
+    return (rng.binomial(5, after) - rng.binomial(5, before)) / 5
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kind:
     """A kind of values over scenarios."""
@@ -100,6 +107,7 @@ KINDS: Mapping[str, Kind] = {
     "flips, 2 % down": Kind(draw=drops, mean=-0.02, rare=True),
     "flips, 1.4 % up, 0.6 % down": Kind(draw=mixed, mean=0.008, rare=True),
     "flips, 1 % up, 1 % down": Kind(draw=level, mean=0.0, rare=True),
+    "noise, 5 % jump": Kind(draw=jumps, mean=0.4 * 0.12 * 0.92, rare=True),
 }
 
 

@@ -31,6 +31,15 @@ SHARE = 0.3
 """Of the proposed lessons, how many mislead."""
 ON: Mapping[str, Json] = {}
 OFF: Mapping[str, Json] = {"acceptance": "off", "leave_out": 0.0}
+CASES: Sequence[tuple[str, Mapping[str, Json], bool]] = (
+    ("clean, on", ON, False),
+    ("clean, off", OFF, False),
+    ("misled, on", ON, True),
+    ("acceptance alone", {"leave_out": 0.0}, True),
+    ("attribution alone", {"acceptance": "off"}, True),
+    ("misled, off", OFF, True),
+)
+"""Name, settings, and whether the optimizer misleads."""
 
 
 class MisleadingOptimizer:
@@ -106,18 +115,12 @@ def main(arguments: Sequence[str]) -> None:
     """Print one line per seed and the means over them."""
     seeds = [int(argument) for argument in arguments] or list(SEEDS)
     bench = Bench(ROOT / "fixtures")
-    cases = [
-        ("clean, on", ON, False),
-        ("clean, off", OFF, False),
-        ("misled, on", ON, True),
-        ("misled, off", OFF, True),
-    ]
     print(f"final eval mean, and misleading lessons in force at the end; {EPOCHS} epochs, share {SHARE:.0%}")
-    print("seed  " + "".join(f"{name:>20}" for name, _, _ in cases))
-    columns: list[list[float]] = [[] for _ in cases]
+    print("seed  " + "".join(f"{name:>20}" for name, _, _ in CASES))
+    columns: list[list[float]] = [[] for _ in CASES]
     for seed in seeds:
         cells = []
-        for column, (_, settings, misled) in zip(columns, cases, strict=True):
+        for column, (_, settings, misled) in zip(columns, CASES, strict=True):
             mean, wrong, lessons = measure(bench, seed, settings, misled=misled)
             column.append(mean)
             cells.append(f"{mean:.3f} ({wrong:>2} of {lessons:>2})")
