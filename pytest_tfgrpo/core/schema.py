@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -119,6 +119,19 @@ def _collect(checker: Validator, value: Json) -> list[Violation]:
     return sorted(islice(found, LIMIT), key=lambda v: [str(part) for part in v.path])
 
 
+def _meant(value: Any, names: Sequence[str]) -> str:
+    """Return what a value of a wrong type was probably meant to be."""
+    if value is None:
+        return "; it is empty"
+    if "string" in names and isinstance(value, int | float):
+        return "; quote it"
+    if "boolean" in names and isinstance(value, str):
+        return "; write true or false"
+    if "array" in names and isinstance(value, str):
+        return f"; write [{value}]" if len(value) <= 40 and value.isprintable() else "; write a list"
+    return ""
+
+
 def _describe(error: ValidationError) -> Iterator[Violation]:
     path: Path = tuple(error.absolute_path)
     keyword = str(error.validator)
@@ -136,8 +149,7 @@ def _describe(error: ValidationError) -> Iterator[Violation]:
         yield Violation(path, f"missing key {missing!r}")
     elif keyword == "type":
         names = [wanted] if isinstance(wanted, str) else wanted
-        hint = "; quote it" if "string" in names and isinstance(value, int | float) else ""
-        yield Violation(path, f"{short(value)} is not of type {' or '.join(names)}{hint}")
+        yield Violation(path, f"{short(value)} is not of type {' or '.join(names)}{_meant(value, names)}")
     elif keyword in ("anyOf", "oneOf") and all("required" in branch for branch in wanted):
         keys = ", ".join(repr(key) for branch in wanted for key in branch["required"])
         yield Violation(path, f"needs {'exactly' if keyword == 'oneOf' else 'at least'} one of {keys}")

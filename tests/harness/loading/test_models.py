@@ -135,7 +135,7 @@ def test_the_default_endpoint_keeps_its_usual_key_unless_it_has_an_address_of_it
         ),
         (
             "endpoints:\n  x:\n    base_url: http://h\n    free: no",
-            "4: #/endpoints/x/free: 'no' is not of type boolean",
+            "4: #/endpoints/x/free: 'no' is not of type boolean; write true or false",
         ),
         (
             "endpoints:\n  x:\n    base_url: ftp://h",
