@@ -57,13 +57,7 @@ async def learn(
     if recorded is not None:
         return recorded
     context = _context(job, phase, groups, library, calls)
-    screen = Screen(
-        (s for s in job.scenarios if s.split != "eval"),
-        answers=lambda scenario: expected_answers(job.kinds, scenario),
-        packs=context.packs,
-        max_words=context.max_words,
-        tools=tool_names(groups),
-    )
+    screen = _screen(job, context)
     found = await asyncio.to_thread(evidence, job, phase, groups, earlier, library)
     cap = job.settings["library_cap"]
     try:
@@ -92,6 +86,16 @@ async def learn(
         informative_groups=informative,
         failures=dict(proposal.failures),
         note=proposal.note or ("" if informative else "no group had spread: nothing to learn from"),
+    )
+
+
+def _screen(job: Job, context: LearningContext) -> Screen:
+    return Screen(
+        (s for s in job.scenarios if s.split != "eval"),
+        answers=lambda scenario: expected_answers(job.kinds, scenario),
+        packs=context.packs,
+        max_words=context.max_words,
+        tools=tool_names(context.groups),
     )
 
 
