@@ -107,16 +107,16 @@ def test_what_cannot_be_judged_again_is_said(learned: Project, capsys: Capture) 
     (learned.runs()[-1] / "report.json").unlink()
     shown = " ".join(tell(learned, capsys).split())
     assert "judged without its baseline: " in shown
-    assert "baselines/main.json" in shown
+    assert "baselines/main.json" in shown.replace(" ", "")  # a long path is broken anywhere
 
 
 def test_a_damaged_report_is_named_and_done_without(learned: Project, capsys: Capture) -> None:
     path = learned.runs()[0] / "report.json"
     for text in ("{", "[]", '{"schema": "other/1"}'):
         path.write_text(text)
-        shown = " ".join(tell(learned, capsys).split())
-        assert "report.json" in shown
-        assert "judged again by the built-in rules" in shown
+        shown = "".join(tell(learned, capsys).split())  # a long path is broken anywhere
+        assert "/report.json" in shown
+        assert "judgedagainbythebuilt-inrules" in shown
         assert path.read_text() == text
 
 
