@@ -37,7 +37,7 @@ from pytest_tfgrpo.harness.splits import with_dev
 
 NAME = "tfgrpo-session"
 GATE_SETTINGS = ("baseline", "gate_min_mean", "gate_max_errors", "gate_max_cost_per_success_usd", "gates")
-ONLY_DEV = "only dev scenarios are selected; they decide on what train scenarios teach"
+ONLY_DEV = "only dev scenarios are selected, which decide on what train scenarios teach; select those too"
 ONLY_TRAIN = "only train scenarios are selected; they run with --tfgrpo"
 
 

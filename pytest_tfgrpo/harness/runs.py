@@ -310,7 +310,10 @@ def find_resumable(out: Path, task_id: str, wanted: str, stamps: Mapping[str, st
         if not log.complete:
             _require_same(folder, log, stamps)
             return log
-    raise ResumeError(f"no incomplete run under {out / task_id / RUNS}; leave --tfgrpo-resume out")
+    raise ResumeError(
+        f"no incomplete run under {out / task_id / RUNS}; leave --tfgrpo-resume out to start a new one "
+        "(`tfgrpo report` shows the latest)"
+    )
 
 
 def _require_same(folder: Path, log: Log, stamps: Mapping[str, str]) -> None:

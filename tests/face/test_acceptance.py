@@ -184,7 +184,7 @@ def test_a_failed_dev_item_alone_decides_nothing_and_says_why(suite: Any) -> Non
     suite.ini(actor="python:agent:provider", group_size=2, epochs=2, eval_rollouts=2, leave_out=0)
     result = suite.learn("suite.scenario.json::dev3[epoch1]")
     result.stdout.fnmatch_lines(
-        ["only dev scenarios are selected; they decide on what train scenarios teach"]
+        ["only dev scenarios are selected, which decide on what train scenarios teach; select those too"]
     )
 
 
