@@ -114,16 +114,14 @@ def _sentence(row: Mapping[str, Any]) -> str:
         text = f"keeps {kept} of {n} changes; all together"
     else:
         text = f"{'rejects its one change' if n == 1 else f'keeps none of {n} changes'}:"
-    return f"dev split  epoch{row['epoch']} {text} {_difference(whole)}{_why(whole)}"
+    found = LEVEL.sub("", line(whole["reason"], 300))
+    if whole["difference"] is not None:
+        found = f"{_difference(whole)}, {'better' if _is_better(whole) else found}"
+    return f"dev split  epoch{row['epoch']} {text} {found}"
 
 
-def _why(trial: Mapping[str, Any]) -> str:
-    """Return what a difference means, in words; p values are for the details."""
-    if trial["difference"] is None:
-        return ""
-    if trial["verdict"] == "accepted" and trial["ci95"] and trial["ci95"][0] > 0:
-        return ", better"
-    return f", {line(LEVEL.sub('', trial['reason']), 300)}"
+def _is_better(trial: Mapping[str, Any]) -> bool:
+    return bool(trial["verdict"] == "accepted" and trial["ci95"] and trial["ci95"][0] > 0)
 
 
 def _difference(trial: Mapping[str, Any]) -> str:

@@ -40,8 +40,8 @@ def test_an_epoch_is_told_in_words_without_a_p(row: dict[str, Any], told: str) -
 
 
 def test_what_was_not_measured_is_said_so() -> None:
-    row = epoch(0, 2, "rejected", None, "errors")
+    row = epoch(0, 2, "rejected", None, "not measured: too many errors")
     row["trials"][0]["difference"] = None
     assert lines({"rule": "strict", "epochs": [row]}, 80, every=False) == [
-        "dev split  epoch1 keeps none of 2 changes: not measured"
+        "dev split  epoch1 keeps none of 2 changes: not measured: too many errors"
     ]
