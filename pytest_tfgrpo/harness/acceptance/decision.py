@@ -16,7 +16,6 @@ from pytest_tfgrpo.harness.schedule import MAX_TRIALS
 from pytest_tfgrpo.harness.splits import MIN_DEV
 
 UNSEEN = "no dev scenario's prompt changes"
-ALL_IDLE = "none of its changes did its own scenarios any good"
 UNMEASURED = "not measured: too many rollouts are errors"
 
 
@@ -133,21 +132,14 @@ class _Search:
                 self._open += halves(part)
 
     async def _weed(self) -> None:
-        """Leave out what its own scenarios speak against, and try what is left, while trials are left."""
-        while against := self._against(self._kept):
-            rest = [unit for unit in self._kept if unit not in against]
-            if not rest:
-                self._take_back()
-            elif len(self._tested) >= MAX_TRIALS or not await self._try_without(against, rest):
-                return
+        """Leave out what its own scenarios speak against, and try what is left, while trials are left.
 
-    def _take_back(self) -> None:
-        """Leave out all that was accepted: every change of it did its own scenarios no good."""
-        self._revision, self._kept = self._drawn([]), []
-        self._trials = [
-            replace(trial, verdict="rejected", reason=ALL_IDLE) if trial.verdict == "accepted" else trial
-            for trial in self._trials
-        ]
+        Where nothing would be left the rule has the last word: it has accepted what there is.
+        """
+        while len(self._tested) < MAX_TRIALS and (against := self._against(self._kept)):
+            rest = [unit for unit in self._kept if unit not in against]
+            if not rest or not await self._try_without(against, rest):
+                return
 
     async def _try_without(self, against: list[Unit], rest: list[Unit]) -> bool:
         """Try what is accepted without the units `against`; returns whether that comes into its place."""
