@@ -102,18 +102,11 @@ def prepare(
         if people.replay is not None:
             people.replay.resume(log.rollouts.values(), log.calls.values())
     run_id = run_id or new_run_id()
-    preflight = log.header.get("preflight", {}) if log else {}
+    preflight = log.header.get("preflight") if log else None
     if not preflight:
-        preflight = _preflight(settings, scenarios, kinds=kinds, packs=packs, library=library)
+        preflight = _findings(settings, scenarios, kinds=kinds, packs=packs, library=library)
         preflight["evaluations"] = earlier_evaluations(out, task_id, run_id, stamps["eval"])
-        preflight |= earlier_exposures(
-            out if settings.learning else None,
-            task_id,
-            library,
-            stamps=stamps,
-            identities=people.identities,
-            settings=values,
-        )
+        preflight |= _exposures(settings, out, task_id, library, stamps=stamps, people=people)
     folder = run_folder(out, task_id, run_id) if out else None
     job = Job(
         run_id=run_id,
@@ -165,7 +158,7 @@ def _stamps(
     return stamps
 
 
-def _preflight(
+def _findings(
     settings: Settings,
     scenarios: Sequence[Scenario],
     *,
@@ -181,6 +174,23 @@ def _preflight(
     if findings and settings["contamination"] == "fail":
         raise ScenarioError(complaint(findings))
     return {"contamination": found_value(findings)}
+
+
+def _exposures(
+    settings: Settings,
+    out: Path | None,
+    task_id: str,
+    library: Library,
+    *,
+    stamps: Mapping[str, str],
+    people: Participants,
+) -> dict[str, Json]:
+    """Return what a learning run can know from runs before it of the lessons that it starts with."""
+    if not settings.learning:
+        return {}
+    return earlier_exposures(
+        out, task_id, library, stamps=stamps, identities=people.identities, settings=settings.values
+    )
 
 
 def _rewarders(config: pytest.Config, settings: Settings, people: Participants) -> tuple[Rewarder, ...]:
