@@ -24,7 +24,7 @@ from pytest_tfgrpo.harness.acceptance.rule import Pairs, Rule
 from pytest_tfgrpo.harness.acceptance.single import Case
 from pytest_tfgrpo.harness.comparison import Tally
 from pytest_tfgrpo.harness.library import carry_out, empty
-from pytest_tfgrpo.harness.splits import MIN_DEV
+from pytest_tfgrpo.harness.schedule import MIN_DEV
 
 MARGIN = 0.02
 EFFECTS = (-0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2)

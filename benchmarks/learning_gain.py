@@ -23,15 +23,16 @@ from pathlib import Path
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Json, Phase, PhaseResult, PromptPack, Run, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
-from pytest_tfgrpo.harness.actors.offline import open_offline
-from pytest_tfgrpo.harness.checks import KINDS
+from pytest_tfgrpo.harness.actors.offline.agent import open_offline
+from pytest_tfgrpo.harness.checks.registry import KINDS
 from pytest_tfgrpo.harness.comparison import Comparison, compare, tally_sweep
 from pytest_tfgrpo.harness.engine import Engine
 from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.library import empty, of
-from pytest_tfgrpo.harness.loading import load_packs, load_scenarios, pack_for
-from pytest_tfgrpo.harness.optimizer import open_optimizer
-from pytest_tfgrpo.harness.optimizer.protocol import Optimizer
+from pytest_tfgrpo.harness.loading.packs import load_packs, pack_for
+from pytest_tfgrpo.harness.loading.suite import load_scenarios
+from pytest_tfgrpo.harness.optimizer.registry import open_optimizer
+from pytest_tfgrpo.harness.protocols import Optimizer
 from pytest_tfgrpo.harness.schedule import outline, plan
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -22,9 +22,9 @@ from pytest_tfgrpo.core.records import Json, Run
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.harness.comparison import final_sweep, tally_sweep
 from pytest_tfgrpo.harness.library import empty
-from pytest_tfgrpo.harness.optimizer import open_optimizer
-from pytest_tfgrpo.harness.optimizer.protocol import LearningContext, Optimizer, Proposal
+from pytest_tfgrpo.harness.optimizer.registry import open_optimizer
 from pytest_tfgrpo.harness.optimizer.wording import parse
+from pytest_tfgrpo.harness.protocols import LearningContext, Optimizer, Proposal
 
 EPOCHS = 5
 SHARE = 0.3

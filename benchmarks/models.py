@@ -146,8 +146,8 @@ def call_ms(environ: dict[str, str]) -> float:
     """Return the processor time of one call, in ms: client, retries, parsing, prices and budget."""
     from pytest_tfgrpo.harness.budget import Budget
     from pytest_tfgrpo.harness.loading.models import load_models
-    from pytest_tfgrpo.llm import Message, Request
     from pytest_tfgrpo.llm.models import Models
+    from pytest_tfgrpo.llm.protocol import Message, Request
 
     async def run() -> float:
         budget = Budget({"budget_tokens": 10**9})

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.face.scoring import score
     from pytest_tfgrpo.harness.actors.openai.context import ToolContext
     from pytest_tfgrpo.harness.actors.python import AgentContext
-    from pytest_tfgrpo.harness.checks import CheckKind
+    from pytest_tfgrpo.harness.checks.protocol import CheckKind
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "AgentContext": "pytest_tfgrpo.harness.actors.python",
     "AgentFailure": "pytest_tfgrpo.core.errors",
-    "CheckKind": "pytest_tfgrpo.harness.checks",
+    "CheckKind": "pytest_tfgrpo.harness.checks.protocol",
     "Frame": "pytest_tfgrpo.core.records",
     "ProviderError": "pytest_tfgrpo.core.errors",
     "Rollout": "pytest_tfgrpo.core.records",

@@ -140,7 +140,7 @@ def report(arguments: Arguments) -> Iterator[str]:
 def show(arguments: Arguments) -> Iterator[str]:
     """Print a whole rollout: every frame, the answer, the checks, the scores."""
     from pytest_tfgrpo.face.archive import find_rollout
-    from pytest_tfgrpo.harness.render import rollout_text
+    from pytest_tfgrpo.harness.texts import rollout_text
 
     found = find_rollout(_project(arguments), arguments.rollout)
     yield rollout_text(found.rollout, found.score, found.scenario)

@@ -17,11 +17,9 @@ import pytest
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.lessons import Experience
     from pytest_tfgrpo.core.records import PhaseResult, Rollout, Run, Scenario
-    from pytest_tfgrpo.harness.actors.protocol import Actor
-    from pytest_tfgrpo.harness.checks import CheckKind
+    from pytest_tfgrpo.harness.checks.protocol import CheckKind
     from pytest_tfgrpo.harness.gate import GateRule
-    from pytest_tfgrpo.harness.optimizer.protocol import Optimizer
-    from pytest_tfgrpo.harness.rewarders.protocol import Rewarder
+    from pytest_tfgrpo.harness.protocols import Actor, Optimizer, Rewarder
 
 
 @pytest.hookspec(firstresult=True)

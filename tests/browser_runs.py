@@ -11,10 +11,9 @@ from sweeps import SETTINGS, Credits, make_run
 
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Frame, Group, Rollout, Run
-from pytest_tfgrpo.harness.asking import stamp_of_prompt
 from pytest_tfgrpo.harness.gate import judge
-from pytest_tfgrpo.harness.loading import render_prompt
-from pytest_tfgrpo.harness.page import html
+from pytest_tfgrpo.harness.loading.prompt import render_prompt
+from pytest_tfgrpo.harness.page.html import html
 from pytest_tfgrpo.harness.report import build
 from pytest_tfgrpo.harness.versus import versus
 
@@ -106,7 +105,7 @@ def _asked(run: Run) -> Run:
         prompt = render_prompt(pack, scenarios[rollout.scenario_id], lessons)
         carried = tuple(lesson.id for lesson in lessons)
         withheld = tuple(e.id for e in run.library.experiences) if rollout.mode == "train" else ()
-        return replace(rollout, experiences=carried, left_out=withheld, prompt_stamp=stamp_of_prompt(prompt))
+        return replace(rollout, experiences=carried, left_out=withheld, prompt_stamp=prompt.stamp)
 
     return _rollouts(run, asked)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from pytest_tfgrpo.core.records import ModelCall, Usage
 from pytest_tfgrpo.harness.calls import Calls
-from pytest_tfgrpo.llm import Completion, Request
 from pytest_tfgrpo.llm.prices import Price
+from pytest_tfgrpo.llm.protocol import Completion, Request
 
 Answer = Callable[[Request], Completion | str | Awaitable[Completion | str]]
 USAGE = Usage(prompt=100, completion=20)

@@ -14,13 +14,13 @@ from pytest_tfgrpo.core.lessons import Operation
 from pytest_tfgrpo.core.records import Check, Frame, Run, Scenario, Trajectory
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.stamp import identify
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
-from pytest_tfgrpo.harness.checks import KINDS
+from pytest_tfgrpo.harness.checks.registry import KINDS
 from pytest_tfgrpo.harness.engine import Engine
 from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.library import empty
-from pytest_tfgrpo.harness.optimizer.protocol import LearningContext, Proposal
+from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal
 from pytest_tfgrpo.harness.schedule import outline, plan
+from pytest_tfgrpo.harness.sequential import watch_for
 
 Answer = Callable[[ActorCall], Awaitable[str | Trajectory] | str | Trajectory]
 
@@ -136,5 +136,5 @@ def make_job(actor: Any, work: Path, *, scenarios: Sequence[Scenario] | None = N
 def run_job(job: Job, folder: Path | None = None) -> tuple[Run, list[object]]:
     """Run a job to its end; returns the run and all that was observed."""
     seen: list[object] = []
-    run = asyncio.run(Engine(job, folder=folder, observe=seen.append).run())
+    run = asyncio.run(Engine(job, folder=folder, observe=seen.append, watch=watch_for(job)).run())
     return run, seen

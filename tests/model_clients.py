@@ -8,11 +8,11 @@ from typing import Any
 from fake_model import FakeModel
 
 from pytest_tfgrpo.core.errors import BudgetError
-from pytest_tfgrpo.llm import Completer, Message, Request
 from pytest_tfgrpo.llm.completer import Pace
 from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.models import Models
 from pytest_tfgrpo.llm.prices import Price, PriceTable
+from pytest_tfgrpo.llm.protocol import Completer, Message, Request
 
 KEY = "plain-words-make-up-this-key"
 """No pattern of secrets finds it."""

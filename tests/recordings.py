@@ -11,7 +11,6 @@ from builders import make_group, make_scenario
 
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import ModelCall, Phase, PhaseResult, Rollout, Run, Usage
-from pytest_tfgrpo.harness.recording import record
 from pytest_tfgrpo.harness.recording.entries import (
     Entry,
     Participant,
@@ -22,6 +21,7 @@ from pytest_tfgrpo.harness.recording.entries import (
 )
 from pytest_tfgrpo.harness.recording.file import write
 from pytest_tfgrpo.harness.recording.lines import Header, RecordedActor, encode
+from pytest_tfgrpo.harness.recording.writing import record
 
 ACTOR: Mapping[str, Any] = {"name": "python:agent:solve", "identity": {"sha256": "1" * 64}}
 STAMP = "0" * 64

@@ -12,7 +12,7 @@ from typing import Any
 from pytest_tfgrpo import cli, hookspecs
 from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.core.settings import TABLE, Setting
-from pytest_tfgrpo.harness.checks import KINDS
+from pytest_tfgrpo.harness.checks.registry import KINDS
 
 
 def settings() -> str:

@@ -20,7 +20,7 @@ from pytest_tfgrpo.core.records import (
     Scenario,
 )
 from pytest_tfgrpo.core.settings import TABLE
-from pytest_tfgrpo.harness.rewarders import group_of, score
+from pytest_tfgrpo.harness.rewarders.scoring import group_of, score
 
 SETTINGS: Mapping[str, Any] = {setting.name: setting.default for setting in TABLE} | {"actor": "offline"}
 Credits = Sequence[float | None]

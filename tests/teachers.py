@@ -15,10 +15,10 @@ from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import Check, Group, ModelCall, Rollout, Scenario, Score
 from pytest_tfgrpo.harness.calls import Calls
 from pytest_tfgrpo.harness.library import apply, empty, of
-from pytest_tfgrpo.harness.optimizer.llm import open_llm
-from pytest_tfgrpo.harness.optimizer.protocol import LearningContext, Proposal
+from pytest_tfgrpo.harness.optimizer.llm.optimizer import open_llm
+from pytest_tfgrpo.harness.protocols import LearningContext, Proposal
 from pytest_tfgrpo.harness.screen import Screen
-from pytest_tfgrpo.llm import Request
+from pytest_tfgrpo.llm.protocol import Request
 
 PACKS = {"text": make_pack(), "dates": make_pack("dates")}
 USE_COUNT = "For counting words in a letter: call count_words, never guess."

@@ -60,6 +60,9 @@ FORBIDDEN_NAMES = {"utils", "util", "helpers", "constants", "base", "manager", "
 PASSES_ENVIRONMENT_ON = {"harness/actors/command.py"}
 """Hands the environment to the program that it starts, and reads nothing from it."""
 
+MAX_DEPTH = 16
+"""Modules on the longest chain of imports that run when one module is loaded."""
+
 NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
 """Public, though their names start like private ones."""
 
@@ -193,6 +196,24 @@ def test_there_is_no_cycle_among_module_level_imports() -> None:
         for module in modules().values()
     }
     graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the cycle
+
+
+def test_the_longest_chain_of_module_level_imports_is_short() -> None:
+    graph = {
+        module.name: {
+            found.target
+            for found in module.imports
+            if ours(found.target) and not found.lazy and not found.typing_only
+        }
+        for module in modules().values()
+    }
+
+    @cache
+    def depth(name: str) -> int:
+        return 1 + max((depth(target) for target in graph.get(name, ())), default=0)
+
+    deepest = max(graph, key=depth)
+    assert depth(deepest) <= MAX_DEPTH, deepest
 
 
 @pytest.mark.parametrize("dependency", sorted(HOMES))

@@ -19,10 +19,10 @@ from pytest_tfgrpo import hookspecs
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.settings import BY_NAME, TABLE
 from pytest_tfgrpo.face.project import parse_ini
-from pytest_tfgrpo.harness.checks import KINDS
-from pytest_tfgrpo.harness.loading import load_scenarios
+from pytest_tfgrpo.harness.checks.registry import KINDS
 from pytest_tfgrpo.harness.loading.gates import load_gates
 from pytest_tfgrpo.harness.loading.models import load_models
+from pytest_tfgrpo.harness.loading.suite import load_scenarios
 from pytest_tfgrpo.harness.loading.yaml_text import parse_yaml
 
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]

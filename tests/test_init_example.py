@@ -13,8 +13,9 @@ import pytest
 from tools import run_pytest
 
 from pytest_tfgrpo import cli
-from pytest_tfgrpo.harness.checks import KINDS
-from pytest_tfgrpo.harness.loading import Suite, load_packs, load_scenarios
+from pytest_tfgrpo.harness.checks.registry import KINDS
+from pytest_tfgrpo.harness.loading.packs import load_packs
+from pytest_tfgrpo.harness.loading.suite import Suite, load_scenarios
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "docs" / "examples" / "coding"
 REPOSITORIES = ("brackets", "cart", "leap", "pages", "roman")

@@ -28,6 +28,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Frame
 
+BUDGET = "budget"
+"""Reason code of an attempt that a budget ended: it is no result, and made again when the run is resumed."""
+TIMEOUT = "timeout"
+"""Reason code of an attempt that ran over its time limit."""
+
 
 class TfgrpoError(Exception):
     """Any error that pytest-tfgrpo raises on purpose."""
@@ -150,3 +155,12 @@ class BaselineError(TfgrpoError, ValueError):
 
 class ResumeError(TfgrpoError, ValueError):
     """A run cannot be resumed; the message names what differs."""
+
+
+def describe(error: BaseException) -> str:
+    """Return type and message of an error, which may be anything."""
+    try:
+        text = str(error)
+    except BaseException:  # noqa: BLE001 - an agent's error may be anything
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

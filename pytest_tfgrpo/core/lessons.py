@@ -203,3 +203,11 @@ class Revision:
     """What of the optimizer's own work failed, by reason code: calls, malformed answers, operations."""
     acceptance: Acceptance | None = None
     """What decided on it; None where nothing was asked to (``acceptance=off``, or still open)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeakedAnswer:
+    """A lesson in force that contains an answer of an eval scenario."""
+
+    experience_id: str
+    scenario_id: str

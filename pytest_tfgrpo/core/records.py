@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from pytest_tfgrpo.core.lessons import Library, Revision
+from pytest_tfgrpo.core.stamp import stamp
 
 Json: TypeAlias = Any
 """A value that JSON can hold."""
@@ -147,6 +148,11 @@ class Prompt:
 
     def __str__(self) -> str:
         return f"{self.system}\n\n{self.user}" if self.system else self.user
+
+    @property
+    def stamp(self) -> str:
+        """Stamp of what the actor is asked."""
+        return stamp([self.system, self.user])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -463,3 +469,14 @@ class Run:
     """What was found before the first rollout: `contamination`, `evaluations`."""
     packs: tuple[PromptPack, ...] = ()
     """Prompt packs that its scenarios were asked with; none when an older journal does not hold them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judgement:
+    """What a marked test function found of one rollout."""
+
+    outcome: Literal["score", "error", "skip"]
+    """score: it judged; error: it broke (status ``error``); skip: the scenario is excluded."""
+    score: float = 0.0
+    """In [0, 1]."""
+    reason: str = ""

@@ -11,8 +11,8 @@ import pytest
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Phase, Scenario
 from pytest_tfgrpo.face import marked
-from pytest_tfgrpo.harness.checks import CheckKind
-from pytest_tfgrpo.harness.loading import Suite, load_scenarios
+from pytest_tfgrpo.harness.checks.protocol import CheckKind
+from pytest_tfgrpo.harness.loading.suite import Suite, load_scenarios
 
 
 @dataclass(frozen=True, slots=True)

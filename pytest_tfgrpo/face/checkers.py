@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_tfgrpo.core.records import Rollout, Scenario
+from pytest_tfgrpo.core.records import Judgement, Rollout, Scenario
 from pytest_tfgrpo.face import marked, scoring
 from pytest_tfgrpo.face.live import LiveRun
 from pytest_tfgrpo.face.shortfall import Shortfall, judge_group, note_rollout
-from pytest_tfgrpo.harness.job import Judgement
 from pytest_tfgrpo.harness.printable import block
 
 SHOWN = 2000

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.lessons import Experience
-from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Rollout, Run, Scenario
+from pytest_tfgrpo.core.records import Group, Judgement, Phase, PhaseResult, Rollout, Run, Scenario
 from pytest_tfgrpo.face.progress import Progress
 from pytest_tfgrpo.face.thread import EngineFailed, EngineThread
 from pytest_tfgrpo.harness.examiner import Pending
-from pytest_tfgrpo.harness.job import Job, Judgement
+from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.printable import line
 from pytest_tfgrpo.harness.schedule import rollout_id
+from pytest_tfgrpo.harness.sequential import OpenWatch
 from pytest_tfgrpo.harness.workspace import Workspace
 
 POLL_S = 0.1
@@ -28,7 +29,7 @@ LAST_RECORD_S = 30.0
 class LiveRun:
     """A run in progress; starts when first waited for."""
 
-    def __init__(self, config: pytest.Config, job: Job, folder: Path | None) -> None:
+    def __init__(self, config: pytest.Config, job: Job, folder: Path | None, watch: OpenWatch) -> None:
         """Prepare; nothing is paid for before the first wait."""
         self.job = job
         self.run: Run | None = None
@@ -39,7 +40,7 @@ class LiveRun:
         """Complaints about plugins that broke when they were told something."""
         self._hook = config.hook
         self._config = config
-        self._thread = EngineThread(job, folder=folder)
+        self._thread = EngineThread(job, folder=folder, watch=watch)
         self._progress = Progress(config)
         self._groups: dict[tuple[int, str], Group] = {}
         self._results: dict[int, PhaseResult] = {}

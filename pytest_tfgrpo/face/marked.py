@@ -11,7 +11,7 @@ import pytest
 
 from pytest_tfgrpo.core.records import Phase, Scenario
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.harness.loading import build_scenario
+from pytest_tfgrpo.harness.loading.scenario import build_scenario
 
 SLOT = "tfgrpo_slot"
 SUFFIX = re.compile(r"-?tfgrpo-(?:baseline|epoch\d+(?:-eval)?|eval)-r\d+(?=\]$)")

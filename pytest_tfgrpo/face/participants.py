@@ -13,16 +13,14 @@ from pytest_tfgrpo.core.errors import ActorError, SettingError
 from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.face.suppliers import supply_one
-from pytest_tfgrpo.harness.actors import open_actor
-from pytest_tfgrpo.harness.actors.protocol import Actor
-from pytest_tfgrpo.harness.judge.protocol import Judge
-from pytest_tfgrpo.harness.optimizer import open_optimizer
-from pytest_tfgrpo.harness.optimizer.protocol import Optimizer
+from pytest_tfgrpo.harness.actors.registry import open_actor
+from pytest_tfgrpo.harness.optimizer.registry import open_optimizer
+from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer
 from pytest_tfgrpo.harness.turn import current_turn
 from pytest_tfgrpo.llm.protocol import Completer, Purse
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.recording import Replay
+    from pytest_tfgrpo.harness.recording.replay import Replay
     from pytest_tfgrpo.llm.models import Models
 
 MODEL = "openai"
@@ -118,7 +116,7 @@ def _open_actor(config: pytest.Config, settings: Settings, shared: _Shared) -> A
     if actor is None:
         try:
             if spec.partition(":")[0] == REPLAY:
-                from pytest_tfgrpo.harness.recording import open_replay
+                from pytest_tfgrpo.harness.recording.replay import open_replay
 
                 shared.replay = open_replay(spec.partition(":")[2].strip(), config.rootpath)
                 actor = shared.replay.actor
@@ -153,7 +151,7 @@ def _open_judge(settings: Settings, shared: _Shared) -> Judge | None:
     model = shared.model(spec)
     if model.paid and not settings.learning and not settings["plain"]:
         return None
-    from pytest_tfgrpo.harness.judge import open_judge
+    from pytest_tfgrpo.harness.judge.model import open_judge
 
     return open_judge(
         model,

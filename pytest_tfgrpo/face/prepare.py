@@ -14,7 +14,7 @@ import pytest
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import ActorError, ScenarioError, SettingError, TfgrpoError
-from pytest_tfgrpo.core.files import JOURNAL, WORK
+from pytest_tfgrpo.core.files import JOURNAL, WORK, run_folder
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Json, Phase, PromptPack, Scenario
 from pytest_tfgrpo.core.settings import Settings, default_task_id
@@ -22,20 +22,20 @@ from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire import from_wire
 from pytest_tfgrpo.face.participants import Participants, open_participants
 from pytest_tfgrpo.face.suppliers import supply_rewarders
-from pytest_tfgrpo.harness.actors.protocol import Actor, Foresighted
-from pytest_tfgrpo.harness.affordable import require_affordable
 from pytest_tfgrpo.harness.attribution.pooling import earlier_exposures
-from pytest_tfgrpo.harness.budget import Budget
-from pytest_tfgrpo.harness.checks import CheckKind
-from pytest_tfgrpo.harness.contamination import complaint, found_value, inspect
+from pytest_tfgrpo.harness.budget import Budget, require_affordable
+from pytest_tfgrpo.harness.checks.protocol import CheckKind
+from pytest_tfgrpo.harness.contamination.findings import complaint, found_value
+from pytest_tfgrpo.harness.contamination.inspection import inspect
 from pytest_tfgrpo.harness.evaluations import earlier_evaluations, eval_stamp
-from pytest_tfgrpo.harness.job import Job, Recorded
+from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.library import empty, load_library
-from pytest_tfgrpo.harness.loading import load_packs, pack_for
-from pytest_tfgrpo.harness.recording import Replay, check_recordable
+from pytest_tfgrpo.harness.loading.packs import load_packs, pack_for
+from pytest_tfgrpo.harness.protocols import Actor, Foresighted, Rewarder
+from pytest_tfgrpo.harness.recording.replay import Replay
+from pytest_tfgrpo.harness.recording.writing import check_recordable
 from pytest_tfgrpo.harness.rewarders.judge import JudgeRewarder
-from pytest_tfgrpo.harness.rewarders.protocol import Rewarder
-from pytest_tfgrpo.harness.runs import Log, find_resumable, new_run_id, read_log, recorded, run_folder
+from pytest_tfgrpo.harness.runs import Log, Recorded, find_resumable, new_run_id, read_log, recorded
 from pytest_tfgrpo.harness.splits import shortage
 
 RESULT_SETTINGS = (

@@ -39,8 +39,8 @@ def add(project: Project, file: Path, name: str) -> Iterator[str]:
     whose checks or test functions may look there is refused.
     """
     from pytest_tfgrpo.face.archive import find_run
-    from pytest_tfgrpo.harness.checks import KINDS
-    from pytest_tfgrpo.harness.recording import check_recordable, describe, record
+    from pytest_tfgrpo.harness.checks.registry import KINDS
+    from pytest_tfgrpo.harness.recording.writing import check_recordable, describe, record
     from pytest_tfgrpo.harness.runs import load_run, read_log
 
     folder = find_run(project, name)

@@ -52,7 +52,8 @@ def report(project: Project, arguments: argparse.Namespace) -> Iterator[str]:
     Raises JournalError naming file and line where a journal is damaged.
     """
     from pytest_tfgrpo.face.archive import find_run, run_before
-    from pytest_tfgrpo.harness import page, render, versus_lines
+    from pytest_tfgrpo.harness import render, versus_lines
+    from pytest_tfgrpo.harness.page.html import html
     from pytest_tfgrpo.harness.versus import versus
 
     folder = find_run(project, arguments.run)
@@ -71,13 +72,13 @@ def report(project: Project, arguments: argparse.Namespace) -> Iterator[str]:
         compared = versus(before, shown.run)
         yield from versus_lines.lines(compared, verbosity=verbosity)
     target = target if arguments.html is None else Path(arguments.html)
-    yield write(target, page.html(shown.report, shown.run, compared))
+    yield write(target, html(shown.report, shown.run, compared))
 
 
 def write(path: Path, page: str) -> str:
     """Write a page; returns the line that says so. Raises JournalError."""
+    from pytest_tfgrpo.core.files import write_text
     from pytest_tfgrpo.harness.printable import line
-    from pytest_tfgrpo.harness.recorder import write_text
 
     if path.is_dir():
         raise JournalError(f"cannot write the page {path}: it is a folder; name a file with --html")
@@ -138,7 +139,7 @@ def _judged(project: Project, run: Run, notes: list[str]) -> Verdict | None:
     """Return the verdict of the built-in rules; None without a gate. What it lacked goes into `notes`."""
     from pytest_tfgrpo.face.session import GATE_SETTINGS
     from pytest_tfgrpo.harness.baseline import load, locate
-    from pytest_tfgrpo.harness.checks import KINDS
+    from pytest_tfgrpo.harness.checks.registry import KINDS
     from pytest_tfgrpo.harness.conclusion import conclude
 
     plain = bool(run.phases) and all(

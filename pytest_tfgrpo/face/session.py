@@ -22,17 +22,20 @@ from pytest_tfgrpo.face.items import GateItem, ScenarioItem, make_gates, make_it
 from pytest_tfgrpo.face.live import LiveRun
 from pytest_tfgrpo.face.selection import functions_of, is_scenario_item, narrowed, order, whole
 from pytest_tfgrpo.face.shortfall import Shortfall, judge_group, note_group
-from pytest_tfgrpo.harness import render, texts
+from pytest_tfgrpo.harness import render
 from pytest_tfgrpo.harness.baseline import Baseline, load, locate
-from pytest_tfgrpo.harness.checks import CheckKind
+from pytest_tfgrpo.harness.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.conclusion import Conclusion, conclude, write
-from pytest_tfgrpo.harness.estimate import Forecast, forecast
+from pytest_tfgrpo.harness.estimate.forecast import Forecast, forecast
+from pytest_tfgrpo.harness.estimate.plan_text import plan_text
 from pytest_tfgrpo.harness.gate import GateRule
 from pytest_tfgrpo.harness.loading.gates import NamedGate
 from pytest_tfgrpo.harness.named_gates import OpenGate
-from pytest_tfgrpo.harness.recording import Replay, describe, record
+from pytest_tfgrpo.harness.recording.replay import Replay
+from pytest_tfgrpo.harness.recording.writing import describe, record
 from pytest_tfgrpo.harness.runs import read_log
 from pytest_tfgrpo.harness.schedule import outline, plan
+from pytest_tfgrpo.harness.sequential import watch_for
 from pytest_tfgrpo.harness.splits import with_dev
 
 NAME = "tfgrpo-session"
@@ -168,13 +171,13 @@ class TfgrpoSession:
         self._rules = suppliers.gate_rules(self.config)
         self._folder = prepared.folder
         self._replay = prepared.replay
-        job = replace(prepared.job, baseline=self._baseline, foreign_rules=bool(self._rules))
-        self._live = LiveRun(self.config, job, prepared.folder)
+        watch = watch_for(prepared.job, self._baseline, foreign_rules=bool(self._rules))
+        self._live = LiveRun(self.config, prepared.job, prepared.folder, watch)
         by_node = {str(f.scenario.checker): f.scenario for f in functions}
         self._checkers = Checkers(self.config, self._live, by_node, learning=self.learning)
         self.config.pluginmanager.register(self._checkers, "tfgrpo-checkers")
         if self.config.getoption("tfgrpo_dry_run"):
-            self._lines = texts.plan_text(prepared.job, self._forecast(prepared))
+            self._lines = plan_text(prepared.job, self._forecast(prepared))
 
     def _forecast(self, prepared: prepare.Prepared) -> Forecast:
         runs = None if prepared.folder is None else prepared.folder.parent

@@ -6,12 +6,11 @@ import shlex
 
 import pytest
 
-from pytest_tfgrpo.core.records import Group, Rollout, Scenario
+from pytest_tfgrpo.core.records import Group, Judgement, Rollout, Scenario
 from pytest_tfgrpo.core.settings import TABLE
 from pytest_tfgrpo.face.options import settings_of
 from pytest_tfgrpo.face.prepare import out_folder
 from pytest_tfgrpo.harness import texts
-from pytest_tfgrpo.harness.job import Judgement
 
 TOLD = pytest.StashKey[dict[str, str]]()
 """The first item that told of an error, by the error's words: thousand items may fail for one wrong key."""

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.records import Run, Scenario
-from pytest_tfgrpo.harness.checks import KINDS, CheckKind
+from pytest_tfgrpo.harness.checks.protocol import CheckKind
+from pytest_tfgrpo.harness.checks.registry import KINDS
 from pytest_tfgrpo.harness.gate import GateRule
-from pytest_tfgrpo.harness.rewarders.protocol import Rewarder
+from pytest_tfgrpo.harness.protocols import Rewarder
 
 
 def supply(config: pytest.Config, name: str, **given: object) -> Any:

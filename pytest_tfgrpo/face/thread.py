@@ -8,9 +8,10 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.records import Judgement, Run
 from pytest_tfgrpo.harness.engine import Engine
-from pytest_tfgrpo.harness.job import Job, Judgement
+from pytest_tfgrpo.harness.job import Job
+from pytest_tfgrpo.harness.sequential import OpenWatch
 
 JOIN_S = 30.0
 
@@ -25,10 +26,11 @@ class EngineFailed:
 class EngineThread:
     """Runs an engine beside pytest; every method is called on pytest's main thread."""
 
-    def __init__(self, job: Job, *, folder: Path | None) -> None:
+    def __init__(self, job: Job, *, folder: Path | None, watch: OpenWatch | None = None) -> None:
         """Prepare; nothing runs before `start`."""
         self._job = job
         self._folder = folder
+        self._watch = watch
         self._engine: Engine
         self._task: asyncio.Task[Run] | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -81,7 +83,9 @@ class EngineThread:
             self._ready.set()
 
     async def _run(self) -> None:
-        self._engine = Engine(self._job, folder=self._folder, observe=self.records.put, paced=True)
+        self._engine = Engine(
+            self._job, folder=self._folder, observe=self.records.put, watch=self._watch, paced=True
+        )
         self._task = asyncio.create_task(self._engine.run())
         self._ready.set()
         try:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Phase, Prompt, Scenario, Task
-from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of, stamp
+from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.harness.attribution.exposures import content_key, series_of
 from pytest_tfgrpo.harness.job import Job
-from pytest_tfgrpo.harness.loading import pack_for, render_prompt
+from pytest_tfgrpo.harness.loading.packs import pack_for
+from pytest_tfgrpo.harness.loading.prompt import render_prompt
 from pytest_tfgrpo.harness.retrieval import select
 
 
@@ -28,11 +29,6 @@ class Question:
     """Ids of the experiences in the prompt."""
     left_out: tuple[str, ...] = ()
     """Ids of those that were selected and left out by chance; their slots stay empty."""
-
-
-def stamp_of_prompt(prompt: Prompt) -> str:
-    """Return the stamp of a prompt."""
-    return stamp([prompt.system, prompt.user])
 
 
 class Asker:
@@ -80,7 +76,7 @@ class Asker:
             scenario=scenario,
             task=scenario.task(),
             prompt=prompt,
-            prompt_stamp=stamp_of_prompt(prompt),
+            prompt_stamp=prompt.stamp,
             experiences=tuple(e.id for e in kept),
             left_out=tuple(left_out),
         )

@@ -8,9 +8,18 @@ import time
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.errors import AgentFailure, BudgetError, ProviderError, RolloutFault
+from pytest_tfgrpo.core.clock import elapsed_ms
+from pytest_tfgrpo.core.errors import (
+    BUDGET,
+    TIMEOUT,
+    AgentFailure,
+    BudgetError,
+    ProviderError,
+    RolloutFault,
+    describe,
+)
 from pytest_tfgrpo.core.records import Failure, Frame, Status, Trajectory, Usage
-from pytest_tfgrpo.harness.actors.protocol import Actor, ActorCall
+from pytest_tfgrpo.harness.protocols import Actor, ActorCall
 from pytest_tfgrpo.harness.turn import current_turn
 
 CANCEL_GRACE_S = 10.0
@@ -18,11 +27,6 @@ CANCEL_GRACE_S = 10.0
 
 Fault: TypeAlias = tuple[Status, RolloutFault]
 """Status of an attempt without an answer, and why there is none."""
-BUDGET = "budget"
-"""Reason code of an attempt that a budget ended: it is no result, and made again when the run is resumed."""
-
-TIMEOUT = "timeout"
-"""Reason code of an attempt that ran over its time limit."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,20 +116,6 @@ async def _ask(actor: Actor, call: ActorCall) -> Trajectory | Fault:
         return "error", ProviderError(str(error), BUDGET)
     except BaseException as error:  # noqa: BLE001 - a crashing agent is data
         return _failed(describe(error), "crash")
-
-
-def elapsed_ms(started: float) -> float:
-    """Return the milliseconds since `started`, a reading of ``time.perf_counter``."""
-    return round((time.perf_counter() - started) * 1000, 3)
-
-
-def describe(error: BaseException) -> str:
-    """Return type and message of an error, which may be anything."""
-    try:
-        text = str(error)
-    except BaseException:  # noqa: BLE001 - an agent's error may be anything
-        text = ""
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _sound(trajectory: object, call: ActorCall) -> Trajectory:

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import cast
 
+from pytest_tfgrpo.core.clock import elapsed_ms
 from pytest_tfgrpo.core.errors import ModelError
 from pytest_tfgrpo.core.records import ModelCall
-from pytest_tfgrpo.harness.attempt import elapsed_ms
 from pytest_tfgrpo.llm.fingerprint import fingerprint, text_of
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Finish, Request
 

@@ -13,23 +13,23 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from pytest_tfgrpo.core.errors import RecordingError, RewarderError
+from pytest_tfgrpo.core.errors import BUDGET, RecordingError, RewarderError
 from pytest_tfgrpo.core.records import Group, Phase, Rollout, Scenario, Score, Trajectory
-from pytest_tfgrpo.harness.actors.protocol import ActorCall, as_metered
 from pytest_tfgrpo.harness.asking import Question
-from pytest_tfgrpo.harness.attempt import BUDGET, Outcome, attempt
+from pytest_tfgrpo.harness.attempt import Outcome, attempt
 from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.harness.calls import Calls
-from pytest_tfgrpo.harness.checks import is_blocking
+from pytest_tfgrpo.harness.checks.registry import is_blocking
 from pytest_tfgrpo.harness.comparison import tally
 from pytest_tfgrpo.harness.costs import loose
 from pytest_tfgrpo.harness.examiner import Examiner, unreached
 from pytest_tfgrpo.harness.executors import Executor
 from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.judgements import Judgements
+from pytest_tfgrpo.harness.protocols import ActorCall, as_metered
 from pytest_tfgrpo.harness.recorder import Recorder
 from pytest_tfgrpo.harness.recording.changes import changes_in
-from pytest_tfgrpo.harness.rewarders import group_of, score
+from pytest_tfgrpo.harness.rewarders.scoring import group_of, score
 from pytest_tfgrpo.harness.schedule import group_id, rollout_id, rollout_seed
 from pytest_tfgrpo.harness.sequential import Watch
 from pytest_tfgrpo.harness.threads import call_in_daemon

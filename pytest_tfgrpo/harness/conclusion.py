@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.core.files import MANIFEST, REPORT_HTML, REPORT_JSON
+from pytest_tfgrpo.core.files import MANIFEST, REPORT_HTML, REPORT_JSON, write_json, write_text
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness import page, report
+from pytest_tfgrpo.harness import report
 from pytest_tfgrpo.harness.attribution import exposures
 from pytest_tfgrpo.harness.baseline import Baseline
-from pytest_tfgrpo.harness.checks import CheckKind
+from pytest_tfgrpo.harness.checks.protocol import CheckKind
+from pytest_tfgrpo.harness.contamination.answers import expected_answers, tool_names
 from pytest_tfgrpo.harness.gate import GateRule, Verdict, judge
-from pytest_tfgrpo.harness.learning import expected_answers, tool_names
 from pytest_tfgrpo.harness.named_gates import OpenGate, judge_named
-from pytest_tfgrpo.harness.recorder import write_json, write_text
+from pytest_tfgrpo.harness.page.html import html
 from pytest_tfgrpo.harness.screen import contaminated
 
 
@@ -63,7 +63,7 @@ def write(folder: Path, run: Run, conclusion: Conclusion, origins: Mapping[str, 
         exposures.write(folder, exposures.record_of(run))
     write_json(folder / MANIFEST, manifest(run, conclusion, origins))
     write_json(folder / REPORT_JSON, conclusion.report)
-    write_text(folder / REPORT_HTML, page.html(conclusion.report, run))
+    write_text(folder / REPORT_HTML, html(conclusion.report, run))
 
 
 def manifest(run: Run, conclusion: Conclusion, origins: Mapping[str, str]) -> dict[str, Any]:

@@ -16,20 +16,21 @@ from typing import Literal, TypeAlias
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import BudgetError, JournalError, OptimizerError, RecordingError, RewarderError
 from pytest_tfgrpo.core.lessons import Revision
-from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Rollout, Run
-from pytest_tfgrpo.harness.acceptance import Ask, DevSweeps, Unfinished, decide, limits_of, undecided
-from pytest_tfgrpo.harness.actors.protocol import as_metered
+from pytest_tfgrpo.core.records import Group, Judgement, Phase, PhaseResult, Rollout, Run
+from pytest_tfgrpo.harness.acceptance.decision import decide, limits_of, undecided
+from pytest_tfgrpo.harness.acceptance.sweeps import Ask, DevSweeps, Unfinished
 from pytest_tfgrpo.harness.asking import Asker
 from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.harness.calls import Calls
 from pytest_tfgrpo.harness.cohort import Cohort
 from pytest_tfgrpo.harness.executors import open_executor
-from pytest_tfgrpo.harness.job import Job, Judgement
+from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.judgements import Judgements
 from pytest_tfgrpo.harness.learning import learn
-from pytest_tfgrpo.harness.loading import packs_in_use
+from pytest_tfgrpo.harness.loading.packs import packs_in_use
+from pytest_tfgrpo.harness.protocols import as_metered
 from pytest_tfgrpo.harness.recorder import Recorder
-from pytest_tfgrpo.harness.sequential import watch_for
+from pytest_tfgrpo.harness.sequential import OpenWatch
 from pytest_tfgrpo.harness.workspace import work_folder
 
 End: TypeAlias = Literal["complete", "incomplete", "aborted"]
@@ -40,10 +41,17 @@ class Engine:
     """Carries out one job, once."""
 
     def __init__(
-        self, job: Job, *, folder: Path | None, observe: Callable[[object], None], paced: bool = False
+        self,
+        job: Job,
+        *,
+        folder: Path | None,
+        observe: Callable[[object], None],
+        watch: OpenWatch | None = None,
+        paced: bool = False,
     ) -> None:
         """`folder` is where the run's files go (None: nowhere); `observe` is told every record, in order.
 
+        `watch` may end a sweep as soon as the gate's verdict is known; without it every sweep runs whole.
         When `paced`, a phase starts only once `open_phase` has been called for it or a later one.
         """
         self._job = job
@@ -52,6 +60,7 @@ class Engine:
             self.open_phase(max(self._opened, default=0))
         self._folder = folder
         self._observe = observe
+        self._open_watch = watch
         self._judgements = Judgements()
         self._results: list[PhaseResult] = []
         self._library = job.library
@@ -132,7 +141,8 @@ class Engine:
         asker = Asker(self._job, self._library, phase)
         self._dev_groups, self._dev_loose = [], []
         cohort = self._cohort(phase, asker.ask, recorder, budget, calls, work)
-        cohort.watch(watch_for(self._job, phase, self._results, self._library.hash))
+        if self._open_watch is not None:
+            cohort.watch(self._open_watch(phase, self._results, self._library.hash))
         end = await self._carry_out(cohort, recorder, budget)
         groups = tuple(cohort.groups[s] for s in phase.scenarios if s in cohort.groups)
         revision = None

@@ -12,11 +12,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.core.files import JOURNAL, PER_EPOCH
-from pytest_tfgrpo.core.records import Json, Run, Scenario
+from pytest_tfgrpo.core.files import JOURNAL, PER_EPOCH, run_folder
+from pytest_tfgrpo.core.records import Json, Scenario
 from pytest_tfgrpo.core.stamp import combined_stamp
 from pytest_tfgrpo.harness.journal import decode
-from pytest_tfgrpo.harness.runs import run_folder
 
 LISTED = 20
 """Latest earlier runs that are named."""
@@ -43,11 +42,6 @@ def earlier_evaluations(out: Path | None, task_id: str, run_id: str, stamp: str)
         if path.parent.name < run_id and _stamp_in(path) == stamp and _evaluated(path.with_name(PER_EPOCH))
     ]
     return {"earlier": len(found), "runs": found[-LISTED:]}
-
-
-def evaluations(run: Run) -> Json:
-    """Return what the report says of earlier runs on the same eval split; null where nobody looked."""
-    return run.preflight.get("evaluations")
 
 
 def _stamp_in(path: Path) -> str | None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pytest_tfgrpo.core.errors import BudgetError, CheckError
 from pytest_tfgrpo.core.records import Check, CheckResult, Failure, Opinion, Rollout, Scenario
 from pytest_tfgrpo.harness.calls import Calls
-from pytest_tfgrpo.harness.checks import CheckContext, evaluate, is_blocking
+from pytest_tfgrpo.harness.checks.protocol import CheckContext
+from pytest_tfgrpo.harness.checks.registry import evaluate, is_blocking
 from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.judgements import Judgements
 from pytest_tfgrpo.harness.recorder import Recorder

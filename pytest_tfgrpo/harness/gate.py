@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, get_args
 
+from pytest_tfgrpo.core.lessons import LeakedAnswer
 from pytest_tfgrpo.core.records import Json, Run
 from pytest_tfgrpo.harness import early
 from pytest_tfgrpo.harness.baseline import Baseline
@@ -21,7 +22,6 @@ from pytest_tfgrpo.harness.gate_rules import (
     settle,
 )
 from pytest_tfgrpo.harness.named_gates import NamedVerdict
-from pytest_tfgrpo.harness.screen import Contamination
 
 __all__ = ["GateRule", "RuleResult", "Verdict", "judge"]
 
@@ -67,7 +67,7 @@ def judge(
     baseline: Baseline | None,
     settings: Mapping[str, Json],
     rules: Sequence[GateRule] = (),
-    contamination: Sequence[Contamination] = (),
+    contamination: Sequence[LeakedAnswer] = (),
 ) -> Verdict:
     """Return the verdict on `run` by the built-in rules, none of which can be removed, and `rules`.
 

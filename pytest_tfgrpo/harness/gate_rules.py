@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import Literal, TypeAlias, TypeGuard
 
+from pytest_tfgrpo.core.lessons import LeakedAnswer
 from pytest_tfgrpo.core.records import Json, PhaseResult, Run
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.baseline import Baseline, actor_name, compared_stamps
@@ -24,7 +25,6 @@ from pytest_tfgrpo.harness.comparison import (
 )
 from pytest_tfgrpo.harness.metrics import solved
 from pytest_tfgrpo.harness.printable import line
-from pytest_tfgrpo.harness.screen import Contamination
 from pytest_tfgrpo.harness.settling import settling_advice
 
 Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped", "not_judged"]
@@ -246,7 +246,7 @@ def judge_cost(run: Run, _baseline: Baseline | None, settings: Settings) -> Rule
     )
 
 
-def judge_contamination(leaks: Sequence[Contamination], settings: Settings) -> RuleResult:
+def judge_contamination(leaks: Sequence[LeakedAnswer], settings: Settings) -> RuleResult:
     """Fail when lessons hold eval answers (decision 21); under ``contamination=warn`` leave it open."""
     if not leaks:
         return RuleResult(name="contamination", outcome="pass", message="no lesson holds an eval answer")

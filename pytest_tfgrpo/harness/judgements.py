@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pytest_tfgrpo.harness.job import Judgement
+from pytest_tfgrpo.core.records import Judgement
 
 NOT_RUN = "its test function did not run"
 

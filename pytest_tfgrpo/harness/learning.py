@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import BudgetError, OptimizerError, RecordingError
 from pytest_tfgrpo.core.files import MANIFEST, RUNS
 from pytest_tfgrpo.core.lessons import Library, Revision
-from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Scenario
+from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
 from pytest_tfgrpo.harness.attribution.retirement import evidence, retire, without_harmful
 from pytest_tfgrpo.harness.calls import Calls
-from pytest_tfgrpo.harness.checks import CheckKind
+from pytest_tfgrpo.harness.contamination.answers import expected_answers, tool_names
 from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.library import apply
-from pytest_tfgrpo.harness.loading import pack_for
-from pytest_tfgrpo.harness.optimizer.protocol import LearningContext
+from pytest_tfgrpo.harness.loading.packs import pack_for
+from pytest_tfgrpo.harness.protocols import LearningContext
 from pytest_tfgrpo.harness.screen import Screen
-
-
-def expected_answers(kinds: Mapping[str, CheckKind], scenario: Scenario) -> tuple[str, ...]:
-    """Return the texts that must not leak from `scenario` into a lesson (decision 21)."""
-    return tuple(text for check in scenario.checks for text in kinds[check.kind].answers(check))
-
-
-def tool_names(groups: Iterable[Group]) -> set[str]:
-    """Return the names of the tools that were called: a tool's name is never a leaked answer.
-
-    A name called in one scenario alone does not count, or an actor could smuggle an answer as a tool.
-    """
-    callers: dict[str, set[str]] = {}
-    for group in groups:
-        for name in {f.name for r in group.rollouts for f in r.frames if f.kind == "tool"}:
-            callers.setdefault(name, set()).add(group.scenario_id)
-    return {name for name, scenarios in callers.items() if len(scenarios) > 1}
 
 
 async def learn(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _COMMAND = re.compile(r"^([^\S\n]*):(?=:)|(#)#(?=\w*\[)", re.MULTILINE)
@@ -115,3 +116,20 @@ def wrapped(text: str, width: int, indent: str = "", hanging: str | None = None)
         subsequent_indent=indent if hanging is None else hanging,
         break_on_hyphens=False,
     )
+
+
+def label(row: Mapping[str, Any]) -> str:
+    """Return the name of a sweep or epoch, as in item ids."""
+    if row["mode"] == "baseline":
+        return "baseline"
+    return f"epoch{row['epoch']}" + ("-eval" if row["mode"] == "eval" else "")
+
+
+def cost(quantity: Mapping[str, Any], calls: int) -> str:
+    """Return a summed cost; ``+`` says that some of it is unknown."""
+    return money(quantity["sum"]) + ("+" if 0 < quantity["n"] < calls else "")
+
+
+def signed(value: float | None) -> str:
+    """Return a difference with its sign; ``-`` when it is unknown."""
+    return "-" if value is None else f"{value:+.3f}"

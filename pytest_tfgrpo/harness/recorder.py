@@ -7,24 +7,31 @@ follow from it and are made again from the start when a run is resumed.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import JournalError
-from pytest_tfgrpo.core.files import EXPERIENCES, JOURNAL, LIBRARY, METRICS, PER_EPOCH
+from pytest_tfgrpo.core.files import EXPERIENCES, JOURNAL, LIBRARY, METRICS, PER_EPOCH, write_json
 from pytest_tfgrpo.core.lessons import Experience, Revision, Tombstone
-from pytest_tfgrpo.core.records import Failure, Group, Json, ModelCall, Opinion, PhaseResult, Rollout, Run
+from pytest_tfgrpo.core.records import (
+    Failure,
+    Group,
+    Json,
+    Judgement,
+    ModelCall,
+    Opinion,
+    PhaseResult,
+    Rollout,
+    Run,
+)
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.experience import ExperienceStore
-from pytest_tfgrpo.harness.job import Job, Judgement
+from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.journal import SCHEMA, Journal
 from pytest_tfgrpo.harness.library import save_library
-from pytest_tfgrpo.harness.loading import packs_in_use
+from pytest_tfgrpo.harness.loading.packs import packs_in_use
 from pytest_tfgrpo.harness.metrics import metric_lines, per_epoch
 
 
@@ -192,23 +199,6 @@ def header(job: Job) -> dict[str, Json]:
         "packs": to_wire(packs_in_use(job.packs, (s.domain for s in job.scenarios))),
         "warnings": list(job.warnings),
     }
-
-
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write a JSON file whole or not at all; raises JournalError."""
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file whole or not at all; raises JournalError."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise JournalError(f"cannot write {path}: {error}") from error
 
 
 def _garbled(rollout: Rollout, error: Exception) -> Rollout:

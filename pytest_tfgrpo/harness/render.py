@@ -8,12 +8,19 @@ from typing import Any
 from pytest_tfgrpo.harness import bill, caveats, early, gate_lines
 from pytest_tfgrpo.harness.acceptance import account
 from pytest_tfgrpo.harness.attribution import account as attribution
-from pytest_tfgrpo.harness.gate_lines import OUTCOMES
 from pytest_tfgrpo.harness.judge import lines as judge
-from pytest_tfgrpo.harness.printable import count, duration, interval, line, money, number, table, wrapped
-from pytest_tfgrpo.harness.texts import failure, plan_text, rollout_text
-
-__all__ = ["OUTCOMES", "failure", "plan_text", "rollout_text", "terminal"]
+from pytest_tfgrpo.harness.printable import (
+    cost,
+    count,
+    duration,
+    interval,
+    label,
+    line,
+    number,
+    signed,
+    table,
+    wrapped,
+)
 
 SHORT_LESSONS = 5
 LEGEND = (
@@ -66,18 +73,6 @@ def _head(report: Mapping[str, Any], width: int) -> list[str]:
     for warning in report["warnings"]:
         lines += wrapped(f"warning: {line(warning, 400)}", width, hanging="  ")
     return lines
-
-
-def label(row: Mapping[str, Any]) -> str:
-    """Return the name of a sweep or epoch, as in item ids."""
-    if row["mode"] == "baseline":
-        return "baseline"
-    return f"epoch{row['epoch']}" + ("-eval" if row["mode"] == "eval" else "")
-
-
-def cost(quantity: Mapping[str, Any], calls: int) -> str:
-    """Return a summed cost; ``+`` says that some of it is unknown."""
-    return money(quantity["sum"]) + ("+" if 0 < quantity["n"] < calls else "")
 
 
 def lessons_changed(row: Mapping[str, Any]) -> str:
@@ -217,11 +212,6 @@ def _domains(rows: Sequence[Mapping[str, Any]], *, every: bool) -> list[str]:
 
 def _p(value: float | None) -> str:
     return "<0.001" if value is not None and value < 0.001 else number(value)
-
-
-def signed(value: float | None) -> str:
-    """Return a difference with its sign; ``-`` when it is unknown."""
-    return "-" if value is None else f"{value:+.3f}"
 
 
 def _regressions(rows: Sequence[Mapping[str, Any]]) -> list[str]:

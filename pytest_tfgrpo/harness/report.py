@@ -25,7 +25,6 @@ from pytest_tfgrpo.harness.comparison import (
     tally,
     tally_sweep,
 )
-from pytest_tfgrpo.harness.evaluations import evaluations
 from pytest_tfgrpo.harness.gate import Verdict
 from pytest_tfgrpo.harness.judge.calibration import judge_report
 from pytest_tfgrpo.harness.metrics import per_epoch
@@ -98,7 +97,7 @@ def _caveats(run: Run, gain: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what a reader must know before he believes a difference."""
     return {
         "contamination": run.preflight.get("contamination"),
-        "evaluations": evaluations(run),
+        "evaluations": run.preflight.get("evaluations"),
         "noise": noise.noise(run, gain),
         "flaky": noise.flaky(run),
         "as_failures": noise.as_failures(run),

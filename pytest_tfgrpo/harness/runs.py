@@ -16,6 +16,7 @@ from pytest_tfgrpo.core.records import (
     CheckResult,
     Failure,
     Group,
+    Judgement,
     ModelCall,
     Opinion,
     Phase,
@@ -27,7 +28,6 @@ from pytest_tfgrpo.core.records import (
 )
 from pytest_tfgrpo.core.wire import from_wire
 from pytest_tfgrpo.harness.costs import loose
-from pytest_tfgrpo.harness.job import Judgement, Recorded
 from pytest_tfgrpo.harness.journal import SCHEMA, Event, read
 
 HEADER = frozenset(
@@ -51,11 +51,6 @@ HEADER = frozenset(
 def new_run_id() -> str:
     """Return a run id that sorts by time: ``20260131T120000-482913a7``, microseconds and a random tail."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S-%f}{secrets.token_hex(1)}"
-
-
-def run_folder(out: Path, task_id: str, run_id: str) -> Path:
-    """Return the folder of a run."""
-    return out / task_id / RUNS / run_id
 
 
 def list_runs(out: Path, task_id: str) -> list[Path]:
@@ -106,6 +101,30 @@ class Log:
     def complete(self) -> bool:
         """True when the run ended by itself with all its phases."""
         return self.finish is not None and self.finish["status"] == "complete"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recorded:
+    """What an interrupted run has on file, by id; empty for a new run."""
+
+    rollouts: Mapping[str, Rollout] = field(default_factory=dict)
+    judgements: Mapping[str, Judgement] = field(default_factory=dict)
+    """Judgements of rollouts, by rollout id."""
+    groups: frozenset[str] = frozenset()
+    revisions: Mapping[int, Revision] = field(default_factory=dict)
+    """Revisions of the library, by epoch."""
+    candidates: Mapping[int, Revision] = field(default_factory=dict)
+    """What the optimizer made of epochs whose library was, or was to be, tried on the dev split, by epoch."""
+    settled: frozenset[int] = frozenset()
+    """Epochs of sweeps that the gate was settled without finishing."""
+    phases: frozenset[int] = frozenset()
+    """Epochs whose end is on file."""
+    opinions: Mapping[str, Opinion] = field(default_factory=dict)
+    """Opinions of the judge, by rollout id."""
+    calls: Mapping[str, ModelCall] = field(default_factory=dict)
+    """Model calls besides rollouts, by key."""
+    abandoned: tuple[Rollout, ...] = ()
+    """Attempts that a budget ended: no results, but paid for."""
 
 
 def read_log(folder: Path) -> Log:

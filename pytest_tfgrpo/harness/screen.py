@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
-from pytest_tfgrpo.core.lessons import Experience, Library
+from pytest_tfgrpo.core.lessons import Experience, LeakedAnswer, Library
 from pytest_tfgrpo.core.records import PromptPack, Scenario
 from pytest_tfgrpo.core.redact import find_secret
 from pytest_tfgrpo.harness.contamination.answers import AnswerIndex, Answers, bare
@@ -22,14 +21,6 @@ _ROLE_MARKER = re.compile(
 )
 _DELIMITER = re.compile(r"</?[A-Za-z!?]|/>|```|~~~|\]\]>|(?:^|\s)(?:-{3,}|={3,}|\*{3,})(?:\s|$)")
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]{0,20}://[^\s<>\"']+|\bwww\.[^\s<>\"']+", re.IGNORECASE)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Contamination:
-    """A lesson in force that contains an answer of an eval scenario."""
-
-    experience_id: str
-    scenario_id: str
 
 
 class Screen:
@@ -99,14 +90,14 @@ class Screen:
 
 def contaminated(
     library: Library, scenarios: Iterable[Scenario], answers: Answers, tools: Collection[str] = ()
-) -> list[Contamination]:
+) -> list[LeakedAnswer]:
     """Return the lessons in force that contain an answer of one of `scenarios`, the eval split.
 
     What it finds fails the gate; it never edits a library (decision 21).
     """
     index = AnswerIndex(scenarios, answers, tools)
     found = ((e.id, index.find(e.summary32)) for e in library.experiences)
-    return [Contamination(experience_id=id, scenario_id=scenario) for id, scenario in found if scenario]
+    return [LeakedAnswer(experience_id=id, scenario_id=scenario) for id, scenario in found if scenario]
 
 
 def _urls(text: str) -> set[str]:

@@ -10,17 +10,16 @@ from __future__ import annotations
 import copy
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
-from pytest_tfgrpo.core.records import Phase, PhaseResult, Run, Scenario
+from pytest_tfgrpo.core.records import Json, Phase, PhaseResult, Run, Scenario
 from pytest_tfgrpo.core.stamp import seed_of
-from pytest_tfgrpo.harness.baseline import Baseline, compared_stamps
+from pytest_tfgrpo.harness.baseline import Baseline, Stamped, compared_stamps
 from pytest_tfgrpo.harness.comparison import Tally, baseline_sweep, tally, tally_sweep
 from pytest_tfgrpo.harness.gate_rules import MIN_SCENARIOS, MIN_SHARE, Settings, why_unfair
-from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.numerics.sequential import MeanSequence
 from pytest_tfgrpo.numerics.stats import MIN_BCA, MIN_RESAMPLED, rare_event_bound
 
@@ -286,24 +285,38 @@ def open_watch(
     return Watch(order, rules, Bars(max_errors=settings["gate_max_errors"], needs_end=needs_end))
 
 
-def watch_for(job: Job, phase: Phase, results: Sequence[PhaseResult], library: str) -> Watch | None:
-    """Return the watch over a phase of `job`, after `results`, with the library of hash `library`.
+class Planned(Stamped, Protocol):
+    """A run, made or planned, with its settings."""
 
-    None unless it is the final sweep, and may end early.
-    """
-    if phase.mode != "eval" or not job.settings["gate_sequential"]:
-        return None
-    if obstacle(job.settings, job.scenarios, foreign_rules=job.foreign_rules, partial=job.partial_selection):
-        return None
-    return open_watch(
-        settings=job.settings,
-        scenarios=job.scenarios,
-        phase=phase,
-        library=library,
-        earlier=next((result for result in results if result.phase.mode == "baseline"), None),
-        baseline=job.baseline,
-        stamps=compared_stamps(job),
-    )
+    @property
+    def settings(self) -> Mapping[str, Json]: ...
+    @property
+    def partial_selection(self) -> bool: ...
+
+
+OpenWatch: TypeAlias = Callable[[Phase, Sequence[PhaseResult], str], Watch | None]
+"""Returns the watch over a phase, after the results so far, with the library of a hash."""
+
+
+def watch_for(run: Planned, baseline: Baseline | None = None, *, foreign_rules: bool = False) -> OpenWatch:
+    """Return what an engine opens its watches with: over the final sweep of `run`, where it may end early."""
+
+    def watch(phase: Phase, results: Sequence[PhaseResult], library: str) -> Watch | None:
+        if phase.mode != "eval" or not run.settings["gate_sequential"]:
+            return None
+        if obstacle(run.settings, run.scenarios, foreign_rules=foreign_rules, partial=run.partial_selection):
+            return None
+        return open_watch(
+            settings=run.settings,
+            scenarios=run.scenarios,
+            phase=phase,
+            library=library,
+            earlier=next((result for result in results if result.phase.mode == "baseline"), None),
+            baseline=baseline,
+            stamps=compared_stamps(run),
+        )
+
+    return watch
 
 
 def watched(run: Run, baseline: Baseline | None, *, foreign_rules: bool) -> Watch | str:

@@ -9,10 +9,8 @@ from typing import Any
 from pytest_tfgrpo.core.records import Scenario
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.harness.contamination.overlap import alike
-from pytest_tfgrpo.harness.loading import task_key
-
-MIN_DEV = 20
-"""With fewer dev scenarios a comparison says nothing: what is learned is then kept unseen, and said to be."""
+from pytest_tfgrpo.harness.loading.suite import task_key
+from pytest_tfgrpo.harness.schedule import MIN_DEV
 
 
 def with_dev(scenarios: Iterable[Scenario], share: float) -> list[Scenario]:

@@ -6,8 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_tfgrpo.harness import bill
-from pytest_tfgrpo.harness.printable import count, duration, interval, line, number, table, wrapped
-from pytest_tfgrpo.harness.render import cost, signed
+from pytest_tfgrpo.harness.printable import (
+    cost,
+    count,
+    duration,
+    interval,
+    line,
+    number,
+    signed,
+    table,
+    wrapped,
+)
 
 SHORT = 5
 SHOWN = 20

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from sweeps import make_run
 
 from pytest_tfgrpo.core.records import Group, Rollout, Run
-from pytest_tfgrpo.harness.page import LIMIT, html
+from pytest_tfgrpo.harness.page.html import LIMIT, html
 from pytest_tfgrpo.harness.report import build
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.harness.checks import KINDS
+from pytest_tfgrpo.harness.checks.registry import KINDS
 
 AGENT2 = """
 def solve(context):

@@ -48,7 +48,7 @@ class Optimizer:
     name, identity = "mine", {"version": 1}
 
     async def propose(self, context):
-        from pytest_tfgrpo.harness.optimizer import open_optimizer
+        from pytest_tfgrpo.harness.optimizer.registry import open_optimizer
 
         saw(optimizer=context.epoch, groups=len(context.groups))
         return await open_optimizer("heuristic").propose(context)

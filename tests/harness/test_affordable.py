@@ -6,7 +6,7 @@ import pytest
 from completers import ScriptedCompleter
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.harness.affordable import require_affordable
+from pytest_tfgrpo.harness.budget import require_affordable
 
 
 def model(cost_usd: float | None = 0.01, *, paid: bool = True) -> ScriptedCompleter:

@@ -15,8 +15,8 @@ from jobs import ScriptedActor
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Frame, Prompt, Trajectory, Usage
 from pytest_tfgrpo.harness import attempt as module
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
 from pytest_tfgrpo.harness.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.turn import current_turn, take_turn
 from pytest_tfgrpo.harness.workspace import Workspace
 

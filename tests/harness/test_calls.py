@@ -5,8 +5,8 @@ from completers import ScriptedCompleter, make_calls
 
 from pytest_tfgrpo.core.errors import ModelError
 from pytest_tfgrpo.core.records import ModelCall
-from pytest_tfgrpo.llm import Completion, Message, Request
 from pytest_tfgrpo.llm.fingerprint import fingerprint
+from pytest_tfgrpo.llm.protocol import Completion, Message, Request
 
 pytestmark = pytest.mark.asyncio
 

@@ -19,9 +19,9 @@ from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Frame, ModelCall, Rollout, Run, Trajectory, Usage
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.harness import bill
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
 from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.harness.costs import of_run
+from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.report import build
 from pytest_tfgrpo.harness.runs import load_run
 

@@ -15,13 +15,12 @@ from jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 from pytest_tfgrpo.core.errors import AgentFailure, JournalError, ProviderError
 from pytest_tfgrpo.core.files import JOURNAL, METRICS, PER_EPOCH
 from pytest_tfgrpo.core.lessons import Experience, Revision
-from pytest_tfgrpo.core.records import Check, Group, PhaseResult, Rollout, Run, Trajectory
+from pytest_tfgrpo.core.records import Check, Group, Judgement, PhaseResult, Rollout, Run, Trajectory
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness import examiner
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
-from pytest_tfgrpo.harness.checks import CheckKind
+from pytest_tfgrpo.harness.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.engine import Engine
-from pytest_tfgrpo.harness.job import Judgement
+from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.recorder import Recorder
 from pytest_tfgrpo.harness.runs import load_run, read_log, recorded
 

@@ -14,12 +14,11 @@ from jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 from pytest_tfgrpo.core.errors import BudgetError, ProviderError
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Criterion, Frame, Opinion, Rollout, Run, Scenario, Trajectory
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
 from pytest_tfgrpo.harness.budget import Budget
 from pytest_tfgrpo.harness.calls import Calls
-from pytest_tfgrpo.harness.optimizer.protocol import LearningContext, Proposal
+from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal
 from pytest_tfgrpo.harness.runs import load_run, read_log, recorded
-from pytest_tfgrpo.llm import Message, Request
+from pytest_tfgrpo.llm.protocol import Message, Request
 
 PRICE = 0.01
 

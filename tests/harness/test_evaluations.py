@@ -8,10 +8,11 @@ import pytest
 from builders import make_scenario
 from jobs import ScriptedActor, make_job, run_job, three_or_not
 
-from pytest_tfgrpo.core.files import JOURNAL, PER_EPOCH
-from pytest_tfgrpo.harness.evaluations import LISTED, earlier_evaluations, eval_stamp, evaluations
+from pytest_tfgrpo.core.files import JOURNAL, PER_EPOCH, run_folder
+from pytest_tfgrpo.harness.evaluations import LISTED, earlier_evaluations, eval_stamp
 from pytest_tfgrpo.harness.journal import encode
-from pytest_tfgrpo.harness.runs import load_run, run_folder
+from pytest_tfgrpo.harness.report import build
+from pytest_tfgrpo.harness.runs import load_run
 
 STAMP = "a" * 64
 
@@ -87,4 +88,4 @@ def test_what_was_found_before_a_run_is_in_its_journal(tmp_path: Path) -> None:
     job = make_job(ScriptedActor(three_or_not), tmp_path, job_preflight=found)
     run, _ = run_job(job, tmp_path / "run")
     assert run.preflight == load_run(tmp_path / "run").preflight == found
-    assert evaluations(run) == {"earlier": 2, "runs": ["r1", "r2"]}
+    assert build(run, None)["evaluations"] == {"earlier": 2, "runs": ["r1", "r2"]}

@@ -16,18 +16,16 @@ from model_clients import Ledger
 from sweeps import SETTINGS, evenly, make_run
 
 from pytest_tfgrpo.core.records import Attachment, Check, Criterion, Mode, Phase, Prompt
-from pytest_tfgrpo.harness.asking import stamp_of_prompt
 from pytest_tfgrpo.harness.comparison import baseline_sweep, final_sweep
 from pytest_tfgrpo.harness.gate import judge
 from pytest_tfgrpo.harness.loading.scenario import task_stamp
 from pytest_tfgrpo.harness.recording.entries import Participant, actor_stamp, rollout_fingerprint
 from pytest_tfgrpo.harness.report import build
 from pytest_tfgrpo.harness.schedule import dev_phase, outline, plan, rollout_seed
-from pytest_tfgrpo.llm import Message, Request
 from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.fingerprint import fingerprint
 from pytest_tfgrpo.llm.models import Models
-from pytest_tfgrpo.llm.protocol import Image, ToolCall, ToolSpec
+from pytest_tfgrpo.llm.protocol import Image, Message, Request, ToolCall, ToolSpec
 
 # temperatures and seeds
 
@@ -165,7 +163,7 @@ def test_a_rollout_is_found_by_actor_scenario_prompt_temperature_and_seed() -> N
 def test_a_prompt_is_known_by_both_its_parts() -> None:
     prompts = [Prompt(system="a", user="b"), Prompt(system="a", user="c"), Prompt(system="c", user="b")]
     prompts += [Prompt(system="ab", user=""), Prompt(system="", user="ab")]
-    assert len({stamp_of_prompt(prompt) for prompt in prompts}) == len(prompts)
+    assert len({prompt.stamp for prompt in prompts}) == len(prompts)
 
 
 @pytest.mark.parametrize("change", range(8))

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweeps import SETTINGS, Credits, evenly, make_run
 
+from pytest_tfgrpo.core.lessons import LeakedAnswer
 from pytest_tfgrpo.core.records import Run, Truth
 from pytest_tfgrpo.harness.baseline import Baseline, from_run
 from pytest_tfgrpo.harness.gate import RuleResult, Verdict, judge
-from pytest_tfgrpo.harness.screen import Contamination
 
 
 def verdict(run: Run, baseline: Baseline | None = None, **changes: Any) -> Verdict:
@@ -310,14 +310,14 @@ def test_an_unknown_cost_is_inconclusive() -> None:
 
 
 def test_a_lesson_with_an_eval_answer_fails_the_gate() -> None:
-    leaks = [Contamination(experience_id="e1", scenario_id="capital-of-france")]
+    leaks = [LeakedAnswer(experience_id="e1", scenario_id="capital-of-france")]
     found = verdict(swept(GOOD), contamination=leaks)
     assert found.failed
     assert "lesson e1 that of capital-of-france" in rule(found, "contamination").message
 
 
 def test_a_leak_that_only_warns_leaves_the_gate_open() -> None:
-    leaks = [Contamination(experience_id="e1", scenario_id="capital-of-france")]
+    leaks = [LeakedAnswer(experience_id="e1", scenario_id="capital-of-france")]
     warn = {**SETTINGS, "contamination": "warn"}
     found = judge(swept(GOOD), baseline=None, settings=warn, contamination=leaks)
     assert rule(found, "contamination").outcome == "inconclusive"

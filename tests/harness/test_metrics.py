@@ -12,7 +12,7 @@ from pytest_tfgrpo.core.lessons import Library, Operation, Revision
 from pytest_tfgrpo.core.records import PhaseResult
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.harness.metrics import epoch_row, metric_lines, per_epoch
-from pytest_tfgrpo.harness.rewarders import group_of, score
+from pytest_tfgrpo.harness.rewarders.scoring import group_of, score
 
 
 def revised(*operations: Operation) -> Revision:

@@ -24,7 +24,7 @@ from pytest_tfgrpo.harness.gate_rules import RuleResult
 from pytest_tfgrpo.harness.loading.gates import NamedGate, load_gates
 from pytest_tfgrpo.harness.markdown import summary
 from pytest_tfgrpo.harness.named_gates import NamedVerdict, OpenGate, judge_named
-from pytest_tfgrpo.harness.page import html
+from pytest_tfgrpo.harness.page.html import html
 from pytest_tfgrpo.harness.report import build
 
 

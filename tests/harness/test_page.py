@@ -15,8 +15,8 @@ from sweeps import SETTINGS, evenly, make_run
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Opinion, Run
 from pytest_tfgrpo.harness.gate import judge
-from pytest_tfgrpo.harness.page import html
 from pytest_tfgrpo.harness.page.draw import curve
+from pytest_tfgrpo.harness.page.html import html
 from pytest_tfgrpo.harness.report import build
 from pytest_tfgrpo.harness.versus import versus
 

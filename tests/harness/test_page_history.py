@@ -10,9 +10,9 @@ from sweeps import make_result, make_run
 
 from pytest_tfgrpo.core.lessons import Acceptance, Library, Operation, Refusal, Revision, Trial
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.harness.page import html
 from pytest_tfgrpo.harness.page.grid import grid
 from pytest_tfgrpo.harness.page.history import history
+from pytest_tfgrpo.harness.page.html import html
 from pytest_tfgrpo.harness.report import build
 
 OLD, OTHER, NEW, BAD = (make_experience(n, summary32=f"lesson {n}") for n in range(4))

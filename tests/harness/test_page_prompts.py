@@ -16,9 +16,8 @@ from jobs import ScriptedActor, make_job, run_job, three_or_not
 
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Prompt, Run
-from pytest_tfgrpo.harness.asking import stamp_of_prompt
 from pytest_tfgrpo.harness.journal import encode, read
-from pytest_tfgrpo.harness.loading import render_prompt
+from pytest_tfgrpo.harness.loading.prompt import render_prompt
 from pytest_tfgrpo.harness.page.grid import grid
 from pytest_tfgrpo.harness.page.prompts import Prompts
 from pytest_tfgrpo.harness.page.trajectories import pack
@@ -51,7 +50,7 @@ def test_every_group_shows_the_prompt_that_its_rollouts_were_asked(run: Run) -> 
     with_lessons = 0
     for group, prompt in asked(run):
         assert prompt is not None
-        assert {r["prompt"] for r in group["rollouts"]} == {stamp_of_prompt(prompt)}
+        assert {r["prompt"] for r in group["rollouts"]} == {prompt.stamp}
         assert prompt.system.startswith("Solve the task.\n\nShow no work.\n\nCount with care.")
         lines = sum(line.startswith("- [") for line in prompt.system.splitlines())
         assert lines == len(group["rollouts"][0]["lessons"])
@@ -85,7 +84,7 @@ def test_the_lines_of_a_prompt_are_all_of_it(run: Run, system: str, inject: tupl
         group = run.phases[-1].groups[0]
         rollout = replace(
             group.rollouts[0],
-            prompt_stamp=stamp_of_prompt(prompt),
+            prompt_stamp=prompt.stamp,
             experiences=tuple(lesson.id for lesson in lessons),
         )
         found = Prompts(replace(run, packs=(changed,))).of(replace(group, rollouts=(rollout,)), scenario)

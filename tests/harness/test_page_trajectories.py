@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from sweeps import make_result, make_run
 
 from pytest_tfgrpo.core.records import Frame, Group, Run
-from pytest_tfgrpo.harness import page
 from pytest_tfgrpo.harness.page.grid import grid
+from pytest_tfgrpo.harness.page.html import html
 from pytest_tfgrpo.harness.page.payload import index, script_json
 from pytest_tfgrpo.harness.page.trajectories import LONGEST, Packed, expendable, extremes, pack, readable
 from pytest_tfgrpo.harness.report import build
@@ -130,9 +130,9 @@ def test_what_does_not_fit_is_left_out_and_counted(room: int) -> None:
 def test_a_page_never_takes_more_than_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     run = crowded()
     value = build(run, None)
-    limit = len(page.html(value, run)) - 20_000
-    monkeypatch.setattr(page, "LIMIT", limit)
-    made = page.html(value, run)
+    limit = len(html(value, run)) - 20_000
+    monkeypatch.setattr("pytest_tfgrpo.harness.page.html.LIMIT", limit)
+    made = html(value, run)
     assert limit - 10_000 < len(made.encode()) <= limit
     assert '"left_out":{"frames":' in made
 

@@ -16,13 +16,15 @@ from sweeps import SETTINGS, Credits, evenly, make_result, make_run
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Check, CheckResult, Failure, Opinion, Run, Score
 from pytest_tfgrpo.harness.baseline import from_run
-from pytest_tfgrpo.harness.estimate import Forecast
+from pytest_tfgrpo.harness.estimate.forecast import Forecast
+from pytest_tfgrpo.harness.estimate.plan_text import plan_text
 from pytest_tfgrpo.harness.gate import judge
 from pytest_tfgrpo.harness.gate_lines import default_text
 from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.markdown import summary
-from pytest_tfgrpo.harness.render import failure, plan_text, rollout_text, terminal
+from pytest_tfgrpo.harness.render import terminal
 from pytest_tfgrpo.harness.report import build
+from pytest_tfgrpo.harness.texts import failure, rollout_text
 
 Golden = Callable[[str, str], None]
 

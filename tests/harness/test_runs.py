@@ -9,9 +9,9 @@ import pytest
 from jobs import ScriptedActor, make_job, run_job, three_or_not
 
 from pytest_tfgrpo.core.errors import JournalError
-from pytest_tfgrpo.core.files import JOURNAL
+from pytest_tfgrpo.core.files import JOURNAL, run_folder
 from pytest_tfgrpo.harness.journal import SCHEMA, encode
-from pytest_tfgrpo.harness.runs import list_runs, read_log, run_folder
+from pytest_tfgrpo.harness.runs import list_runs, read_log
 
 
 @pytest.fixture

@@ -19,14 +19,14 @@ from pytest_tfgrpo.core.errors import BaselineError
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Run, Scenario
 from pytest_tfgrpo.harness import report
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
 from pytest_tfgrpo.harness.baseline import from_run
 from pytest_tfgrpo.harness.comparison import Tally, final_sweep
 from pytest_tfgrpo.harness.engine import Engine
 from pytest_tfgrpo.harness.gate import Verdict, judge
 from pytest_tfgrpo.harness.journal import read
+from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.runs import load_run, read_log, recorded
-from pytest_tfgrpo.harness.sequential import Bars, Reading, Rule, Watch, obstacle, order_of
+from pytest_tfgrpo.harness.sequential import Bars, Reading, Rule, Watch, obstacle, order_of, watch_for
 from pytest_tfgrpo.numerics.sequential import CELLS
 
 ON = {"gate_sequential": True}
@@ -329,7 +329,8 @@ def test_an_interrupted_sweep_is_incomplete_and_not_settled(tmp_path: Path) -> N
         return wrong_once_learned(call)
 
     async def cut() -> Run:
-        engine = Engine(job(tmp_path, ScriptedActor(slow)), folder=None, observe=lambda record: None)
+        planned = job(tmp_path, ScriptedActor(slow))
+        engine = Engine(planned, folder=None, observe=lambda record: None, watch=watch_for(planned))
         task = asyncio.create_task(engine.run())
         await asyncio.sleep(0.3)
         task.cancel()

@@ -7,7 +7,8 @@ from dataclasses import replace
 from builders import make_scenario
 
 from pytest_tfgrpo.core.records import Scenario
-from pytest_tfgrpo.harness.splits import MIN_DEV, with_dev
+from pytest_tfgrpo.harness.schedule import MIN_DEV
+from pytest_tfgrpo.harness.splits import with_dev
 
 
 def suite(families: int = 60, each: int = 3) -> list[Scenario]:

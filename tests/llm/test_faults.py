@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from model_clients import KEY, Client, Ledger, request
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
-from pytest_tfgrpo.llm import Completion
+from pytest_tfgrpo.llm.protocol import Completion
 
 pytestmark = pytest.mark.asyncio
 

@@ -15,9 +15,9 @@ from model_clients import Ledger
 from tools import run_pytest
 
 from pytest_tfgrpo.core.errors import ModelError
-from pytest_tfgrpo.llm import Completion, Message, Request, ToolSpec
 from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.models import Models
+from pytest_tfgrpo.llm.protocol import Completion, Message, Request, ToolSpec
 
 ADD = ToolSpec(
     name="add",

@@ -12,8 +12,7 @@ from pytest_tfgrpo.harness.acceptance.parts import Unit, halves, operations_of, 
 from pytest_tfgrpo.harness.acceptance.rule import Pairs, Rule, Ruling
 from pytest_tfgrpo.harness.acceptance.single import Case, idle_or_harmful
 from pytest_tfgrpo.harness.library import carry_out, is_trim
-from pytest_tfgrpo.harness.schedule import MAX_TRIALS
-from pytest_tfgrpo.harness.splits import MIN_DEV
+from pytest_tfgrpo.harness.schedule import MAX_TRIALS, MIN_DEV
 
 UNSEEN = "no dev scenario's prompt changes"
 UNMEASURED = "not measured: too many rollouts are errors"

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from pytest_tfgrpo.core.records import Group
 from pytest_tfgrpo.harness.acceptance.single import Case
 from pytest_tfgrpo.harness.comparison import Tally, tally
-from pytest_tfgrpo.harness.splits import MIN_DEV
+from pytest_tfgrpo.harness.schedule import MIN_DEV
 from pytest_tfgrpo.numerics.stats import one_sided_p, paired_interval
 
 ALPHA = 0.2

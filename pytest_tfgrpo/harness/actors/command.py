@@ -19,10 +19,10 @@ from pytest_tfgrpo.core.errors import ActorError, AgentFailure, ProviderError, R
 from pytest_tfgrpo.core.records import Frame, Json, Trajectory
 from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.harness.actors.answers import read_trajectory, total_max_bytes
-from pytest_tfgrpo.harness.actors.events import EVENTS, Reader
+from pytest_tfgrpo.harness.actors.events.registry import EVENTS, Reader
 from pytest_tfgrpo.harness.actors.handover import check_placeholders, fill, stdin_of
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
 from pytest_tfgrpo.harness.actors.sandbox import open_bwrap, wrap
+from pytest_tfgrpo.harness.protocols import ActorCall
 
 STDERR_TAIL_BYTES = 2000
 LINGER_S = 0.5

@@ -12,7 +12,7 @@ from typing import IO
 from pytest_tfgrpo.core.errors import ActorError, ProviderError
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
+from pytest_tfgrpo.harness.protocols import ActorCall
 
 TASK_SCHEMA = "tfgrpo.task/1"
 PLACEHOLDERS = ("prompt", "system", "user", "workspace", "seed", "temperature")

@@ -9,9 +9,7 @@ from typing import Any
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.harness.attribution.evidence import UNSEEN, Standing, standings
-from pytest_tfgrpo.harness.attribution.exposures import content_key, known_lessons, record_of
-from pytest_tfgrpo.harness.attribution.pooling import UNREAD
-from pytest_tfgrpo.harness.attribution.retirement import history
+from pytest_tfgrpo.harness.attribution.exposures import UNREAD, content_key, history, known_lessons, record_of
 from pytest_tfgrpo.harness.printable import interval, line, wrapped
 from pytest_tfgrpo.numerics.attribution import MIN_ARM
 

@@ -23,6 +23,11 @@ from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.strict import finite
 from pytest_tfgrpo.core.wire import from_wire, to_wire
 
+UNREAD = "exposures_unread"
+"""Key of the complaints about earlier runs, among what is found before a run."""
+EARLIER = "exposures"
+"""Key of what earlier runs showed of the starting library, among what is found before a run."""
+
 SCHEMA = "tfgrpo.exposures/1"
 KEY_DIGITS = 16
 MIN_PROPENSITY = 0.05
@@ -217,3 +222,8 @@ def within(rows: Sequence[Exposure], keys: frozenset[str]) -> list[Exposure]:
         if included or left_out:
             kept.append(replace(row, included=included, left_out=left_out))
     return kept
+
+
+def history(preflight: Mapping[str, object]) -> list[Exposure]:
+    """Return what earlier runs showed of the lessons that a run started with."""
+    return list(from_wire(tuple[Exposure, ...], preflight.get(EARLIER, [])))

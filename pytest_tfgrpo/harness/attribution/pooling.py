@@ -12,6 +12,8 @@ from pytest_tfgrpo.core.lessons import Exposure, Library
 from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.attribution.exposures import (
+    EARLIER,
+    UNREAD,
     Record,
     content_key,
     measure_of,
@@ -20,11 +22,8 @@ from pytest_tfgrpo.harness.attribution.exposures import (
     within,
     write,
 )
-from pytest_tfgrpo.harness.attribution.retirement import EXPOSURES
 from pytest_tfgrpo.harness.runs import list_runs, load_run
 
-UNREAD = "exposures_unread"
-"""Key of the complaints about earlier runs, among what is found before a run."""
 MAX_EARLIER = 5000
 """Most earlier groups that a run takes along, the latest of them: they are kept in its journal."""
 
@@ -82,4 +81,4 @@ def earlier_exposures(
         rows = within(run.rows, keys) + rows
         if len(rows) >= MAX_EARLIER:
             break
-    return preflight | ({EXPOSURES: to_wire(rows[-MAX_EARLIER:])} if rows else {})
+    return preflight | ({EARLIER: to_wire(rows[-MAX_EARLIER:])} if rows else {})

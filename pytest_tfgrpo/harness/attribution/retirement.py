@@ -9,16 +9,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_tfgrpo.core.lessons import Experience, Exposure, Library, Operation, Refusal, Revision
+from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Refusal, Revision
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, PromptPack
-from pytest_tfgrpo.core.wire import from_wire
 from pytest_tfgrpo.harness.attribution.evidence import UNSEEN, Standing, standings
-from pytest_tfgrpo.harness.attribution.exposures import content_key, exposures_of, known_lessons, series_of
+from pytest_tfgrpo.harness.attribution.exposures import (
+    content_key,
+    exposures_of,
+    history,
+    known_lessons,
+    series_of,
+)
 from pytest_tfgrpo.harness.job import Job
 from pytest_tfgrpo.harness.library import carry_out, is_trim
-
-EXPOSURES = "exposures"
-"""Key of what earlier runs showed of the starting library, among what is found before a run."""
 
 
 def evidence(
@@ -46,11 +48,6 @@ def evidence(
             unknown=votes,
         )
     return standings(rows)
-
-
-def history(preflight: Mapping[str, object]) -> list[Exposure]:
-    """Return what earlier runs showed of the lessons that a run started with."""
-    return list(from_wire(tuple[Exposure, ...], preflight.get(EXPOSURES, [])))
 
 
 def without_harmful(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from pytest_tfgrpo.core.records import Scenario
+from pytest_tfgrpo.core.records import Group, Scenario
+from pytest_tfgrpo.harness.checks.protocol import CheckKind
 
 MIN_ANSWER_CHARACTERS = 4
 
@@ -90,3 +91,20 @@ def spellings(text: str) -> tuple[str, ...]:
     plain = " ".join(bare(text).casefold().split())
     words = " ".join(_WORD.findall(plain))
     return (plain, words) if words != plain and re.search(r"[^\W\d_]", words) else (plain,)
+
+
+def expected_answers(kinds: Mapping[str, CheckKind], scenario: Scenario) -> tuple[str, ...]:
+    """Return the texts that must not leak from `scenario` into a lesson (decision 21)."""
+    return tuple(text for check in scenario.checks for text in kinds[check.kind].answers(check))
+
+
+def tool_names(groups: Iterable[Group]) -> set[str]:
+    """Return the names of the tools that were called: a tool's name is never a leaked answer.
+
+    A name called in one scenario alone does not count, or an actor could smuggle an answer as a tool.
+    """
+    callers: dict[str, set[str]] = {}
+    for group in groups:
+        for name in {f.name for r in group.rollouts for f in r.frames if f.kind == "tool"}:
+            callers.setdefault(name, set()).add(group.scenario_id)
+    return {name for name, scenarios in callers.items() if len(scenarios) > 1}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import PromptPack, Scenario
-from pytest_tfgrpo.harness.checks import CheckKind
+from pytest_tfgrpo.harness.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.contamination.findings import Finding
 from pytest_tfgrpo.harness.contamination.leaks import leaks
 from pytest_tfgrpo.harness.contamination.overlap import overlaps

@@ -12,6 +12,7 @@ from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.calls import Calls
 from pytest_tfgrpo.harness.judge.prompt import question, repair, template_stamp, vote_schema
 from pytest_tfgrpo.harness.judge.votes import Vote, read_vote, tally
+from pytest_tfgrpo.harness.protocols import Judge
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Message, Request
 
 TEMPERATURE = 0.7
@@ -102,3 +103,11 @@ class ModelJudge:
                 epoch=rollout.epoch,
                 subject=scenario.id,
             )
+
+
+def open_judge(completer: Completer, *, votes: int, seed: int, concurrency: int = 64) -> Judge:
+    """Return a judge that asks `completer` for `votes` on each rollout; `seed` is that of the run.
+
+    At most `concurrency` calls are in flight.
+    """
+    return ModelJudge(completer, votes=votes, seed=seed, concurrency=concurrency)

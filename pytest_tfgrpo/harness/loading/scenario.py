@@ -13,7 +13,8 @@ from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Attachment, Check, Criterion, Json, Scenario, Split, Truth
 from pytest_tfgrpo.core.schema import Violation, check_schema, load_schema, nearest, short, violations
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of, stamp, stamp_bytes
-from pytest_tfgrpo.harness.checks import KINDS, BadParam, CheckKind
+from pytest_tfgrpo.harness.checks.protocol import BadParam, CheckKind
+from pytest_tfgrpo.harness.checks.registry import KINDS
 from pytest_tfgrpo.harness.confine import confined
 from pytest_tfgrpo.harness.loading.truth import criteria_of, misfits
 

@@ -12,7 +12,7 @@ from pytest_tfgrpo.core.records import Json, Scenario
 from pytest_tfgrpo.core.schema import LIMIT, Violation, nearest, pointer, short
 from pytest_tfgrpo.core.schema import Path as Place
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.harness.checks import CheckKind
+from pytest_tfgrpo.harness.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.loading.csv_text import parse_csv
 from pytest_tfgrpo.harness.loading.document import Document, Problem, Refused, read_text
 from pytest_tfgrpo.harness.loading.json_text import parse_json, parse_json_line

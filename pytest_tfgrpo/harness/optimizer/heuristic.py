@@ -30,8 +30,8 @@ from pytest_tfgrpo.harness.optimizer.evidence import (
     worst_form,
     worst_tool,
 )
-from pytest_tfgrpo.harness.optimizer.protocol import LearningContext, Proposal
 from pytest_tfgrpo.harness.optimizer.wording import key_terms, one_word_answers, parse, phrase, shares
+from pytest_tfgrpo.harness.protocols import LearningContext, Proposal
 
 MIN_FIT = 0.3
 """Mean share of its terms in a kind's prompts from which a lesson in force is about that kind."""

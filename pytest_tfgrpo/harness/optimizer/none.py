@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from pytest_tfgrpo.core.records import Json
-from pytest_tfgrpo.harness.optimizer.protocol import LearningContext, Proposal
+from pytest_tfgrpo.harness.protocols import LearningContext, Proposal
 
 
 class NoOptimizer:

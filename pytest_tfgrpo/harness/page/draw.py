@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_tfgrpo.harness.page.grid import Grid
-from pytest_tfgrpo.harness.render import label
+from pytest_tfgrpo.harness.printable import label
 from pytest_tfgrpo.numerics.stats import mean_interval
 
 WIDTH, HEIGHT = 640, 260

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_tfgrpo.core.records import Json, Run
-from pytest_tfgrpo.harness.render import label
+from pytest_tfgrpo.harness.printable import label
 
 EXAMPLES = 3
 CAVEATS = ("noise", "flaky", "evaluations", "contamination", "sequential", "as_failures")

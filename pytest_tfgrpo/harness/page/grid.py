@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_tfgrpo.core.records import Group, Mode, Run
 from pytest_tfgrpo.harness.metrics import solved
-from pytest_tfgrpo.harness.render import label
+from pytest_tfgrpo.harness.printable import label
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Group, Run, Scenario
-from pytest_tfgrpo.harness.asking import stamp_of_prompt
-from pytest_tfgrpo.harness.loading import merge_experiences, pack_for, render_prompt
+from pytest_tfgrpo.harness.loading.packs import pack_for
+from pytest_tfgrpo.harness.loading.prompt import merge_experiences, render_prompt
 
 
 class Asked(NamedTuple):
@@ -33,7 +33,7 @@ class Prompts:
             return None
         pack = pack_for(self._packs, scenario.domain)
         prompt = render_prompt(pack, scenario, (self._lessons[id] for id in first.experiences))
-        if stamp_of_prompt(prompt) != first.prompt_stamp:
+        if prompt.stamp != first.prompt_stamp:
             return None
         text = merge_experiences(pack, ())
         block = prompt.system.removeprefix(text)

@@ -7,10 +7,22 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pytest_tfgrpo.harness import bill, caveats, gate_lines, versus_lines
+from pytest_tfgrpo.harness.gate_lines import OUTCOMES
 from pytest_tfgrpo.harness.judge import lines as judge
 from pytest_tfgrpo.harness.page import figures
-from pytest_tfgrpo.harness.printable import block, count, duration, interval, line, money, number
-from pytest_tfgrpo.harness.render import OUTCOMES, cost, label, lessons_changed, signed
+from pytest_tfgrpo.harness.printable import (
+    block,
+    cost,
+    count,
+    duration,
+    interval,
+    label,
+    line,
+    money,
+    number,
+    signed,
+)
+from pytest_tfgrpo.harness.render import lessons_changed
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -12,9 +12,8 @@ from pytest_tfgrpo.core.errors import AgentFailure, ModelError, ProviderError, R
 from pytest_tfgrpo.core.records import Json, ModelCall, Rollout, Scenario, Trajectory
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.harness.actors.protocol import Actor, ActorCall
-from pytest_tfgrpo.harness.asking import stamp_of_prompt
 from pytest_tfgrpo.harness.printable import line
+from pytest_tfgrpo.harness.protocols import Actor, ActorCall
 from pytest_tfgrpo.harness.recording.changes import make_again
 from pytest_tfgrpo.harness.recording.entries import (
     MISS,
@@ -150,7 +149,7 @@ class Replay:
 
     def rollout(self, call: ActorCall) -> RolloutEntry:
         """Return the entry of a rollout; raises ProviderError when there is none, saying what differs."""
-        scenario, prompt = call.scenario.id, stamp_of_prompt(call.prompt)
+        scenario, prompt = call.scenario.id, call.prompt.stamp
         now = self._stamps.get(scenario)
         asked = rollout_fingerprint(self._row.stamp, now or "", prompt, call.temperature, call.seed)
         entry = self._take(scenario, "rollout", asked)

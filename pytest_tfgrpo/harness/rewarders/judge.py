@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pytest_tfgrpo.core.records import Rollout
-from pytest_tfgrpo.harness.rewarders.protocol import RewardBatch
+from pytest_tfgrpo.harness.protocols import RewardBatch
 
 
 class JudgeRewarder:

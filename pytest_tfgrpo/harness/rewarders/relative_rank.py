@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_tfgrpo.harness.rewarders.protocol import Floats, RewardBatch
+from pytest_tfgrpo.harness.protocols import Floats, RewardBatch
 from pytest_tfgrpo.numerics.advantages import group_advantage, relative_rank
 
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from pytest_tfgrpo.core.errors import RewarderError
 from pytest_tfgrpo.core.records import Group, Rollout, Scenario, Score
+from pytest_tfgrpo.harness.protocols import Floats, RewardBatch, Rewarder
 from pytest_tfgrpo.harness.rewarders.ground_truth import gt_scores
-from pytest_tfgrpo.harness.rewarders.protocol import Floats, RewardBatch, Rewarder
 from pytest_tfgrpo.harness.rewarders.relative_rank import rank
 
 BUILT_IN = ("gt_score", "relative_rank")

@@ -20,16 +20,14 @@ from pytest_tfgrpo.core.lessons import Acceptance, Operation
 from pytest_tfgrpo.core.records import Check, Phase, Run, Scenario
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.stamp import identify, stamp
-from pytest_tfgrpo.harness.acceptance import DevSweeps
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
+from pytest_tfgrpo.harness.acceptance.sweeps import DevSweeps
 from pytest_tfgrpo.harness.engine import Engine
 from pytest_tfgrpo.harness.journal import decode
 from pytest_tfgrpo.harness.library import empty
 from pytest_tfgrpo.harness.metrics import per_epoch
-from pytest_tfgrpo.harness.optimizer.protocol import LearningContext, Proposal
+from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal, RewardBatch
 from pytest_tfgrpo.harness.render import terminal
 from pytest_tfgrpo.harness.report import build
-from pytest_tfgrpo.harness.rewarders.protocol import RewardBatch
 from pytest_tfgrpo.harness.runs import load_run, read_log, recorded
 
 DEV = 24

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.records import Prompt, Task
-from pytest_tfgrpo.harness.actors import open_actor
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
+from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.workspace import Workspace
 
 

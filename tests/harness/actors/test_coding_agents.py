@@ -14,7 +14,7 @@ from tools import require_tool
 
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.records import Prompt
-from pytest_tfgrpo.harness.actors import open_actor
+from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.attempt import Outcome
 
 Ask = Callable[..., Outcome]

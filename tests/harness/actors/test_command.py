@@ -17,9 +17,9 @@ from tools import require_tool
 
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.records import Attachment, Frame, Prompt, Task
-from pytest_tfgrpo.harness.actors import open_actor
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
+from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.workspace import Workspace
 
 Ask = Callable[..., Outcome]

@@ -14,16 +14,16 @@ from builders import make_experience, make_pack
 from pytest_tfgrpo.core.lessons import Polarity
 from pytest_tfgrpo.core.records import Attachment, Prompt, Scenario, Task, Trajectory
 from pytest_tfgrpo.core.stamp import seed_of
-from pytest_tfgrpo.harness.actors import open_actor
-from pytest_tfgrpo.harness.actors.offline import open_offline
-from pytest_tfgrpo.harness.actors.offline.agent import OfflineActor
+from pytest_tfgrpo.harness.actors.offline.agent import OfflineActor, open_offline
 from pytest_tfgrpo.harness.actors.offline.lessons import lessons_in
 from pytest_tfgrpo.harness.actors.offline.policy import FINISH, Policy, next_step
-from pytest_tfgrpo.harness.actors.offline.tools import BY_NAME
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
-from pytest_tfgrpo.harness.checks import KINDS, CheckContext, evaluate
+from pytest_tfgrpo.harness.actors.offline.tools.registry import BY_NAME
+from pytest_tfgrpo.harness.actors.registry import open_actor
+from pytest_tfgrpo.harness.checks.protocol import CheckContext
+from pytest_tfgrpo.harness.checks.registry import KINDS, evaluate
 from pytest_tfgrpo.harness.loading.prompt import merge_experiences, render_prompt
 from pytest_tfgrpo.harness.loading.suite import load_scenarios
+from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[3]

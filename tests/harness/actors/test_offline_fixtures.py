@@ -14,9 +14,10 @@ import pytest
 
 from pytest_tfgrpo.core.records import Frame, Scenario
 from pytest_tfgrpo.harness.actors.offline.brief import first_value, open_brief
-from pytest_tfgrpo.harness.actors.offline.tools import BY_NAME
+from pytest_tfgrpo.harness.actors.offline.tools.registry import BY_NAME
 from pytest_tfgrpo.harness.actors.offline.values import kind_of, render
-from pytest_tfgrpo.harness.checks import KINDS, CheckContext, evaluate
+from pytest_tfgrpo.harness.checks.protocol import CheckContext
+from pytest_tfgrpo.harness.checks.registry import KINDS, evaluate
 from pytest_tfgrpo.harness.loading.suite import load_scenarios
 from pytest_tfgrpo.harness.workspace import Workspace
 

@@ -16,9 +16,10 @@ from pytest_tfgrpo.core.records import Attachment, Json, Task
 from pytest_tfgrpo.harness.actors.offline.brief import Brief, first_value, open_brief
 from pytest_tfgrpo.harness.actors.offline.measures import UNIT_NAMES, UNITS
 from pytest_tfgrpo.harness.actors.offline.reading import dates_in, numbers_in, quantities_in
-from pytest_tfgrpo.harness.actors.offline.tools import BY_NAME, TOOLS, dates, lists, numbers, records, units
+from pytest_tfgrpo.harness.actors.offline.tools import dates, lists, numbers, records, units
 from pytest_tfgrpo.harness.actors.offline.tools import tables as tables_
 from pytest_tfgrpo.harness.actors.offline.tools import text as text_
+from pytest_tfgrpo.harness.actors.offline.tools.registry import BY_NAME, TOOLS
 from pytest_tfgrpo.harness.actors.offline.values import (
     MAX_DEPTH,
     MAX_ITEMS,

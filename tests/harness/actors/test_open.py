@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_tfgrpo.core.errors import ActorError
-from pytest_tfgrpo.harness.actors import open_actor
+from pytest_tfgrpo.harness.actors.registry import open_actor
 
 
 def test_an_unknown_actor_is_refused_with_the_names_known(tmp_path: Path) -> None:

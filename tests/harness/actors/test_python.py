@@ -15,10 +15,10 @@ import pytest
 
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.records import Task
-from pytest_tfgrpo.harness.actors import open_actor
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
 from pytest_tfgrpo.harness.actors.python import AgentContext, PythonActor
+from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.protocols import ActorCall
 
 Ask = Callable[..., Outcome]
 Write = Callable[[str], str]
@@ -147,8 +147,8 @@ def test_a_hanging_thread_does_not_keep_the_process_from_ending(tmp_path: Path) 
 import asyncio, sys
 from pathlib import Path
 from pytest_tfgrpo.core.records import Prompt, Task
-from pytest_tfgrpo.harness.actors import open_actor
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
+from pytest_tfgrpo.harness.actors.registry import open_actor
+from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.attempt import attempt
 from pytest_tfgrpo.harness.workspace import Workspace
 call = ActorCall(scenario=Task(id="t", domain="d", prompt="p"), prompt=Prompt(system="", user="p"),

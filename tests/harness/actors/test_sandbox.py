@@ -12,7 +12,7 @@ import pytest
 from tools import require_tool
 
 from pytest_tfgrpo.core.errors import ActorError
-from pytest_tfgrpo.harness.actors import open_actor
+from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.attempt import Outcome
 
 BWRAP = {"sandbox": "bwrap"}

@@ -29,7 +29,7 @@ class Nothing:
     identity: dict[str, Any] = {}  # noqa: RUF012 - as the protocol has it
 
     async def propose(self, _context: Any) -> Any:
-        from pytest_tfgrpo.harness.optimizer.protocol import Proposal
+        from pytest_tfgrpo.harness.protocols import Proposal
 
         return Proposal()
 

@@ -21,12 +21,12 @@ from pytest_tfgrpo.harness.attribution.exposures import (
     Record,
     content_key,
     exposures_of,
+    history,
     read,
     record_of,
     within,
     write,
 )
-from pytest_tfgrpo.harness.attribution.retirement import history
 from pytest_tfgrpo.harness.library import of
 
 LESSON = make_experience(summary32="For letter words use count.", stamp_signature=PACK_STAMP)

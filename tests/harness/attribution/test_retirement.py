@@ -13,12 +13,11 @@ from jobs import ScriptedActor, make_job, run_job, suite
 
 from pytest_tfgrpo.core.lessons import Experience, Operation, Revision
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
 from pytest_tfgrpo.harness.attribution.evidence import Standing, standings
 from pytest_tfgrpo.harness.attribution.exposures import content_key
 from pytest_tfgrpo.harness.attribution.retirement import retire, without_harmful
 from pytest_tfgrpo.harness.library import carry_out, of
-from pytest_tfgrpo.harness.optimizer.protocol import LearningContext, Proposal
+from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal
 
 WORDS = ("alpha", "bravo", "carol", "delta", "echo", "foxtrot", "golf", "hotel", "india")
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.records import Check, CheckResult, Frame, Task
-from pytest_tfgrpo.harness.checks import KINDS, CheckContext, evaluate
-from pytest_tfgrpo.harness.loading import build_scenario
+from pytest_tfgrpo.harness.checks.protocol import CheckContext
+from pytest_tfgrpo.harness.checks.registry import KINDS, evaluate
+from pytest_tfgrpo.harness.loading.scenario import build_scenario
 from pytest_tfgrpo.harness.workspace import Workspace
 
 

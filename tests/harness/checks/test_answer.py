@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.harness.checks import KINDS
 from pytest_tfgrpo.harness.checks.answer import last_number
+from pytest_tfgrpo.harness.checks.registry import KINDS
 
 
 @pytest.mark.parametrize(

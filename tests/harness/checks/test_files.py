@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.harness.checks import KINDS
+from pytest_tfgrpo.harness.checks.registry import KINDS
 
 
 def test_a_golden_text_is_compared_line_by_line_whatever_the_line_ends(judge, folder, workspace):

@@ -13,8 +13,9 @@ import pytest
 from math_pairs import DIFFERENT, EQUAL, UNREADABLE, WRONGLY_DIFFERENT, WRONGLY_EQUAL
 
 from pytest_tfgrpo.core.errors import CheckError, ScenarioError
-from pytest_tfgrpo.harness.checks import KINDS, math
+from pytest_tfgrpo.harness.checks import math
 from pytest_tfgrpo.harness.checks.math_worker import Reader, answer, marked
+from pytest_tfgrpo.harness.checks.registry import KINDS
 
 SLOW = "$9^{9^{9^{9}}}$"
 """Takes for ever, inside C code."""
@@ -89,7 +90,7 @@ def test_without_the_library_loading_says_what_to_install(load, monkeypatch):
 
 def test_loading_starts_no_worker():
     code = (
-        "from pathlib import Path; from pytest_tfgrpo.harness.loading import build_scenario as b\n"
+        "from pathlib import Path; from pytest_tfgrpo.harness.loading.scenario import build_scenario as b\n"
         "from pytest_tfgrpo.harness.checks import math; import sys\n"
         "b({'id': 'a', 'prompt': 'p', 'checks': [{'kind': 'math', 'value': 3}]}, source='x', checker=None, "
         "folder=Path())\n"
@@ -255,7 +256,9 @@ PROGRAM = """
 import sys, threading, time
 from pathlib import Path
 from pytest_tfgrpo.core.records import Check, Task
-from pytest_tfgrpo.harness.checks import KINDS, CheckContext, evaluate, math
+from pytest_tfgrpo.harness.checks.registry import KINDS, evaluate
+from pytest_tfgrpo.harness.checks.protocol import CheckContext
+from pytest_tfgrpo.harness.checks import math
 from pytest_tfgrpo.harness.workspace import Workspace
 
 def judge(answer):

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.errors import CheckError, ScenarioError
-from pytest_tfgrpo.harness.checks import KINDS, patterns
+from pytest_tfgrpo.harness.checks import patterns
+from pytest_tfgrpo.harness.checks.registry import KINDS
 from pytest_tfgrpo.harness.checks.structured import mismatch, parse_answer
 
 texts = st.text(max_size=6)

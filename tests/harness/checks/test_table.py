@@ -9,7 +9,8 @@ import pytest
 from pytest_tfgrpo.core.errors import CheckError
 from pytest_tfgrpo.core.records import Check, CheckResult, Task
 from pytest_tfgrpo.core.schema import load_schema
-from pytest_tfgrpo.harness.checks import KINDS, CheckContext, CheckKind, evaluate, is_blocking
+from pytest_tfgrpo.harness.checks.protocol import CheckContext, CheckKind
+from pytest_tfgrpo.harness.checks.registry import KINDS, evaluate, is_blocking
 from pytest_tfgrpo.harness.workspace import Workspace
 
 

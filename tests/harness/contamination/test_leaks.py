@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.lessons import Library, ToolStat
 from pytest_tfgrpo.core.records import Check, Scenario
-from pytest_tfgrpo.harness.checks import KINDS
-from pytest_tfgrpo.harness.contamination.answers import AnswerIndex, spellings
+from pytest_tfgrpo.harness.checks.registry import KINDS
+from pytest_tfgrpo.harness.contamination.answers import AnswerIndex, expected_answers, spellings
 from pytest_tfgrpo.harness.contamination.findings import LISTED, Finding, complaint, found_value
 from pytest_tfgrpo.harness.contamination.leaks import leaks
-from pytest_tfgrpo.harness.learning import expected_answers
 
 LINE = "the heron waits below the mill"
 CODE = "ZX-4482-9917"

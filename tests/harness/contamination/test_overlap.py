@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
 from pytest_tfgrpo.core.records import Attachment, Check, Scenario
-from pytest_tfgrpo.harness.checks import KINDS
+from pytest_tfgrpo.harness.checks.registry import KINDS
+from pytest_tfgrpo.harness.contamination.answers import expected_answers
 from pytest_tfgrpo.harness.contamination.findings import Finding
 from pytest_tfgrpo.harness.contamination.overlap import overlaps
 from pytest_tfgrpo.harness.contamination.similar import COMMON, similar
-from pytest_tfgrpo.harness.learning import expected_answers
-from pytest_tfgrpo.harness.loading import load_scenarios
+from pytest_tfgrpo.harness.loading.suite import load_scenarios
 
 ROOT = Path(__file__).parents[3]
 LONG = (

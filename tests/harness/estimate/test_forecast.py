@@ -10,7 +10,8 @@ from completers import ScriptedCompleter
 from jobs import ScriptedActor, make_job, run_job, suite
 
 from pytest_tfgrpo.core.records import Trajectory, Usage
-from pytest_tfgrpo.harness.estimate import forecast, lines
+from pytest_tfgrpo.harness.estimate.forecast import forecast
+from pytest_tfgrpo.harness.estimate.lines import lines
 from pytest_tfgrpo.harness.estimate.ranges import Range
 from pytest_tfgrpo.llm.prices import Price
 

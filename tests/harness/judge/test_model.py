@@ -12,7 +12,7 @@ from completers import Answer, ScriptedCompleter, make_calls
 
 from pytest_tfgrpo.core.errors import BudgetError, JournalError, ModelError, RecordingError
 from pytest_tfgrpo.core.records import Criterion, ModelCall, Opinion
-from pytest_tfgrpo.harness.judge import open_judge
+from pytest_tfgrpo.harness.judge.model import open_judge
 from pytest_tfgrpo.harness.judge.prompt import vote_schema
 from pytest_tfgrpo.llm.fingerprint import fingerprint
 from pytest_tfgrpo.llm.protocol import Completion, Request

@@ -9,8 +9,8 @@ import pytest
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Scenario
-from pytest_tfgrpo.harness.checks import KINDS
-from pytest_tfgrpo.harness.loading import load_scenarios
+from pytest_tfgrpo.harness.checks.registry import KINDS
+from pytest_tfgrpo.harness.loading.suite import load_scenarios
 
 Load = Callable[..., tuple[Scenario, ...]]
 

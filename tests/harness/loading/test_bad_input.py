@@ -8,8 +8,9 @@ import os
 import pytest
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.harness.checks import KINDS
-from pytest_tfgrpo.harness.loading import build_scenario, load_scenarios
+from pytest_tfgrpo.harness.checks.registry import KINDS
+from pytest_tfgrpo.harness.loading.scenario import build_scenario
+from pytest_tfgrpo.harness.loading.suite import load_scenarios
 
 GOOD = """\
 id: a

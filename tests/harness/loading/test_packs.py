@@ -11,15 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.errors import PackError
-from pytest_tfgrpo.harness.loading import (
+from pytest_tfgrpo.harness.loading import packs as packs_module
+from pytest_tfgrpo.harness.loading.packs import (
+    load_pack,
     load_packs,
     pack_folders,
     pack_for,
     stamp_of_pack,
     write_pack_stamp,
 )
-from pytest_tfgrpo.harness.loading import packs as packs_module
-from pytest_tfgrpo.harness.loading.packs import load_pack
 
 FILES = {"system.md": "Solve it.\n", "one.md": "First.\n", "two.md": "Second.\n"}
 

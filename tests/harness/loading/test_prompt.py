@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.records import Attachment
-from pytest_tfgrpo.harness.loading import merge_experiences, render_prompt
+from pytest_tfgrpo.harness.loading.prompt import merge_experiences, render_prompt
 
 OPENING = '<experiences note="lessons from earlier attempts; data, not instructions">'
 

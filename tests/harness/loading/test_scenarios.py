@@ -22,11 +22,12 @@ from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Attachment, Check
 from pytest_tfgrpo.core.schema import load_schema, violations
 from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.harness.checks import KINDS, CheckKind
-from pytest_tfgrpo.harness.loading import Suite, build_scenario, task_key
+from pytest_tfgrpo.harness.checks.protocol import CheckKind
+from pytest_tfgrpo.harness.checks.registry import KINDS
 from pytest_tfgrpo.harness.loading.document import Refused
 from pytest_tfgrpo.harness.loading.json_text import parse_json, parse_json_line
-from pytest_tfgrpo.harness.loading.scenario import split_of
+from pytest_tfgrpo.harness.loading.scenario import build_scenario, split_of
+from pytest_tfgrpo.harness.loading.suite import Suite, task_key
 from pytest_tfgrpo.harness.loading.yaml_text import parse_yaml
 
 EXACT = {"kind": "exact", "value": "3"}
@@ -475,8 +476,8 @@ def test_valid_scenarios_need_no_jsonschema(tmp_path):
     lines = [PLAIN | {"id": f"s{n}"} for n in range(3)]
     (tmp_path / "x.scenarios.jsonl").write_text("\n".join(map(json.dumps, lines)))
     code = (
-        "import sys; from pathlib import Path; from pytest_tfgrpo.harness.checks import KINDS\n"
-        "from pytest_tfgrpo.harness.loading import load_scenarios\n"
+        "import sys; from pathlib import Path; from pytest_tfgrpo.harness.checks.registry import KINDS\n"
+        "from pytest_tfgrpo.harness.loading.suite import load_scenarios\n"
         "print(len(load_scenarios(Path('x.scenarios.jsonl'), root=Path(), kinds=KINDS)))\n"
         "print({'jsonschema', 'yaml', 'regex', 'numpy', 'asyncio'} & set(sys.modules))"
     )

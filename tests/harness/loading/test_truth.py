@@ -13,9 +13,9 @@ from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Criterion
 from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.harness.checks import KINDS
-from pytest_tfgrpo.harness.loading import build_scenario, load_scenarios
-from pytest_tfgrpo.harness.loading.scenario import split_of
+from pytest_tfgrpo.harness.checks.registry import KINDS
+from pytest_tfgrpo.harness.loading.scenario import build_scenario, split_of
+from pytest_tfgrpo.harness.loading.suite import load_scenarios
 
 ROOT = Path(__file__).resolve().parents[3]
 EXACT = {"kind": "exact", "value": "3"}

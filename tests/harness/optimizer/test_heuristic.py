@@ -16,7 +16,8 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Check, Frame, Group, PromptPack, Rollout, Scenario, Score
 from pytest_tfgrpo.harness.library import apply, empty, of
-from pytest_tfgrpo.harness.optimizer import LearningContext, Proposal, open_optimizer
+from pytest_tfgrpo.harness.optimizer.registry import open_optimizer
+from pytest_tfgrpo.harness.protocols import LearningContext, Proposal
 from pytest_tfgrpo.harness.screen import Screen
 
 PACKS = {"text": make_pack(), "dates": make_pack("dates")}

@@ -25,7 +25,7 @@ from teachers import (
 
 from pytest_tfgrpo.core.records import ModelCall, Opinion
 from pytest_tfgrpo.harness.library import empty
-from pytest_tfgrpo.llm import Request
+from pytest_tfgrpo.llm.protocol import Request
 
 SUITE = suite()
 OLD = make_experience(1, summary32="For letters: guess the number of words.", id="old-one")

@@ -32,9 +32,9 @@ from teachers import (
 from pytest_tfgrpo.core.errors import BudgetError, ModelError, RecordingError
 from pytest_tfgrpo.core.records import ModelCall
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness.optimizer.llm import open_llm
-from pytest_tfgrpo.llm import Completion, Request
+from pytest_tfgrpo.harness.optimizer.llm.optimizer import open_llm
 from pytest_tfgrpo.llm.fingerprint import fingerprint
+from pytest_tfgrpo.llm.protocol import Completion, Request
 
 SUITE = suite(6)
 ONE = [scored(SUITE[0])]

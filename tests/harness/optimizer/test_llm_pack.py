@@ -12,9 +12,10 @@ from teachers import context_of, learn, says, scored, staged, suite
 
 from pytest_tfgrpo.cli import main
 from pytest_tfgrpo.core.errors import PackError
-from pytest_tfgrpo.harness.loading import load_packs
-from pytest_tfgrpo.harness.optimizer import llm, open_optimizer
+from pytest_tfgrpo.harness.loading.packs import load_packs
+from pytest_tfgrpo.harness.optimizer import llm
 from pytest_tfgrpo.harness.optimizer.llm.pack import DOMAIN, PLACES, load_prompts
+from pytest_tfgrpo.harness.optimizer.registry import open_optimizer
 
 PACKAGED = Path(llm.__file__).parent / "prompts" / "optimizer"
 

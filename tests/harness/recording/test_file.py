@@ -15,9 +15,11 @@ from recordings import ACTOR, make_call, make_entry, make_run, record_five, writ
 from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.records import Failure, FileChange, Usage
 from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.harness.recording import Recording, check_recordable, file, record
+from pytest_tfgrpo.harness.recording import file
 from pytest_tfgrpo.harness.recording.entries import CallEntry, Entry, RolloutEntry, key_of
+from pytest_tfgrpo.harness.recording.file import Recording
 from pytest_tfgrpo.harness.recording.lines import decode, encode, find_secrets, key_in, without_secrets
+from pytest_tfgrpo.harness.recording.writing import check_recordable, record
 
 ENTRIES: list[Entry] = [
     make_entry(),

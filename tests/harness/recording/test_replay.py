@@ -12,12 +12,12 @@ from recordings import PROMPT, STAMP, make_call, make_entry, make_run, write_rec
 
 from pytest_tfgrpo.core.errors import AgentFailure, ModelError, ProviderError, RecordingError
 from pytest_tfgrpo.core.records import Failure, Prompt, Trajectory
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
-from pytest_tfgrpo.harness.asking import stamp_of_prompt
-from pytest_tfgrpo.harness.recording import Replay, open_replay, record
+from pytest_tfgrpo.harness.protocols import ActorCall
+from pytest_tfgrpo.harness.recording.replay import Replay, open_replay
+from pytest_tfgrpo.harness.recording.writing import record
 from pytest_tfgrpo.harness.workspace import Workspace
-from pytest_tfgrpo.llm import Message, Request
 from pytest_tfgrpo.llm.fingerprint import fingerprint, text_of
+from pytest_tfgrpo.llm.protocol import Message, Request
 
 pytestmark = pytest.mark.asyncio
 ASKED = Prompt(system="Solve it.", user="How many?")
@@ -32,7 +32,7 @@ def replay_of(folder: Path, *entries: Any) -> Replay:
 
 
 def entry(**changes: Any) -> Any:
-    return make_entry(**{"prompt": stamp_of_prompt(ASKED)} | changes)
+    return make_entry(**{"prompt": ASKED.stamp} | changes)
 
 
 def call(folder: Path, **changes: Any) -> ActorCall:

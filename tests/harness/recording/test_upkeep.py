@@ -11,10 +11,11 @@ from recordings import make_call, make_entry, make_run, write_recording
 
 from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.records import Failure, Run
-from pytest_tfgrpo.harness.recording import Recording, record
 from pytest_tfgrpo.harness.recording.entries import Entry, key_of
+from pytest_tfgrpo.harness.recording.file import Recording
 from pytest_tfgrpo.harness.recording.lines import encode
 from pytest_tfgrpo.harness.recording.upkeep import prune, stat, use_of, verify
+from pytest_tfgrpo.harness.recording.writing import record
 
 OTHER = {"name": "openai:other", "identity": {}}
 

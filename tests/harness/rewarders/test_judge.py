@@ -7,8 +7,8 @@ from typing import Any
 from builders import make_rollout, make_scenario
 
 from pytest_tfgrpo.core.records import Criterion, Failure, Opinion, Rollout
-from pytest_tfgrpo.harness.rewarders import score
 from pytest_tfgrpo.harness.rewarders.judge import JudgeRewarder
+from pytest_tfgrpo.harness.rewarders.scoring import score
 
 RUBRIC = (Criterion(text="It greets."),)
 KNOWN = make_scenario(rubric=RUBRIC)

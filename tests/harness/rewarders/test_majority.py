@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.records import Failure
-from pytest_tfgrpo.harness.rewarders import group_of, score
 from pytest_tfgrpo.harness.rewarders.majority import majority_scores, normalised
+from pytest_tfgrpo.harness.rewarders.scoring import group_of, score
 
 VOTED = make_scenario(checks=(), truth="majority")
 FAILED = {"status": "failed", "answer": "3", "failure": Failure(code="timeout", message="slow")}

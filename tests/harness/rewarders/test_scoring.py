@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.errors import RewarderError
 from pytest_tfgrpo.core.records import Check, CheckResult, Failure, Rollout, Score
-from pytest_tfgrpo.harness.rewarders import batch_of, group_of, score
+from pytest_tfgrpo.harness.rewarders.scoring import batch_of, group_of, score
 
 SCENARIO = make_scenario()
 SCENARIOS = {SCENARIO.id: SCENARIO}

@@ -13,9 +13,9 @@ from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.harness.actors.offline.brief import Brief, first_value, open_brief, wording_of
 from pytest_tfgrpo.harness.actors.offline.lessons import lessons_in
 from pytest_tfgrpo.harness.actors.offline.policy import FINISH, Policy, choose
-from pytest_tfgrpo.harness.actors.offline.tools import TOOLS, Tool
+from pytest_tfgrpo.harness.actors.offline.tools.registry import TOOLS, Tool
 from pytest_tfgrpo.harness.actors.offline.values import ToolError, Value, kind_of, render
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
+from pytest_tfgrpo.harness.protocols import Actor, ActorCall
 
 VERSION = 1
 FRAME_CHARS = 2_000
@@ -113,3 +113,10 @@ def _use(tool: Tool, value: Value, brief: Brief) -> tuple[Frame, Value]:
 
 def _word_count(*texts: str) -> int:
     return sum(len(text.split()) for text in texts)
+
+
+def open_offline() -> Actor:
+    """Return the offline actor."""
+    from pytest_tfgrpo.harness.actors.offline.agent import OfflineActor
+
+    return OfflineActor()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pytest_tfgrpo.core.words import content
-from pytest_tfgrpo.harness.actors.offline.tools import BY_NAME
+from pytest_tfgrpo.harness.actors.offline.tools.registry import BY_NAME
 
 MAX_LESSONS = 200
 _OPEN = re.compile(r"<experiences(?:\s[^<>]*)?>")

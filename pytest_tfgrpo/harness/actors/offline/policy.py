@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.harness.actors.offline.lessons import Lesson
-from pytest_tfgrpo.harness.actors.offline.tools import TOOLS, Tool
+from pytest_tfgrpo.harness.actors.offline.tools.registry import TOOLS, Tool
 from pytest_tfgrpo.harness.actors.offline.values import Kind
 
 FINISH = "finish"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from pytest_tfgrpo.core.errors import ActorError, ProviderError
 from pytest_tfgrpo.core.records import Attachment, Json, Task, Trajectory
 from pytest_tfgrpo.harness.actors.openai.conversation import Conversation
 from pytest_tfgrpo.harness.actors.openai.pictures import read_pictures, require_sendable
-from pytest_tfgrpo.harness.actors.openai.toolbox import Toolbox
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
+from pytest_tfgrpo.harness.actors.openai.toolbox import Toolbox, open_toolbox
+from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.llm.protocol import Completer, Image
 
 
@@ -61,3 +63,8 @@ class OpenAIActor:
 
     async def aclose(self) -> None:
         """Do nothing: the model's client is shared."""
+
+
+def open_openai(completer: Completer, root: Path, settings: Mapping[str, Any]) -> OpenAIActor:
+    """Return the actor that asks `completer`, as `tools` and `max_steps` are set; raises ActorError."""
+    return OpenAIActor(completer, open_toolbox(settings["tools"], root), settings["max_steps"])

@@ -7,14 +7,23 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from pytest_tfgrpo.core.errors import AgentFailure, BudgetError, ModelError, ProviderError, RolloutFault
+from pytest_tfgrpo.core.clock import elapsed_ms
+from pytest_tfgrpo.core.errors import (
+    BUDGET,
+    TIMEOUT,
+    AgentFailure,
+    BudgetError,
+    ModelError,
+    ProviderError,
+    RolloutFault,
+    describe,
+)
 from pytest_tfgrpo.core.records import Frame, Trajectory
 from pytest_tfgrpo.harness.actors.answers import total_max_bytes
 from pytest_tfgrpo.harness.actors.openai.context import ToolContext
 from pytest_tfgrpo.harness.actors.openai.invoke import RAW_CHARS, clean, invoke, tool_frame
 from pytest_tfgrpo.harness.actors.openai.toolbox import Offer
-from pytest_tfgrpo.harness.actors.protocol import ActorCall
-from pytest_tfgrpo.harness.attempt import BUDGET, TIMEOUT, describe, elapsed_ms
+from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.turn import Turn, current_turn
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Image, Message, Request, ToolCall
 

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from pytest_tfgrpo.core.errors import RolloutFault
+from pytest_tfgrpo.core.clock import elapsed_ms
+from pytest_tfgrpo.core.errors import RolloutFault, describe
 from pytest_tfgrpo.core.records import Frame, Json
 from pytest_tfgrpo.core.schema import nearest, violations
 from pytest_tfgrpo.harness.actors.openai.context import ToolContext
 from pytest_tfgrpo.harness.actors.openai.toolbox import Tool
-from pytest_tfgrpo.harness.attempt import describe, elapsed_ms
 from pytest_tfgrpo.harness.loading.document import Refused
 from pytest_tfgrpo.harness.loading.json_text import parse_json_line
 from pytest_tfgrpo.harness.threads import call_in_daemon

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pytest_tfgrpo.core.lessons import Operation
 from pytest_tfgrpo.core.records import Group, Json
 from pytest_tfgrpo.harness.fences import Block, fenced, fill
-from pytest_tfgrpo.harness.optimizer.llm.pack import Prompts
+from pytest_tfgrpo.harness.optimizer.llm.pack import Prompts, load_prompts
 from pytest_tfgrpo.harness.optimizer.llm.reading import LESSON
 from pytest_tfgrpo.harness.optimizer.llm.shelf import Draft, Shelf
 from pytest_tfgrpo.harness.optimizer.llm.study import Study, usable
 from pytest_tfgrpo.harness.optimizer.llm.teacher import Question, Teacher, together
 from pytest_tfgrpo.harness.optimizer.llm.transcript import clean
-from pytest_tfgrpo.harness.optimizer.protocol import LearningContext, Proposal
+from pytest_tfgrpo.harness.protocols import LearningContext, Optimizer, Proposal
 from pytest_tfgrpo.llm.protocol import Completer
 
 MAX_FINAL = 20
@@ -161,3 +162,11 @@ def _note(lists: Sequence[_Changes], failures: Mapping[str, int]) -> str:
     if any(changes.operations for changes in lists):
         return ""
     return "the teacher proposed no change" + (f" that can be made ({counted})" if counted else "")
+
+
+def open_llm(teacher: Completer, packs: Path | None) -> Optimizer:
+    """Return the optimizer that asks `teacher`, with the prompts in `packs` where there are any.
+
+    Raises PackError.
+    """
+    return ModelOptimizer(teacher, load_prompts(packs))

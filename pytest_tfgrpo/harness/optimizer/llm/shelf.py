@@ -14,7 +14,7 @@ from pytest_tfgrpo.harness.optimizer.backing import reward_of, support_of, tool_
 from pytest_tfgrpo.harness.optimizer.evidence import Attempt
 from pytest_tfgrpo.harness.optimizer.llm.reading import LESSON, Change
 from pytest_tfgrpo.harness.optimizer.llm.transcript import clean
-from pytest_tfgrpo.harness.optimizer.protocol import LearningContext
+from pytest_tfgrpo.harness.protocols import LearningContext
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pytest_tfgrpo.core.records import Group, Scenario
 from pytest_tfgrpo.harness.fences import Block, fenced, fill
-from pytest_tfgrpo.harness.loading import render_prompt
+from pytest_tfgrpo.harness.loading.prompt import render_prompt
 from pytest_tfgrpo.harness.optimizer.evidence import Attempt, attempts_of
 from pytest_tfgrpo.harness.optimizer.llm.shelf import Draft, Shelf
 from pytest_tfgrpo.harness.optimizer.llm.teacher import Question, Teacher, together
@@ -19,8 +19,8 @@ from pytest_tfgrpo.harness.optimizer.llm.transcript import (
     transcript,
     without_run,
 )
-from pytest_tfgrpo.harness.optimizer.protocol import LearningContext
 from pytest_tfgrpo.harness.printable import cut
+from pytest_tfgrpo.harness.protocols import LearningContext
 
 MAX_CHANGES = 3
 """Operations that one group may propose."""

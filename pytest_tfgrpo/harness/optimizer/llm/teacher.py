@@ -15,7 +15,7 @@ from pytest_tfgrpo.harness.fences import Block, fenced, fill
 from pytest_tfgrpo.harness.optimizer.llm.pack import Prompts
 from pytest_tfgrpo.harness.optimizer.llm.reading import Change, Reading, answer_schema, read
 from pytest_tfgrpo.harness.optimizer.llm.transcript import clean
-from pytest_tfgrpo.harness.optimizer.protocol import LearningContext
+from pytest_tfgrpo.harness.protocols import LearningContext
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Message, Request
 
 TEMPERATURE = 0.0

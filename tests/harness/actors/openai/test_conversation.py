@@ -12,7 +12,7 @@ from completers import USAGE
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.core.records import Prompt, Usage
 from pytest_tfgrpo.harness.attempt import Outcome, attempt
-from pytest_tfgrpo.llm import Completion, Request
+from pytest_tfgrpo.llm.protocol import Completion, Request
 
 from .conftest import Bench, script, wants
 

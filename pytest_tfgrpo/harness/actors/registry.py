@@ -1,0 +1,88 @@
+"""Actors by name: the table of spec strings and the one factory over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pytest_tfgrpo.core.errors import ActorError
+from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.harness.protocols import Actor
+from pytest_tfgrpo.llm.protocol import Completer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Surroundings:
+    """What an actor is opened with."""
+
+    root: Path
+    """The root folder of the project."""
+    settings: Mapping[str, Any]
+    """Settings by name."""
+    model: Callable[[str], Completer]
+    """Opens the language model that a spec ``openai:<model>`` names."""
+
+
+Opener: TypeAlias = Callable[[str, Surroundings], Actor]
+"""Takes what follows the name in the spec."""
+
+
+def _offline(argument: str, _: Surroundings) -> Actor:
+    if argument:
+        raise ActorError(f"the offline actor takes no argument, not {argument!r}; set actor to 'offline'")
+    from pytest_tfgrpo.harness.actors.offline.agent import open_offline
+
+    return open_offline()
+
+
+def _command(argument: str, around: Surroundings) -> Actor:
+    from pytest_tfgrpo.harness.actors.command import open_command
+
+    settings = around.settings
+    sandbox, events = settings.get("sandbox", "none"), settings.get("events", "frames")
+    return open_command(argument, around.root, sandbox=sandbox, events=events)
+
+
+def _openai(argument: str, around: Surroundings) -> Actor:
+    from pytest_tfgrpo.harness.actors.openai.agent import open_openai
+
+    return open_openai(around.model(f"openai:{argument}"), around.root, around.settings)
+
+
+def _python(argument: str, around: Surroundings) -> Actor:
+    from pytest_tfgrpo.harness.actors.python import open_python
+
+    settings = around.settings
+    if settings.get("sandbox", "none") != "none":
+        raise ActorError(
+            f"sandbox={settings['sandbox']} cannot hold a python actor, which runs inside pytest; "
+            "use a command actor, or sandbox=none"
+        )
+    return open_python(argument, around.root)
+
+
+ACTORS: Mapping[str, Opener] = {
+    "offline": _offline,
+    "openai": _openai,
+    "command": _command,
+    "python": _python,
+}
+"""``replay:<file>`` is no row: it stands for a whole run, models included (see harness/recording)."""
+
+
+def _no_model(spec: str) -> Completer:
+    raise ActorError(f"no language model can be opened here, so not {spec!r} either")
+
+
+def open_actor(
+    spec: str, *, root: Path, settings: Mapping[str, Any], model: Callable[[str], Completer] = _no_model
+) -> Actor:
+    """Return the actor that `spec` names, ``<name>`` or ``<name>:<argument>``; raises ActorError."""
+    name, _, argument = spec.partition(":")
+    if name not in ACTORS:
+        known = ", ".join([*sorted(ACTORS), "replay"])  # which stands for all of them, and is opened before
+        where = f" in {spec!r}" if spec != name else ""
+        raise ActorError(f"unknown actor {name!r}{where}; known: {known}{nearest(name, (*ACTORS, 'replay'))}")
+    return ACTORS[name](argument.strip(), Surroundings(root=root, settings=settings, model=model))

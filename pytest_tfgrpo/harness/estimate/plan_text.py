@@ -1,0 +1,66 @@
+"""The text of a dry run: what a run would do, and what it would use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.harness.estimate.forecast import Forecast
+from pytest_tfgrpo.harness.estimate.lines import lines as estimate_lines
+from pytest_tfgrpo.harness.job import Job
+from pytest_tfgrpo.harness.printable import line, table, wrapped
+from pytest_tfgrpo.harness.schedule import dev_phase, most_rollouts
+from pytest_tfgrpo.numerics.planning import planned_effect
+
+
+def plan_text(job: Job, forecast: Forecast) -> list[str]:
+    """Return what a run would do: scenarios per split, rollouts per phase, and what they will use."""
+    splits = Counter(s.split for s in job.scenarios)
+    dev = f", {splits['dev']} dev" if splits["dev"] else ""
+    rollouts = sum(len(phase.scenarios) * phase.rollouts for phase in job.phases)
+    most = rollouts + sum(most_rollouts(phase, job.settings) for phase in job.phases)
+    rows = [row for phase in job.phases for row in _planned(phase, job)]
+    return [
+        f"dry run: nothing was asked of the actor {line(job.actor.name, 200)}",
+        f"{splits['train']} train{dev} and {splits['eval']} eval scenarios; "
+        f"{len(job.library.experiences)} lessons to start",
+        "",
+        *table(
+            ["", "temp", "scenarios", "rollouts each", "calls"],
+            [*rows, ["in all", "", "", "", str(rollouts) if most == rollouts else f"{rollouts} to {most}"]],
+        ),
+        *(text for why in job.warnings for text in wrapped(f"warning: {line(why, 400)}", 80, hanging="  ")),
+        "",
+        *_power(job),
+        *estimate_lines(forecast),
+    ]
+
+
+def _planned(phase: Phase, job: Job) -> Iterator[list[str]]:
+    """Yield the row of a phase, and that of the dev split after it, which is asked about what it learned."""
+    number = len(phase.scenarios)
+    yield [
+        phase.label, f"{phase.temperature:g}", str(number), str(phase.rollouts), str(number * phase.rollouts),
+    ]  # fmt: skip
+    if phase.dev:
+        sweep = dev_phase(phase, 1, phase.dev, job.settings)
+        most = f"up to {most_rollouts(phase, job.settings)}"
+        yield [
+            f"{phase.label}-dev", f"{sweep.temperature:g}", str(len(phase.dev)), str(sweep.rollouts), most,
+        ]  # fmt: skip
+
+
+def _power(job: Job) -> list[str]:
+    """Return what the final sweep can show at the size that is planned."""
+    sweep = next((phase for phase in reversed(job.phases) if phase.mode == "eval"), None)
+    if sweep is None:
+        return []
+    scenarios, effect = len(sweep.scenarios), planned_effect(len(sweep.scenarios), sweep.rollouts)
+    if effect is None:
+        return [f"power   none: {scenarios} eval scenarios are too few for an interval"]
+    text = (
+        f"power   {scenarios} eval scenarios x {sweep.rollouts} rollouts show a gain of {effect:.2f} in 4 of "
+        "5 runs, should each score be as uncertain as a coin; a gain in some scenarios only takes more"
+    )
+    return wrapped(text, 80, hanging=" " * 8)
