@@ -19,12 +19,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Reward, Support
-from pytest_tfgrpo.harness.acceptance.decision import Limits, decide
-from pytest_tfgrpo.harness.acceptance.rule import Pairs, Rule
-from pytest_tfgrpo.harness.acceptance.single import Case
-from pytest_tfgrpo.harness.comparison import Tally
-from pytest_tfgrpo.harness.library import carry_out, empty
-from pytest_tfgrpo.harness.schedule import MIN_DEV
+from pytest_tfgrpo.harness.learning.acceptance.decision import Limits, decide
+from pytest_tfgrpo.harness.learning.acceptance.per_lesson import Case
+from pytest_tfgrpo.harness.learning.acceptance.rule import Pairs, Rule
+from pytest_tfgrpo.harness.learning.library.library import carry_out, empty
+from pytest_tfgrpo.harness.metrics.comparison import Tally
+from pytest_tfgrpo.harness.run.schedule import MIN_DEV
 
 MARGIN = 0.02
 EFFECTS = (-0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2)

@@ -10,9 +10,9 @@ import sys
 
 import numpy as np
 
-from pytest_tfgrpo.harness.comparison import Tally
-from pytest_tfgrpo.harness.domain_rules import corrected
-from pytest_tfgrpo.harness.gate_rules import judge_difference
+from pytest_tfgrpo.harness.gate.by_domain import corrected
+from pytest_tfgrpo.harness.gate.rules import judge_difference
+from pytest_tfgrpo.harness.metrics.comparison import Tally
 
 DOMAINS, SCENARIOS, ROLLOUTS, MARGIN = 8, 24, 3, 0.05
 

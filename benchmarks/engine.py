@@ -24,11 +24,11 @@ from pytest_tfgrpo.core.records import Check, Phase, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.harness.actors.python import AgentContext, PythonActor
-from pytest_tfgrpo.harness.checks.registry import KINDS
-from pytest_tfgrpo.harness.engine import Engine
-from pytest_tfgrpo.harness.job import Job
-from pytest_tfgrpo.harness.library import empty
-from pytest_tfgrpo.harness.optimizer.registry import open_optimizer
+from pytest_tfgrpo.harness.engine.engine import Engine
+from pytest_tfgrpo.harness.learning.library.library import empty
+from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
+from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 
 SCENARIOS, GROUP_SIZE, IN_FLIGHT, SLEEP_S = 250, 4, 64, 0.1
 ROLLOUTS = SCENARIOS * GROUP_SIZE

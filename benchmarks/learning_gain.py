@@ -24,16 +24,16 @@ from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Json, Phase, PhaseResult, PromptPack, Run, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.harness.actors.offline.agent import open_offline
-from pytest_tfgrpo.harness.checks.registry import KINDS
-from pytest_tfgrpo.harness.comparison import Comparison, compare, tally_sweep
-from pytest_tfgrpo.harness.engine import Engine
-from pytest_tfgrpo.harness.job import Job
-from pytest_tfgrpo.harness.library import empty, of
-from pytest_tfgrpo.harness.loading.packs import load_packs, pack_for
-from pytest_tfgrpo.harness.loading.suite import load_scenarios
-from pytest_tfgrpo.harness.optimizer.registry import open_optimizer
+from pytest_tfgrpo.harness.engine.engine import Engine
+from pytest_tfgrpo.harness.learning.library.library import empty, of
+from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
+from pytest_tfgrpo.harness.metrics.comparison import Comparison, compare, tally_sweep
 from pytest_tfgrpo.harness.protocols import Optimizer
-from pytest_tfgrpo.harness.schedule import outline, plan
+from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.run.schedule import outline, plan
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.harness.suite.packs import load_packs, pack_for
+from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios
 
 ROOT = Path(__file__).resolve().parent.parent
 SEEDS = (0, 1, 2, 3, 4)

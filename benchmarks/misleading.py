@@ -20,10 +20,10 @@ from learning_gain import ROOT, SEEDS, Bench
 from pytest_tfgrpo.core.lessons import Experience, Operation
 from pytest_tfgrpo.core.records import Json, Run
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
-from pytest_tfgrpo.harness.comparison import final_sweep, tally_sweep
-from pytest_tfgrpo.harness.library import empty
-from pytest_tfgrpo.harness.optimizer.registry import open_optimizer
-from pytest_tfgrpo.harness.optimizer.wording import parse
+from pytest_tfgrpo.harness.learning.library.library import empty
+from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
+from pytest_tfgrpo.harness.learning.optimizer.wording import parse
+from pytest_tfgrpo.harness.metrics.comparison import final_sweep, tally_sweep
 from pytest_tfgrpo.harness.protocols import LearningContext, Optimizer, Proposal
 
 EPOCHS = 5

@@ -33,10 +33,10 @@ from builders import make_frame, make_scenario
 from sweeps import Credits, make_run
 
 from pytest_tfgrpo.core.records import Frame, Group, Rollout, Run
-from pytest_tfgrpo.harness.page import draw
-from pytest_tfgrpo.harness.page.grid import grid
-from pytest_tfgrpo.harness.page.html import html
-from pytest_tfgrpo.harness.report import build
+from pytest_tfgrpo.harness.report.page import draw
+from pytest_tfgrpo.harness.report.page.grid import grid
+from pytest_tfgrpo.harness.report.page.html import html
+from pytest_tfgrpo.harness.report.value import build
 
 TIMES = 5
 DOMAINS = ("calendar", "freight", "notes", "orders", "readings", "settings")

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from pytest_tfgrpo.core.records import Check, CheckResult, Rollout, Scenario, Score
-from pytest_tfgrpo.harness.rewarders.scoring import score
+from pytest_tfgrpo.harness.scoring.rewarders.scoring import score
 
 GROUPS, GROUP_SIZE, CHECKS = 20_000, 5, 3
 

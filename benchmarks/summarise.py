@@ -9,7 +9,7 @@ import statistics
 import time
 
 from pytest_tfgrpo.core.records import Check, CheckResult, Frame, Rollout, Scenario
-from pytest_tfgrpo.harness.summary import summarise
+from pytest_tfgrpo.harness.report.rollout_summary import summarise
 
 CALLS = 10
 ROLLOUTS = 2000

@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
     from pytest_tfgrpo.core.records import Frame, Rollout, Scenario, Trajectory
-    from pytest_tfgrpo.face.scoring import score
     from pytest_tfgrpo.harness.actors.openai.context import ToolContext
     from pytest_tfgrpo.harness.actors.python import AgentContext
-    from pytest_tfgrpo.harness.checks.protocol import CheckKind
+    from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+    from pytest_tfgrpo.plugin.score import score
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "AgentContext": "pytest_tfgrpo.harness.actors.python",
     "AgentFailure": "pytest_tfgrpo.core.errors",
-    "CheckKind": "pytest_tfgrpo.harness.checks.protocol",
+    "CheckKind": "pytest_tfgrpo.harness.scoring.checks.protocol",
     "Frame": "pytest_tfgrpo.core.records",
     "ProviderError": "pytest_tfgrpo.core.errors",
     "Rollout": "pytest_tfgrpo.core.records",
     "Scenario": "pytest_tfgrpo.core.records",
     "ToolContext": "pytest_tfgrpo.harness.actors.openai.context",
     "Trajectory": "pytest_tfgrpo.core.records",
-    "score": "pytest_tfgrpo.face.scoring",
+    "score": "pytest_tfgrpo.plugin.score",
 }
 
 __all__ = [

@@ -6,11 +6,15 @@ import compileall
 import gc
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
 import pytest_tfgrpo
+
+if TYPE_CHECKING:
+    from support.project import Project
 
 # A busy machine is no failure.
 hypothesis.settings.register_profile(
@@ -39,6 +43,15 @@ def golden(pytestconfig: pytest.Config) -> Callable[[str, str], None]:
         assert text == path.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Return a project in a temporary folder, to run pytest in."""
+    from support.project import Project
+
+    monkeypatch.delenv("FEATURE_TFGRPO_GROUP", raising=False)
+    return Project(pytester, monkeypatch)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from support import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "pytest_tfgrpo"
 LAYERS = {
     "core": 0,
     "numerics": 0,
+    "llm": 1,
     "bus": 1,
+    "traces": 1,
     "sinks": 1,
-    "llm": 2,
     "harness": 2,
     "feedback": 3,
     "live": 3,
@@ -30,32 +31,41 @@ LAYERS = {
     "": 4,
     "plugin": 4,
     "hookspecs": 4,
-    "face": 4,
     "cli": 4,
+    "api": 4,
 }
 """Layer of each part; the empty name is the package itself, which only names what others hold."""
 MAY_NOT_SEE = {
-    "llm": {"bus", "harness", "sinks"},
+    "core": {"numerics"},
+    "numerics": {"core"},
+    "llm": {"bus", "sinks", "traces"},
+    "bus": {"llm", "sinks", "traces"},
+    "traces": {"bus", "llm", "sinks"},
+    "sinks": {"bus", "llm", "traces"},
     "harness": {"bus", "sinks"},
     "feedback": {"live", "patterns", "sinks"},
     "live": {"feedback", "patterns", "sinks"},
     "patterns": {"feedback", "live", "sinks"},
-    "bus": {"sinks"},
-    "sinks": {"bus"},
+    "cli": {"plugin"},
 }
 """Neighbours in the same or a lower layer that a part stays away from all the same."""
 HOMES = {
     "jsonschema": {"core/schema.py"},
     "referencing": {"core/schema.py"},
-    "yaml": {"harness/loading/yaml_text.py"},
-    "regex": {"harness/checks/patterns.py"},
-    "jinja2": {"harness/page/template.py"},
-    "math_verify": {"harness/checks/math_worker.py"},
-    "sympy": {"harness/checks/math_worker.py"},
+    "yaml": {"harness/suite/yaml_text.py"},
+    "regex": {"harness/scoring/checks/patterns.py"},
+    "jinja2": {"harness/report/page/template.py"},
+    "math_verify": {"harness/scoring/checks/math_worker.py"},
+    "sympy": {"harness/scoring/checks/math_worker.py"},
     "pyreqwest": {"llm/transport.py"},
-    "xdist": {"face/distribute.py"},
+    "xdist": {"plugin/distributed.py"},
 }
 """The one file that each heavy or optional dependency lives in, imported inside a function."""
+ROOMS = (
+    "sandbox", "metrics", "protocols", "scoring", "recording", "suite", "actors", "gate", "run", "learning",
+    "estimate", "engine", "export", "report", "launch",
+)  # fmt: skip
+"""The rooms of the harness, bottom to top: each may import only those before it."""
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "constants", "base", "manager", "types", "common", "misc"}
 PASSES_ENVIRONMENT_ON = {"harness/actors/command.py"}
 """Hands the environment to the program that it starts, and reads nothing from it."""
@@ -159,11 +169,45 @@ def test_no_part_imports_from_a_layer_above_it() -> None:
     assert wrong == []
 
 
-def test_nothing_imports_the_command_line_and_only_pytests_face_knows_pytest() -> None:
+def test_the_harness_holds_rooms_and_its_protocols() -> None:
+    own = {m.name.split(".")[2] for m in modules().values() if m.name.startswith(f"{PACKAGE}.harness.")}
+    assert own <= set(ROOMS)
+    flat = {path.name for path in (ROOT / PACKAGE / "harness").iterdir() if path.is_file()}
+    assert flat == {"__init__.py", "protocols.py"}
+
+
+def test_a_room_imports_only_rooms_before_it() -> None:
+    wrong = []
+    for module, found in each():
+        here, there = room_of(module.name), room_of(found.target)
+        if here and there and ROOMS.index(there) > ROOMS.index(here):
+            wrong.append(f"{module.path}:{found.line} imports {found.target}")
+    assert wrong == []
+
+
+def room_of(name: str) -> str:
+    parts = name.split(".")
+    return parts[2] if parts[:2] == [PACKAGE, "harness"] and len(parts) > 2 else ""
+
+
+def test_the_children_of_a_folder_form_no_circle() -> None:
+    folders: dict[str, dict[str, set[str]]] = {}
+    for module, found in each():
+        here, there = module.name.split("."), found.target.split(".")
+        same = next((n for n, (a, b) in enumerate(zip(here, there, strict=False)) if a != b), 0)
+        if same:
+            children = folders.setdefault(".".join(here[:same]), {})
+            children.setdefault(here[same], set()).add(there[same])
+    assert len(folders) > 10
+    for children in folders.values():
+        graphlib.TopologicalSorter(children).prepare()  # raises CycleError, which names the circle
+
+
+def test_nothing_imports_the_command_line_and_only_the_plugin_knows_pytest() -> None:
     wrong = [
         f"{module.path}:{found.line} imports {found.target}"
         for module, found in each()
-        if found.target == f"{PACKAGE}.cli"
+        if (found.target.startswith(f"{PACKAGE}.cli") and module.part != "cli")
         or (found.target.partition(".")[0] in ("pytest", "_pytest", "pluggy") and LAYERS[module.part] < 4)
         or found.target.startswith("_pytest")
     ]

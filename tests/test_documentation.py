@@ -9,21 +9,20 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import examples
 import pytest
-import reference
-from examples import ROOT, Block
-from tools import require_tool, run_pytest
+from support import examples, reference
+from support.examples import ROOT, Block
+from support.tools import require_tool, run_pytest
 
 from pytest_tfgrpo import hookspecs
+from pytest_tfgrpo.cli.project import parse_ini
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.settings import BY_NAME, TABLE
-from pytest_tfgrpo.face.project import parse_ini
-from pytest_tfgrpo.harness.checks.registry import KINDS
-from pytest_tfgrpo.harness.loading.gates import load_gates
-from pytest_tfgrpo.harness.loading.models import load_models
-from pytest_tfgrpo.harness.loading.suite import load_scenarios
-from pytest_tfgrpo.harness.loading.yaml_text import parse_yaml
+from pytest_tfgrpo.harness.gate.config import load_gates
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.harness.suite.models_file import load_models
+from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios
+from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
 
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 LANGUAGES = {

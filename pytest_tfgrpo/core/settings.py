@@ -214,6 +214,8 @@ TABLE: tuple[Setting, ...] = (
 # fmt: on
 
 BY_NAME: Mapping[str, Setting] = {s.name: s for s in TABLE}
+GATE_SETTINGS = ("baseline", "gate_min_mean", "gate_max_errors", "gate_max_cost_per_success_usd", "gates")
+"""A plain run has a gate where one of these is set."""
 GROUP_FLAG_ENV = "FEATURE_TFGRPO_GROUP"
 
 

@@ -22,8 +22,8 @@ from pytest_tfgrpo.core.records import (
     Task,
     Trajectory,
 )
-from pytest_tfgrpo.harness.calls import Calls
-from pytest_tfgrpo.harness.workspace import Workspace
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+from pytest_tfgrpo.llm.calls import Calls
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.core.records import Json, Usage
-from pytest_tfgrpo.llm.address import Address
-from pytest_tfgrpo.llm.answer import Malformed, parse_body, read_answer, read_usage
-from pytest_tfgrpo.llm.body import body_of, most_prompt_tokens
 from pytest_tfgrpo.llm.config import HOSTED, Endpoint, MaxTokensField
+from pytest_tfgrpo.llm.http_errors import read_refusal, retry_after_s
 from pytest_tfgrpo.llm.keys import Scrubber, Secret
 from pytest_tfgrpo.llm.prices import Price, PriceTable
 from pytest_tfgrpo.llm.protocol import Completion, Purse, Request, ToolCall
-from pytest_tfgrpo.llm.refusal import read_refusal, retry_after_s
+from pytest_tfgrpo.llm.request_body import body_of, most_prompt_tokens
+from pytest_tfgrpo.llm.response import Malformed, parse_body, read_answer, read_usage
 from pytest_tfgrpo.llm.transport import Reply, Transport, TransportError
+from pytest_tfgrpo.llm.url import Address
 
 BACKOFF_S = 0.5
 BACKOFF_MOST_S = 20.0

@@ -10,12 +10,12 @@ from typing import Literal
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.schema import short
-from pytest_tfgrpo.llm.address import Address, parse_address
 from pytest_tfgrpo.llm.completer import ChatCompleter, Door, Pace
 from pytest_tfgrpo.llm.config import BASE_URL, BASE_URL_ENV, DEFAULT, KEY_ENV, Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.keys import Scrubber, Secret
 from pytest_tfgrpo.llm.protocol import Completer, Purse
 from pytest_tfgrpo.llm.transport import Transport, require_client
+from pytest_tfgrpo.llm.url import Address, parse_address
 
 SCHEME = "openai:"
 AUTHORIZATION = "Authorization"

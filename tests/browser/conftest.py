@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from browser_runs import hostile_run, sample_page, second_run
+from support.browser_runs import hostile_run, sample_page, second_run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request

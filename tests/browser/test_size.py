@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from builders import make_frame
 from playwright.sync_api import expect
-from sweeps import make_run
+from support.builders import make_frame
+from support.sweeps import make_run
 
 from pytest_tfgrpo.core.records import Group, Rollout, Run
-from pytest_tfgrpo.harness.page.html import LIMIT, html
-from pytest_tfgrpo.harness.report import build
+from pytest_tfgrpo.harness.report.page.html import LIMIT, html
+from pytest_tfgrpo.harness.report.value import build
 
 
 def large_run() -> Run:

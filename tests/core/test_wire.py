@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from builders import make_experience, make_group, make_pack, make_rollout, make_scenario
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.builders import make_experience, make_group, make_pack, make_rollout, make_scenario
 
 from pytest_tfgrpo.core import lessons, records
 from pytest_tfgrpo.core.lessons import Experience

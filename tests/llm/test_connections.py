@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 
-import fake_model
 import pytest
-from fake_model import FakeModel, Reply
-from model_clients import Client, request
+from support import fake_model
+from support.fake_model import FakeModel, Reply
+from support.model_clients import Client, request
 
 from pytest_tfgrpo.core.errors import ModelError, SettingError
 from pytest_tfgrpo.llm.completer import Pace

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import fake_model
 import pytest
-from fake_model import FakeModel, Reply
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from model_clients import KEY, Client, Ledger, request
+from support import fake_model
+from support.fake_model import FakeModel, Reply
+from support.model_clients import KEY, Client, Ledger, request
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.llm.protocol import Completion

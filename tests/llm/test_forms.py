@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import fake_model
 import pytest
-from fake_model import Body, FakeModel, Reply
-from model_clients import Client, request
+from support import fake_model
+from support.fake_model import Body, FakeModel, Reply
+from support.model_clients import Client, request
 
 from pytest_tfgrpo.core.errors import ModelError
 

@@ -9,12 +9,12 @@ import pickle
 import traceback
 from urllib.parse import quote
 
-import fake_model
 import pytest
-from fake_model import Body, FakeModel, Reply
 from hypothesis import given
 from hypothesis import strategies as st
-from model_clients import KEY, Client, request
+from support import fake_model
+from support.fake_model import Body, FakeModel, Reply
+from support.model_clients import KEY, Client, request
 
 from pytest_tfgrpo.core.errors import ModelError
 from pytest_tfgrpo.llm.keys import Scrubber, Secret

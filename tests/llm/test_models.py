@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fake_model import FakeModel
-from model_clients import KEY, PRICES, Ledger, request
+from support.fake_model import FakeModel
+from support.model_clients import KEY, PRICES, Ledger, request
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.stamp import stamp

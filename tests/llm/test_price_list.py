@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_tfgrpo.core.records import Usage
-from pytest_tfgrpo.harness.loading.models import load_models
+from pytest_tfgrpo.harness.suite.models_file import load_models
 from pytest_tfgrpo.llm.prices import LongPrompt, Price
 
 PACKAGED = load_models(None).prices

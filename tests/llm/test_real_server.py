@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import llama
 import pytest
-from model_clients import Ledger
-from tools import run_pytest
+from support import llama
+from support.model_clients import Ledger
+from support.tools import run_pytest
 
 from pytest_tfgrpo.core.errors import ModelError
 from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
-import fake_model
 import pytest
-from fake_model import Body, FakeModel, Reply
-from model_clients import Client, Ledger, request
+from support import fake_model
+from support.fake_model import Body, FakeModel, Reply
+from support.model_clients import Client, Ledger, request
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.llm.completer import BACKOFF_MOST_S, Pace
-from pytest_tfgrpo.llm.refusal import retry_after_s
+from pytest_tfgrpo.llm.http_errors import retry_after_s
 
 pytestmark = pytest.mark.asyncio
 

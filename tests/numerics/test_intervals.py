@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -14,6 +13,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
+from support import ROOT
 
 from pytest_tfgrpo.numerics.stats import (
     mean_interval,
@@ -22,8 +22,6 @@ from pytest_tfgrpo.numerics.stats import (
     two_sided_p,
     zero_event_bound,
 )
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from peers import statsmodels_holm
+from support.peers import statsmodels_holm
 
 from pytest_tfgrpo.numerics.stats import holm, one_sided_p
 

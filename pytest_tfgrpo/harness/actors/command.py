@@ -18,11 +18,11 @@ from typing import IO
 from pytest_tfgrpo.core.errors import ActorError, AgentFailure, ProviderError, RolloutFault
 from pytest_tfgrpo.core.records import Frame, Json, Trajectory
 from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.harness.actors.answers import read_trajectory, total_max_bytes
+from pytest_tfgrpo.harness.actors.command_input import check_placeholders, fill, stdin_of
 from pytest_tfgrpo.harness.actors.events.registry import EVENTS, Reader
-from pytest_tfgrpo.harness.actors.handover import check_placeholders, fill, stdin_of
-from pytest_tfgrpo.harness.actors.sandbox import open_bwrap, wrap
+from pytest_tfgrpo.harness.actors.output import read_trajectory, total_max_bytes
 from pytest_tfgrpo.harness.protocols import ActorCall
+from pytest_tfgrpo.harness.sandbox.bubblewrap import open_bwrap, wrap
 
 STDERR_TAIL_BYTES = 2000
 LINGER_S = 0.5

@@ -14,11 +14,11 @@ from typing import Any
 
 from pytest_tfgrpo.core.errors import ActorError, AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Json, Prompt, Task, Trajectory
-from pytest_tfgrpo.harness.actors.answers import read_trajectory
 from pytest_tfgrpo.harness.actors.modules import import_module, stamps_of_sources
+from pytest_tfgrpo.harness.actors.output import read_trajectory
 from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.harness.threads import call_in_daemon
-from pytest_tfgrpo.harness.workspace import Workspace
+from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
 TRACEBACK_CHARS = 2000
 

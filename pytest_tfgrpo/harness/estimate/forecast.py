@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_tfgrpo.core.records import Phase
-from pytest_tfgrpo.harness.estimate import guesses
+from pytest_tfgrpo.core.text import count, line, money
+from pytest_tfgrpo.harness.estimate import assumptions
 from pytest_tfgrpo.harness.estimate.history import History, history_of
 from pytest_tfgrpo.harness.estimate.ranges import Figures, Range, Use, predict, total, up_to
 from pytest_tfgrpo.harness.estimate.recordings import uses_in
-from pytest_tfgrpo.harness.job import Job
-from pytest_tfgrpo.harness.printable import count, line, money
-from pytest_tfgrpo.harness.schedule import dev_phase, most_rollouts
+from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.run.schedule import dev_phase, most_rollouts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +76,7 @@ class _Seer:
     def __init__(self, job: Job, history: History) -> None:
         self._job = job
         self._history = history
-        self._prompts: guesses.Prompts | None = None
+        self._prompts: assumptions.Prompts | None = None
         self.sources: dict[str, None] = {}
 
     def parts(self) -> Iterator[Part]:
@@ -110,9 +110,9 @@ class _Seer:
             prompts = self._rendered()
             self._note(
                 f"rollouts: a guess from {prompts.scenarios} rendered prompts, 2.5 to 6 bytes a token, "
-                f"and answers of {guesses.ANSWER_TOKENS} tokens to max_tokens ({model.max_tokens})"
+                f"and answers of {assumptions.ANSWER_TOKENS} tokens to max_tokens ({model.max_tokens})"
             )
-            return guesses.rollouts(job, phase, model, prompts)
+            return assumptions.rollouts(job, phase, model, prompts)
         rollouts = len(phase.scenarios) * phase.rollouts
         bound = job.actor.bound(rollouts)
         most = {unit: bound.get(unit) for unit in ("usd", "tokens")}
@@ -142,7 +142,7 @@ class _Seer:
             self._note(f"learning: mean and spread of {len(self._history.learning)} epochs in {self._runs()}")
             return predict(self._history.learning, len(phase.scenarios))
         self._note("learning: a guess, from no group with spread to all of them")
-        return guesses.learning(self._job, phase, model)
+        return assumptions.learning(self._job, phase, model)
 
     def _judging(self, phase: Phase) -> Figures | None:
         judge = self._job.judge
@@ -154,18 +154,18 @@ class _Seer:
             self._note(f"judge: mean and spread of {len(self._history.judge)} phases in {self._runs()}")
             return predict(self._history.judge, len(asked) * phase.rollouts)
         self._note("judge: a guess, from one call a vote to one repair of each")
-        return guesses.judging(self._job, phase, model, self._rendered())
+        return assumptions.judging(self._job, phase, model, self._rendered())
 
-    def _model(self, name: str) -> guesses.Model | None:
+    def _model(self, name: str) -> assumptions.Model | None:
         completer = self._job.models.get(name)
         if completer is None:
             return None
         limit = completer.identity.get("max_tokens") or self._job.settings["max_tokens"]
-        return guesses.Model(price=completer.price, max_tokens=int(limit))
+        return assumptions.Model(price=completer.price, max_tokens=int(limit))
 
-    def _rendered(self) -> guesses.Prompts:
+    def _rendered(self) -> assumptions.Prompts:
         if self._prompts is None:
-            self._prompts = guesses.render(self._job)
+            self._prompts = assumptions.render(self._job)
         return self._prompts
 
     def _runs(self) -> str:

@@ -12,8 +12,8 @@ from pytest_tfgrpo.core.errors import TfgrpoError
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Json, Usage
 from pytest_tfgrpo.harness.estimate.ranges import Use
-from pytest_tfgrpo.harness.job import Job
-from pytest_tfgrpo.harness.journal import Event, read
+from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.run.journal import Event, read
 from pytest_tfgrpo.llm.prices import Price
 
 RUNS = 3

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_tfgrpo.core.text import count, money, table, wrapped
 from pytest_tfgrpo.harness.estimate.forecast import Forecast
 from pytest_tfgrpo.harness.estimate.ranges import Figures, Range
-from pytest_tfgrpo.harness.printable import count, money, table, wrapped
 
 
-def lines(forecast: Forecast, width: int = 80) -> list[str]:
+def estimate_lines(forecast: Forecast, width: int = 80) -> list[str]:
     """Return the table of a forecast, where its figures come from, and what speaks against the run."""
     shown = _figures(forecast)
     for text in forecast.sources:

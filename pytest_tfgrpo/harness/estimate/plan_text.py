@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.text import line, table, wrapped
 from pytest_tfgrpo.harness.estimate.forecast import Forecast
-from pytest_tfgrpo.harness.estimate.lines import lines as estimate_lines
-from pytest_tfgrpo.harness.job import Job
-from pytest_tfgrpo.harness.printable import line, table, wrapped
-from pytest_tfgrpo.harness.schedule import dev_phase, most_rollouts
+from pytest_tfgrpo.harness.estimate.lines import estimate_lines
+from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.run.schedule import dev_phase, most_rollouts
 from pytest_tfgrpo.numerics.planning import planned_effect
 
 

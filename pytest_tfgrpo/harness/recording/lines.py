@@ -20,8 +20,8 @@ from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.redact import find_secret, redact
 from pytest_tfgrpo.core.schema import load_schema, violations
 from pytest_tfgrpo.core.strict import finite
+from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import from_wire, to_wire
-from pytest_tfgrpo.harness import printable
 from pytest_tfgrpo.harness.recording.entries import CallEntry, Entry, Key, Participant, RolloutEntry, kind_of
 
 SCHEMA = "tfgrpo.recording/1"
@@ -131,9 +131,7 @@ def find_secrets(value: Json, where: str = "") -> list[str]:
         return [f"{where or '/'}: {kind}"] if kind else []
     parts: Iterable[tuple[str, Json]] = ()
     if isinstance(value, Mapping):
-        parts = [
-            (printable.line(_redacted(key), 60), part) for key, item in value.items() for part in (key, item)
-        ]
+        parts = [(line(_redacted(key), 60), part) for key, item in value.items() for part in (key, item)]
     elif isinstance(value, list):
         parts = [(str(place), item) for place, item in enumerate(value)]
     return [found for name, part in parts for found in find_secrets(part, f"{where}/{name}")]

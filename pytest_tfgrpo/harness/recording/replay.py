@@ -12,9 +12,8 @@ from pytest_tfgrpo.core.errors import AgentFailure, ModelError, ProviderError, R
 from pytest_tfgrpo.core.records import Json, ModelCall, Rollout, Scenario, Trajectory
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.harness.printable import line
+from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall
-from pytest_tfgrpo.harness.recording.changes import make_again
 from pytest_tfgrpo.harness.recording.entries import (
     MISS,
     CallEntry,
@@ -27,6 +26,7 @@ from pytest_tfgrpo.harness.recording.file import Recording
 from pytest_tfgrpo.harness.recording.lines import Header, RecordedActor
 from pytest_tfgrpo.harness.recording.misses import why_no_call, why_no_rollout
 from pytest_tfgrpo.harness.recording.writing import ANSWER_SETTINGS, PLAN_SETTINGS
+from pytest_tfgrpo.harness.sandbox.changes import make_again
 from pytest_tfgrpo.llm.fingerprint import fingerprint, text_of
 from pytest_tfgrpo.llm.prices import Price
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Finish, Request

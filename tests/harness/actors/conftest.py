@@ -11,9 +11,9 @@ import pytest
 
 from pytest_tfgrpo.core.records import Prompt, Task
 from pytest_tfgrpo.harness.actors.registry import open_actor
-from pytest_tfgrpo.harness.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.engine.attempt import Outcome, attempt
 from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.harness.workspace import Workspace
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools import require_tool
+from support.tools import require_tool
 
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.records import Prompt
 from pytest_tfgrpo.harness.actors.registry import open_actor
-from pytest_tfgrpo.harness.attempt import Outcome
+from pytest_tfgrpo.harness.engine.attempt import Outcome
 
 Ask = Callable[..., Outcome]
 Agent = Callable[..., str]

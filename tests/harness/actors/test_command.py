@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools import require_tool
+from support.tools import require_tool
 
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.records import Attachment, Frame, Prompt, Task
 from pytest_tfgrpo.harness.actors.registry import open_actor
-from pytest_tfgrpo.harness.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.engine.attempt import Outcome, attempt
 from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.harness.workspace import Workspace
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
 Ask = Callable[..., Outcome]
 Script = Callable[..., str]

@@ -9,7 +9,8 @@ from statistics import mean
 from typing import Any
 
 import pytest
-from builders import make_experience, make_pack
+from support import ROOT
+from support.builders import make_experience, make_pack
 
 from pytest_tfgrpo.core.lessons import Polarity
 from pytest_tfgrpo.core.records import Attachment, Prompt, Scenario, Task, Trajectory
@@ -19,14 +20,13 @@ from pytest_tfgrpo.harness.actors.offline.lessons import lessons_in
 from pytest_tfgrpo.harness.actors.offline.policy import FINISH, Policy, next_step
 from pytest_tfgrpo.harness.actors.offline.tools.registry import BY_NAME
 from pytest_tfgrpo.harness.actors.registry import open_actor
-from pytest_tfgrpo.harness.checks.protocol import CheckContext
-from pytest_tfgrpo.harness.checks.registry import KINDS, evaluate
-from pytest_tfgrpo.harness.loading.prompt import merge_experiences, render_prompt
-from pytest_tfgrpo.harness.loading.suite import load_scenarios
 from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.harness.workspace import Workspace
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS, evaluate
+from pytest_tfgrpo.harness.suite.prompt import merge_experiences, render_prompt
+from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios
 
-ROOT = Path(__file__).resolve().parents[3]
 NOTE = 'How large is the vocabulary of the note "the cat and the dog and the bird"?'
 Call = Callable[..., ActorCall]
 

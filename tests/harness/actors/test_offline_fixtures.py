@@ -11,17 +11,17 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from support import ROOT
 
 from pytest_tfgrpo.core.records import Frame, Scenario
-from pytest_tfgrpo.harness.actors.offline.brief import first_value, open_brief
+from pytest_tfgrpo.harness.actors.offline.task_view import first_value, open_brief
 from pytest_tfgrpo.harness.actors.offline.tools.registry import BY_NAME
 from pytest_tfgrpo.harness.actors.offline.values import kind_of, render
-from pytest_tfgrpo.harness.checks.protocol import CheckContext
-from pytest_tfgrpo.harness.checks.registry import KINDS, evaluate
-from pytest_tfgrpo.harness.loading.suite import load_scenarios
-from pytest_tfgrpo.harness.workspace import Workspace
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS, evaluate
+from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios
 
-ROOT = Path(__file__).resolve().parents[3]
 SUITES = {"fixtures": "MAIN", "benchmarks/held-out/fixtures": "HELD_OUT"}
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[3]
+from support import ROOT
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.records import Attachment, Json, Task
-from pytest_tfgrpo.harness.actors.offline.brief import Brief, first_value, open_brief
 from pytest_tfgrpo.harness.actors.offline.measures import UNIT_NAMES, UNITS
 from pytest_tfgrpo.harness.actors.offline.reading import dates_in, numbers_in, quantities_in
+from pytest_tfgrpo.harness.actors.offline.task_view import Brief, first_value, open_brief
 from pytest_tfgrpo.harness.actors.offline.tools import dates, lists, numbers, records, units
 from pytest_tfgrpo.harness.actors.offline.tools import tables as tables_
 from pytest_tfgrpo.harness.actors.offline.tools import text as text_
@@ -29,7 +29,7 @@ from pytest_tfgrpo.harness.actors.offline.values import (
     kind_of,
     render,
 )
-from pytest_tfgrpo.harness.workspace import Workspace
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
 figures = st.lists(st.floats(-1e6, 1e6) | st.integers(-(10**6), 10**6), min_size=1, max_size=30)
 days = st.dates(date(1900, 1, 1), date(2100, 12, 31))

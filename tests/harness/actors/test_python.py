@@ -17,7 +17,7 @@ from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.records import Task
 from pytest_tfgrpo.harness.actors.python import AgentContext, PythonActor
 from pytest_tfgrpo.harness.actors.registry import open_actor
-from pytest_tfgrpo.harness.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.engine.attempt import Outcome, attempt
 from pytest_tfgrpo.harness.protocols import ActorCall
 
 Ask = Callable[..., Outcome]
@@ -149,8 +149,8 @@ from pathlib import Path
 from pytest_tfgrpo.core.records import Prompt, Task
 from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.harness.attempt import attempt
-from pytest_tfgrpo.harness.workspace import Workspace
+from pytest_tfgrpo.harness.engine.attempt import attempt
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 call = ActorCall(scenario=Task(id="t", domain="d", prompt="p"), prompt=Prompt(system="", user="p"),
     temperature=0.0, seed=1, workspace=Workspace(Path("w")), timeout_s=0.05, answer_max_bytes=9)
 print(asyncio.run(attempt(open_actor("python:hang:solve", root=Path.cwd(), settings={}), call)).failure.code)

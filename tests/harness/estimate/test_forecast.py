@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import make_frame, make_pack
-from completers import ScriptedCompleter
-from jobs import ScriptedActor, make_job, run_job, suite
+from support.builders import make_frame, make_pack
+from support.completers import ScriptedCompleter
+from support.jobs import ScriptedActor, make_job, run_job, suite
 
 from pytest_tfgrpo.core.records import Trajectory, Usage
 from pytest_tfgrpo.harness.estimate.forecast import forecast
-from pytest_tfgrpo.harness.estimate.lines import lines
+from pytest_tfgrpo.harness.estimate.lines import estimate_lines
 from pytest_tfgrpo.harness.estimate.ranges import Range
 from pytest_tfgrpo.llm.prices import Price
 
@@ -98,13 +98,13 @@ def test_a_guess_of_the_answers_ends_at_max_tokens(tmp_path: Path) -> None:
 def test_a_model_that_is_free_has_tokens_and_costs_nothing(tmp_path: Path) -> None:
     job = planned(tmp_path, Price(input=0.0, output=0.0))
     job.models["openai:m"].paid = False
-    shown = lines(forecast(job, None))
+    shown = estimate_lines(forecast(job, None))
     assert any(line.startswith("in all") and line.endswith("$0.00") for line in shown)
 
 
 def test_lines_stay_within_80_columns(tmp_path: Path) -> None:
     job = planned(tmp_path, None, budget_tokens=10)
     job.models["openai:" + "x" * 300] = model(None)
-    for line in lines(forecast(job, recorded(tmp_path))):
+    for line in estimate_lines(forecast(job, recorded(tmp_path))):
         assert len(line) <= 80
         assert line.isprintable()

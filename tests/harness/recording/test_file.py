@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import make_frame
-from recordings import ACTOR, make_call, make_entry, make_run, record_five, write_recording
+from support.builders import make_frame
+from support.recordings import ACTOR, make_call, make_entry, make_run, record_five, write_recording
 
 from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.records import Failure, FileChange, Usage

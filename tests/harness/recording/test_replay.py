@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import make_frame, make_scenario
-from completers import make_calls
-from recordings import PROMPT, STAMP, make_call, make_entry, make_run, write_recording
+from support.builders import make_frame, make_scenario
+from support.completers import make_calls
+from support.recordings import PROMPT, STAMP, make_call, make_entry, make_run, write_recording
 
 from pytest_tfgrpo.core.errors import AgentFailure, ModelError, ProviderError, RecordingError
 from pytest_tfgrpo.core.records import Failure, Prompt, Trajectory
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.recording.replay import Replay, open_replay
 from pytest_tfgrpo.harness.recording.writing import record
-from pytest_tfgrpo.harness.workspace import Workspace
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.llm.fingerprint import fingerprint, text_of
 from pytest_tfgrpo.llm.protocol import Message, Request
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Json, Usage
-from pytest_tfgrpo.harness.actors.events.story import Story
 from pytest_tfgrpo.harness.actors.events.stream import (
     amount,
     content,
@@ -24,6 +23,7 @@ from pytest_tfgrpo.harness.actors.events.stream import (
     text,
     usage,
 )
+from pytest_tfgrpo.harness.actors.events.transcript import Story
 
 PASSED_OVER = frozenset({"system", "stream_event", "rate_limit_event", "tool_progress", "auth_status"})
 FINISH = {

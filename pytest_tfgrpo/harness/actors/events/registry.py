@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.records import Json
-from pytest_tfgrpo.harness.actors.answers import read_output
 from pytest_tfgrpo.harness.actors.events.claude import read_claude
 from pytest_tfgrpo.harness.actors.events.codex import read_codex
+from pytest_tfgrpo.harness.actors.output import read_output
 
 Reader: TypeAlias = Callable[[bytes], str | dict[str, Json]]
 

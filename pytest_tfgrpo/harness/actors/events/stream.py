@@ -10,7 +10,7 @@ from typing import Any
 from pytest_tfgrpo.core.errors import AgentFailure
 from pytest_tfgrpo.core.records import Json, Usage
 from pytest_tfgrpo.core.strict import finite
-from pytest_tfgrpo.harness.actors.answers import TOKENS_MAX
+from pytest_tfgrpo.harness.actors.output import TOKENS_MAX
 
 DEPTH_MAX = 64
 """Data nested deeper is kept as text."""

@@ -10,9 +10,9 @@ from dataclasses import asdict
 from pytest_tfgrpo.core.records import Frame, Json, Trajectory
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.words import content
-from pytest_tfgrpo.harness.actors.offline.brief import Brief, first_value, open_brief, wording_of
 from pytest_tfgrpo.harness.actors.offline.lessons import lessons_in
 from pytest_tfgrpo.harness.actors.offline.policy import FINISH, Policy, choose
+from pytest_tfgrpo.harness.actors.offline.task_view import Brief, first_value, open_brief, wording_of
 from pytest_tfgrpo.harness.actors.offline.tools.registry import TOOLS, Tool
 from pytest_tfgrpo.harness.actors.offline.values import ToolError, Value, kind_of, render
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_tfgrpo.core.records import Task
-from pytest_tfgrpo.harness.workspace import Workspace
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,13 +19,13 @@ from pytest_tfgrpo.core.errors import (
     describe,
 )
 from pytest_tfgrpo.core.records import Frame, Trajectory
-from pytest_tfgrpo.harness.actors.answers import total_max_bytes
 from pytest_tfgrpo.harness.actors.openai.context import ToolContext
 from pytest_tfgrpo.harness.actors.openai.invoke import RAW_CHARS, clean, invoke, tool_frame
 from pytest_tfgrpo.harness.actors.openai.toolbox import Offer
+from pytest_tfgrpo.harness.actors.output import total_max_bytes
 from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.harness.turn import Turn, current_turn
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Image, Message, Request, ToolCall
+from pytest_tfgrpo.llm.queueing import Turn, current_turn
 
 MARGIN_S, MARGIN_SHARE = 0.25, 0.05
 """A rollout ends so long before its time limit: what it has paid for is lost when it is cancelled."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pytest_tfgrpo.harness.actors.openai.context import ToolContext
-from pytest_tfgrpo.harness.confine import read_untrusted, write_untrusted
+from pytest_tfgrpo.harness.sandbox.paths import read_untrusted, write_untrusted
 
 READ_MAX_BYTES = 10_000_000
 READ_CHARS = 20_000

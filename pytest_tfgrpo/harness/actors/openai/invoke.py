@@ -17,9 +17,9 @@ from pytest_tfgrpo.core.records import Frame, Json
 from pytest_tfgrpo.core.schema import nearest, violations
 from pytest_tfgrpo.harness.actors.openai.context import ToolContext
 from pytest_tfgrpo.harness.actors.openai.toolbox import Tool
-from pytest_tfgrpo.harness.loading.document import Refused
-from pytest_tfgrpo.harness.loading.json_text import parse_json_line
-from pytest_tfgrpo.harness.threads import call_in_daemon
+from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
+from pytest_tfgrpo.harness.suite.document import Refused
+from pytest_tfgrpo.harness.suite.json_text import parse_json_line
 from pytest_tfgrpo.llm.protocol import ToolCall
 
 TOOL_TIMEOUT_S = 60.0

@@ -9,8 +9,8 @@ import pytest
 
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError, RolloutFault
 from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
-from pytest_tfgrpo.harness.actors.answers import read_trajectory
 from pytest_tfgrpo.harness.actors.events.claude import read_claude
+from pytest_tfgrpo.harness.actors.output import read_trajectory
 
 INIT = {"type": "system", "subtype": "init", "session_id": "s", "tools": ["Bash", "Edit"], "model": "opus"}
 

@@ -9,8 +9,8 @@ import pytest
 
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError, RolloutFault
 from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
-from pytest_tfgrpo.harness.actors.answers import read_trajectory
 from pytest_tfgrpo.harness.actors.events.codex import read_codex
+from pytest_tfgrpo.harness.actors.output import read_trajectory
 
 START = ({"type": "thread.started", "thread_id": "t"}, {"type": "turn.started"})
 DONE = {

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.settings import BY_NAME
-from pytest_tfgrpo.harness.actors.answers import read_trajectory
 from pytest_tfgrpo.harness.actors.events.registry import EVENTS
+from pytest_tfgrpo.harness.actors.output import read_trajectory
 
 USAGE = {"input_tokens": 3, "cache_read_input_tokens": 2, "output_tokens": 5}
 SOUND: dict[str, list[dict[str, Any]]] = {

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from completers import USAGE, ScriptedCompleter
+from support.completers import USAGE, ScriptedCompleter
 
 from pytest_tfgrpo.core.records import Attachment, Task
 from pytest_tfgrpo.harness.actors.openai.agent import OpenAIActor, open_openai
-from pytest_tfgrpo.harness.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.engine.attempt import Outcome, attempt
 from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.harness.workspace import Workspace
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.llm.protocol import Completion, Request, ToolCall
 
 MODULE = "tools_under_test"

@@ -7,11 +7,11 @@ import time
 from typing import Any
 
 import pytest
-from completers import USAGE
+from support.completers import USAGE
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.core.records import Prompt, Usage
-from pytest_tfgrpo.harness.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.engine.attempt import Outcome, attempt
 from pytest_tfgrpo.llm.protocol import Completion, Request
 
 from .conftest import Bench, script, wants

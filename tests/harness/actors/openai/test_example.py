@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from examples import ROOT, blocks_of
+from support.examples import ROOT, blocks_of
 
 from .conftest import Bench, script, wants
 

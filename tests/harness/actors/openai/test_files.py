@@ -12,7 +12,7 @@ import pytest
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.records import Attachment, Task
 from pytest_tfgrpo.harness.actors.openai import pictures
-from pytest_tfgrpo.harness.confine import write_untrusted
+from pytest_tfgrpo.harness.sandbox.paths import write_untrusted
 
 from .conftest import Bench, script, wants
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.records import Task
 from pytest_tfgrpo.harness.actors.openai.toolbox import open_toolbox
-from pytest_tfgrpo.harness.attempt import attempt
+from pytest_tfgrpo.harness.engine.attempt import attempt
 
 from .conftest import MODULE, Bench, script, wants
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_tfgrpo.harness.actors.offline.brief import Brief
+from pytest_tfgrpo.harness.actors.offline.task_view import Brief
 from pytest_tfgrpo.harness.actors.offline.tools import dates, lists, numbers, records, tables, text, units
 from pytest_tfgrpo.harness.actors.offline.values import Kind, ToolError, Value, checked, kind_of
 

@@ -1,0 +1,54 @@
+"""The ``tfgrpo`` command: one file per subcommand; each yields the lines that it prints.
+
+Exit codes: 0, 1 for an expected error, 2 for wrong usage, 3 for a bug, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from pytest_tfgrpo import __version__
+from pytest_tfgrpo.core.errors import TfgrpoError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (default: that of the process) and return the exit code."""
+    arguments = parser().parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        for line in arguments.command(arguments):
+            print(line, flush=True)
+    except BrokenPipeError:  # the reader has left; keep the interpreter from flushing into the void
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (TfgrpoError, OSError) as error:
+        from pytest_tfgrpo.core.text import block
+
+        print(f"tfgrpo: {block(str(error))}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except Exception:  # noqa: BLE001 - the one place where a bug ends
+        import traceback
+
+        traceback.print_exc()
+        print("tfgrpo: this is a bug in pytest-tfgrpo; please report it", file=sys.stderr)
+        return 3
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    from pytest_tfgrpo.cli import baseline, init, lessons, library, record, report, runs, show, stamp
+
+    parser = argparse.ArgumentParser(prog="tfgrpo", description="Work with what pytest --tfgrpo learned.")
+    parser.add_argument("--version", action="version", version=f"pytest-tfgrpo {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for command in (init, stamp, runs, report, show, baseline, library, record, lessons):
+        command.declare(commands)
+    return parser

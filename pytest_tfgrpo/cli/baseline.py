@@ -1,0 +1,113 @@
+"""The commands ``tfgrpo baseline ...``: store the final sweep of a run, look at it, compare two."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.cli.parsers import (
+    Arguments,
+    Subparsers,
+    add_command,
+    add_group,
+    add_run,
+    add_task,
+    project_of,
+)
+from pytest_tfgrpo.core.errors import BaselineError, JournalError
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.cli.project import Project
+    from pytest_tfgrpo.harness.gate.baseline import Baseline
+
+
+def declare(commands: Subparsers) -> None:
+    """Add the group."""
+    group = add_group(commands, "baseline", "Baselines that the gate compares with.")
+    command = add_command(group, "save", save)
+    command.add_argument(
+        "name", metavar="NAME", help="name, for baselines/NAME.json, or a path ending in .json"
+    )
+    add_run(command, "--run")
+    add_task(command)
+    add_command(group, "show", show).add_argument("name", metavar="NAME", help="name or path")
+    command = add_command(group, "compare", compare)
+    which = "a name, a path ending in .json, a run, or 'latest'"
+    command.add_argument("a", metavar="A", help=f"what to compare with: {which}")
+    command.add_argument("b", metavar="B", help=f"what is compared: {which}")
+    command.add_argument("--gate", action="store_true", help="exit 1 if B is worse than A")
+    command.add_argument("--strict", action="store_true", help="exit 1 also if that is not settled")
+    command.add_argument(
+        "--margin", type=_share, metavar="X", help="drop that is tolerated (default: the setting gate_margin)"
+    )
+    add_task(command)
+
+
+def save(arguments: Arguments) -> Iterator[str]:
+    """Store the final sweep of a run as a baseline, for review and commit."""
+    from pytest_tfgrpo.cli.lookup import find_run
+    from pytest_tfgrpo.harness.gate import baseline
+    from pytest_tfgrpo.harness.run.log import load_run
+
+    project = project_of(arguments)
+    path = baseline.locate(arguments.name, project.root)
+    stored = baseline.from_run(load_run(find_run(project, arguments.run)), arguments.name)
+    baseline.save(path, stored)
+    yield from baseline.describe(stored)[:3]
+    yield f"wrote {path}; commit it, and set tfgrpo_baseline = {arguments.name}"
+
+
+def show(arguments: Arguments) -> Iterator[str]:
+    """Print a stored baseline."""
+    from pytest_tfgrpo.harness.gate.baseline import describe, load, locate
+
+    yield from describe(load(locate(arguments.name, project_of(arguments).root)))
+
+
+def compare(arguments: Arguments) -> Iterator[str]:
+    """Compare two baselines, or runs: what the gate would say of B, were A its baseline."""
+    from pytest_tfgrpo.harness.report.baselines import compare_baselines
+
+    project = project_of(arguments)
+    before, after = find(project, arguments.a), find(project, arguments.b)
+    margin = project.settings["gate_margin"] if arguments.margin is None else arguments.margin
+    compared = compare_baselines(before, after, margin=margin)
+    yield from compared.lines
+    outcome = compared.verdict.outcome
+    if outcome == "fail" and (arguments.gate or arguments.strict):
+        raise BaselineError(f"{arguments.b} is worse than {arguments.a}")
+    if arguments.strict and outcome != "pass":
+        raise BaselineError(f"whether {arguments.b} is worse than {arguments.a} is not settled")
+
+
+def _share(text: str) -> float:
+    """Return a number between 0 and 1; raises ArgumentTypeError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"must be a number between 0 and 1, not {text!r}")
+    return value
+
+
+def find(project: Project, wanted: str) -> Baseline:
+    """Return a baseline by its name or ``.json`` file, else that which a run makes: its id, or ``latest``.
+
+    Raises BaselineError and JournalError.
+    """
+    from pytest_tfgrpo.cli.lookup import find_run
+    from pytest_tfgrpo.core.settings import is_task_id
+    from pytest_tfgrpo.harness.gate.baseline import from_run, load, locate
+    from pytest_tfgrpo.harness.run.log import load_run
+
+    if wanted.endswith(".json") or (is_task_id(wanted) and locate(wanted, project.root).is_file()):
+        return load(locate(wanted, project.root))
+    try:
+        folder = find_run(project, wanted)
+    except JournalError as error:
+        raise BaselineError(
+            f"{wanted!r} is neither a baseline ({project.root / 'baselines'}) nor a run: {error}"
+        ) from error
+    return from_run(load_run(folder), wanted)

@@ -1,0 +1,135 @@
+"""A first project: the files that ``tfgrpo init`` writes, and its lines in pytest's ini file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command
+from pytest_tfgrpo.cli.project import IniFile, ini_in, parse_ini, read_ini
+from pytest_tfgrpo.core.errors import SettingError
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+STARTER_KEYS = {"tfgrpo_actor": "offline", "tfgrpo_group_size": "5"}
+EXAMPLES = ("coding",)
+"""Examples besides the starter: folders of ``docs/examples``, which the wheel holds in ``examples``."""
+EXAMPLE_INI = "pytest.ini"
+LEFT_OUT = frozenset({EXAMPLE_INI, "__pycache__", "out"})
+"""What is not copied: keys go into the ini file in use, and what a run leaves behind stays there."""
+NEW_SECTION = "tool.pytest.ini_options"
+
+
+def declare(commands: Subparsers) -> None:
+    """Add the command."""
+    command = add_command(commands, "init", init)
+    command.add_argument(
+        "folder", nargs="?", default=".", metavar="DIR", help="project folder (default: here)"
+    )
+    command.add_argument("--force", action="store_true", help="write the example files anew where they exist")
+    command.add_argument(
+        "--example",
+        metavar="NAME",
+        help="another example than the small one: coding, for agents that change files",
+    )
+
+
+def init(arguments: Arguments) -> Iterator[str]:
+    """Write a first project: scenarios, a stamped prompt pack, and the lines in pytest's ini file."""
+    yield from start(Path(arguments.folder), force=arguments.force, example=arguments.example)
+
+
+def start(folder: Path, *, force: bool, example: str | None = None) -> Iterator[str]:
+    """Write a small project, or the named `example`, into `folder` and say what was done.
+
+    Files that exist are kept, or with `force` written anew; the ini file is only ever added to. Raises
+    SettingError, before anything is written, when the ini lines cannot be added or there is no such example.
+    """
+    templates, keys = _starter() if example is None else _example(example)
+    ini, text = _with_keys(folder, keys)
+    for source, name in _walk(templates, Path()):
+        target = folder / name
+        if target.exists() and not force:
+            yield f"kept   {name}, which was there"
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(source.read_bytes())
+        yield f"wrote  {name}"
+    if text is None:
+        yield f"kept   {ini.path.name}, which sets tfgrpo_actor"
+    else:
+        ini.path.write_text(text, encoding="utf-8")
+        yield f"set    {', '.join(keys)} in {ini.path.name}"
+    yield f"next: {_next(folder, ini)}"
+
+
+def _files() -> Traversable:
+    from importlib.resources import files
+
+    return files("pytest_tfgrpo")
+
+
+def _starter() -> tuple[Traversable, Mapping[str, str]]:
+    return _files() / "init_templates", STARTER_KEYS
+
+
+def _example(name: str) -> tuple[Traversable, Mapping[str, str]]:
+    """Return the files of an example and the keys of its ini file; raises SettingError."""
+    from pytest_tfgrpo.core.schema import nearest
+
+    if name not in EXAMPLES:
+        raise SettingError(f"unknown example {name!r}; known: {', '.join(EXAMPLES)}{nearest(name, EXAMPLES)}")
+    packaged: Traversable = _files() / "examples" / name
+    checkout = Path(__file__).resolve().parents[2] / "docs" / "examples" / name
+    found = packaged if packaged.is_dir() else checkout
+    if not found.is_dir():
+        raise SettingError(f"the example {name!r} is neither in the package nor at {checkout}")
+    ini = parse_ini(Path(EXAMPLE_INI), (found / EXAMPLE_INI).read_text(encoding="utf-8"))
+    return found, ini.keys if ini else {}
+
+
+def _walk(folder: Traversable, name: Path) -> Iterator[tuple[Traversable, Path]]:
+    for entry in sorted(folder.iterdir(), key=lambda e: e.name):
+        if entry.name in LEFT_OUT or entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            yield from _walk(entry, name / entry.name)
+        else:
+            yield entry, name / entry.name
+
+
+def _with_keys(folder: Path, keys: Mapping[str, str]) -> tuple[IniFile, str | None]:
+    """Return pytest's ini file in `folder` and its text with `keys`; None when it has an actor already."""
+    ini = ini_in(folder)
+    if ini is not None and "tfgrpo_actor" in ini.keys:
+        return ini, None
+    path = ini.path if ini else folder / "pyproject.toml"
+    text = read_ini(path) if path.exists() else ""
+    lines = "".join(f"{key} = {_spell(path, value)}\n" for key, value in keys.items())
+    section = ini.section if ini else NEW_SECTION
+    header = re.compile(rf"^\[{re.escape(section)}\][ \t]*([#;].*)?$", re.MULTILINE)
+    if header.search(text):
+        text = header.sub(lambda match: f"{match[0]}\n{lines}".rstrip("\n"), text, count=1)
+    else:
+        gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+        text = f"{text}{gap}[{section}]\n{lines}"
+    try:
+        made = parse_ini(path, text)
+    except SettingError:
+        made = None
+    if made is None or made.section != section or not keys.keys() <= made.keys.keys():
+        raise SettingError(f"{path}: cannot add to [{section}]; add these lines by hand:\n{lines.rstrip()}")
+    return made, text
+
+
+def _spell(path: Path, value: str) -> str:
+    return value if path.suffix != ".toml" or value.isdecimal() else json.dumps(value)
+
+
+def _next(folder: Path, ini: IniFile) -> str:
+    where = "" if folder.resolve() == Path.cwd() else f"cd {folder} && "
+    return f"{where}pytest --tfgrpo" + (" fixtures" if "testpaths" in ini.keys else "")

@@ -1,0 +1,274 @@
+"""``tfgrpo experiences``: the lessons of a task, what each does, its age and where it is from."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_task, project_of
+from pytest_tfgrpo.core.errors import JournalError, StoreError
+from pytest_tfgrpo.core.files import EXPERIENCES, LIBRARY
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.cli.project import Project
+    from pytest_tfgrpo.core.lessons import Experience, Library, Tombstone
+    from pytest_tfgrpo.harness.learning.attribution.effects import Standing
+
+WIDTH = 80
+INDENT = " " * 6
+SORTS = ("effect", "age", "support", "domain")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lesson:
+    """One lesson as it is listed."""
+
+    experience: Experience
+    standing: Standing
+    fate: str
+    """Why it is not in force; empty when it is."""
+    runs: int
+    """Runs begun after the one that learned it."""
+    epochs: int
+    """Training epochs made after the one that learned it."""
+    days: float | None
+    """Since it was made; None when its time cannot be read."""
+    replaced: tuple[str, ...]
+    """Ids of the lessons that it updates or merges, with their texts where they are not its own."""
+
+
+def declare(commands: Subparsers) -> None:
+    """Add the command."""
+    command = add_command(commands, "experiences", experiences)
+    add_task(command)
+    command.add_argument("--all", action="store_true", help="also those superseded, retired or not taken on")
+    command.add_argument("--domain", metavar="D", help="of this domain only")
+    command.add_argument(
+        "--sort",
+        choices=SORTS,
+        default="effect",
+        help="best effect first (the default), oldest first, most tried first, or by domain",
+    )
+    command.add_argument("--export", action="store_true", help="JSON lines with camelCase keys")
+
+
+def experiences(arguments: Arguments) -> Iterator[str]:
+    """List the lessons of the task and what each does, or export them as JSON lines."""
+    from pytest_tfgrpo.core.text import line
+
+    project = project_of(arguments)
+    stored, tombstones = _stored(project)
+    if arguments.export:
+        yield from _export(project, stored, arguments.domain)
+        return
+    in_force, where = _in_force(project, stored, tombstones)
+    every = {e.id: e for e in (*stored, *in_force)}
+    every = {e.id: e for e in _started_with(project, every, tombstones)} | every
+    if not every:
+        yield f"no lesson in {_require_store(project)}"
+    listed = every if arguments.all else {e.id: e for e in in_force}
+    chosen = [e for e in listed.values() if arguments.domain in (None, e.domain)]
+    if every and not chosen and arguments.domain is not None:
+        domains = ", ".join(sorted({line(e.domain, 64) for e in listed.values()})) or "none"
+        yield f"no lesson of domain {line(arguments.domain, 64)!r}; domains with lessons: {domains}"
+    if chosen:
+        yield from _listing(project, chosen, every, in_force, tombstones, where, arguments.sort)
+
+
+def _warn(text: str) -> None:
+    print(f"warning: {text}", file=sys.stderr)
+
+
+def _listing(
+    project: Project,
+    chosen: Sequence[Experience],
+    every: Mapping[str, Experience],
+    in_force: Sequence[Experience],
+    tombstones: Mapping[str, Tombstone],
+    where: str,
+    sort: str,
+) -> Iterator[str]:
+    from pytest_tfgrpo.core.text import line, wrapped
+    from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, standings
+    from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
+    from pytest_tfgrpo.harness.learning.attribution.pooling import records
+    from pytest_tfgrpo.harness.run.log import list_runs
+
+    found, complaints = records(list_runs(project.out, project.task_id))
+    for complaint in complaints:
+        _warn(line(complaint))
+    pooled = [record for record in found if record.measure == found[-1].measure]
+    known = standings([row for record in pooled for row in record.rows])
+    alive = {e.id for e in in_force}
+    heirs = {parent: e for e in every.values() for parent in e.parents}
+    now = datetime.now(UTC)
+    lessons = [
+        Lesson(
+            experience=e,
+            standing=known.get(content_key(e), UNSEEN),
+            fate="" if e.id in alive else _fate(e, heirs, tombstones),
+            runs=sum(record.run_id > e.run_id for record in found),
+            epochs=sum(
+                (record.run_id, epoch) > (e.run_id, e.epoch) for record in found for epoch in record.epochs
+            ),
+            days=_days(e.created_at, now),
+            replaced=tuple(_named(p, every, e) for p in e.parents),
+        )
+        for e in chosen
+    ]
+    groups = sum(len(record.rows) for record in pooled)
+    actor = line(pooled[-1].actor, 60) if pooled else "none"
+    yield from wrapped(
+        f"{len(in_force)} lessons in force ({where}); effects over {_count(len(pooled), 'run')} and "
+        f"{_count(groups, 'training group')} with the actor {actor}",
+        WIDTH,
+    )
+    for lesson in sorted(lessons, key=_order(sort)):
+        yield ""
+        yield from _lines(lesson)
+
+
+def _lines(lesson: Lesson) -> Iterator[str]:
+    from pytest_tfgrpo.core.text import interval, line, wrapped
+    from pytest_tfgrpo.harness.report.attribution import probability
+    from pytest_tfgrpo.numerics.attribution import MIN_ARM
+
+    e, standing = lesson.experience, lesson.standing
+    yield from wrapped(f"{e.polarity:5} {line(e.domain, 64)}: {line(e.summary32, 300)}", WIDTH, "", INDENT)
+    tried = f"{_count(standing.included, 'group')} with it, {standing.left_out} without"
+    if standing.effect is None:
+        effect = f"effect not yet estimable (at least {MIN_ARM} of each): {tried}"
+    else:
+        effect = (
+            f"effect {standing.effect:+.3f} ({interval(standing.ci95, '+.3f')}), {standing.verdict}, "
+            f"p {probability(standing.p_adjusted)}; {tried}"
+        )
+    yield from wrapped(effect, WIDTH, INDENT)
+    age = f"{_count(lesson.epochs, 'epoch')}, {_count(lesson.runs, 'run')}"
+    if lesson.days is not None:
+        age += f", {_count(int(lesson.days), 'day')}"
+    yield from wrapped(
+        f"age {age}; stamp {line(e.stamp_signature, 64)[:8]}; "
+        f"learned from {_count(e.support.groups, 'group')}, score {e.reward.gt_score:.2f}",
+        WIDTH,
+        INDENT,
+    )
+    origin = f"id {line(e.id, 40)}, epoch {e.epoch} of run {line(e.run_id, 64)}"
+    yield from wrapped(origin, WIDTH, INDENT)
+    for text in lesson.replaced:
+        yield from wrapped(f"revises {line(text, 200)}", WIDTH, INDENT, INDENT + "  ")
+    if lesson.fate:
+        yield from wrapped(f"not in force: {line(lesson.fate, 300)}", WIDTH, INDENT, INDENT + "  ")
+
+
+def _named(id: str, every: Mapping[str, Experience], heir: Experience) -> str:
+    old = every.get(id)
+    return id if old is None or old.summary32 == heir.summary32 else f"{id}: {old.summary32}"
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" + ("" if n == 1 else "s")
+
+
+def _order(sort: str) -> Callable[[Lesson], tuple[Any, ...]]:
+    def key(lesson: Lesson) -> tuple[Any, ...]:
+        e, standing = lesson.experience, lesson.standing
+        rest = (e.domain, e.polarity != "do", e.summary32, e.id)
+        if sort == "age":
+            return (e.run_id, e.epoch, *rest)
+        if sort == "support":
+            return (-standing.groups, *rest)
+        if sort == "domain":
+            return rest
+        return (standing.effect is None, -(standing.effect or 0.0), *rest)
+
+    return key
+
+
+def _days(created_at: str, now: datetime) -> float | None:
+    with suppress(ValueError, OverflowError):
+        made = datetime.fromisoformat(created_at)
+        made = made if made.tzinfo else made.replace(tzinfo=UTC)
+        return max(0.0, (now - made).total_seconds() / 86_400)
+    return None
+
+
+def _fate(e: Experience, heirs: Mapping[str, Experience], tombstones: Mapping[str, Tombstone]) -> str:
+    if e.id in heirs:
+        return f"superseded by {heirs[e.id].id}: {heirs[e.id].summary32}"
+    if e.id in tombstones:
+        stone = tombstones[e.id]
+        return f"removed in epoch {stone.epoch} of run {stone.run_id}: {stone.reason}"
+    return "it is of another library than the one in force"
+
+
+def _stored(project: Project) -> tuple[list[Experience], dict[str, Tombstone]]:
+    """Return what the store holds, nothing where there is none."""
+    from pytest_tfgrpo.core.lessons import Tombstone
+    from pytest_tfgrpo.harness.learning.library.store import ExperienceStore
+
+    path = project.out / project.task_id / EXPERIENCES
+    if not path.is_file():
+        return [], {}
+    with ExperienceStore.open(path) as store:
+        records = list(store.records())
+        for complaint in store.complaints:
+            _warn(complaint)
+    stored = [r for r in records if not isinstance(r, Tombstone)]
+    return stored, {r.id: r for r in records if isinstance(r, Tombstone)}
+
+
+def _started_with(
+    project: Project, known: Mapping[str, Experience], tombstones: Mapping[str, Tombstone]
+) -> Iterator[Experience]:
+    """Yield what runs removed or revised of the libraries that they started with: no store holds these."""
+    from pytest_tfgrpo.harness.run.log import library_at_start, list_runs
+
+    changed = [(id, stone.run_id) for id, stone in tombstones.items()]
+    changed += [(parent, e.run_id) for e in known.values() for parent in e.parents]
+    unknown = {id: run_id for id, run_id in changed if id not in known}
+    for folder in list_runs(project.out, project.task_id) if unknown else ():
+        with suppress(JournalError):  # of such a run the listing tells what the store has
+            if folder.name in unknown.values():
+                yield from (e for e in library_at_start(folder).experiences if e.id in unknown)
+
+
+def _in_force(
+    project: Project, stored: Sequence[Experience], tombstones: Mapping[str, Tombstone]
+) -> tuple[Sequence[Experience], str]:
+    """Return the lessons in force, of the task's library, the committed one or the store, and which it is."""
+    from pytest_tfgrpo.cli.lookup import COMMITTED, committed_file, find_library
+    from pytest_tfgrpo.harness.learning.library.library import load_library
+
+    current = project.out / project.task_id / LIBRARY
+    if current.is_file():
+        return _of(load_library(current))
+    file = committed_file(project)
+    if file is not None and file.is_file():
+        return _of(find_library(project, COMMITTED)[0])
+    gone = {parent for e in stored for parent in e.parents} | tombstones.keys()
+    return [e for e in stored if e.id not in gone], "as the store has it"
+
+
+def _of(library: Library) -> tuple[Sequence[Experience], str]:
+    return library.experiences, f"library {library.hash[:12]}"
+
+
+def _export(project: Project, stored: Sequence[Experience], domain: str | None) -> Iterator[str]:
+    from pytest_tfgrpo.harness.learning.library.store import export_camel
+
+    _require_store(project)
+    yield from (json.dumps(value) for value in export_camel(e for e in stored if domain in (None, e.domain)))
+
+
+def _require_store(project: Project) -> Path:
+    path = project.out / project.task_id / EXPERIENCES
+    if not path.is_file():
+        raise StoreError(f"there is no experience store {path}; run pytest --tfgrpo first")
+    return path

@@ -1,0 +1,115 @@
+"""The commands ``tfgrpo library ...``: what a library holds, how two differ, which one is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.cli.parsers import (
+    Arguments,
+    Subparsers,
+    add_command,
+    add_group,
+    add_run,
+    add_task,
+    project_of,
+)
+from pytest_tfgrpo.core.errors import SettingError
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.core.lessons import Experience
+
+
+def declare(commands: Subparsers) -> None:
+    """Add the group."""
+    group = add_group(commands, "library", "Libraries of lessons.")
+    which = "a run, RUN@EPOCH, 'committed' (the file of the setting library) or a library file"
+    command = add_command(group, "show", show)
+    command.add_argument(
+        "library", nargs="?", default="latest", metavar="LIBRARY", help=f"{which} (default: latest)"
+    )
+    add_task(command)
+    command = add_command(group, "diff", diff)
+    command.add_argument("a", metavar="A", help=which)
+    command.add_argument(
+        "b", nargs="?", metavar="B", help="the same; without it, A is compared with 'committed'"
+    )
+    add_task(command)
+    command = add_command(group, "promote", promote)
+    add_run(command, "run", help="a run, or RUN@EPOCH")
+    add_task(command)
+    add_command(group, "rebase", rebase)
+
+
+def show(arguments: Arguments) -> Iterator[str]:
+    """Print the lessons of a library."""
+    from pytest_tfgrpo.cli.lookup import find_library
+
+    library, _ = find_library(project_of(arguments), arguments.library)
+    yield f"library {library.hash[:12]}, lessons: {len(library.experiences)}"
+    yield from (f"  {_lesson(experience)}" for experience in library.experiences)
+
+
+def diff(arguments: Arguments) -> Iterator[str]:
+    """Print what tells one library from another."""
+    from pytest_tfgrpo.cli.lookup import COMMITTED, find_library
+    from pytest_tfgrpo.harness.learning.library.library import diff as difference
+
+    project = project_of(arguments)
+    names = [arguments.a, arguments.b] if arguments.b else [COMMITTED, arguments.a]
+    (a, older), (b, newer) = (find_library(project, name) for name in names)
+    found = difference(a, b, [*older, *newer])
+    yield f"--- {names[0]}  {a.hash[:12]}, lessons: {len(a.experiences)}"
+    yield f"+++ {names[1]}  {b.hash[:12]}, lessons: {len(b.experiences)}"
+    for old, new in found.changed:
+        yield from (f"- {_lesson(experience)}" for experience in old)
+        yield f"+ {_lesson(new)}"
+    yield from (f"- {_lesson(experience)}" for experience in found.removed)
+    yield from (f"+ {_lesson(experience)}" for experience in found.added)
+
+
+def promote(arguments: Arguments) -> Iterator[str]:
+    """Write the library of a run to the committed file, for review and commit."""
+    from pytest_tfgrpo.cli.lookup import COMMITTED, find_library, find_run, read_report, require_promotable
+    from pytest_tfgrpo.harness.learning.library.library import diff, save_library
+    from pytest_tfgrpo.harness.report.gates import overall
+    from pytest_tfgrpo.harness.run.log import load_run
+
+    project = project_of(arguments)
+    folder = find_run(project, arguments.run.partition("@")[0])
+    file = require_promotable(project, load_run(folder))
+    before, _ = find_library(project, COMMITTED)
+    library, history = find_library(project, arguments.run)
+    changes = diff(before, library, history)
+    save_library(file, library)
+    summary = f"+{len(changes.added)} ~{len(changes.changed)} -{len(changes.removed)}"
+    yield f"wrote {file}, lessons: {len(library.experiences)} ({summary}); review it and commit it"
+    gate = (read_report(folder) or {}).get("gate")
+    if gate and overall(gate) == "fail":
+        yield f"warning: the gate of run {folder.name} failed; see tfgrpo report {folder.name}"
+
+
+def rebase(arguments: Arguments) -> Iterator[str]:
+    """Stamp the committed library with the prompt packs as they are now, after a review of their change."""
+    from pytest_tfgrpo.cli.lookup import committed_file
+    from pytest_tfgrpo.core.clock import utc_now
+    from pytest_tfgrpo.harness.learning.library.library import load_library, save_library
+    from pytest_tfgrpo.harness.learning.library.library import rebase as rebased
+    from pytest_tfgrpo.harness.suite.packs import ANY_DOMAIN, builtin_pack, load_packs
+
+    project = project_of(arguments)
+    file = committed_file(project)
+    if file is None:
+        raise SettingError("library is 'none' (the default), so there is no file to rebase")
+    packs = {ANY_DOMAIN: builtin_pack()} | load_packs(project.root / project.settings["prompt_packs"])
+    revision = rebased(load_library(file), packs, run_id="rebase", created_at=utc_now())
+    if revision.applied:
+        save_library(file, revision.library)
+    yield f"{file}: {len(revision.applied)} of {len(revision.library.experiences)} lessons stamped anew"
+
+
+def _lesson(experience: Experience) -> str:
+    from pytest_tfgrpo.core.text import line
+
+    evidence = f"{experience.reward.gt_score:.2f} over {experience.support.rollouts} rollouts"
+    return f"{experience.polarity:5} {line(experience.domain)}: {line(experience.summary32)} ({evidence})"

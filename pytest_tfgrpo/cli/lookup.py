@@ -1,0 +1,172 @@
+"""The archive of a task: runs, rollouts and libraries, found by what a person types."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_tfgrpo.cli.project import Project
+from pytest_tfgrpo.core.errors import JournalError, SettingError, StoreError
+from pytest_tfgrpo.core.files import JOURNAL, REPORT_JSON
+from pytest_tfgrpo.core.lessons import Experience, Library
+from pytest_tfgrpo.core.records import Rollout, Run, Scenario, Score
+from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.harness.learning.library.library import as_of, empty, load_library
+from pytest_tfgrpo.harness.report.value import SCHEMA
+from pytest_tfgrpo.harness.run.log import list_runs, load_run, read_log
+
+LATEST = "latest"
+PREVIOUS = "previous"
+COMMITTED = "committed"
+SHOWN = 10
+
+
+class Found(NamedTuple):
+    """A rollout with what belongs to it."""
+
+    rollout: Rollout
+    score: Score | None
+    """None when its group never became whole."""
+    scenario: Scenario
+
+
+def find_run(project: Project, wanted: str) -> Path:
+    """Return the folder of a run: its id, the beginning or end of its id, ``latest``, or ``previous``.
+
+    Raises JournalError when there is none, or when several are named so.
+    """
+    folders = list_runs(project.out, project.task_id)
+    if wanted in (LATEST, PREVIOUS):
+        place = 1 if wanted == LATEST else 2
+        chosen = folders[-place : len(folders) - place + 1]
+    else:
+        chosen = [path for path in folders if path.name == wanted] or [
+            path
+            for path in folders
+            if wanted and (path.name.startswith(wanted) or path.name.endswith(wanted))
+        ]
+    if len(chosen) == 1:
+        return chosen[0]
+    if chosen:
+        raise JournalError(f"{wanted!r} is the beginning or the end of several runs: {_names(chosen)}")
+    known = f"latest: {_names(folders)}" if folders else "there is none yet; run pytest --tfgrpo"
+    raise JournalError(f"no run {wanted!r} of task {project.task_id!r} under {project.out} ({known})")
+
+
+def run_before(project: Project, folder: Path, wanted: str) -> Path:
+    """Return the folder of the run that the one in `folder` is to be compared with.
+
+    `wanted` is as for `find_run`, or a folder that holds a journal; ``previous`` is the run before that in
+    `folder`. Raises JournalError.
+    """
+    path = Path(wanted)
+    if (path / JOURNAL).is_file():
+        return path.resolve()
+    if os.sep in wanted:
+        raise JournalError(f"{wanted!r} is not the folder of a run: it holds no {JOURNAL}")
+    if wanted == PREVIOUS:
+        earlier = [one for one in list_runs(project.out, project.task_id) if one.name < folder.name]
+        if not earlier:
+            raise JournalError(f"there is no run before {line(folder.name)} to compare it with")
+        return earlier[-1]
+    return find_run(project, wanted)
+
+
+def find_rollout(project: Project, wanted: str) -> Found:
+    """Return the rollout with this id, or the one whose id ends so, the latest run first.
+
+    Raises JournalError when there is none, or several in the same run.
+    """
+    for folder in reversed(list_runs(project.out, project.task_id)):
+        found = [f for f in _rollouts(folder) if ("." + f.rollout.rollout_id).endswith("." + wanted)]
+        exact = [f for f in found if f.rollout.rollout_id == wanted] or found
+        if len(exact) == 1:
+            return exact[0]
+        if exact:
+            ids = [f.rollout.rollout_id for f in exact]
+            more = f"\n  ... {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
+            listed = "".join(f"\n  {id}" for id in ids[:SHOWN])
+            raise JournalError(f"{wanted!r} is the end of {len(ids)} rollouts; say more:{listed}{more}")
+    raise JournalError(
+        f"no rollout {wanted!r} in any run of task {project.task_id!r} under {project.out}; "
+        "ids look like e1.count-words.r0"
+    )
+
+
+def _rollouts(folder: Path) -> Iterator[Found]:
+    run = load_run(folder)
+    scenarios = {scenario.id: scenario for scenario in run.scenarios}
+    whole = set()
+    for group in (group for result in run.phases for group in (*result.groups, *result.dev)):
+        for rollout, score in zip(group.rollouts, group.scores, strict=True):
+            whole.add(rollout.rollout_id)
+            yield Found(rollout, score, scenarios[rollout.scenario_id])
+    for rollout in read_log(folder).rollouts.values():
+        if rollout.rollout_id not in whole:
+            yield Found(rollout, None, scenarios[rollout.scenario_id])
+
+
+def read_report(folder: Path) -> dict[str, Any] | None:
+    """Return the report of a run, None when it was killed before there was one; raises JournalError."""
+    path = folder / REPORT_JSON
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise JournalError(f"cannot read {path}: {error}") from error
+    if not isinstance(report, dict) or report.get("schema") != SCHEMA:
+        raise JournalError(f"{path} is not a report of schema {SCHEMA!r}; resume the run or leave it out")
+    return report
+
+
+def committed_file(project: Project) -> Path | None:
+    """Return the file of the setting `library`, None when it is ``none``."""
+    name = project.settings["library"]
+    return None if name == "none" else project.root / name
+
+
+def find_library(project: Project, wanted: str) -> tuple[Library, Sequence[Experience]]:
+    """Return a library and the revisions that led to it.
+
+    `wanted` is ``committed`` (the file of the setting `library`; empty when there is none), a library file
+    ``*.json``, or a run as for `find_run`, as of an epoch with ``RUN@EPOCH``. Raises StoreError and
+    JournalError.
+    """
+    if wanted == COMMITTED:
+        file = committed_file(project)
+        return (load_library(file) if file and file.is_file() else empty()), ()
+    if wanted.endswith(".json"):
+        return load_library(project.root / wanted), ()
+    name, _, epoch = wanted.partition("@")
+    run = load_run(find_run(project, name or LATEST))
+    revisions = [result.revision for result in run.phases if result.revision is not None]
+    history = [op.experience for r in revisions for op in r.applied if op.experience is not None]
+    if not epoch:
+        return run.library, history
+    if not epoch.isdecimal() or int(epoch) > max((result.phase.epoch for result in run.phases), default=0):
+        raise StoreError(f"{wanted!r}: there is no epoch {epoch!r} in run {run.run_id}")
+    return as_of(run.library_start, revisions, int(epoch)), history
+
+
+def require_promotable(project: Project, run: Run) -> Path:
+    """Return the file that a run's library is to be committed as; raises SettingError, StoreError."""
+    file = committed_file(project)
+    if file is None:
+        raise SettingError(
+            "library is 'none' (the default), so there is no file to promote to; set it in pytest's ini "
+            "file, for instance tfgrpo_library = library.json"
+        )
+    if run.status != "complete":
+        raise StoreError(
+            f"run {run.run_id} is {run.status}, so its library is not promoted; finish it with "
+            f"pytest --tfgrpo --tfgrpo-resume {run.run_id}"
+        )
+    return file
+
+
+def _names(folders: Sequence[Path]) -> str:
+    return ", ".join(line(path.name, 120) for path in folders[-SHOWN:])

@@ -1,0 +1,54 @@
+"""What the parsers of several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.cli.project import Project
+
+Arguments: TypeAlias = argparse.Namespace
+Command: TypeAlias = Callable[[Arguments], Iterator[str]]
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def add_command(parent: Subparsers, name: str, command: Command) -> argparse.ArgumentParser:
+    """Add a command to `parent`; the first line of its docstring is the help."""
+    text = (command.__doc__ or "").partition("\n")[0]
+    parser = parent.add_parser(name, help=text, description=text)
+    parser.set_defaults(command=command)
+    return parser
+
+
+def add_group(parent: Subparsers, name: str, text: str) -> Subparsers:
+    """Add a group of commands to `parent`."""
+    parser = parent.add_parser(name, help=text, description=text)
+    return parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+
+def add_task(parser: argparse.ArgumentParser) -> None:
+    """Add what names the output folder and the task."""
+    parser.add_argument(
+        "--out", metavar="DIR", help="output folder (default: as pytest's ini file says, else out)"
+    )
+    parser.add_argument(
+        "--task-id", metavar="ID", help="task (default: as the ini file says, else its folder)"
+    )
+
+
+def add_run(parser: argparse.ArgumentParser, name: str, **more: Any) -> None:
+    """Add what names a run."""
+    text = "id of a run, its beginning or end, 'latest' or 'previous' (default: latest)"
+    parser.add_argument(name, **{"default": "latest", "metavar": "RUN", "help": text, **more})
+
+
+def project_of(arguments: Arguments) -> Project:
+    """Return the project in the current folder; raises SettingError."""
+    from pytest_tfgrpo.cli.project import open_project
+
+    flags = {name: value for name in ("out", "task_id") if (value := getattr(arguments, name, None))}
+    return open_project(Path.cwd(), flags, os.environ)

@@ -1,0 +1,98 @@
+"""The commands ``tfgrpo record ...``: what is in a recording, whether it is sound, what can go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.cli.parsers import (
+    Arguments,
+    Subparsers,
+    add_command,
+    add_group,
+    add_run,
+    add_task,
+    project_of,
+)
+from pytest_tfgrpo.core.errors import RecordingError
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.recording.maintenance import Use
+
+
+def declare(commands: Subparsers) -> None:
+    """Add the group."""
+    group = add_group(commands, "record", "Recordings, which runs are replayed from.")
+    add_command(group, "stat", stat).add_argument("file", metavar="FILE", help="a recording")
+    add_command(group, "verify", verify).add_argument("file", metavar="FILE", help="a recording")
+    command = add_command(group, "add", add)
+    command.add_argument("file", metavar="FILE", help="a recording, or where to make one")
+    add_run(command, "--run")
+    add_task(command)
+    command = add_command(group, "prune", prune)
+    command.add_argument("file", metavar="FILE", help="a recording")
+    add_run(command, "--run", action="append", default=None, help="keep what this run uses; may be repeated")
+    command.add_argument("--others", action="store_true", help="also remove actors that none of the runs has")
+    command.add_argument("--dry-run", action="store_true", help="only say what would go")
+    add_task(command)
+
+
+def stat(arguments: Arguments) -> Iterator[str]:
+    """Tell what is in a recording: entries by actor and model, size, dates, redactions."""
+    from pytest_tfgrpo.harness.recording import maintenance
+
+    yield from maintenance.stat(Path(arguments.file))
+
+
+def verify(arguments: Arguments) -> Iterator[str]:
+    """Verify a recording: form, order, checksums, fingerprints, secrets; exit 1 names each line."""
+    from pytest_tfgrpo.harness.recording import maintenance
+
+    file = Path(arguments.file)
+    problems = list(maintenance.verify(file))
+    if problems:
+        raise RecordingError("\n".join(problems))
+    yield f"ok  {file}"
+
+
+def add(arguments: Arguments) -> Iterator[str]:
+    """Record a run, the latest one, after it was made: as --tfgrpo-record would have.
+
+    What an agent left in its workspace is kept only while a run that is to be recorded is made, so that a run
+    whose checks or test functions may look there is refused.
+    """
+    from pytest_tfgrpo.cli.lookup import find_run
+    from pytest_tfgrpo.harness.recording.writing import check_recordable, describe, record
+    from pytest_tfgrpo.harness.run.log import load_run, read_log
+    from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+
+    file, folder = Path(arguments.file), find_run(project_of(arguments), arguments.run)
+    run = load_run(folder)
+    for scenario in () if run.settings.get("record") else run.scenarios:
+        blind = all(check.kind in KINDS and not KINDS[check.kind].blocking for check in scenario.checks)
+        if scenario.checker is not None or not blind:
+            raise RecordingError(
+                f"run {run.run_id} was made without --tfgrpo-record, which would have kept the files that "
+                f"the checks of {scenario.id!r} may look at; make it again with it"
+            )
+    check_recordable(file, run.identities)
+    rest = () if run.status == "complete" else read_log(folder).rollouts.values()
+    yield from describe(str(file), record(file, run, rest))
+
+
+def prune(arguments: Arguments) -> Iterator[str]:
+    """Remove from a recording what a run, the latest one, does not use."""
+    from pytest_tfgrpo.cli.lookup import find_run
+    from pytest_tfgrpo.harness.recording import maintenance
+
+    project = project_of(arguments)
+    uses = [_use_of(find_run(project, name)) for name in arguments.run or ["latest"]]
+    yield from maintenance.prune(Path(arguments.file), uses, others=arguments.others, dry=arguments.dry_run)
+
+
+def _use_of(folder: Path) -> Use:
+    from pytest_tfgrpo.harness.recording import maintenance
+    from pytest_tfgrpo.harness.run.log import load_run, read_log
+
+    return maintenance.use_of(load_run(folder), read_log(folder).rollouts.values())

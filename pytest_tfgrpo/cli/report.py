@@ -1,0 +1,173 @@
+"""The command ``tfgrpo report``: a run, or two side by side, rendered again from the journal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_run, add_task, project_of
+from pytest_tfgrpo.cli.project import Project
+from pytest_tfgrpo.core.errors import BaselineError, JournalError, TfgrpoError
+from pytest_tfgrpo.core.files import JOURNAL, REPORT_HTML, REPORT_JSON
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.core.records import Run
+    from pytest_tfgrpo.harness.gate.verdict import Verdict
+
+RESUME = "finish it with pytest --tfgrpo --tfgrpo-resume"
+UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
+LONGEST = 100
+"""Most characters of a run's id in the name of a page."""
+
+
+class Rendering(NamedTuple):
+    """A run read back from its journal, with the value that its report is made from."""
+
+    run: Run
+    report: dict[str, Any]
+
+
+def declare(commands: Subparsers) -> None:
+    """Add the command."""
+    command = add_command(commands, "report", report)
+    add_run(command, "run", nargs="?")
+    add_task(command)
+    command.add_argument(
+        "--compare", metavar="RUN", help="another run to compare with, named likewise, or its folder"
+    )
+    command.add_argument(
+        "--html", metavar="FILE", help="where to write the page (default: into the run's folder)"
+    )
+    command.add_argument(
+        "-v", "--verbose", action="count", default=0, help="all lessons, tools and gate rules"
+    )
+    command.add_argument("-q", "--quiet", action="count", default=0, help="gain and gate only")
+
+
+def report(arguments: Arguments) -> Iterator[str]:
+    """Print the report of a run again and write its page, or those of two runs side by side."""
+    from pytest_tfgrpo.cli.lookup import find_run, run_before
+    from pytest_tfgrpo.harness.report.compare import versus
+    from pytest_tfgrpo.harness.report.compare_lines import compare_lines
+    from pytest_tfgrpo.harness.report.page.html import html
+    from pytest_tfgrpo.harness.report.terminal import terminal
+
+    project = project_of(arguments)
+    folder = find_run(project, arguments.run)
+    verbosity = arguments.verbose - arguments.quiet
+    if arguments.compare is None:
+        other, compared, target = None, None, folder / REPORT_HTML
+    else:
+        other = run_before(project, folder, arguments.compare)
+        before = read(other)
+        target = folder / f"compare-{UNFIT.sub('_', other.name)[:LONGEST]}.html"
+    shown = rendered(project, folder)
+    if other is None:
+        here = shown.report | {"files": os.path.relpath(folder)}
+        yield from terminal(here, verbosity=verbosity)
+    else:
+        compared = versus(before, shown.run)
+        yield from compare_lines(compared, verbosity=verbosity)
+    target = target if arguments.html is None else Path(arguments.html)
+    yield write(target, html(shown.report, shown.run, compared))
+
+
+def write(path: Path, page: str) -> str:
+    """Write a page; returns the line that says so. Raises JournalError."""
+    from pytest_tfgrpo.core.files import write_text
+    from pytest_tfgrpo.core.text import line
+
+    if path.is_dir():
+        raise JournalError(f"cannot write the page {path}: it is a folder; name a file with --html")
+    try:
+        write_text(path, page)
+    except JournalError as error:
+        raise JournalError(f"{error}; name another place with --html FILE") from error
+    return f"page   {line(os.path.relpath(path))}"
+
+
+def read(folder: Path) -> Run:
+    """Return the run in `folder` as its journal tells it; raises JournalError on whatever cannot be read."""
+    from pytest_tfgrpo.harness.run.log import load_run
+
+    try:
+        run = load_run(folder)
+    except TfgrpoError:
+        raise
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise JournalError(
+            f"{folder / JOURNAL} does not hold together as a run: {type(error).__name__}: {error}"
+        ) from error
+    if run.status != "complete" and run.reason == "killed":
+        return replace(
+            run, reason="it is still running" if _is_open(folder) else f"killed; {RESUME} {run.run_id}"
+        )
+    return run
+
+
+def rendered(project: Project, folder: Path) -> Rendering:
+    """Return a run and its report, made from the journal.
+
+    What no journal holds is taken from ``report.json`` where that is of the same end of the run: the verdict,
+    as hooks may have added rules to it, and lines that hooks added. Otherwise the built-in rules judge again.
+    """
+    from pytest_tfgrpo.cli.lookup import read_report
+    from pytest_tfgrpo.harness.report.value import build
+
+    run = read(folder)
+    try:
+        stored, note = read_report(folder), ""
+    except JournalError as error:
+        stored, note = None, f"{error}; judged again by the built-in rules"
+    if stored is not None and stored["finished_at"] != run.finished_at:
+        stored, note = None, f"{REPORT_JSON} is older than the journal; judged again by the built-in rules"
+    if stored is not None:
+        again = build(run, None, sections=stored["sections"], files=stored["files"])
+        told = stored["warnings"]
+        again["warnings"] = [*told, *(text for text in again["warnings"] if text not in told)]
+        return Rendering(run, again | {"gate": stored["gate"]})
+    notes = [note or f"there is no {REPORT_JSON}; judged by the built-in rules"]
+    verdict = _judged(project, run, notes)
+    files = os.path.relpath(folder, project.root)
+    return Rendering(run, build(replace(run, warnings=(*run.warnings, *notes)), verdict, files=files))
+
+
+def _judged(project: Project, run: Run, notes: list[str]) -> Verdict | None:
+    """Return the verdict of the built-in rules; None without a gate. What it lacked goes into `notes`."""
+    from pytest_tfgrpo.core.settings import GATE_SETTINGS
+    from pytest_tfgrpo.harness.gate.baseline import load, locate
+    from pytest_tfgrpo.harness.report.conclusion import conclude
+    from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+
+    plain = bool(run.phases) and all(
+        (result.phase.epoch, result.phase.mode) == (1, "eval") for result in run.phases
+    )
+    if plain and all(run.settings.get(name) is None for name in GATE_SETTINGS):
+        return None
+    name, baseline = run.settings.get("baseline"), None
+    try:
+        baseline = load(locate(str(name), project.root)) if name else None
+    except BaselineError as error:
+        notes.append(f"judged without its baseline: {error}")
+    if run.settings.get("gates"):
+        notes.append("named gates were not judged again")
+    known = {check.kind for scenario in run.scenarios for check in scenario.checks}
+    foreign = {kind: replace(KINDS["python"], name=kind) for kind in known - KINDS.keys()}
+    return conclude(run, gated=True, kinds={**KINDS, **foreign}, baseline=baseline).verdict
+
+
+def _is_open(folder: Path) -> bool:
+    """Return whether a process writes the journal in `folder` right now."""
+    try:
+        with (folder / JOURNAL).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -1,0 +1,25 @@
+"""The command ``tfgrpo show``: one attempt in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_task, project_of
+
+
+def declare(commands: Subparsers) -> None:
+    """Add the command."""
+    command = add_command(commands, "show", show)
+    command.add_argument(
+        "rollout", metavar="ROLLOUT", help="id of a rollout or its end, such as e1.count-words.r0"
+    )
+    add_task(command)
+
+
+def show(arguments: Arguments) -> Iterator[str]:
+    """Print a whole rollout: every frame, the answer, the checks, the scores."""
+    from pytest_tfgrpo.cli.lookup import find_rollout
+    from pytest_tfgrpo.harness.report.rollout import rollout_text
+
+    found = find_rollout(project_of(arguments), arguments.rollout)
+    yield rollout_text(found.rollout, found.score, found.scenario)

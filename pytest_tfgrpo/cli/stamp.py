@@ -1,0 +1,48 @@
+"""The command ``tfgrpo stamp``: prompt packs stamped after a review, or checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
+from pytest_tfgrpo.core.errors import PackError
+
+
+def declare(commands: Subparsers) -> None:
+    """Add the command."""
+    command = add_command(commands, "stamp", stamp)
+    command.add_argument(
+        "--check", action="store_true", help="only verify; exit 1 names each file that differs"
+    )
+    command.add_argument("folders", nargs="*", metavar="FOLDER", help="packs, or folders of packs")
+
+
+def stamp(arguments: Arguments) -> Iterator[str]:
+    """Stamp prompt packs after a review, or verify their stamps."""
+    from pytest_tfgrpo.harness.suite.packs import load_pack, write_pack_stamp
+
+    problems = []
+    for folder in _packs(arguments):
+        if not arguments.check:
+            changed = write_pack_stamp(folder)
+            yield f"{'stamped' if changed else 'unchanged'}  {folder}"
+            continue
+        try:
+            yield f"ok  {folder}  {load_pack(folder).stamp[:12]}"
+        except PackError as error:
+            problems.append(str(error))
+    if problems:
+        raise PackError("\n".join(problems))
+
+
+def _packs(arguments: Arguments) -> Iterator[Path]:
+    from pytest_tfgrpo.harness.suite.packs import MANIFEST, pack_folders
+
+    project = project_of(arguments)
+    for name in arguments.folders or [project.root / project.settings["prompt_packs"]]:
+        folder = Path(name)
+        packs = [folder] if (folder / MANIFEST).is_file() else pack_folders(folder)
+        if not packs:
+            raise PackError(f"{folder} is no prompt pack and holds none; a pack is a folder with {MANIFEST}")
+        yield from packs

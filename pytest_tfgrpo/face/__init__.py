@@ -1,1 +1,0 @@
-"""L4: pytest's face of the harness; translates, and holds no rule of the domain."""

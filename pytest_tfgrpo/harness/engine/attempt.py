@@ -1,0 +1,171 @@
+"""One attempt of an actor: whatever happens becomes an outcome, and says whose fault it was."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pytest_tfgrpo.core.clock import elapsed_ms
+from pytest_tfgrpo.core.errors import (
+    BUDGET,
+    TIMEOUT,
+    AgentFailure,
+    BudgetError,
+    ProviderError,
+    RolloutFault,
+    describe,
+)
+from pytest_tfgrpo.core.records import Failure, Frame, Status, Trajectory, Usage
+from pytest_tfgrpo.harness.protocols import Actor, ActorCall
+from pytest_tfgrpo.llm.queueing import current_turn
+
+CANCEL_GRACE_S = 10.0
+"""How long an actor may take to clean up after it was cancelled; then it is left to itself."""
+
+Fault: TypeAlias = tuple[Status, RolloutFault]
+"""Status of an attempt without an answer, and why there is none."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """How an attempt ended, before any check."""
+
+    status: Status
+    answer: str = ""
+    frames: tuple[Frame, ...] = ()
+    failure: Failure | None = None
+    latency_ms: float
+    """Wall time of the actor's call."""
+
+
+async def attempt(actor: Actor, call: ActorCall) -> Outcome:
+    """Ask the actor once, within the call's time limit; never raises but for cancellation (design 4).
+
+    Waiting for room in the budget counts neither for the limit nor as latency.
+    The call is a task of its own: an agent that cancels itself, or will not be cancelled, does so alone.
+    """
+    started, turn = time.perf_counter(), current_turn()
+    waited_s = turn.waited_s
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[bool] = loop.create_future()
+    task = loop.create_task(_ask(actor, call))
+    task.add_done_callback(lambda _: _settle(over, True))
+    alarm = turn.alarm(call.timeout_s, lambda: _settle(over, False))
+    try:  # what asyncio.wait() does, at half its cost
+        in_time = await over
+    finally:
+        alarm.cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task], timeout=CANCEL_GRACE_S)
+    if not in_time:
+        answer: Trajectory | Fault = _late(task, call)
+    elif task.cancelled():
+        answer = _failed("the agent cancelled its own task", "crash")
+    else:
+        answer = task.result()
+    return _outcome(answer, elapsed_ms(started + turn.waited_s - waited_s))
+
+
+def _outcome(answer: Trajectory | Fault, elapsed: float) -> Outcome:
+    if isinstance(answer, Trajectory):
+        latency_ms = elapsed if answer.latency_ms is None else answer.latency_ms
+        return Outcome(status="ok", answer=answer.answer, frames=answer.frames, latency_ms=latency_ms)
+    status, fault = answer
+    return Outcome(
+        status=status,
+        answer=fault.answer,
+        frames=fault.frames,
+        failure=Failure(code=fault.code, message=str(fault)),
+        latency_ms=elapsed if fault.latency_ms is None else fault.latency_ms,
+    )
+
+
+def _failed(message: str, code: str) -> Fault:
+    return "failed", AgentFailure(message, code)
+
+
+def _late(task: asyncio.Task[Trajectory | Fault], call: ActorCall) -> Fault:
+    """Return why nothing came in time: the actor's own word for it, where it had one when it was stopped."""
+    told = task.result() if task.done() and not task.cancelled() else None
+    if isinstance(told, tuple) and told[1].code == TIMEOUT:
+        return told
+    return _failed(f"no answer within {call.timeout_s:g} s", TIMEOUT)
+
+
+def _settle(over: asyncio.Future[bool], in_time: bool) -> None:
+    if not over.done():
+        over.set_result(in_time)
+
+
+async def _ask(actor: Actor, call: ActorCall) -> Trajectory | Fault:
+    """Return a sound trajectory, or whose fault it is that there is none.
+
+    Nothing may be raised: KeyboardInterrupt and SystemExit of an agent would end the event loop.
+    """
+    try:
+        return _sound(await actor(call), call)
+    except AgentFailure as error:
+        return "failed", error if _is_sound(error) else AgentFailure(str(error), error.code)
+    except ProviderError as error:
+        return "error", error if _is_sound(error) else ProviderError(str(error), error.code)
+    except BudgetError as error:
+        return "error", ProviderError(str(error), BUDGET)
+    except BaseException as error:  # noqa: BLE001 - a crashing agent is data
+        return _failed(describe(error), "crash")
+
+
+def _sound(trajectory: object, call: ActorCall) -> Trajectory:
+    """Return what an actor returned; raises AgentFailure unless it is a trajectory through and through."""
+    if not isinstance(trajectory, Trajectory) or type(trajectory.answer) is not str:
+        raise AgentFailure(
+            f"the actor returned {type(trajectory).__name__}, not a trajectory with a text as answer",
+            "garbage",
+        )
+    if type(trajectory.frames) is not tuple or not all(map(_is_frame, trajectory.frames)):
+        raise AgentFailure("the actor returned frames that are none, or hold what a frame cannot", "garbage")
+    if not _is_latency(trajectory.latency_ms):
+        raise AgentFailure(f"the actor returned a latency of {trajectory.latency_ms!r} ms", "garbage")
+    # A character has at most four bytes: short answers need no second look.
+    if len(trajectory.answer) > call.answer_max_bytes // 4:
+        size = len(trajectory.answer.encode("utf-8", "surrogatepass"))
+        if size > call.answer_max_bytes:
+            raise AgentFailure(f"the answer has {size} bytes, more than {call.answer_max_bytes}", "oversize")
+    return trajectory
+
+
+def _is_sound(fault: RolloutFault) -> bool:
+    """Return whether what a fault carries is fit for a rollout."""
+    return (
+        type(fault.answer) is str
+        and type(fault.frames) is tuple
+        and all(map(_is_frame, fault.frames))
+        and _is_latency(fault.latency_ms)
+    )
+
+
+def _is_latency(value: object) -> bool:
+    return value is None or (type(value) in (int, float) and 0 <= value < math.inf)  # type: ignore[operator]
+
+
+def _is_usage(usage: object) -> bool:
+    return isinstance(usage, Usage) and all(
+        type(n) is int and n >= 0 for n in (usage.prompt, usage.completion, usage.reasoning, usage.cached)
+    )
+
+
+def _is_frame(frame: object) -> bool:
+    return (
+        isinstance(frame, Frame)
+        and frame.kind in ("model", "tool")
+        and type(frame.name) is str
+        and type(frame.output) is str
+        and (frame.error is None or type(frame.error) is str)
+        and type(frame.tokens) is int
+        and type(frame.finish) is str
+        and (frame.usage is None or _is_usage(frame.usage))
+        and all(0 <= n < math.inf for n in (frame.tokens, frame.latency_ms, frame.cost_usd or 0))
+    )

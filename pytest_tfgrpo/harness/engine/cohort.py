@@ -1,0 +1,358 @@
+"""A cohort: all groups of one phase, from the actor's calls to scores.
+
+Rollouts are started in order, a bounded number at a time; a finished one is checked beside the next calls,
+and a group is scored as soon as it is complete. Records go to the recorder first, then to `observe`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+from pytest_tfgrpo.core.errors import BUDGET, RecordingError, RewarderError
+from pytest_tfgrpo.core.records import Group, Phase, Rollout, Scenario, Score, Trajectory
+from pytest_tfgrpo.harness.engine.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.engine.checker_results import Judgements
+from pytest_tfgrpo.harness.engine.executors import Executor
+from pytest_tfgrpo.harness.engine.grader import Examiner, unreached
+from pytest_tfgrpo.harness.engine.writer import Recorder
+from pytest_tfgrpo.harness.gate.sequential import Watch
+from pytest_tfgrpo.harness.learning.prompts import Question
+from pytest_tfgrpo.harness.metrics.comparison import tally
+from pytest_tfgrpo.harness.metrics.costs import loose
+from pytest_tfgrpo.harness.protocols import ActorCall, as_metered
+from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.run.schedule import group_id, rollout_id, rollout_seed
+from pytest_tfgrpo.harness.sandbox.changes import changes_in
+from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+from pytest_tfgrpo.harness.scoring.checks.registry import is_blocking
+from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
+from pytest_tfgrpo.llm.budget import Budget
+from pytest_tfgrpo.llm.calls import Calls
+from pytest_tfgrpo.llm.queueing import take_turn
+
+COALESCE_S = 0.002
+"""Groups that complete within this time are scored in one batch: arrays cost by the call."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Slot:
+    """One rollout to be made."""
+
+    question: Question
+    index: int
+    rollout_id: str
+    group_id: str
+    call: ActorCall
+
+
+class RewarderTimeout(RewarderError):
+    """A rewarder ran over its time limit: the epoch is aborted (decision 18)."""
+
+
+class Cohort:
+    """Runs one phase; `groups` holds what is complete, also when `run` was cancelled or failed."""
+
+    def __init__(
+        self,
+        job: Job,
+        phase: Phase,
+        ask: Callable[[str], Question],
+        *,
+        executor: Executor,
+        budget: Budget,
+        calls: Calls,
+        recorder: Recorder,
+        judgements: Judgements,
+        work: Path,
+        observe: Callable[[object], None],
+    ) -> None:
+        """Prepare the groups of `phase`; `ask` returns the question of a scenario id."""
+        self._job = job
+        self._phase = phase
+        self._ask = ask
+        self._executor = executor
+        self._budget = budget
+        self._metered = as_metered(job.actor) is not None
+        self._recorder = recorder
+        self._examiner = Examiner(job, calls=calls, recorder=recorder, judgements=judgements, observe=observe)
+        self._places = count()
+        self._work = work
+        self._observe = observe
+        self._checks: asyncio.TaskGroup
+        self._scenarios: dict[str, Scenario] = {}
+        self._watch: Watch | None = None
+        self._begun = {
+            r.scenario_id
+            for r in job.recorded.rollouts.values()
+            if r.group_id == group_id(job.run_id, phase, r.scenario_id)
+        }
+        self.settled: list[str] = []
+        """Ids of scenarios that were left out because the gate was settled without them."""
+        self._unready = self._all_slots()
+        self._ready: deque[Slot] = deque()
+        self._open: dict[str, list[Rollout]] = {}
+        self._complete: list[list[Rollout]] = []
+        self._wake = asyncio.Event()
+        self._finished = False
+        self.groups: dict[str, Group] = {}
+        """Scored groups by scenario id."""
+        self._paid: list[Rollout] = []
+        self._abandoned = [
+            r for r in job.recorded.abandoned if r.group_id == group_id(job.run_id, phase, r.scenario_id)
+        ]
+
+    @property
+    def excluded(self) -> set[str]:
+        """Ids of scenarios that a marked test function skipped."""
+        return self._examiner.excluded
+
+    @property
+    def loose(self) -> tuple[Rollout, ...]:
+        """Rollouts paid for that are in no group."""
+        return loose(self.groups.values(), self._paid, self._abandoned)
+
+    def watch(self, watch: Watch | None) -> None:
+        """Ask scenarios in the order of `watch`, and none that may be left out once it is settled."""
+        self._watch = watch
+
+    async def run(self) -> None:
+        """Make, check and score all rollouts; returns early when the budget is used up.
+
+        Raises RewarderTimeout, RewarderError, RecordingError, JournalError.
+        """
+        try:
+            async with asyncio.TaskGroup() as scoring:
+                scoring.create_task(self._score_groups())
+                async with asyncio.TaskGroup() as self._checks:
+                    await self._executor.run(self._slots(), self._try)
+                self._finished = True
+                self._wake.set()
+        except BaseExceptionGroup as group:
+            error = _first(group)
+            if isinstance(error, RewarderError | RecordingError):
+                self._keep_unscored()
+            raise error from None
+        await self._recorder.commit()
+
+    def _slots(self) -> Iterator[Slot]:
+        """Yield the slots in order, from those made ready while the calls before them were waited for."""
+        while self._ready or self._make_ready():
+            slot = self._ready.popleft()
+            if not self._is_left_out(slot):
+                yield slot
+
+    def _is_left_out(self, slot: Slot) -> bool:
+        """Return whether the gate is settled without a slot: a scenario that has begun is finished."""
+        scenario = slot.question.scenario
+        if scenario.id in self._begun or scenario.min_score is not None:
+            return False
+        if slot.index == 0 and self._is_settled():
+            self.settled.append(scenario.id)
+        if scenario.id not in self.settled[-1:]:
+            self._begun.add(scenario.id)
+            return False
+        return True
+
+    def _is_settled(self) -> bool:
+        on_file = self._phase.epoch in self._job.recorded.settled and self._phase.mode == "eval"
+        return on_file or (self._watch is not None and self._watch.settled)
+
+    def _make_ready(self) -> bool:
+        """Make one more slot ready, if there is one."""
+        slot = next(self._unready, None)
+        if slot is not None:
+            self._ready.append(slot)
+        return slot is not None
+
+    def _all_slots(self) -> Iterator[Slot]:
+        run_id, phase, settings = self._job.run_id, self._phase, self._job.settings
+        for scenario_id in self._watch.order if self._watch is not None else phase.scenarios:
+            question = self._ask(scenario_id)
+            scenario = self._scenarios[scenario_id] = question.scenario
+            for index in range(phase.rollouts):
+                name = rollout_id(run_id, phase, scenario_id, index)
+                workspace = Workspace(self._work / name, scenario.attachments)
+                call = ActorCall(
+                    scenario=question.task,
+                    prompt=question.prompt,
+                    temperature=phase.temperature,
+                    seed=rollout_seed(settings["seed"], scenario, phase, index),
+                    workspace=workspace,
+                    timeout_s=scenario.timeout_s or settings["timeout_s"],
+                    answer_max_bytes=settings["answer_max_bytes"],
+                )
+                yield Slot(
+                    question=question,
+                    index=index,
+                    rollout_id=name,
+                    group_id=group_id(run_id, phase, scenario_id),
+                    call=call,
+                )
+
+    async def _try(self, slot: Slot) -> None:
+        take_turn(next(self._places))
+        recorded = self._job.recorded.rollouts.get(slot.rollout_id)
+        if recorded is not None:
+            self._checks.create_task(self._repeat(slot, recorded))
+            return
+        outcome = await self._attempt(slot)
+        if outcome is None:
+            return
+        rollout = self._rollout(slot, outcome)
+        if not self._metered:
+            self._budget.spend(rollout)
+        if outcome.failure is not None and outcome.failure.code == BUDGET:
+            if rollout.frames:  # else nothing was asked, and nothing is paid for
+                self._recorder.abandoned(rollout)
+                self._abandoned.append(rollout)
+            return
+        # The next call starts before this one is checked: calls are what a run waits for.
+        self._checks.create_task(self._check(slot, rollout))
+
+    async def _attempt(self, slot: Slot) -> Outcome | None:
+        """Return how the attempt ended; None when the budget does not allow it."""
+        if self._metered:  # its model calls ask the budget themselves, one by one
+            return None if self._budget.exhausted else await attempt(self._job.actor, slot.call)
+        if not await self._budget.admit():
+            return None
+        try:
+            return await attempt(self._job.actor, slot.call)
+        finally:
+            self._budget.release()
+
+    def _rollout(self, slot: Slot, outcome: Outcome) -> Rollout:
+        made = Trajectory(answer=outcome.answer, frames=outcome.frames)
+        return Rollout(
+            rollout_id=slot.rollout_id,
+            group_id=slot.group_id,
+            run_id=self._job.run_id,
+            scenario_id=slot.question.scenario.id,
+            epoch=self._phase.epoch,
+            mode=self._phase.mode,
+            index=slot.index,
+            seed=slot.call.seed,
+            temperature=slot.call.temperature,
+            status=outcome.status,
+            answer=outcome.answer,
+            frames=outcome.frames,
+            failure=outcome.failure,
+            tokens=made.tokens,
+            cost_usd=made.cost_usd,
+            latency_ms=outcome.latency_ms,
+            experiences=slot.question.experiences,
+            left_out=slot.question.left_out,
+            prompt_stamp=slot.question.prompt_stamp,
+        )
+
+    async def _check(self, slot: Slot, rollout: Rollout) -> None:
+        await asyncio.sleep(0)  # the next call, made a task just now, goes first
+        self._make_ready()
+        workspace = slot.call.workspace
+        scenario = slot.question.scenario
+        if rollout.status == "ok" and self._keeps_files(scenario, workspace):
+            rollout = replace(rollout, files=await asyncio.to_thread(changes_in, workspace))
+        if rollout.status == "failed":
+            rollout = replace(rollout, checks=unreached(scenario, rollout))
+        elif rollout.status == "ok" and scenario.checker is None:
+            rollout = await self._examiner.evaluate(scenario, rollout, workspace)
+        rollout = self._recorder.rollout(rollout)
+        self._paid.append(rollout)
+        if rollout.status == "ok" and scenario.checker is not None:
+            rollout = await self._examiner.judge(rollout, workspace)
+        judged = await self._examiner.opine(scenario, rollout)
+        if workspace.made:
+            await asyncio.to_thread(workspace.remove)
+        if judged is not None:
+            self._finish(slot, judged)
+
+    def _keeps_files(self, scenario: Scenario, workspace: Workspace) -> bool:
+        """Return whether a replay will need what the agent left in its workspace."""
+        if not self._job.settings.get("record") or not workspace.made:
+            return False
+        return scenario.checker is not None or is_blocking(scenario.checks, self._job.kinds)
+
+    async def _repeat(self, slot: Slot, rollout: Rollout) -> None:
+        """Take a rollout from the journal instead of paying for it again."""
+        self._paid.append(rollout)
+        scenario = slot.question.scenario
+        if rollout.status == "ok" and scenario.checker is not None:
+            workspace = Workspace(self._work / slot.rollout_id, scenario.attachments, left=True)
+            rollout = await self._examiner.judge(rollout, workspace)
+        judged = await self._examiner.opine(scenario, rollout)
+        if judged is not None:
+            self._finish(slot, judged)
+
+    def _finish(self, slot: Slot, rollout: Rollout) -> None:
+        self._observe(rollout)
+        group = self._open.setdefault(slot.group_id, [])
+        group.append(rollout)
+        if len(group) == self._phase.rollouts:
+            del self._open[slot.group_id]
+            if rollout.scenario_id not in self._examiner.excluded:
+                self._complete.append(sorted(group, key=lambda r: r.index))
+                self._wake.set()
+
+    async def _score_groups(self) -> None:
+        """Score complete groups in batches: whatever is ready when the last batch is done."""
+        while True:
+            await self._wake.wait()
+            await asyncio.sleep(COALESCE_S)
+            self._wake.clear()
+            while self._complete:
+                ready = list(self._complete)
+                await self._score(ready)
+                del self._complete[: len(ready)]
+            if self._finished:
+                return
+
+    async def _score(self, ready: list[list[Rollout]]) -> None:
+        rollouts = [rollout for group in ready for rollout in group]
+        scenarios = {r.scenario_id: self._scenarios[r.scenario_id] for r in rollouts}
+        extra = self._job.rewarders
+        if extra:
+            limit = self._job.settings["rewarder_timeout_s"]
+            try:
+                async with asyncio.timeout(limit):
+                    scores = await call_in_daemon(score, rollouts, scenarios, extra)
+            except TimeoutError:
+                names = ", ".join(rewarder.name for rewarder in extra)
+                raise RewarderTimeout(
+                    f"rewarders ({names}) ran over rewarder_timeout_s = {limit:g}"
+                ) from None
+        else:
+            scores = score(rollouts, scenarios)
+        at = 0
+        for members in ready:
+            group = group_of(members, scores[at : at + len(members)], scenarios[members[0].scenario_id])
+            at += len(members)
+            self._recorder.group(group)
+            self.groups[group.scenario_id] = group
+            self._observe(group)
+        if self._watch is not None:
+            done = [self.groups[members[0].scenario_id] for members in ready]
+            if self._watch.feed(tally(done, {id: s.stamp for id, s in scenarios.items()})):
+                self._recorder.settled(self._phase.epoch)
+
+    def _keep_unscored(self) -> None:
+        """Keep what no rewarder scored, without scores: its metrics count all the same (decision 18)."""
+        for members in [*self._complete, *self._open.values()]:
+            scores = [
+                Score(rollout_id=r.rollout_id, gt_score=None, reward=None, relative_rank=None, advantage=None)
+                for r in members
+            ]
+            group = group_of(members, scores, self._scenarios[members[0].scenario_id])
+            self._recorder.metrics(group)
+            self.groups[group.scenario_id] = group
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

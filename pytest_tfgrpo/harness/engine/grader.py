@@ -1,0 +1,143 @@
+"""The examiner: puts to a rollout what its checks, its marked test function and the judge find of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pytest_tfgrpo.core.errors import BudgetError, CheckError
+from pytest_tfgrpo.core.records import Check, CheckResult, Failure, Opinion, Rollout, Scenario
+from pytest_tfgrpo.harness.engine.checker_results import Judgements
+from pytest_tfgrpo.harness.engine.writer import Recorder
+from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext
+from pytest_tfgrpo.harness.scoring.checks.registry import evaluate, is_blocking
+from pytest_tfgrpo.llm.calls import Calls
+
+CHECK_THREADS = 8
+"""Rollouts whose blocking checks are evaluated at once."""
+CHECK_GRACE_S = 1.0
+"""What a check may take beyond its own time limit, to end what it started."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pending:
+    """Told when a rollout waits for its marked test function to judge it."""
+
+    rollout: Rollout
+    workspace: Workspace
+
+
+class Examiner:
+    """Examines the rollouts of one phase; what was found before it is on file, and taken from there."""
+
+    def __init__(
+        self,
+        job: Job,
+        *,
+        calls: Calls,
+        recorder: Recorder,
+        judgements: Judgements,
+        observe: Callable[[object], None],
+    ) -> None:
+        """`observe` is told of rollouts that wait for a marked test function."""
+        self._job = job
+        self._calls = calls
+        self._recorder = recorder
+        self._judgements = judgements
+        self._observe = observe
+        self._places = asyncio.Semaphore(CHECK_THREADS)
+        self.excluded: set[str] = set()
+        """Ids of scenarios that a marked test function skipped."""
+
+    async def evaluate(self, scenario: Scenario, rollout: Rollout, workspace: Workspace) -> Rollout:
+        """Return the rollout with the results of its checks; an error where a check cannot be made."""
+        kinds = self._job.kinds
+        context = CheckContext(
+            answer=rollout.answer, frames=rollout.frames, workspace=workspace, task=scenario.task()
+        )
+        try:
+            if is_blocking(scenario.checks, kinds):
+                results = await self._evaluate_aside(scenario.checks, context)
+            else:
+                results = evaluate(scenario.checks, context, kinds)
+        except CheckError as error:
+            return as_error(rollout, "check", str(error))
+        return replace(rollout, checks=results)
+
+    async def _evaluate_aside(
+        self, checks: tuple[Check, ...], context: CheckContext
+    ) -> tuple[CheckResult, ...]:
+        """Evaluate checks on a thread that is left to itself when one of them does not end in time.
+
+        Each check has its own ``timeout_s``, else that of a rollout. Raises CheckError.
+        """
+        limits = (check.params.get("timeout_s") for check in checks)
+        usual = self._job.settings["timeout_s"]
+        limit_s = sum(limit if isinstance(limit, int | float) else usual for limit in limits)
+        async with self._places:
+            try:
+                async with asyncio.timeout(limit_s + CHECK_GRACE_S):
+                    return await call_in_daemon(evaluate, checks, context, self._job.kinds)
+            except TimeoutError:
+                raise CheckError(f"the checks did not end within {limit_s:g} s") from None
+
+    async def judge(self, rollout: Rollout, workspace: Workspace) -> Rollout:
+        """Return the rollout with what its marked test function says of it, once that has run."""
+        judgement = self._job.recorded.judgements.get(rollout.rollout_id)
+        if judgement is None:
+            await self._recorder.commit()
+            self._observe(Pending(rollout=rollout, workspace=workspace))
+            judgement = await self._judgements.of(rollout.rollout_id)
+            self._recorder.judgement(rollout.rollout_id, judgement)
+        if judgement.outcome == "skip":
+            self.excluded.add(rollout.scenario_id)
+            return rollout
+        if judgement.outcome == "error":
+            return as_error(rollout, "checker", judgement.reason)
+        result = CheckResult(kind="test", weight=1.0, credit=judgement.score, reason=judgement.reason)
+        return replace(rollout, checks=(result,))
+
+    async def opine(self, scenario: Scenario, rollout: Rollout) -> Rollout | None:
+        """Return the rollout with what the judge says of it, where its scenario has a rubric.
+
+        None: the budget does not allow to ask; a resumed run will.
+        """
+        judge = self._job.judge
+        if judge is None or not scenario.rubric or rollout.status != "ok":
+            return rollout
+        opinion = self._job.recorded.opinions.get(rollout.rollout_id)
+        if opinion is None:
+            try:
+                opinion = await judge.opine(scenario, rollout, self._calls)
+            except BudgetError:
+                return None
+            self._recorder.opinion(rollout.rollout_id, opinion)
+        return with_opinion(scenario, rollout, opinion)
+
+
+def unreached(scenario: Scenario, rollout: Rollout) -> tuple[CheckResult, ...]:
+    """Return zero credit for every planned check of a rollout that failed before any (decision 9)."""
+    code = rollout.failure.code if rollout.failure else "failed"
+    reason = f"not reached: {code}"
+    if scenario.checker is not None:
+        return (CheckResult(kind="test", weight=1.0, credit=0.0, reason=reason),)
+    return tuple(
+        CheckResult(kind=c.kind, weight=c.weight, credit=0.0, reason=reason) for c in scenario.checks
+    )
+
+
+def with_opinion(scenario: Scenario, rollout: Rollout, opinion: Opinion) -> Rollout:
+    """Return the rollout with an opinion; an error where a verdict was wanted and not reached."""
+    rollout = replace(rollout, opinion=opinion)
+    if scenario.truth == "judge" and opinion.score is None:
+        return as_error(rollout, "judge", opinion.reason)
+    return rollout
+
+
+def as_error(rollout: Rollout, code: str, message: str) -> Rollout:
+    """Return the rollout as an error that is not the agent's fault: it is counted, never scored."""
+    return replace(rollout, status="error", checks=(), failure=Failure(code=code, message=message))

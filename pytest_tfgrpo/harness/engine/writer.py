@@ -1,0 +1,226 @@
+"""The recorder: writes the files of a run as it goes; without a folder it writes nothing.
+
+The journal comes first; ``metrics.jsonl``, ``per-epoch.json``, ``library.json`` and the experience store
+follow from it and are made again from the start when a run is resumed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TextIO
+
+from pytest_tfgrpo.core.clock import utc_now
+from pytest_tfgrpo.core.errors import JournalError
+from pytest_tfgrpo.core.files import EXPERIENCES, JOURNAL, LIBRARY, METRICS, PER_EPOCH, write_json
+from pytest_tfgrpo.core.lessons import Experience, Revision, Tombstone
+from pytest_tfgrpo.core.records import (
+    Failure,
+    Group,
+    Json,
+    Judgement,
+    ModelCall,
+    Opinion,
+    PhaseResult,
+    Rollout,
+    Run,
+)
+from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.learning.library.library import save_library
+from pytest_tfgrpo.harness.learning.library.store import ExperienceStore
+from pytest_tfgrpo.harness.metrics.epochs import metric_lines, per_epoch
+from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.run.journal import SCHEMA, Journal
+from pytest_tfgrpo.harness.suite.packs import packs_in_use
+
+
+class Recorder:
+    """Keeps the files of one run; used from the engine's thread only.
+
+    Every method raises JournalError when the disk refuses, which ends the run with what was committed intact.
+    """
+
+    def __init__(self, folder: Path | None, job: Job) -> None:
+        """Open the files in `folder` (``out/<task_id>/runs/<run_id>``); None records nothing."""
+        self._folder = folder
+        self._job = job
+        self._journal: Journal | None = None
+        self._metrics: TextIO | None = None
+        self._store: ExperienceStore | None = None
+        if folder is None:
+            return
+        self._journal = Journal(folder / JOURNAL)
+        try:
+            self._metrics = (folder / METRICS).open("w", encoding="utf-8")
+        except OSError as error:
+            self._journal.close()
+            raise JournalError(f"cannot write {folder / METRICS}: {error}") from error
+        if self._journal.events:
+            self._journal.append("resume", {"versions": dict(job.versions)})
+        else:
+            self._journal.append("run", header(job))
+
+    def rollout(self, rollout: Rollout) -> Rollout:
+        """Write a finished rollout; returns it, or what it counts as when JSON cannot hold it."""
+        if self._journal is None:
+            return rollout
+        try:
+            self._journal.append("rollout", to_wire(rollout))
+        except (TypeError, ValueError) as error:
+            rollout = _garbled(rollout, error)
+            self._journal.append("rollout", to_wire(rollout))
+        return rollout
+
+    def abandoned(self, rollout: Rollout) -> None:
+        """Write an attempt that a budget ended: it is no result, and was paid for all the same."""
+        if self._journal is not None:
+            self._journal.append("abandoned", to_wire(rollout))
+
+    def call(self, call: ModelCall) -> None:
+        """Write a model call that is no part of a rollout, answered or not."""
+        if self._journal is not None:
+            self._journal.append("call", to_wire(call))
+
+    def opinion(self, rollout_id: str, opinion: Opinion) -> None:
+        """Write what the judge said of a rollout."""
+        if self._journal is not None:
+            self._journal.append("opinion", {"rollout_id": rollout_id, **to_wire(opinion)})
+
+    def judgement(self, rollout_id: str, judgement: Judgement) -> None:
+        """Write what a marked test function found."""
+        if self._journal is not None:
+            self._journal.append("judgement", {"rollout_id": rollout_id, **to_wire(judgement)})
+
+    def group(self, group: Group) -> None:
+        """Write the scores of a group, and its lines of ``metrics.jsonl``."""
+        if self._journal is None:
+            return
+        if group.group_id not in self._job.recorded.groups:
+            value = to_wire(replace(group, rollouts=()))
+            value["rollouts"] = [[r.rollout_id, r.status] for r in group.rollouts]
+            self._journal.append("group", value)
+        self.metrics(group)
+
+    def metrics(self, group: Group) -> None:
+        """Write the lines of ``metrics.jsonl`` for a group, scored or not."""
+        if self._metrics is None:
+            return
+        try:
+            for line in metric_lines(group):
+                self._metrics.write(json.dumps(line) + "\n")
+        except OSError as error:
+            raise JournalError(f"cannot write {self._metrics.name}: {error}") from error
+
+    def settled(self, epoch: int) -> None:
+        """Write that the gate is settled, so that a sweep asks nothing new."""
+        if self._journal is not None and epoch not in self._job.recorded.settled:
+            self._journal.append("settled", {"epoch": epoch})
+
+    def candidate(self, candidate: Revision) -> None:
+        """Write what an epoch would do to the library, before it is tried on the dev split."""
+        if self._journal is not None and candidate.epoch not in self._job.recorded.candidates:
+            self._journal.append("candidate", to_wire(candidate))
+
+    def revision(self, revision: Revision) -> list[str]:
+        """Write what an epoch did to the library: to the store, the journal, and the library file.
+
+        Returns complaints about the store's file, when it is opened (decision 17).
+        """
+        if self._folder is None or self._journal is None:
+            return []
+        task_folder = self._folder.parent.parent
+        complaints: list[str] = []
+        if self._store is None:
+            self._store = ExperienceStore.open(task_folder / EXPERIENCES)
+            complaints = self._store.complaints
+        self._store.append(_store_records(revision, self._job.run_id))
+        if revision.epoch not in self._job.recorded.revisions:
+            self._journal.append("revision", to_wire(revision))
+        save_library(task_folder / LIBRARY, revision.library)
+        return complaints
+
+    def phase(self, result: PhaseResult, run: Run) -> None:
+        """Write the end of a phase, and ``per-epoch.json`` anew from `run`, the run so far."""
+        if self._folder is None or self._journal is None or self._metrics is None:
+            return
+        if result.phase.epoch not in self._job.recorded.phases:
+            value = to_wire(replace(result, groups=(), revision=None, calls=(), loose=(), dev=()))
+            self._journal.append("phase", value)
+        try:
+            self._metrics.flush()
+        except OSError as error:
+            raise JournalError(f"cannot write {self._metrics.name}: {error}") from error
+        write_json(self._folder / PER_EPOCH, per_epoch(run))
+
+    async def commit(self) -> None:
+        """Return once all that was written to the journal is on disk."""
+        if self._journal is not None:
+            await self._journal.commit()
+
+    def finish(self, run: Run) -> None:
+        """Write the end of the run and close the journal."""
+        if self._journal is None:
+            return
+        value = {"status": run.status, "reason": run.reason, "finished_at": run.finished_at}
+        self._journal.append("finish", value | {"warnings": list(run.warnings)})
+        self.close()
+
+    def close(self) -> None:
+        """Close the files, with all that was written on disk."""
+        try:
+            if self._store is not None:
+                self._store.close()
+            if self._metrics is not None:
+                self._metrics.close()
+        except OSError as error:
+            raise JournalError(f"cannot write {METRICS}: {error}") from error
+        finally:
+            if self._journal is not None:
+                self._journal.close()
+
+
+def header(job: Job) -> dict[str, Json]:
+    """Return the first event of a journal: all that the rest of the run follows from."""
+    return {
+        "schema": SCHEMA,
+        "run_id": job.run_id,
+        "task_id": job.task_id,
+        "started_at": job.started_at,
+        "settings": dict(job.settings),
+        "stamps": dict(job.stamps),
+        "versions": dict(job.versions),
+        "scenarios": to_wire(job.scenarios),
+        "phases": to_wire(job.phases),
+        "library": to_wire(job.library),
+        "partial_selection": job.partial_selection,
+        "identities": dict(job.identities),
+        "preflight": dict(job.preflight),
+        "packs": to_wire(packs_in_use(job.packs, (s.domain for s in job.scenarios))),
+        "warnings": list(job.warnings),
+    }
+
+
+def _garbled(rollout: Rollout, error: Exception) -> Rollout:
+    failure = Failure(code="garbage", message=f"the trajectory is not JSON: {error}")
+    lost = tuple(replace(check, credit=0.0, reason="not reached: garbage") for check in rollout.checks)
+    return replace(rollout, status="failed", failure=failure, frames=(), checks=lost)
+
+
+def _store_records(revision: Revision, run_id: str) -> list[Experience | Tombstone]:
+    records: list[Experience | Tombstone] = []
+    for operation in revision.applied:
+        if operation.experience is not None:
+            records.append(operation.experience)
+        if operation.kind == "remove":
+            records.extend(
+                Tombstone(
+                    id=target,
+                    run_id=run_id,
+                    epoch=revision.epoch,
+                    reason=operation.reason,
+                    created_at=utc_now(),
+                )
+                for target in operation.targets
+            )
+    return records

@@ -1,0 +1,137 @@
+"""Guesses: what calls may use when nothing is recorded, from the prompts that a run would send."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from pytest_tfgrpo.core.records import Phase, Scenario
+from pytest_tfgrpo.core.stamp import seed_of
+from pytest_tfgrpo.harness.estimate.ranges import Figures, Range
+from pytest_tfgrpo.harness.learning.prompts import Asker
+from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.llm.prices import Price
+
+SAMPLE = 200
+"""Scenarios whose prompts are rendered."""
+BYTES_PER_TOKEN = Range(2.5, 6.0)
+ANSWER_TOKENS = 16
+"""Completion tokens of a short answer."""
+LESSON_BYTES = 32 * 8
+"""Of one lesson in a prompt."""
+TOOL_TOKENS = 300
+"""Description of one tool, at most."""
+STEP_BYTES = 4_000
+"""What a turn with tool calls adds to the prompts after it, at most."""
+INSTRUCTION_BYTES = 6_000
+"""What a teacher or judge is told besides, at most."""
+MESSAGE_TOKENS = 40
+"""What a server adds to a prompt, at most."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Model:
+    """What is known of a language model before it is asked."""
+
+    price: Price | None
+    max_tokens: int
+
+    def calls(self, number: Range, prompt_bytes: Range, extra_tokens: float = MESSAGE_TOKENS) -> Figures:
+        """Return what a number of calls may use whose prompts have so many bytes each."""
+        prompt = Range(
+            prompt_bytes.low / BYTES_PER_TOKEN.high,
+            prompt_bytes.high / BYTES_PER_TOKEN.low + extra_tokens,
+        )
+        answer = Range(min(ANSWER_TOKENS, self.max_tokens), self.max_tokens)
+        ends = [(number.low, prompt.low, answer.low), (number.high, prompt.high, answer.high)]
+        price = self.price
+        usd = None if price is None else Range(*(n * price.most(ceil(p), ceil(c)) for n, p, c in ends))
+        return Figures(calls=number, tokens=Range(*(n * (p + c) for n, p, c in ends)), usd=usd)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """Bytes of rendered prompts, mean over a sample."""
+
+    scenarios: int
+    """How many were rendered."""
+    by_scenario: dict[str, int]
+    """Bytes of the prompt of each, without lessons learned in the run."""
+
+    def mean(self, ids: Sequence[str]) -> float:
+        """Return the mean over `ids`, over the whole sample where none of them is in it."""
+        known = [self.by_scenario[id] for id in ids if id in self.by_scenario] or [*self.by_scenario.values()]
+        return sum(known) / len(known)
+
+
+def render(job: Job) -> Prompts:
+    """Render the prompts of up to `SAMPLE` scenarios of a job, drawn by its seed."""
+    used = {id for phase in job.phases for id in (*phase.scenarios, *phase.dev)}
+    ranked = sorted(
+        (s for s in job.scenarios if s.id in used),
+        key=lambda s: seed_of(job.settings["seed"], "estimate", s.stamp, s.id),
+    )
+    asker = Asker(job, job.library)
+    sizes = {s.id: len(str(asker.ask(s.id).prompt).encode("utf-8", "replace")) for s in ranked[:SAMPLE]}
+    return Prompts(len(sizes), sizes)
+
+
+def rollouts(job: Job, phase: Phase, model: Model, prompts: Prompts) -> Figures:
+    """Return what the rollouts of a phase may use: one call each or, with tools, up to ``max_steps``."""
+    by_id = {s.id: s for s in job.scenarios}
+    count = len(phase.scenarios) * phase.rollouts
+    steps = max(_steps(job, by_id[id]) for id in phase.scenarios)
+    size = prompts.mean(phase.scenarios)
+    slots = max((pack.experience_slots for pack in job.packs.values()), default=0)
+    lessons = LESSON_BYTES * slots * (phase.mode != "baseline")
+    turns = STEP_BYTES * (steps - 1) / 2
+    tools = TOOL_TOKENS * max(len(by_id[id].tools or ()) for id in phase.scenarios)
+    tools = tools or 20 * TOOL_TOKENS * (steps > 1)
+    grown = model.max_tokens * (steps - 1) / 2  # each turn has the answers before it in its prompt
+    return model.calls(
+        Range(count, count * steps),
+        Range(size, size + lessons + turns),
+        MESSAGE_TOKENS * steps + tools + grown,
+    )
+
+
+def _steps(job: Job, scenario: Scenario) -> int:
+    """Return the model calls of one rollout at most."""
+    can_use_tools = bool(job.actor.identity.get("tools")) or bool(scenario.attachments)
+    return int(job.settings["max_steps"]) if can_use_tools and scenario.tools != () else 1
+
+
+def learning(job: Job, phase: Phase, model: Model) -> Figures:
+    """Return what learning from a phase may use: from no group with spread to all of them."""
+    from pytest_tfgrpo.harness.learning.optimizer.llm.critique import MAX_ATTEMPTS, MAX_CHANGES, TASK
+    from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import READ, SHOWN
+
+    groups = len(phase.scenarios)
+    attempts = min(phase.rollouts, MAX_ATTEMPTS)
+    lessons = len(job.library.experiences) + phase.epoch * groups * MAX_CHANGES
+    library = LESSON_BYTES * min(lessons, job.settings["library_cap"])
+    story = _story_bytes(job)
+    told = max(min(story, READ), attempts * min(story, SHOWN))
+    domains = len({s.domain for s in job.scenarios if s.id in set(phase.scenarios)})
+    most = groups * (attempts + 2) + 2 * domains  # a summary of each attempt, a critique, and repairs
+    return model.calls(Range(0, most), Range(500, TASK + INSTRUCTION_BYTES + library + told))
+
+
+def judging(job: Job, phase: Phase, model: Model, prompts: Prompts) -> Figures:
+    """Return what judging a phase may use: its votes on each answer, each repaired once or not."""
+    from pytest_tfgrpo.harness.scoring.judge.prompt import TEXT_MAX
+
+    ids = [s.id for s in job.scenarios if s.rubric and s.id in set(phase.scenarios)]
+    votes = len(ids) * phase.rollouts * job.settings["judge_votes"]
+    size = prompts.mean(ids)
+    most = min(size, TEXT_MAX) + INSTRUCTION_BYTES + min(_story_bytes(job), 2 * TEXT_MAX)
+    return model.calls(Range(votes, 2 * votes), Range(size, max(size, most)))
+
+
+def _story_bytes(job: Job) -> float:
+    """Return the bytes of an attempt at most: all that a model may write, or what an actor may answer."""
+    answer = int(job.settings["answer_max_bytes"])
+    if job.actor.name not in job.models or job.actor.identity.get("tools"):
+        return answer
+    return min(float(answer), float(job.settings["max_tokens"]) * BYTES_PER_TOKEN.high)

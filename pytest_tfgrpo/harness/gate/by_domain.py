@@ -1,0 +1,145 @@
+"""Rules judged for each domain apart, so that a good domain cannot hide a bad one.
+
+Many domains, many chances to look worse by accident: a domain fails only where its drop still counts after
+Holm's correction over all of them. That they all pass needs no correction, as every single one must (Berger
+1982, "Multiparameter Hypothesis Testing and Acceptance Sampling").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from pytest_tfgrpo.core.records import PhaseResult, Run, Scenario
+from pytest_tfgrpo.harness.gate import rules
+from pytest_tfgrpo.harness.gate.baseline import Baseline
+from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE, RuleResult, Settings
+from pytest_tfgrpo.harness.metrics.comparison import (
+    Tally,
+    baseline_sweep,
+    compare,
+    final_sweep,
+    in_domain,
+    tally_sweep,
+)
+from pytest_tfgrpo.numerics.planning import settling_n
+from pytest_tfgrpo.numerics.stats import holm, one_sided_p
+
+ALPHA = 0.025
+"""One-sided: a 95 % interval that lies below 0 has as much above it."""
+
+Sides: TypeAlias = tuple[Mapping[str, Tally], Mapping[str, Tally]]
+"""Tallies before and after."""
+
+
+def judge(run: Run, baseline: Baseline | None, settings: Settings, *, gain: bool) -> Iterator[RuleResult]:
+    """Yield what the rules about means find in each domain of `run`."""
+    parts = dict(by_domain(run))
+    if settings["gate_min_mean"] is not None:
+        for domain, part in parts.items():
+            yield _named(rules.judge_minimum(part, None, settings), domain)
+    after = final_sweep(run)
+    tallies = tally_sweep(run, after) if after is not None else {}
+    if baseline is not None:
+        yield from _against(parts, baseline, tallies, settings)
+    if gain:
+        before = baseline_sweep(run)
+        found = {d: rules.judge_gain(part, None, settings) for d, part in parts.items()}
+        sides = (tally_sweep(run, before) if before is not None else {}, tallies)
+        yield from corrected(found, {d: _sides_in(sides, d) for d in found}, settings["gate_margin"])
+
+
+def restricted(run: Run, keep: Callable[[Scenario], bool]) -> Run:
+    """Return `run` with those of its eval scenarios alone that are to be kept."""
+    scenarios = tuple(s for s in run.scenarios if s.split != "eval" or keep(s))
+    ids = {s.id for s in scenarios}
+    return replace(run, scenarios=scenarios, phases=tuple(_part(result, ids) for result in run.phases))
+
+
+def by_domain(run: Run) -> Iterator[tuple[str, Run]]:
+    """Yield each domain of the eval scenarios, and what `run` is in it."""
+    for domain in sorted({s.domain for s in run.scenarios if s.split == "eval"}):
+        yield domain, restricted(run, lambda scenario, domain=domain: scenario.domain == domain)  # type: ignore[misc]
+
+
+def corrected(found: Mapping[str, RuleResult], sides: Mapping[str, Sides], margin: float) -> list[RuleResult]:
+    """Return the findings by domain, named by it, where a failure that Holm's correction undoes is open.
+
+    `sides` are the tallies that each finding compares.
+    """
+    readings = [_adjusted(sides, as_zero) for as_zero in (False, True)]
+    adjusted = {domain: min(reading[domain] for reading in readings) for domain in found}
+    return [
+        _named(_with_n(_weighed(result, adjusted[domain], len(found)), sides[domain], margin), domain)
+        for domain, result in found.items()
+    ]
+
+
+def _against(
+    parts: Mapping[str, Run], baseline: Baseline, tallies: Mapping[str, Tally], settings: Settings
+) -> list[RuleResult]:
+    """Compare each domain with the baseline; one that the suite lost leaves the question open."""
+    known = {id: row.domain for id, row in tallies.items()}
+    rows = {id: replace(row, domain=known.get(id, row.domain)) for id, row in baseline.scenarios.items()}
+    lost = {row.domain for row in rows.values()} - parts.keys() - {""}
+    found, sides = {}, {}
+    for domain in sorted(parts.keys() | lost):
+        sides[domain] = _sides_in((rows, tallies), domain)
+        own = replace(baseline, scenarios=sides[domain][0])
+        if domain in lost:
+            found[domain] = rules.judge_difference("baseline", *sides[domain], settings["gate_margin"])
+        else:
+            found[domain] = rules.judge_regression(parts[domain], own, settings)
+    return corrected(found, sides, settings["gate_margin"])
+
+
+def _part(result: PhaseResult, ids: set[str]) -> PhaseResult:
+    if result.phase.mode not in ("baseline", "eval"):
+        return result
+    planned = tuple(id for id in result.phase.scenarios if id in ids)
+    return replace(
+        result,
+        phase=replace(result.phase, scenarios=planned),
+        groups=tuple(group for group in result.groups if group.scenario_id in ids),
+        excluded=tuple(id for id in result.excluded if id in ids),
+        settled=tuple(id for id in result.settled if id in ids),
+    )
+
+
+def _sides_in(sides: Sides, domain: str) -> Sides:
+    return in_domain(sides[0], domain), in_domain(sides[1], domain)
+
+
+def _adjusted(sides: Mapping[str, Sides], as_zero: bool) -> dict[str, float]:
+    """Return the adjusted one-sided p of each domain: that it got worse."""
+    p = []
+    for before, after in sides.values():
+        pairs = compare(before, after, errors_as_zero=as_zero)
+        p.append(one_sided_p(pairs.differences_K, alternative="less"))
+    return dict(zip(sides, holm(p).tolist(), strict=True))
+
+
+def _weighed(result: RuleResult, p: float, domains: int) -> RuleResult:
+    """Return a finding with its adjusted p, open instead of failed where that is too large."""
+    if "difference" not in result.figures:
+        return result
+    result = replace(result, figures={**result.figures, "p_holm": p})
+    if result.outcome != "fail" or p < ALPHA:
+        return result
+    advice = f"among {domains} domains such a drop may be chance (p {p:.3f} after Holm, {ALPHA:g} needed)"
+    return replace(result, outcome="inconclusive", advice=advice)
+
+
+def _with_n(result: RuleResult, sides: Sides, margin: float) -> RuleResult:
+    """Return a finding on too few scenarios with the number that would settle it."""
+    n, share = result.figures.get("n", MIN_SCENARIOS), result.figures.get("share", 0.0)
+    if result.outcome != "inconclusive" or n >= MIN_SCENARIOS or share < MIN_SHARE:
+        return result
+    needed = max(settling_n(compare(*sides).difference, margin) or 0, MIN_SCENARIOS)
+    advice = f"{n} scenarios are too few: about {needed} eval scenarios of the domain would settle it"
+    return replace(result, advice=advice, figures={**result.figures, "settled_by": needed})
+
+
+def _named(result: RuleResult, domain: str) -> RuleResult:
+    return replace(result, name=f"{result.name} ({domain})", figures={**result.figures, "domain": domain})

@@ -1,0 +1,158 @@
+"""What a watched final sweep came to: findings of rules, a key of the report, a line of the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pytest_tfgrpo.core.records import Json, Run
+from pytest_tfgrpo.core.text import interval, line, wrapped
+from pytest_tfgrpo.harness.gate.baseline import Baseline
+from pytest_tfgrpo.harness.gate.rules import BUILT_IN, RuleResult
+from pytest_tfgrpo.harness.gate.sequential import MIN_PLANNED, Reading, Rule, obstacle, watched
+from pytest_tfgrpo.harness.metrics.comparison import final_sweep
+
+SCOPE = "these scenarios with these seeds; the interval is of scenarios like these"
+
+
+def rejudged(
+    results: Sequence[RuleResult], run: Run, baseline: Baseline | None, *, foreign_rules: bool
+) -> list[RuleResult]:
+    """Return the findings on `run` with those of its watch in place of those on a sample of fixed size.
+
+    Of a sweep that could end at any time, an interval made for one look would be wrong too often. Where the
+    watch settles nothing the rule is open; where it could not have ended the sweep, findings stay what they
+    are. A comparison of fewer scenarios than a watch needs is never ended, and stays too.
+    """
+    if not run.settings.get("gate_sequential"):
+        return list(results)
+    watch = watched(run, baseline, foreign_rules=foreign_rules)
+    sweep = final_sweep(run)
+    if isinstance(watch, str) or sweep is None:
+        return list(results)
+    rules = {rule.name: rule for rule in watch.rules}
+    stopped = bool(sweep.settled)
+    return [
+        _rejudged(result, rules[result.name], stopped=stopped) if result.name in rules else result
+        for result in results
+    ]
+
+
+def reported(run: Run, findings: int | None) -> dict[str, Json]:
+    """Return the report's key ``sequential``; nothing where no sequential gate is asked for.
+
+    `findings` counts those of the gate, None without a gate: more than there are built-in rules come from
+    plugins.
+    """
+    sweep = final_sweep(run)
+    if not run.settings.get("gate_sequential") or sweep is None:
+        return {}
+    left_out = len(sweep.settled)
+    value = {
+        "scenarios": len(sweep.phase.scenarios),
+        "asked": len(sweep.phase.scenarios) - left_out,
+        "left_out": left_out,
+        "rollouts_saved": left_out * sweep.phase.rollouts,
+        "reason": "" if left_out else _why_nothing(run, findings),
+    }
+    return {"sequential": value}
+
+
+def early_stop_lines(sequential: Mapping[str, Any] | None, width: int) -> list[str]:
+    """Return what the terminal says of a sequential gate."""
+    if sequential is None:
+        return []
+    text = f"sequential gate  {sequential['rollouts_saved']} rollouts saved"
+    if sequential["left_out"]:
+        text += (
+            f": settled, {sequential['left_out']} of {sequential['scenarios']} eval scenarios were not run; "
+            f"means and gain are over the {sequential['asked']} that were"
+        )
+    elif sequential["reason"]:
+        text += f": {line(sequential['reason'], 200)}"
+    return wrapped(text, width, hanging="  ")
+
+
+def _why_nothing(run: Run, findings: int | None) -> str:
+    """Return why no scenario was left out."""
+    if findings is None:
+        return "no rule of the gate is set"
+    foreign = findings > len(BUILT_IN) + 1
+    why = obstacle(run.settings, run.scenarios, foreign_rules=foreign, partial=run.partial_selection)
+    return why or "nothing was settled before the end"
+
+
+def _rejudged(result: RuleResult, rule: Rule, *, stopped: bool) -> RuleResult:
+    if not stopped and (not rule.difference or rule.readings[0].size < MIN_PLANNED):
+        return result
+    found = {"pass": "pass", "fail": "fail", "open": "inconclusive"}[rule.finding]
+    figures = {"sequential": [_figures(reading) for reading in rule.readings]}
+    if not stopped:
+        kept = replace(result, figures={**result.figures, **figures})
+        if result.outcome == found or result.outcome not in ("pass", "fail", "inconclusive"):
+            return kept
+        return replace(
+            kept,
+            outcome=found,  # type: ignore[arg-type]
+            message=f"{result.message}; watched: {_span(rule.readings)}",
+            advice=""
+            if found == "pass"
+            else result.advice or "the sweep was watched, which widens its interval",
+        )
+    worst = _deciding(rule)
+    bar = f"margin {rule.bar:g}" if rule.difference else f"at least {rule.bar:g} wanted"
+    advice = {"fail": "look at the largest regressions in the report", "pass": ""}.get(
+        found, "the gate was settled by another rule; run without gate_sequential to know"
+    )
+    return RuleResult(
+        name=rule.name,
+        outcome=found,  # type: ignore[arg-type]
+        message=f"{_said(worst, rule)}; {_span(rule.readings)}; {bar}",
+        advice=advice,
+        figures=_summary(worst, rule) | figures,
+    )
+
+
+def _deciding(rule: Rule) -> Reading:
+    return min(rule.readings, key=lambda reading: ("fail", "open", "pass").index(reading.finding))
+
+
+def _said(reading: Reading, rule: Rule) -> str:
+    if not reading.mean.scored:
+        return f"nothing is known of {reading.size} scenarios"
+    what = f"{reading.mean.mean:+.3f}" if rule.difference else f"eval mean {reading.mean.mean:.3f}"
+    return f"{what} over the first {reading.mean.fed} of {reading.size} scenarios in random order"
+
+
+def _span(readings: Sequence[Reading]) -> str:
+    """Return the bounds of the whole sweep in words, by each reading of errors."""
+    found = [f"the whole sweep {interval([r.low, r.high], '+.3f')}" for r in readings]
+    return "; with errors as 0: ".join(found)
+
+
+def _summary(reading: Reading, rule: Rule) -> dict[str, Json]:
+    return {
+        "n": reading.mean.scored,
+        "of": reading.size,
+        "before": reading.before if rule.difference else None,
+        "after": reading.after,
+        "difference": reading.mean.mean if rule.difference and reading.mean.scored else None,
+        "ci95": None,
+        "method": "sequential",
+        ("margin" if rule.difference else "minimum"): rule.bar,
+    }
+
+
+def _figures(reading: Reading) -> dict[str, Json]:
+    """Return the state of one reading, where `set` bounds the mean of the scenarios and seeds there are."""
+    finite = reading.low > float("-inf") and reading.high < float("inf")
+    return {
+        "n": reading.mean.scored,
+        "looked_at": reading.mean.fed,
+        "of": reading.size,
+        "finding": reading.finding,
+        "set": [reading.mean.low, reading.mean.high],
+        "interval": [reading.low, reading.high] if finite else None,
+        "scope": SCOPE,
+    }

@@ -1,0 +1,123 @@
+"""Named gates: the rules of the gate over a selection of the final sweep, each with a severity of its own.
+
+Whether a run is whole and whether its lessons are clean is for the default gate to say, which always stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.harness.gate import by_domain, rules
+from pytest_tfgrpo.harness.gate.baseline import Baseline
+from pytest_tfgrpo.harness.gate.config import NamedGate
+from pytest_tfgrpo.harness.gate.rules import RuleResult, Settings, Settled
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGate:
+    """A named gate with the baseline that it compares with."""
+
+    gate: NamedGate
+    baseline: Baseline | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NamedVerdict:
+    """What a named gate found."""
+
+    name: str
+    severity: Literal["fail", "warn"]
+    outcome: Settled
+    results: tuple[RuleResult, ...]
+    strict: bool
+    """True when an inconclusive rule fails the gate."""
+    scenarios: int
+    """Eval scenarios that it is about."""
+    baseline: str
+    """Name of the baseline; empty without one."""
+    margin: float
+
+    @property
+    def failed(self) -> bool:
+        """True when the gate's item must fail: it failed, and is no mere warning."""
+        return self.outcome == "fail" and self.severity == "fail"
+
+
+def judge_named(run: Run, opened: OpenGate, settings: Settings) -> NamedVerdict:
+    """Return the verdict of one named gate on `run`; whatever breaks in it fails the gate."""
+    gate, own = opened.gate, own_settings(opened.gate, settings)
+    try:
+        results = tuple(_results(run, opened, own))
+    except Exception as error:  # noqa: BLE001 - a broken gate must not be an open one
+        results = (rules.broken("gate", error, "please report it as a bug of pytest-tfgrpo"),)
+    return NamedVerdict(
+        name=gate.name,
+        severity=gate.severity,
+        outcome=rules.settle(results, strict=own["gate_strict"]),
+        results=results,
+        strict=own["gate_strict"],
+        scenarios=sum(map(gate.selects, run.scenarios)),
+        baseline=opened.baseline.name if opened.baseline is not None else "",
+        margin=own["gate_margin"],
+    )
+
+
+def own_settings(gate: NamedGate, settings: Settings) -> Settings:
+    """Return the settings as the gate's rules see them: margin and strictness fall back, limits do not."""
+    return {
+        **settings,
+        "gate_margin": settings["gate_margin"] if gate.margin is None else gate.margin,
+        "gate_strict": bool(settings["gate_strict"] if gate.strict is None else gate.strict),
+        "gate_min_mean": gate.min_mean,
+        "gate_max_errors": gate.max_errors,
+        "gate_max_cost_per_success_usd": gate.max_cost_per_success_usd,
+    }
+
+
+def baseline_name(gate: NamedGate, settings: Mapping[str, str | None]) -> str | None:
+    """Return what names the gate's baseline: its own, else that of the setting; None for none."""
+    name = settings["baseline"] if gate.baseline is None else gate.baseline
+    return None if name == "none" and gate.baseline is not None else name
+
+
+def has_rules(gate: NamedGate, settings: Mapping[str, str | None], *, learning: bool) -> bool:
+    """Return whether there is anything for the gate to judge; the run's own gain exists in learning alone."""
+    limits = (gate.min_mean, gate.max_errors, gate.max_cost_per_success_usd)
+    compares = baseline_name(gate, settings) is not None or (gate.gain and learning)
+    return compares or any(limit is not None for limit in limits)
+
+
+def _results(run: Run, opened: OpenGate, settings: Settings) -> Iterator[RuleResult]:
+    gate = opened.gate
+    part, baseline = by_domain.restricted(run, gate.selects), _part_of(opened, run)
+    yield rules.judge_complete(part, None, settings)
+    if gate.per_domain:
+        yield from by_domain.judge(part, baseline, settings, gain=gate.gain)
+    else:
+        if gate.min_mean is not None:
+            yield rules.judge_minimum(part, None, settings)
+        if baseline is not None:
+            yield rules.judge_regression(part, baseline, settings)
+        if gate.gain:
+            yield rules.judge_gain(part, None, settings)
+    if gate.max_errors is not None:
+        yield rules.judge_errors(part, None, settings)
+    if gate.max_cost_per_success_usd is not None:
+        yield rules.judge_cost(part, None, settings)
+
+
+def _part_of(opened: OpenGate, run: Run) -> Baseline | None:
+    """Return the baseline over the gate's selection; what the suite lost belongs to it by its domain."""
+    gate, baseline = opened.gate, opened.baseline
+    if baseline is None:
+        return None
+    judged = {s.id: gate.selects(s) for s in run.scenarios}
+    rows = {
+        id: row
+        for id, row in baseline.scenarios.items()
+        if judged.get(id, not gate.tags and (not gate.domains or row.domain in gate.domains))
+    }
+    return replace(baseline, scenarios=rows)

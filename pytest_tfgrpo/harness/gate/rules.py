@@ -1,0 +1,338 @@
+"""The built-in rules of the gate.
+
+Rules about means are judged twice, with errors excluded and with errors as 0, and must pass both (design 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import fsum
+from typing import Literal, TypeAlias, TypeGuard
+
+from pytest_tfgrpo.core.lessons import LeakedAnswer
+from pytest_tfgrpo.core.records import Json, PhaseResult, Run
+from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.gate.baseline import Baseline, actor_name, compared_stamps
+from pytest_tfgrpo.harness.gate.sample_size import settling_advice
+from pytest_tfgrpo.harness.metrics.comparison import (
+    Tally,
+    baseline_sweep,
+    compare,
+    figures,
+    final_sweep,
+    sentence,
+    tally_sweep,
+)
+from pytest_tfgrpo.harness.metrics.epochs import solved
+
+Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped", "not_judged"]
+Settled: TypeAlias = Literal["pass", "fail", "inconclusive"]
+Settings: TypeAlias = Mapping[str, Json]
+OPEN = ("inconclusive", "not_judged")
+
+MIN_SCENARIOS = 10
+MIN_SHARE = 0.8
+"""Of the larger of both sets: fewer scenarios in common leave a comparison inconclusive (decision 21a)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RuleResult:
+    """What one rule found."""
+
+    name: str
+    outcome: Outcome
+    message: str
+    """What was found, with figures, in one line."""
+    advice: str = ""
+    """What to do; empty when there is nothing to do."""
+    figures: Mapping[str, Json] = field(default_factory=dict)
+
+
+def settle(results: Iterable[RuleResult], *, strict: bool) -> Settled:
+    """Return what all findings come to: one failure fails, and so does an open question when `strict`."""
+    outcomes = {result.outcome for result in results}
+    open_question = not outcomes.isdisjoint(OPEN)
+    if "fail" in outcomes or (strict and open_question):
+        return "fail"
+    return "inconclusive" if open_question else "pass"
+
+
+def broken(name: str, error: Exception, advice: str) -> RuleResult:
+    """Return the finding of a rule that raised: it fails, as nobody knows what it would have found."""
+    message = f"the rule broke: {type(error).__name__}: {line(str(error), 200)}"
+    return RuleResult(name=name, outcome="fail", message=message, advice=advice)
+
+
+def judge_complete(run: Run, _baseline: Baseline | None, _settings: Settings) -> RuleResult:
+    """Fail closed unless every phase ran to its end; a part of the suite is never a pass."""
+    for result in run.phases:
+        label, planned = result.phase.label, len(result.phase.scenarios)
+        judged = len(result.groups) + len(result.excluded) + len(result.settled)
+        if result.status != "complete" or judged < planned:
+            why = f": {line(result.reason, 200)}" if result.reason else ""
+            message = f"{label} is {result.status}, {judged} of {planned} groups are there{why}"
+            advice = "finish it with --tfgrpo-resume, or run again"
+            return RuleResult(name="complete", outcome="fail", message=message, advice=advice)
+    if run.status != "complete" or not run.phases:
+        message = f"the run is {run.status}" if run.phases else "the run has no phase"
+        message += f": {line(run.reason, 200)}" if run.reason else ""
+        return RuleResult(name="complete", outcome="fail", message=message, advice="run it again")
+    if run.partial_selection:
+        return _not_judged("complete", "only a part of the suite was selected")
+    return _usable(run) or RuleResult(
+        name="complete", outcome="pass", message=f"{len(run.phases)} of {len(run.phases)} phases ended"
+    )
+
+
+def _usable(run: Run) -> RuleResult | None:
+    """Return what speaks against a final sweep that ended: no answer at all, or too much excluded."""
+    sweep = final_sweep(run)
+    if sweep is None:
+        return None
+    statuses = {rollout.status for group in sweep.groups for rollout in group.rollouts}
+    if statuses and "ok" not in statuses:
+        first = sweep.groups[0].rollouts[0]
+        why = f": {first.failure.code}, {first.failure.message}" if first.failure is not None else ""
+        message = f"not one rollout of {sweep.phase.label} has an answer; the first{why}"
+        advice = f"`tfgrpo show {first.rollout_id}` has it whole; is the actor set up?"
+        return RuleResult(name="complete", outcome="fail", message=message, advice=advice)
+    planned, excluded = len(sweep.phase.scenarios) - len(sweep.settled), len(sweep.excluded)
+    if planned - excluded < MIN_SHARE * planned:
+        message = f"{excluded} of {planned} scenarios of {sweep.phase.label} were excluded by skips"
+        advice = "a checker that skips an answer hides it; let it fail instead"
+        return RuleResult(name="complete", outcome="inconclusive", message=message, advice=advice)
+    return None
+
+
+def judge_minimum(run: Run, _baseline: Baseline | None, settings: Settings) -> RuleResult:
+    """Fail when the eval mean is below ``gate_min_mean``."""
+    minimum, sweep = settings["gate_min_mean"], final_sweep(run)
+    if minimum is None:
+        return _skipped("minimum mean", "no gate_min_mean is set")
+    if run.partial_selection or not _whole(sweep):
+        return _not_judged("minimum mean", _why_not(run))
+    tallies = tally_sweep(run, sweep).values()
+    views = {}
+    for view, as_zero in (("errors_excluded", False), ("errors_as_zero", True)):
+        known = [mean for tally in tallies if (mean := tally.mean(errors_as_zero=as_zero)) is not None]
+        views[view] = fsum(known) / len(known) if known else 0.0
+    mean, with_errors = views.values()
+    message = f"eval mean {mean:.3f}, at least {minimum:g} wanted"
+    if any(tally.errors for tally in tallies):
+        message += f"; {with_errors:.3f} with errors as 0"
+    passed = min(mean, with_errors) >= minimum
+    return RuleResult(
+        name="minimum mean",
+        outcome="pass" if passed else "fail",
+        message=message,
+        advice="" if passed else "read the failing eval scenarios above, or lower the minimum",
+        figures={"minimum": minimum, **views},
+    )
+
+
+def judge_regression(run: Run, baseline: Baseline | None, settings: Settings) -> RuleResult:
+    """Compare the final sweep with the stored baseline, paired by scenario (decision 21a)."""
+    sweep = final_sweep(run)
+    if baseline is None:
+        return _skipped("baseline", "no baseline is set", "save one with `tfgrpo baseline save`")
+    if run.partial_selection or not _whole(sweep):
+        return _not_judged("baseline", _why_not(run))
+    tallies = tally_sweep(run, sweep)
+    unfair = why_unfair(baseline, temperature=sweep.phase.temperature, stamps=compared_stamps(run))
+    if unfair:
+        return RuleResult(name="baseline", outcome="not_judged", message=unfair, advice=UNFAIR_ADVICE)
+    notes = what_differs(baseline, actor=actor_name(run), stamps=compared_stamps(run), tallies=tallies)
+    result = judge_difference("baseline", baseline.scenarios, tallies, settings["gate_margin"])
+    if not notes:
+        return result
+    return RuleResult(
+        name=result.name,
+        outcome=result.outcome,
+        message=f"{result.message}; the baseline was {', '.join(notes)}",
+        advice=result.advice,
+        figures={**result.figures, "notes": notes},
+    )
+
+
+UNFAIR_ADVICE = "compare equals: save the baseline again, or run as it was made"
+
+
+def why_unfair(baseline: Baseline, *, temperature: float, stamps: Mapping[str, str]) -> str:
+    """Return why a sweep and a baseline were not measured alike, so that no difference means anything."""
+    if baseline.temperature != temperature:
+        return f"the baseline was made at temperature {baseline.temperature:g}, the sweep at {temperature:g}"
+    if len({stamps.get("judge"), baseline.stamps.get("judge")} - {None}) == 2:
+        return "the baseline was scored by another judge"
+    return ""
+
+
+def what_differs(
+    baseline: Baseline, *, actor: str, stamps: Mapping[str, str], tallies: Mapping[str, Tally]
+) -> list[str]:
+    """Return what else tells a baseline from a sweep: worth knowing, and perhaps just what is compared."""
+    notes = []
+    if actor != baseline.actor or _other("actor", stamps, baseline):
+        notes.append(f"made with another actor ({line(baseline.actor, 60)})")
+    if _other("packs", stamps, baseline):
+        notes.append("made with other prompt packs")
+    common = sum(id in tallies and tallies[id].stamp == t.stamp for id, t in baseline.scenarios.items())
+    if common < max(len(tallies), len(baseline.scenarios)):
+        notes.append(f"made with other scenarios ({common} in common)")
+    return notes
+
+
+def _other(key: str, stamps: Mapping[str, str], baseline: Baseline) -> bool:
+    return key in baseline.stamps and stamps.get(key) != baseline.stamps[key]
+
+
+def judge_gain(run: Run, _baseline: Baseline | None, settings: Settings) -> RuleResult:
+    """Compare the final sweep with the run's own baseline sweep: learning must not have made things worse."""
+    before, after = baseline_sweep(run), final_sweep(run)
+    if before is None:
+        return _skipped("gain", "the run has no baseline sweep")
+    if run.partial_selection or not _whole(after):
+        return _not_judged("gain", _why_not(run))
+    if before.library_hash == after.library_hash:
+        return _skipped("gain", "both sweeps carried the same library")
+    return judge_difference(
+        "gain", tally_sweep(run, before), tally_sweep(run, after), settings["gate_margin"]
+    )
+
+
+def judge_errors(run: Run, _baseline: Baseline | None, settings: Settings) -> RuleResult:
+    """Fail when the final sweep has more errors than ``gate_max_errors``."""
+    limit, sweep = settings["gate_max_errors"], final_sweep(run)
+    if limit is None:
+        return _skipped("errors", "no gate_max_errors is set")
+    if sweep is None:
+        return _not_judged("errors", _why_not(run))
+    errors = sum(rollout.status == "error" for group in sweep.groups for rollout in group.rollouts)
+    return RuleResult(
+        name="errors",
+        outcome="pass" if errors <= limit else "fail",
+        message=f"{errors} errors in the final sweep, at most {limit} allowed",
+        advice="" if errors <= limit else "see the error codes in the report, mend what is ours, run again",
+        figures={"errors": errors, "limit": limit},
+    )
+
+
+def judge_cost(run: Run, _baseline: Baseline | None, settings: Settings) -> RuleResult:
+    """Fail when a solved rollout of the final sweep costs more than ``gate_max_cost_per_success_usd``."""
+    name = "cost per success"
+    limit, sweep = settings["gate_max_cost_per_success_usd"], final_sweep(run)
+    if limit is None:
+        return _skipped(name, "no gate_max_cost_per_success_usd is set")
+    if sweep is None:
+        return _not_judged(name, _why_not(run))
+    cost, successes = _cost(sweep), sum(solved(group) for group in sweep.groups)
+    figures = {"cost_usd": cost, "successes": successes, "limit": limit}
+    if cost is None:
+        message, advice = (
+            "the cost of some rollouts is unknown",
+            "let the actor report cost_usd in its frames",
+        )
+        return RuleResult(name=name, outcome="inconclusive", message=message, advice=advice, figures=figures)
+    if not successes:
+        message = f"no rollout was solved, for ${cost:.4f}"
+        return RuleResult(name=name, outcome="fail", message=message, figures=figures)
+    each = cost / successes
+    return RuleResult(
+        name=name,
+        outcome="pass" if each <= limit else "fail",
+        message=f"${each:.4f} per solved rollout, at most ${limit:g} allowed",
+        figures={**figures, "cost_per_success_usd": each},
+    )
+
+
+def judge_contamination(leaks: Sequence[LeakedAnswer], settings: Settings) -> RuleResult:
+    """Fail when lessons hold eval answers (decision 21); under ``contamination=warn`` leave it open."""
+    if not leaks:
+        return RuleResult(name="contamination", outcome="pass", message="no lesson holds an eval answer")
+    named = [f"{leak.experience_id} that of {leak.scenario_id}" for leak in leaks]
+    shown = ", ".join(line(name, 120) for name in named[:5]) + (", ..." if len(named) > 5 else "")
+    return RuleResult(
+        name="contamination",
+        outcome="inconclusive" if settings.get("contamination") == "warn" else "fail",
+        message=f"contaminated: {len(leaks)} lessons hold an eval answer: lesson {shown}",
+        advice="remove those lessons, or move their scenarios to the train split",
+        figures={"leaks": [to_wire(leak) for leak in leaks]},
+    )
+
+
+BUILT_IN: tuple[Callable[[Run, Baseline | None, Settings], RuleResult], ...] = (
+    judge_complete,
+    judge_minimum,
+    judge_regression,
+    judge_gain,
+    judge_errors,
+    judge_cost,
+)
+
+
+def judge_difference(
+    name: str, before: Mapping[str, Tally], after: Mapping[str, Tally], margin: float
+) -> RuleResult:
+    """Judge a paired difference by decision 21a: the worse of both readings of errors counts."""
+    readings = [_judge_reading(before, after, margin, errors_as_zero=False)]
+    if any(tally.errors for tallies in (before, after) for tally in tallies.values()):
+        readings.append(_judge_reading(before, after, margin, errors_as_zero=True))
+    worst = min(readings, key=lambda reading: ("fail", "inconclusive", "pass").index(reading.outcome))
+    messages = [readings[0].message, *(f"with errors as 0: {r.message}" for r in readings[1:])]
+    found = {**readings[0].figures, "errors_as_zero": readings[1].figures if readings[1:] else None}
+    return RuleResult(
+        name=name,
+        outcome=worst.outcome,
+        message=f"{'; '.join(messages)}; margin {margin:g}",
+        advice=worst.advice,
+        figures=found,
+    )
+
+
+def _judge_reading(
+    before: Mapping[str, Tally], after: Mapping[str, Tally], margin: float, *, errors_as_zero: bool
+) -> RuleResult:
+    comparison = compare(before, after, errors_as_zero=errors_as_zero)
+    low, high, n = comparison.difference.low, comparison.difference.high, len(comparison.ids)
+    share = n / max(len(before), len(after), 1)
+    found = figures(comparison) | {"margin": margin, "share": share}
+    outcome: Outcome
+    outcome, advice = "inconclusive", ""
+    if share < MIN_SHARE:
+        advice = (
+            f"only {share:.0%} of the scenarios are in both; save a new baseline or run the same scenarios"
+        )
+    elif n < MIN_SCENARIOS or low is None or high is None:
+        advice = f"compare at least {MIN_SCENARIOS} eval scenarios"
+    elif low > -margin:
+        outcome = "pass"
+    elif high < 0:
+        outcome, advice = "fail", "look at the largest regressions in the report"
+    else:
+        advice, sizes = settling_advice(comparison, before, after, margin, errors_as_zero=errors_as_zero)
+        found |= sizes
+    return RuleResult(name="", outcome=outcome, message=sentence(comparison), advice=advice, figures=found)
+
+
+def _cost(sweep: PhaseResult) -> float | None:
+    costs = [rollout.cost_usd for group in sweep.groups for rollout in group.rollouts]
+    return None if None in costs else fsum(cost for cost in costs if cost is not None)
+
+
+def _skipped(name: str, message: str, advice: str = "") -> RuleResult:
+    return RuleResult(name=name, outcome="skipped", message=message, advice=advice)
+
+
+def _not_judged(name: str, message: str) -> RuleResult:
+    return RuleResult(name=name, outcome="not_judged", message=message, advice="run the whole suite")
+
+
+def _whole(sweep: PhaseResult | None) -> TypeGuard[PhaseResult]:
+    return sweep is not None and sweep.status == "complete"
+
+
+def _why_not(run: Run) -> str:
+    if run.partial_selection:
+        return "only a part of the suite was selected"
+    return "the run has no final sweep" if final_sweep(run) is None else "the final sweep did not end"

@@ -1,0 +1,54 @@
+"""What would settle a comparison that is still open, in numbers of scenarios and rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pytest_tfgrpo.core.records import Json
+from pytest_tfgrpo.harness.metrics.comparison import Comparison, Tally
+from pytest_tfgrpo.numerics.planning import settling, settling_n, spread
+
+
+def settling_advice(
+    comparison: Comparison,
+    before: Mapping[str, Tally],
+    after: Mapping[str, Tally],
+    margin: float,
+    *,
+    errors_as_zero: bool = False,
+) -> tuple[str, dict[str, Json]]:
+    """Return advice in words, and its figures.
+
+    `settled_by` counts scenarios, `settled_options` lists [scenarios, rollouts of each], `settled_rollouts`
+    is the number of rollouts that would settle it on the scenarios there are, null when none does. `spread`
+    has the variances between scenarios and within them, null when each scenario has one rollout.
+    """
+    count = settling_n(comparison.difference, margin)
+    found: dict[str, Json] = {"settled_by": count}
+    if count is None:
+        return "no number of scenarios settles it", found
+    rows = [(before[id], after[id]) for id in comparison.ids]
+    if errors_as_zero:
+        rows = [(_with_errors(old), _with_errors(new)) for old, new in rows]
+    parts = spread(comparison.difference, rows)
+    if parts is None or parts.within <= 0:
+        return f"about {count} eval scenarios would settle it", found
+    rollouts = max(round(sum(old.n + new.n for old, new in rows) / (2 * len(rows))), 1)
+    options, same = settling(comparison.difference, parts, rollouts, margin)
+    found |= {
+        "settled_options": [[count, rollouts], *(list(option) for option in options[1:])],
+        "settled_rollouts": same,
+        "spread": {"between": parts.between, "within": parts.within},
+    }
+    ways = [
+        f"{count} eval scenarios x {rollouts} rollouts",
+        *(f"{scenarios} x {each}" for scenarios, each in options[1:]),
+        *([f"{same} rollouts of each of these {len(rows)}"] if same else []),
+    ]
+    alone = "" if same else "; more rollouts alone do not"
+    return f"about {' or '.join(ways)} would settle it{alone}", found
+
+
+def _with_errors(tally: Tally) -> Tally:
+    return replace(tally, n=tally.n + tally.errors, errors=0)

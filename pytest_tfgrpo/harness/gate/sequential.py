@@ -1,0 +1,347 @@
+"""The watch over a final sweep that may end early: it knows when the gate's verdict is settled.
+
+The scenarios are asked in a random order that the run's seed and their identity fix. Groups finish in any
+order, so only the part of the order that is complete from its start on is looked at: what happens to finish
+first would be no random sample. After each scenario the watch bounds what the whole sweep would come to.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal, Protocol, TypeAlias
+
+from pytest_tfgrpo.core.records import Json, Phase, PhaseResult, Run, Scenario
+from pytest_tfgrpo.core.stamp import seed_of
+from pytest_tfgrpo.harness.gate.baseline import Baseline, Stamped, compared_stamps
+from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE, Settings, why_unfair
+from pytest_tfgrpo.harness.metrics.comparison import Tally, baseline_sweep, tally, tally_sweep
+from pytest_tfgrpo.numerics.sequential import MeanSequence
+from pytest_tfgrpo.numerics.stats import MIN_BCA, MIN_RESAMPLED, rare_event_bound
+
+MEAN_ALPHA = 0.0025
+"""One-sided chance that the bound of the sweep's mean is ever wrong."""
+SPREAD_ALPHA = 0.0025
+"""Chance that the bound of its spread is."""
+SWEEP_ALPHA = 0.02
+"""One-sided level of the interval around a whole sweep that was watched; with both above it makes 0.025."""
+MIN_PLANNED = MIN_BCA
+"""Pairs that a sweep must be planned with: with fewer, the spread is no guide to its interval."""
+_DECIMALS = 12
+"""Values equal to so many places are one value."""
+_Z = NormalDist().inv_cdf(1 - SWEEP_ALPHA)
+_T = (_Z**3 + _Z) / 4
+"""First term of the expansion of Student's quantile in 1 / degrees of freedom (Fisher 1926)."""
+
+Finding: TypeAlias = Literal["open", "pass", "fail"]
+
+
+def order_of(seed: int, scenarios: Iterable[Scenario]) -> tuple[str, ...]:
+    """Return the ids in the order in which a watched sweep asks, random and the same for one run seed."""
+    ranked = sorted(scenarios, key=lambda s: (seed_of(seed, "sequential", s.stamp), s.id))
+    return tuple(scenario.id for scenario in ranked)
+
+
+def obstacle(settings: Settings, scenarios: Iterable[Scenario], *, foreign_rules: bool, partial: bool) -> str:
+    """Return why a final sweep runs to its end whatever it finds; empty when it may end early."""
+    if partial:
+        return "only a part of the suite was selected"
+    if settings["gates"]:
+        return "named gates judge parts of the whole sweep"
+    if foreign_rules:
+        return "rules of plugins judge the whole sweep"
+    if settings["record"]:
+        return "a recording is to hold the whole sweep"
+    if any(s.checker is not None for s in scenarios if s.split == "eval"):
+        return "test functions judge it, in an order of their own"
+    return ""
+
+
+class Reading:
+    """One rule about a mean, under one reading of errors, over the scenarios that it pairs."""
+
+    def __init__(self, before: Mapping[str, float], *, bar: float, share: float, difference: bool) -> None:
+        """`before` are the means to compare with by id; `share` is what of both sides is paired.
+
+        A difference passes above ``-bar`` and fails below 0, for scenarios like these. A mean passes at `bar`
+        and fails below, as the whole sweep has it; its `before` are zeros.
+        """
+        self._before, self._bar, self._difference, self._share = before, bar, difference, share
+        self.size = len(before)
+        self.finding: Finding = "open"
+        self.low, self.high = -math.inf, math.inf
+        """Bounds of what decides: of the whole sweep's interval for a difference, else of its mean."""
+        self._after_sum = self._before_sum = 0.0
+        self._seen: Counter[float] = Counter()
+        self._support = (-1.0, 1.0) if difference else (0.0, 1.0)
+        population = max(self.size, 1)
+        self.mean = MeanSequence(
+            population, support=self._support, alpha_low=MEAN_ALPHA, alpha_high=MEAN_ALPHA
+        )
+        self._square = MeanSequence(
+            population, support=(0.0, 1.0), alpha_low=SPREAD_ALPHA, alpha_high=SPREAD_ALPHA
+        )
+
+    def feed(self, id: str, after: float | None) -> None:
+        """Take the next scenario of the order; None where it has no score. A finding is final."""
+        before = self._before.get(id)
+        if before is None:
+            return
+        value = None if after is None else after - before
+        self.mean.feed(value)
+        if value is not None:
+            assert after is not None
+            self._before_sum += before
+            self._after_sum += after
+            self._seen[round(value, _DECIMALS)] += 1
+        low, high = self.mean.low, self.mean.high
+        if self._difference:
+            self._square.feed(None if value is None else value * value)
+            low, high = self._widened(low, high)
+        self.low = max(self.low, low, self._support[0])
+        self.high = min(self.high, high, self._support[1])
+        if self.finding == "open" and self._enough():
+            self.finding = self._judge()
+
+    @property
+    def before(self) -> float | None:
+        """Mean of the scenarios fed, before."""
+        return self._before_sum / self.mean.scored if self.mean.scored else None
+
+    @property
+    def after(self) -> float | None:
+        """Mean of the scenarios fed, after."""
+        return self._after_sum / self.mean.scored if self.mean.scored else None
+
+    def _judge(self) -> Finding:
+        if not self._difference:
+            return "pass" if self.low >= self._bar else "fail" if self.high < self._bar else "open"
+        return "pass" if self.low > -self._bar else "fail" if self.high < 0 else "open"
+
+    def _enough(self) -> bool:
+        if not self._difference:
+            return True
+        share = self._share * self.mean.scored / self.mean.fed
+        return self.size >= MIN_PLANNED and self.mean.scored >= MIN_SCENARIOS and share >= MIN_SHARE
+
+    def _widened(self, low: float, high: float) -> tuple[float, float]:
+        """Return bounds of the interval that the whole sweep will have, from those of its mean.
+
+        Its variance is the mean square less the square of the mean, which lies between the bounds. Where few
+        values differ it says little: then more scenarios like these may be at either end of the support.
+        """
+        planned = self.size * self.mean.scored / self.mean.fed
+        if planned < 2:
+            return -math.inf, math.inf
+        half = self._half_width(planned)
+        hidden = self._hidden(round(planned))
+        least, most = self._support
+        return low - max(half, hidden * (low - least)), high + max(half, hidden * (most - high))
+
+    def _hidden(self, planned: int) -> float:
+        """Return the share of scenarios that may differ beyond those seen; 0 once enough of them do."""
+        differ = self.mean.scored - max(self._seen.values())
+        if differ >= min(MIN_RESAMPLED, planned):
+            return 0.0
+        return rare_event_bound(differ, planned, SWEEP_ALPHA) - differ / planned
+
+    def _half_width(self, planned: float) -> float:
+        """Return a bound of half the width of an interval with `planned` pairs."""
+        least = max(self.mean.low, -self.mean.high, 0.0)
+        return (_Z + _T / (planned - 1)) * math.sqrt(
+            max(self._square.high - least * least, 0.0) / (planned - 1)
+        )
+
+
+class Rule:
+    """A rule of the gate that the watch follows, under both readings of errors; the worse one counts."""
+
+    def __init__(
+        self,
+        name: str,
+        before: Mapping[str, Tally],
+        planned: Mapping[str, str],
+        *,
+        bar: float,
+        difference: bool,
+    ) -> None:
+        """`planned` are the task stamps of the sweep's scenarios by id."""
+        self.name, self.bar, self.difference = name, bar, difference
+        paired = {id: row for id, row in before.items() if planned.get(id) == row.stamp}
+        share = len(paired) / max(len(before), len(planned), 1)
+        self.readings = [
+            Reading(_means(paired, as_zero), bar=bar, share=share, difference=difference)
+            for as_zero in ((False, True) if any(row.errors for row in paired.values()) else (False,))
+        ]
+
+    @property
+    def finding(self) -> Finding:
+        """What is settled: one reading that fails, or all that pass."""
+        found = {reading.finding for reading in self.readings}
+        return "fail" if "fail" in found else "open" if "open" in found else "pass"
+
+    def feed(self, id: str, after: Tally) -> None:
+        """Take the next scenario of the order."""
+        if after.errors and len(self.readings) == 1:  # up to here both readings are one
+            self.readings.append(copy.deepcopy(self.readings[0]))
+        for reading, as_zero in zip(self.readings, (False, True), strict=False):
+            reading.feed(id, after.mean(errors_as_zero=as_zero))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bars:
+    """What besides the comparisons can settle the verdict, or keep it open to the end."""
+
+    max_errors: int | None = None
+    needs_end: str = ""
+    """Why a pass cannot be known before the end; empty when it can."""
+
+
+class Watch:
+    """Follows a final sweep; `settled` once no further scenario can change what the gate says."""
+
+    def __init__(self, order: Sequence[str], rules: Sequence[Rule], bars: Bars) -> None:
+        """`order` has the ids of the sweep as they are asked."""
+        self.order = tuple(order)
+        self.rules = tuple(rules)
+        self.needs_end = bars.needs_end
+        self.seen = 0
+        """Scenarios that were looked at, from the start of the order on."""
+        self._max_errors = bars.max_errors
+        self._errors = 0
+        self._waiting: dict[str, Tally] = {}
+
+    @property
+    def outcome(self) -> Finding:
+        """What the gate's verdict is known to be."""
+        found = {rule.finding for rule in self.rules}
+        if "fail" in found or (self._max_errors is not None and self._errors > self._max_errors):
+            return "fail"
+        return "pass" if found == {"pass"} and not self.needs_end else "open"
+
+    @property
+    def settled(self) -> bool:
+        """True once the verdict is known."""
+        return self.outcome != "open"
+
+    def feed(self, finished: Mapping[str, Tally]) -> bool:
+        """Take scenarios that are finished, in any order; return whether they have settled the verdict.
+
+        What comes after that changes nothing.
+        """
+        if self.settled:
+            return False
+        self._waiting |= finished
+        while not self.settled and self.seen < len(self.order):
+            after = self._waiting.pop(self.order[self.seen], None)
+            if after is None:
+                return False
+            self._errors += after.errors
+            for rule in self.rules:
+                rule.feed(self.order[self.seen], after)
+            self.seen += 1
+        return self.settled
+
+
+def open_watch(
+    *,
+    settings: Settings,
+    scenarios: Sequence[Scenario],
+    phase: Phase,
+    library: str,
+    earlier: PhaseResult | None,
+    baseline: Baseline | None,
+    stamps: Mapping[str, str],
+) -> Watch | None:
+    """Return the watch over a final sweep in `phase` with the library of hash `library`.
+
+    `earlier` is the run's baseline sweep, `stamps` are those that a stored baseline is compared by. None
+    without any rule that could be settled early.
+    """
+    in_sweep = frozenset(phase.scenarios)
+    planned = {s.id: s.stamp for s in scenarios if s.id in in_sweep}
+    rules, needs_end = [], ""
+    minimum, margin = settings["gate_min_mean"], settings["gate_margin"]
+    if minimum is not None:
+        zeros = {id: Tally(stamp=stamp, n=1, sum=0.0, sum_sq=0.0, errors=0) for id, stamp in planned.items()}
+        rules.append(Rule("minimum mean", zeros, planned, bar=minimum, difference=False))
+    if baseline is not None:
+        needs_end = why_unfair(baseline, temperature=phase.temperature, stamps=stamps)
+        if not needs_end:
+            rules.append(Rule("baseline", baseline.scenarios, planned, bar=margin, difference=True))
+    if earlier is not None and earlier.library_hash != library:
+        before = tally(earlier.groups, {s.id: s.stamp for s in scenarios})
+        rules.append(Rule("gain", before, planned, bar=margin, difference=True))
+    for name in ("gate_max_errors", "gate_max_cost_per_success_usd"):
+        if settings[name] is not None:
+            needs_end = needs_end or f"whether {name} holds is known at the end"
+    if not rules:
+        return None
+    order = order_of(settings["seed"], (s for s in scenarios if s.id in planned))
+    return Watch(order, rules, Bars(max_errors=settings["gate_max_errors"], needs_end=needs_end))
+
+
+class Planned(Stamped, Protocol):
+    """A run, made or planned, with its settings."""
+
+    @property
+    def settings(self) -> Mapping[str, Json]: ...
+    @property
+    def partial_selection(self) -> bool: ...
+
+
+OpenWatch: TypeAlias = Callable[[Phase, Sequence[PhaseResult], str], Watch | None]
+"""Returns the watch over a phase, after the results so far, with the library of a hash."""
+
+
+def watch_for(run: Planned, baseline: Baseline | None = None, *, foreign_rules: bool = False) -> OpenWatch:
+    """Return what an engine opens its watches with: over the final sweep of `run`, where it may end early."""
+
+    def watch(phase: Phase, results: Sequence[PhaseResult], library: str) -> Watch | None:
+        if phase.mode != "eval" or not run.settings["gate_sequential"]:
+            return None
+        if obstacle(run.settings, run.scenarios, foreign_rules=foreign_rules, partial=run.partial_selection):
+            return None
+        return open_watch(
+            settings=run.settings,
+            scenarios=run.scenarios,
+            phase=phase,
+            library=library,
+            earlier=next((result for result in results if result.phase.mode == "baseline"), None),
+            baseline=baseline,
+            stamps=compared_stamps(run),
+        )
+
+    return watch
+
+
+def watched(run: Run, baseline: Baseline | None, *, foreign_rules: bool) -> Watch | str:
+    """Return the watch over the final sweep of `run` as it was when it ended; else why there was none."""
+    sweep = next((result for result in reversed(run.phases) if result.phase.mode == "eval"), None)
+    if sweep is None or sweep.status != "complete":
+        return "the final sweep did not end"
+    reason = obstacle(run.settings, run.scenarios, foreign_rules=foreign_rules, partial=run.partial_selection)
+    if reason:
+        return reason
+    watch = open_watch(
+        settings=run.settings,
+        scenarios=run.scenarios,
+        phase=sweep.phase,
+        library=sweep.library_hash,
+        earlier=baseline_sweep(run),
+        baseline=baseline,
+        stamps=compared_stamps(run),
+    )
+    if watch is None:
+        return "there is nothing to compare with"
+    watch.feed(tally_sweep(run, sweep))
+    return watch
+
+
+def _means(rows: Mapping[str, Tally], as_zero: bool) -> dict[str, float]:
+    means = {id: row.mean(errors_as_zero=as_zero) for id, row in rows.items()}
+    return {id: mean for id, mean in means.items() if mean is not None}

@@ -1,0 +1,110 @@
+"""The gate: is the final sweep of a run good enough, with statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, get_args
+
+from pytest_tfgrpo.core.lessons import LeakedAnswer
+from pytest_tfgrpo.core.records import Json, Run
+from pytest_tfgrpo.harness.gate.baseline import Baseline
+from pytest_tfgrpo.harness.gate.early_stop import rejudged
+from pytest_tfgrpo.harness.gate.named import NamedVerdict
+from pytest_tfgrpo.harness.gate.rules import (
+    BUILT_IN,
+    OPEN,
+    Outcome,
+    RuleResult,
+    Settings,
+    Settled,
+    broken,
+    judge_contamination,
+    settle,
+)
+
+__all__ = ["GateRule", "RuleResult", "Verdict", "judge"]
+
+
+class GateRule(Protocol):
+    """One rule of the gate; pure."""
+
+    name: str
+
+    def judge(self, run: Run, baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
+        """Return what the rule found; an exception fails the gate."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """What the gate found."""
+
+    outcome: Settled
+    results: tuple[RuleResult, ...]
+    strict: bool
+    """True when an inconclusive rule fails the gate."""
+    gates: tuple[NamedVerdict, ...] = ()
+    """What the named gates found, in the order of their file; they count apart from this one."""
+
+    @property
+    def failed(self) -> bool:
+        """True when the gate's item must fail."""
+        return self.outcome == "fail"
+
+    @property
+    def decisive(self) -> tuple[RuleResult, ...]:
+        """The rules that decided: those that failed, else those that leave the question open."""
+        failed = tuple(r for r in self.results if r.outcome == "fail")
+        if failed or self.outcome == "pass":
+            return failed
+        return tuple(r for r in self.results if r.outcome in OPEN)
+
+
+def judge(
+    run: Run,
+    *,
+    baseline: Baseline | None,
+    settings: Mapping[str, Json],
+    rules: Sequence[GateRule] = (),
+    contamination: Sequence[LeakedAnswer] = (),
+) -> Verdict:
+    """Return the verdict on `run` by the built-in rules, none of which can be removed, and `rules`.
+
+    `contamination` names the lessons that hold an eval answer. One failed rule fails the gate; an
+    inconclusive or unjudged one makes it inconclusive, which fails under ``gate_strict`` (decision 21a).
+    """
+    results = [
+        *(_built_in(rule, run, baseline, settings) for rule in BUILT_IN),
+        judge_contamination(contamination, settings),
+        *(_guarded(rule, run, baseline, settings) for rule in rules),
+    ]
+    results = rejudged(results, run, baseline, foreign_rules=bool(rules))
+    strict = bool(settings["gate_strict"])
+    return Verdict(outcome=settle(results, strict=strict), results=tuple(results), strict=strict)
+
+
+def _built_in(
+    rule: Callable[[Run, Baseline | None, Settings], RuleResult],
+    run: Run,
+    baseline: Baseline | None,
+    settings: Settings,
+) -> RuleResult:
+    try:
+        return rule(run, baseline, settings)
+    except Exception as error:  # noqa: BLE001 - a broken rule must not open the gate
+        name = rule.__name__.removeprefix("judge_")
+        return broken(name, error, "please report it as a bug of pytest-tfgrpo")
+
+
+def _guarded(rule: GateRule, run: Run, baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
+    try:
+        result = rule.judge(run, baseline, settings)
+        if not isinstance(result, RuleResult):
+            raise TypeError(f"it returned {result!r} instead of a RuleResult")
+        if result.outcome not in get_args(Outcome):
+            raise ValueError(f"its outcome is {result.outcome!r}; use one of {', '.join(get_args(Outcome))}")
+    except Exception as error:  # noqa: BLE001 - a broken rule must not open the gate
+        name = str(getattr(rule, "name", type(rule).__name__))
+        return broken(name, error, "mend the plugin that supplies it")
+    return result

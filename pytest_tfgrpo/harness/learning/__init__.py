@@ -1,0 +1,1 @@
+"""The learning step: prompts with lessons, the library, optimizers, acceptance and attribution."""

@@ -1,0 +1,104 @@
+"""The screen: which lessons may enter a library (decisions 14, 21)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+
+from pytest_tfgrpo.core.lessons import Experience, LeakedAnswer, Library
+from pytest_tfgrpo.core.records import PromptPack, Scenario
+from pytest_tfgrpo.core.redact import find_secret
+from pytest_tfgrpo.harness.learning.library.store_lines import check
+from pytest_tfgrpo.harness.suite.contamination.answers import AnswerIndex, Answers, bare
+
+_ROLE_MARKER = re.compile(
+    r"<\|[^|<>]{0,40}\|>"
+    r"|\[/?INST\]|<</?SYS>>"
+    r"|#{1,6}\s{0,4}(?:system|assistant|user|human|developer|instructions?|response)\b"
+    r"|</?(?:system|assistant|user|human|developer|s)>"
+    r"|\b(?:system|assistant|user|human|developer)\s{0,4}:",
+    re.IGNORECASE,
+)
+_DELIMITER = re.compile(r"</?[A-Za-z!?]|/>|```|~~~|\]\]>|(?:^|\s)(?:-{3,}|={3,}|\*{3,})(?:\s|$)")
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]{0,20}://[^\s<>\"']+|\bwww\.[^\s<>\"']+", re.IGNORECASE)
+
+
+class Screen:
+    """Judges lessons against the train and dev scenarios and the prompt packs of a run."""
+
+    def __init__(
+        self,
+        scenarios: Iterable[Scenario],
+        *,
+        answers: Answers,
+        packs: Mapping[str, PromptPack],
+        max_words: int,
+        tools: Collection[str] = (),
+    ) -> None:
+        """`packs` maps domains to the pack in use; names in `tools` are never a leak.
+
+        Raises ValueError on an eval scenario: those never edit a library.
+        """
+        known = tuple(scenarios)
+        for scenario in known:
+            if scenario.split == "eval":
+                raise ValueError(f"eval scenario {scenario.id!r} must not screen lessons")
+        self._answers = AnswerIndex(known, answers, tools)
+        self._packs = packs
+        self._max_words = max_words
+        self._urls = {domain: _urls("\n".join((p.system, *p.inject))) for domain, p in packs.items()}
+
+    def refuse(self, experience: Experience) -> tuple[str, str] | None:
+        """Return (code, reason) why `experience` must stay out of the library, or None."""
+        text = bare(experience.summary32)
+        return self._form(experience) or self._injection(text, experience.domain) or self._leak(text)
+
+    def _form(self, experience: Experience) -> tuple[str, str] | None:
+        count = len(experience.summary32.split())
+        if not 1 <= count <= self._max_words:
+            return "word_cap", f"it has {count} words; a lesson has 1 to {self._max_words}"
+        pack = self._packs.get(experience.domain)
+        if pack is None or experience.stamp_signature != pack.stamp:
+            return "unstamped", f"it lacks the stamp of the prompt pack of domain {experience.domain!r}"
+        try:
+            check(experience, self._max_words)
+        except ValueError as error:
+            return "malformed", str(error)
+        for character in experience.summary32:
+            if not character.isprintable():
+                return "control_character", f"it contains the character U+{ord(character):04X}"
+        return None
+
+    def _injection(self, text: str, domain: str) -> tuple[str, str] | None:
+        if secret := find_secret(text):
+            return "secret", f"it contains what looks like a secret ({secret})"
+        if marker := _ROLE_MARKER.search(text):
+            return "role_marker", f"it contains the role marker {marker[0]!r}"
+        if delimiter := _DELIMITER.search(text):
+            return (
+                "delimiter",
+                f"it contains {delimiter[0].strip()!r}, which could end its place in the prompt",
+            )
+        if unknown := _urls(text) - self._urls[domain]:
+            return "url", f"it contains the URL {min(unknown)!r}, which the prompt pack does not"
+        return None
+
+    def _leak(self, text: str) -> tuple[str, str] | None:
+        scenario_id = self._answers.find(text)
+        return ("leak", f"it contains an answer of scenario {scenario_id!r}") if scenario_id else None
+
+
+def contaminated(
+    library: Library, scenarios: Iterable[Scenario], answers: Answers, tools: Collection[str] = ()
+) -> list[LeakedAnswer]:
+    """Return the lessons in force that contain an answer of one of `scenarios`, the eval split.
+
+    What it finds fails the gate; it never edits a library (decision 21).
+    """
+    index = AnswerIndex(scenarios, answers, tools)
+    found = ((e.id, index.find(e.summary32)) for e in library.experiences)
+    return [LeakedAnswer(experience_id=id, scenario_id=scenario) for id, scenario in found if scenario]
+
+
+def _urls(text: str) -> set[str]:
+    return {match[0].rstrip(".,;:!?)]}") for match in _URL.finditer(text)}

@@ -1,0 +1,293 @@
+"""Evidence: the attempts of an epoch by kind of task, and what the better did differently (decision 12)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TypeAlias
+
+from pytest_tfgrpo.core.records import Frame, Group, Rollout, Scenario
+from pytest_tfgrpo.core.words import content
+from pytest_tfgrpo.harness.learning.optimizer.wording import wording
+
+SAME_TASK = 0.25
+"""Shared content words (Jaccard) from which tasks without family, with equal winners, are of one kind."""
+AS_GOOD = 0.05
+"""Difference of mean rewards under which the cheaper way of two is preferred."""
+MIN_WORTH = 0.5
+"""Mean reward under which what winners did is no example, even if all others did worse."""
+MIN_CONTRAST = 0.5
+"""Difference in share between winners and losers from which a habit tells them apart."""
+
+_TOOL_NAME = re.compile(r"[A-Za-z_][\w.-]{0,63}", re.ASCII)
+_NUMBER = re.compile(r"[-+]?\d[\d,]{0,30}(?:\.\d{1,30})?%?")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attempt:
+    """One scored rollout of a group with spread."""
+
+    group_id: str
+    rollout: Rollout
+    reward: float
+    gt_score: float
+    relative_rank: float
+    sign: int
+    """1 for a winner, -1 for a loser, 0 in between."""
+    tools: tuple[str, ...]
+    """Tools whose calls worked, in order, repeats in a row counted once; empty when it used none."""
+    tools_tried: frozenset[str]
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of its tool calls."""
+        return sum(frame.tokens for frame in tool_frames(self.rollout))
+
+
+@dataclass(slots=True)
+class Kind:
+    """A kind of task: the scenarios of a family, or similar tasks that the same tools solved."""
+
+    domain: str
+    prompts: list[str]
+    """Wordings of its train tasks, without quoted data."""
+    attempts: list[Attempt] = field(default_factory=list)
+    cluster: bool = False
+    """True when it was found by similarity, not given as a family."""
+    bags: list[frozenset[str]] = field(default_factory=list)
+    """Content stems of the prompts of a cluster."""
+    ways: set[tuple[str, ...]] = field(default_factory=set)
+    """Tools of the winners of a cluster."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """A difference between winners and losers of a kind."""
+
+    advice: str
+    """In the imperative, without full stop."""
+    attempts: tuple[Attempt, ...]
+    """All attempts that did what it speaks of, whatever came of it."""
+
+
+def tool_frames(rollout: Rollout) -> Iterable[Frame]:
+    """Yield the tool calls of `rollout` whose tools have a name that a lesson can carry."""
+    return (f for f in rollout.frames if f.kind == "tool" and _TOOL_NAME.fullmatch(f.name))
+
+
+def attempts_of(group: Group) -> list[Attempt]:
+    """Return the scored rollouts of `group`, errors left out, as winners and losers."""
+    scored = [
+        (rollout, score, score.reward if score.reward is not None else score.gt_score)
+        for rollout, score in zip(group.rollouts, group.scores, strict=True)
+    ]
+    known = [(rollout, score, reward) for rollout, score, reward in scored if reward is not None]
+    mean = sum(reward for _, _, reward in known) / len(known) if known else 0.0
+    return [
+        Attempt(
+            group_id=group.group_id,
+            rollout=rollout,
+            reward=reward,
+            gt_score=reward if score.gt_score is None else score.gt_score,
+            relative_rank=0.5 if score.relative_rank is None else score.relative_rank,
+            sign=(reward > mean + 1e-9) - (reward < mean - 1e-9),
+            tools=tuple(name for name, _ in groupby(f.name for f in tool_frames(rollout) if f.error is None)),
+            tools_tried=frozenset(f.name for f in tool_frames(rollout)),
+        )
+        for rollout, score, reward in known
+    ]
+
+
+def kinds_of(groups: Iterable[Group], scenarios: Mapping[str, Scenario]) -> list[Kind]:
+    """Return the kinds of the train tasks: all families, and clusters of the groups without a family."""
+    families: dict[tuple[str, str], Kind] = {}
+    for scenario in scenarios.values():
+        if scenario.family:
+            key = (scenario.domain, scenario.family)
+            kind = families.setdefault(key, Kind(scenario.domain, []))
+            kind.prompts.append(wording(scenario.prompt))
+    clusters: list[Kind] = []
+    for group in groups:
+        scenario = scenarios[group.scenario_id]
+        attempts = attempts_of(group)
+        if scenario.family:
+            families[scenario.domain, scenario.family].attempts += attempts
+        else:
+            ways = {a.tools for a in attempts if a.sign > 0}
+            prompt = wording(scenario.prompt)
+            kind = _cluster(clusters, scenario, content(prompt), ways)
+            kind.prompts.append(prompt)
+            kind.bags.append(content(prompt))
+            kind.ways |= ways
+            kind.attempts += attempts
+    return [*families.values(), *clusters]
+
+
+def _cluster(
+    clusters: list[Kind], scenario: Scenario, bag: frozenset[str], ways: set[tuple[str, ...]]
+) -> Kind:
+    """Return the cluster of a task without family; a new one is added to `clusters`."""
+    for kind in clusters:
+        alike = kind.domain == scenario.domain and ways & kind.ways
+        if alike and max(_jaccard(bag, other) for other in kind.bags) >= SAME_TASK:
+            return kind
+    clusters.append(Kind(scenario.domain, [], cluster=True))
+    return clusters[-1]
+
+
+def _jaccard(a: frozenset[str], b: frozenset[str]) -> float:
+    return len(a & b) / len(a | b) if a | b else 1.0
+
+
+Way: TypeAlias = tuple[str, ...]
+"""Tools in order of use."""
+Record: TypeAlias = tuple[float, float]
+"""(groups, mean over them of the mean reward in each): many attempts at one task count as one."""
+
+
+def record_of(way: Way, attempts: Iterable[Attempt], prior: Record = (0.0, 0.0)) -> Record:
+    """Return what `prior` and those of `attempts` that used the tools of `way` amount to."""
+    by_group: dict[str, list[Attempt]] = {}
+    for attempt in attempts:
+        if attempt.tools == way:
+            by_group.setdefault(attempt.group_id, []).append(attempt)
+    count, mean = prior
+    groups = count + len(by_group)
+    total = count * mean + sum(map(_mean_reward, by_group.values()))
+    return groups, total / groups if groups else 0.0
+
+
+def best_way(attempts: Sequence[Attempt], prior: Mapping[Way, Record]) -> Finding | None:
+    """Return the sequence of tools that winners used and that beat the others, or None.
+
+    `prior` is what earlier epochs saw of sequences that lessons in force name. A sequence that earned less
+    than half is no example; of equally good ones the cheaper in tokens is taken.
+    """
+    ways: dict[Way, list[Attempt]] = {}
+    for attempt in attempts:
+        ways.setdefault(attempt.tools, []).append(attempt)
+    won = [way for way, used in ways.items() if way and any(a.sign > 0 for a in used)]
+    records = {w: record_of(w, ways.get(w, ()), prior.get(w, (0.0, 0.0))) for w in (*won, *prior)}
+    worthy = {way: record for way, record in records.items() if record[1] >= MIN_WORTH}
+    if not worthy:
+        return None
+    overall = _mean_reward(attempts)
+
+    def quality(way: Way) -> float:
+        groups, mean = worthy[way]
+        return (groups * mean + overall) / (
+            groups + 1
+        )  # one lucky group counts for less than several good ones
+
+    best = max(worthy, key=lambda w: (quality(w), -len(w), w))
+    groups, mean = worthy[best]
+    as_good = [w for w, (g, m) in worthy.items() if w in ways and g >= groups and m >= mean - AS_GOOD]
+    best = min(as_good, key=lambda w: (_tokens_per_use(ways[w]), len(w), w), default=best)
+    used = ways.get(best, [])
+    others = [a for a in attempts if a.tools != best]
+    if not used or (best not in prior and not (others and _mean_reward(used) > _mean_reward(others))):
+        return None
+    return Finding(advice=use(best), attempts=tuple(used))
+
+
+def _tokens_per_use(attempts: Sequence[Attempt]) -> float:
+    return sum(a.tokens for a in attempts) / len(attempts)
+
+
+def use(way: Way) -> str:
+    """Return the advice to use some tools in order."""
+    return "use " + ", then ".join(way)
+
+
+def worst_tool(attempts: Sequence[Attempt], spared: Iterable[str]) -> Finding | None:
+    """Return the tool that cost most: tried by two losers or more and by hardly a winner, not in `spared`."""
+    found: list[tuple[int, float, str, list[Attempt]]] = []
+    for tool in sorted({t for a in attempts if a.sign < 0 for t in a.tools_tried} - set(spared)):
+        users = [a for a in attempts if tool in a.tools_tried]
+        lost = sum(a.sign < 0 for a in users)
+        if lost >= 2 and lost >= 0.75 * len(users):
+            found.append((lost, lost / len(users), tool, users))
+    if not found:
+        return None
+    _, _, tool, users = min(found, key=lambda f: (-f[0], -f[1], f[2]))
+    return Finding(advice=f"avoid {tool}", attempts=tuple(users))
+
+
+def best_arguments(attempts: Sequence[Attempt]) -> Finding | None:
+    """Return an argument that winners gave to a tool and losers who called it did not, or None."""
+
+    def habits(attempt: Attempt, tool: str) -> set[str]:
+        calls = [frame.input for frame in tool_frames(attempt.rollout) if frame.name == tool]
+        keys = {key for call in calls if isinstance(call, Mapping) for key in call if isinstance(key, str)}
+        return {f"call {tool} with {key}" for key in keys if _TOOL_NAME.fullmatch(key)}
+
+    for tool in sorted({tool for a in attempts for tool in a.tools_tried}):
+        users = [a for a in attempts if tool in a.tools_tried]
+        if found := _habit([(a, habits(a, tool)) for a in users], sign=1):
+            return found
+    return None
+
+
+def best_form(attempts: Sequence[Attempt]) -> Finding | None:
+    """Return the form of answer that winners share and losers lack, or None."""
+    return _habit([(a, _phrased("answer with", a)) for a in attempts], sign=1)
+
+
+def worst_form(attempts: Sequence[Attempt]) -> Finding | None:
+    """Return the form of answer that losers share and winners lack, or None."""
+    return _habit([(a, _phrased("avoid answering with", a)) for a in attempts], sign=-1)
+
+
+def _habit(shown: Sequence[tuple[Attempt, set[str]]], sign: int) -> Finding | None:
+    """Return the habit that most tells attempts of one sign from those of the other, if any does."""
+    ours = [habits for attempt, habits in shown if attempt.sign == sign]
+    theirs = [habits for attempt, habits in shown if attempt.sign == -sign]
+    if not ours or not theirs:
+        return None
+
+    def contrast(habit: str) -> float:
+        return sum(habit in h for h in ours) / len(ours) - sum(habit in h for h in theirs) / len(theirs)
+
+    every = sorted({habit for habits in ours for habit in habits})
+    best = max(every, key=lambda habit: (contrast(habit), -_breadth(habit)), default=None)
+    if best is None or contrast(best) < MIN_CONTRAST:
+        return None
+    found = tuple(attempt for attempt, habits in shown if best in habits)
+    return None if sign > 0 and _mean_reward(found) < MIN_WORTH else Finding(advice=best, attempts=found)
+
+
+_FORMS: tuple[tuple[str, Callable[[str], bool]], ...] = (
+    ("a bare number", lambda text: _NUMBER.fullmatch(text) is not None),
+    ("JSON alone", lambda text: text[:1] in ("{", "[") and _is_json(text)),
+    ("a code fence", lambda text: "```" in text),
+    ("one word", lambda text: len(text.split(None, 1)) == 1),
+    ("at most five words", lambda text: 0 < len(text.split(None, 5)) <= 5),
+    ("a single line", lambda text: bool(text) and "\n" not in text),
+    ("several lines", lambda text: "\n" in text),
+    ("more than fifty words", lambda text: len(text.split(None, 50)) > 50),
+)
+"""Forms of answers, the narrow ones first."""
+
+
+def _phrased(verb: str, attempt: Attempt) -> set[str]:
+    text = attempt.rollout.answer.strip()
+    return {f"{verb} {name}" for name, test in _FORMS if test(text)}
+
+
+def _breadth(habit: str) -> int:
+    return next((i for i, (name, _) in enumerate(_FORMS) if habit.endswith(name)), 0)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _mean_reward(attempts: Sequence[Attempt]) -> float:
+    return sum(a.reward for a in attempts) / len(attempts) if attempts else 0.0

@@ -1,0 +1,142 @@
+"""The teacher: a language model that is asked about attempts, whose answers are repaired once and counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.core.records import Json
+from pytest_tfgrpo.core.stamp import seed_of
+from pytest_tfgrpo.harness.learning.optimizer.llm.pack import Prompts
+from pytest_tfgrpo.harness.learning.optimizer.llm.parsing import Change, Reading, answer_schema, read
+from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import clean
+from pytest_tfgrpo.harness.protocols import LearningContext
+from pytest_tfgrpo.llm.protocol import Completer, Completion, Message, Request
+from pytest_tfgrpo.llm.templates import Block, fenced, fill
+
+TEMPERATURE = 0.0
+SHOWN_ANSWER = 8_000
+"""Characters of a malformed answer that its repair is shown."""
+SHOWN_PROBLEMS = 10
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """What a teacher is asked."""
+
+    text: str
+    stage: str
+    """Last part of the key of its call: ``critique`` and the like."""
+    subject: str
+    """Scenario id or domain."""
+    stamp: str
+    """Identity of the subject, which the seed comes from."""
+    sourced: bool = False
+    """True when each operation of the answer names the proposals it rests on."""
+
+
+class Teacher:
+    """Answers the questions of one epoch; used on the event loop only.
+
+    Its methods raise BudgetError and RecordingError.
+    """
+
+    def __init__(self, completer: Completer, prompts: Prompts, context: LearningContext) -> None:
+        self.prompts = prompts
+        self.failures: Counter[str] = Counter()
+        """What failed, by reason code."""
+        self._completer = completer
+        self._context = context
+        self._free = asyncio.Semaphore(context.concurrency)
+
+    async def text(self, question: Question) -> str | None:
+        """Return the answer in plain words; None, and counted, when there is none."""
+        answer = await self._ask(question, self._opening(question))
+        if answer is None:
+            return None
+        if not answer.text.strip():
+            self.failures["malformed"] += 1
+            return None
+        return answer.text
+
+    async def changes(self, question: Question) -> tuple[Change, ...] | None:
+        """Return the changes that the answer proposes, repaired once where it is malformed.
+
+        None, and counted, when there is no usable answer; what of an answer cannot be used is counted too.
+        """
+        messages = self._opening(question)
+        schema = answer_schema(sources=question.sourced)
+        answer = await self._ask(question, messages, schema)
+        if answer is None:
+            return None
+        reading = self._read(question, answer)
+        if reading.problems:
+            messages = (*messages, *self._complaint(answer, reading))
+            again = await self._ask(replace(question, stage=f"{question.stage}.repair"), messages, schema)
+            corrected = reading if again is None else self._read(question, again)
+            reading = corrected if corrected.readable else reading
+        self.failures.update(problem.code for problem in reading.problems)
+        return reading.changes if reading.readable else None
+
+    def _opening(self, question: Question) -> tuple[Message, ...]:
+        system = Message(role="system", content=self.prompts.system)
+        return system, Message(role="user", content=question.text)
+
+    def _complaint(self, answer: Completion, reading: Reading) -> tuple[Message, ...]:
+        lines = [problem.message for problem in reading.problems[:SHOWN_PROBLEMS]]
+        (problems,) = fenced([Block("problems", clean("\n".join(lines), SHOWN_ANSWER))])
+        values = {"problems": problems, "max_words": str(self._context.max_words)}
+        return (
+            Message(role="assistant", content=clean(answer.text, SHOWN_ANSWER)),
+            Message(role="user", content=fill(self.prompts.repair, values)),
+        )
+
+    def _read(self, question: Question, answer: Completion) -> Reading:
+        words, cut = self._context.max_words, answer.finish == "length"
+        return read(answer.text, max_words=words, sources=question.sourced, cut=cut)
+
+    async def _ask(
+        self, question: Question, messages: tuple[Message, ...], schema: Mapping[str, Json] | None = None
+    ) -> Completion | None:
+        context = self._context
+        request = Request(
+            messages=messages,
+            temperature=TEMPERATURE,
+            seed=seed_of(context.seed, "learn", context.epoch, question.stamp, question.stage),
+            schema=schema,
+        )
+        try:
+            async with self._free:
+                answer = await context.calls.complete(
+                    self._completer,
+                    request,
+                    key=f"e{context.epoch}.learn.{question.subject}.{question.stage}",
+                    purpose="learn",
+                    epoch=context.epoch,
+                    subject=question.subject,
+                )
+        except ModelError as error:
+            self.failures[error.code] += 1
+            return None
+        if answer.finish in ("content_filter", "refusal"):
+            self.failures[answer.finish] += 1
+            return None
+        return answer
+
+
+async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Return what the jobs return, in order; when some raise, the error of the first of them.
+
+    It waits for all of them first: a call in flight is paid for, and must reach the journal.
+    """
+    outcomes = await asyncio.gather(*jobs, return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]

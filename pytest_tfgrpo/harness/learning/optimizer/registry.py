@@ -1,0 +1,45 @@
+"""Optimizers by name: the table and the one factory over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.harness.learning.optimizer.heuristic import HeuristicOptimizer
+from pytest_tfgrpo.harness.learning.optimizer.none import NoOptimizer
+from pytest_tfgrpo.harness.protocols import Optimizer
+from pytest_tfgrpo.llm.protocol import Completer
+
+Teacher: TypeAlias = Callable[[], Completer]
+"""Opens the language model that an optimizer asks."""
+
+
+def _llm(teacher: Teacher, packs: Path | None) -> Optimizer:
+    from pytest_tfgrpo.harness.learning.optimizer.llm.optimizer import open_llm
+
+    return open_llm(teacher(), packs)
+
+
+OPTIMIZERS: Mapping[str, Callable[[Teacher, Path | None], Optimizer]] = {
+    "heuristic": lambda _teacher, _packs: HeuristicOptimizer(),
+    "llm": _llm,
+    "none": lambda _teacher, _packs: NoOptimizer(),
+}
+
+
+def _no_teacher() -> Completer:
+    raise SettingError(
+        "optimizer llm needs a language model; set tfgrpo_teacher, for instance openai:<model>"
+    )
+
+
+def open_optimizer(spec: str, *, teacher: Teacher = _no_teacher, packs: Path | None = None) -> Optimizer:
+    """Return the optimizer called `spec`; raises SettingError.
+
+    `packs` is the folder of prompt packs, where one called ``optimizer`` replaces the prompts of `llm`.
+    """
+    if spec not in OPTIMIZERS:
+        raise SettingError(f"optimizer must be one of {', '.join(OPTIMIZERS)}, not {spec!r}")
+    return OPTIMIZERS[spec](teacher, packs)

@@ -1,0 +1,91 @@
+"""Asking: the prompt of each scenario in one phase, with the experiences that the library holds for it.
+
+In training each of them is left out by chance, so that what it does can be measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_tfgrpo.core.lessons import Experience, Library
+from pytest_tfgrpo.core.records import Phase, Prompt, Scenario, Task
+from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
+from pytest_tfgrpo.harness.learning.attribution.exposures import content_key, series_of
+from pytest_tfgrpo.harness.learning.library.retrieval import select
+from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.suite.packs import pack_for
+from pytest_tfgrpo.harness.suite.prompt import render_prompt
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """What the actor is asked in every rollout of one group."""
+
+    scenario: Scenario
+    task: Task
+    prompt: Prompt
+    prompt_stamp: str
+    experiences: tuple[str, ...]
+    """Ids of the experiences in the prompt."""
+    left_out: tuple[str, ...] = ()
+    """Ids of those that were selected and left out by chance; their slots stay empty."""
+
+
+class Asker:
+    """Makes questions with the library of one phase, one at a time, when a scenario's turn has come."""
+
+    def __init__(self, job: Job, library: Library, phase: Phase | None = None) -> None:
+        """`library` is frozen for as long as `phase` lasts; without a phase nothing is left out."""
+        self._packs = job.packs
+        self._scenarios = {s.id: s for s in job.scenarios}
+        self._by_domain: dict[str, list[Experience]] = {}
+        for experience in library.experiences:
+            self._by_domain.setdefault(experience.domain, []).append(experience)
+        self._mismatches: dict[str, int] = {}
+        self._series = series_of(job.settings["seed"], job.library)
+        self._epoch = phase.epoch if phase is not None else 0
+        self._below: float = (phase.leave_out if phase is not None else 0.0) * 2**SEED_BITS
+        self._keys: dict[str, str] = {}
+
+    @property
+    def skipped(self) -> int:
+        """Experiences that were left out because their stamp is not the pack's (decision 13)."""
+        return sum(self._mismatches.values())
+
+    def ask(self, scenario_id: str) -> Question:
+        """Return the question of a scenario."""
+        scenario = self._scenarios[scenario_id]
+        pack = pack_for(self._packs, scenario.domain)
+        retrieval = select(
+            self._by_domain.get(scenario.domain, []),
+            pack=pack,
+            domain=scenario.domain,
+            prompt=scenario.prompt,
+            limit=pack.experience_slots,
+        )
+        self._mismatches[scenario.domain] = retrieval.stamp_mismatches
+        kept: list[Experience] = []
+        left_out: list[str] = []
+        for experience in retrieval.picked:
+            if self._is_left_out(experience, scenario):
+                left_out.append(experience.id)
+            else:
+                kept.append(experience)
+        prompt = render_prompt(pack, scenario, kept)
+        return Question(
+            scenario=scenario,
+            task=scenario.task(),
+            prompt=prompt,
+            prompt_stamp=prompt.stamp,
+            experiences=tuple(e.id for e in kept),
+            left_out=tuple(left_out),
+        )
+
+    def _is_left_out(self, experience: Experience, scenario: Scenario) -> bool:
+        """Draw by identity, and by what the lesson says: ids contain the run's, and equal runs draw alike."""
+        if not self._below:
+            return False
+        key = self._keys.get(experience.id)
+        if key is None:
+            key = self._keys[experience.id] = content_key(experience)
+        return seed_of("leave out", self._series, self._epoch, scenario.stamp, key) < self._below

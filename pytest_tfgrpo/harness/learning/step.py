@@ -1,0 +1,105 @@
+"""Learning: the step from the scored groups of an epoch to the next library."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pytest_tfgrpo.core.clock import utc_now
+from pytest_tfgrpo.core.errors import BudgetError, OptimizerError, RecordingError
+from pytest_tfgrpo.core.files import MANIFEST, RUNS
+from pytest_tfgrpo.core.lessons import Library, Revision
+from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
+from pytest_tfgrpo.harness.learning.attribution.retirement import evidence, retire, without_harmful
+from pytest_tfgrpo.harness.learning.library.library import apply
+from pytest_tfgrpo.harness.learning.library.screen import Screen
+from pytest_tfgrpo.harness.protocols import LearningContext
+from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.suite.contamination.answers import expected_answers, tool_names
+from pytest_tfgrpo.harness.suite.packs import pack_for
+from pytest_tfgrpo.llm.calls import Calls
+
+
+async def learn(
+    job: Job,
+    phase: Phase,
+    groups: tuple[Group, ...],
+    library: Library,
+    calls: Calls,
+    earlier: Sequence[PhaseResult] = (),
+) -> Revision:
+    """Return what `groups` do to `library`, before it is tried; what is on file is taken as it is.
+
+    Lessons that these groups and those of `earlier` phases show to harm are retired with it.
+
+    Raises OptimizerError when the optimizer breaks, BudgetError when it may not go on, and RecordingError
+    when a replay lacks what it asks.
+    """
+    recorded = job.recorded.candidates.get(phase.epoch) or job.recorded.revisions.get(phase.epoch)
+    if recorded is not None:
+        return recorded
+    context = _context(job, phase, groups, library, calls)
+    screen = _screen(job, context)
+    found = await asyncio.to_thread(evidence, job, phase, groups, earlier, library)
+    cap = job.settings["library_cap"]
+    try:
+        proposal = await job.optimizer.propose(context)
+        operations, harmful = without_harmful(proposal.operations, found)
+        revision = apply(library, operations, screen=screen, cap=cap, epoch=phase.epoch)
+    except (BudgetError, RecordingError):
+        raise
+    except Exception as error:
+        raise OptimizerError(
+            f"optimizer {job.optimizer.name!r} broke in epoch {phase.epoch}: {type(error).__name__}: {error}"
+        ) from error
+    revision = retire(
+        library,
+        revision,
+        found,
+        packs=context.packs,
+        retire_after=job.settings["retire_after"],
+        cap=cap,
+    )
+    informative = sum(group.informative for group in groups)
+    return replace(
+        revision,
+        refused=(*harmful, *revision.refused),
+        lesson_groups=len(proposal.lesson_groups),
+        informative_groups=informative,
+        failures=dict(proposal.failures),
+        note=proposal.note or ("" if informative else "no group had spread: nothing to learn from"),
+    )
+
+
+def _screen(job: Job, context: LearningContext) -> Screen:
+    return Screen(
+        (s for s in job.scenarios if s.split != "eval"),
+        answers=lambda scenario: expected_answers(job.kinds, scenario),
+        packs=context.packs,
+        max_words=context.max_words,
+        tools=tool_names(context.groups),
+    )
+
+
+def _context(
+    job: Job, phase: Phase, groups: tuple[Group, ...], library: Library, calls: Calls
+) -> LearningContext:
+    train = {s.id: s for s in job.scenarios if s.split == "train"}
+    packs = {s.domain: pack_for(job.packs, s.domain) for s in train.values()}
+    return LearningContext(
+        run_id=job.run_id,
+        task_id=job.task_id,
+        epoch=phase.epoch,
+        actor=job.actor.name,
+        groups=groups,
+        scenarios=train,
+        packs=packs,
+        library=library,
+        max_words=job.settings["experience_max_words"],
+        created_at=utc_now(),
+        manifest_path=f"{RUNS}/{job.run_id}/{MANIFEST}",
+        calls=calls,
+        seed=job.settings["seed"],
+        concurrency=job.settings["concurrency"],
+    )

@@ -1,0 +1,148 @@
+"""Noise: how far sweeps of one library lie apart for no reason but their seeds, and which scenarios do that.
+
+The rollouts of a scenario in a sweep differ in their seed alone, and each has its seed from its identity, so
+that they are independent. The variance of a sweep's mean over K scenarios with n rollouts each is therefore
+``sum_k s_k^2 / n_k / K^2`` with the sample variances s_k^2 within scenarios: Miller 2024, "Adding Error Bars
+to Evals", section 2. Which scenarios are in the suite is no part of it: two runs have the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from pytest_tfgrpo.core.records import Group, Json, PhaseResult, Run
+from pytest_tfgrpo.harness.metrics.comparison import Tally, baseline_sweep, final_sweep
+from pytest_tfgrpo.numerics.stats import mean_interval
+
+Z95 = 1.959963984540054
+"""Two-sided 95 % quantile of the normal distribution."""
+
+
+def noise(run: Run, gain: Mapping[str, Any] | None) -> Json:
+    """Return the noise floor of a run, from its final and its baseline sweep; None without a final sweep.
+
+    `seed_std` is the standard deviation of a sweep with one rollout per scenario, over seeds; `run_std` that
+    of a sweep as it was made. `difference` is what two runs of one library differ by at most, in 19 of 20
+    cases. Null without a scenario of two scored rollouts. `gain` is the gain of the report.
+    """
+    last = final_sweep(run)
+    if last is None:
+        return None
+    rows = [row for sweep in (baseline_sweep(run), last) if sweep is not None and (row := _row(sweep))]
+    value: dict[str, Json] = {
+        "rollouts": last.phase.rollouts,
+        "sweeps": rows,
+        "seed_std": None,
+        "run_std": None,
+        "difference": None,
+        "gain_within": None,
+    }
+    if not rows:
+        return value
+    for key in ("seed_std", "run_std"):
+        value[key] = math.sqrt(sum(row[key] ** 2 for row in rows) / len(rows))
+    value["difference"] = floor = Z95 * math.sqrt(2) * value["run_std"]
+    if gain is not None and gain["difference"] is not None and len(rows) == 2:
+        value["gain_within"] = bool(abs(gain["difference"]) < floor)
+    return value
+
+
+def _row(sweep: PhaseResult) -> dict[str, Json] | None:
+    """Return the spread over seeds in one sweep; None when no scenario has two scored rollouts."""
+    scores = [known for group in sweep.groups if len(known := _known(group)) > 1]
+    if not scores:
+        return None
+    variances = [float(np.var(known, ddof=1)) for known in scores]
+    n = len(scores)
+    whole = [known for known in scores if len(known) == sweep.phase.rollouts]
+    return {
+        "epoch": sweep.phase.epoch,
+        "mode": sweep.phase.mode,
+        "scenarios": n,
+        "seed_std": math.sqrt(sum(variances)) / n,
+        "run_std": math.sqrt(sum(v / len(known) for v, known in zip(variances, scores, strict=True))) / n,
+        "means": np.mean(whole, axis=0).tolist() if whole else [],
+    }
+
+
+def _known(group: Group) -> list[float]:
+    return [s.gt_score for s in group.scores if s.gt_score is not None]
+
+
+def flaky(run: Run) -> Json:
+    """Return the scenarios of the final and the baseline sweep that some seeds solved and some did not.
+
+    `solved` is the share of the scored rollouts that passed every check.
+    """
+    domain_of = {s.id: s.domain for s in run.scenarios}
+    return [
+        {
+            "scenario": group.scenario_id,
+            "domain": domain_of[group.scenario_id],
+            "epoch": sweep.phase.epoch,
+            "mode": sweep.phase.mode,
+            "solved": share,
+            "n": n,
+        }
+        for sweep in (final_sweep(run), baseline_sweep(run))
+        if sweep is not None
+        for group, share, n in _mixed(sweep)
+    ]
+
+
+def _mixed(sweep: PhaseResult) -> Iterator[tuple[Group, float, int]]:
+    for group in sweep.groups:
+        solved = [score >= 1.0 for score in _known(group)]
+        if 0 < sum(solved) < len(solved):
+            yield group, sum(solved) / len(solved), len(solved)
+
+
+def within_spread(before: Tally, after: Tally) -> bool:
+    """Return whether two means of a scenario differ by no more than its own spread over seeds explains.
+
+    That is by at most two standard errors, of which one at least must be known not to be 0.
+    """
+    one, two = before.mean(), after.mean()
+    if one is None or two is None:
+        return False
+    variance = sum(_variance(tally) / tally.n for tally in (before, after) if tally.n > 1)
+    return variance > 0 and abs(two - one) <= 2 * math.sqrt(variance)
+
+
+def _variance(tally: Tally) -> float:
+    spread = tally.sum_sq - tally.sum * tally.sum / tally.n
+    return spread / (tally.n - 1) if spread > 1e-12 else 0.0  # what is left of equal shares is rounding
+
+
+def as_failures(run: Run) -> list[dict[str, Json]]:
+    """Return mean and interval of every epoch with errors counted as 0; empty for a run without errors.
+
+    A scenario of which every rollout is an error counts as 0 too: nothing is dropped.
+    """
+    errors = [
+        sum(s.gt_score is None for group in result.groups for s in group.scores) for result in run.phases
+    ]
+    if not any(errors):
+        return []
+    return [_as_failures(result, n) for result, n in zip(run.phases, errors, strict=True)]
+
+
+def _as_failures(result: PhaseResult, errors: int) -> dict[str, Json]:
+    means = [
+        math.fsum(s.gt_score or 0.0 for s in group.scores) / len(group.scores)
+        for group in result.groups
+        if group.scores
+    ]
+    found = mean_interval(means)
+    return {
+        "epoch": result.phase.epoch,
+        "mode": result.phase.mode,
+        "errors": errors,
+        "n": len(means),
+        "mean": found.mean if means else None,
+        "ci95": None if found.low is None else [found.low, found.high],
+    }

@@ -1,0 +1,128 @@
+"""The account of attribution: what a report says each lesson does, and its lines in the terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_tfgrpo.core.lessons import Experience
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.text import interval, line, wrapped
+from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, Standing, standings
+from pytest_tfgrpo.harness.learning.attribution.exposures import (
+    UNREAD,
+    content_key,
+    history,
+    known_lessons,
+    record_of,
+)
+from pytest_tfgrpo.numerics.attribution import MIN_ARM
+
+TITLE = "lessons' effect  "
+ORDER = ("harmful", "helpful", "unclear", "not_estimable")
+WORDS = {"not_estimable": "not yet estimable"}
+
+
+def attribution_report(run: Run) -> dict[str, Any] | None:
+    """Return what each lesson in force, or removed in the run, does; None where none was left out by chance.
+
+    It rests on the training groups of the run, and of earlier runs for lessons that it started with.
+    """
+    chances = [result.phase.leave_out for result in run.phases if result.phase.mode == "train"]
+    if not any(chances):
+        return None
+    own, before = record_of(run).rows, history(run.preflight)
+    found = standings([*before, *own])
+    in_force = {e.id for e in run.library.experiences}
+    lessons = {
+        e.id: (_value(e, found.get(content_key(e), UNSEEN), e.id in in_force))
+        for e in (*run.library.experiences, *_removed(run))
+    }
+    return {
+        "leave_out": max(chances),
+        "groups": len(own),
+        "earlier_groups": len(before),
+        "unread": list(run.preflight.get(UNREAD, ())),
+        "errors": sum(row.errors for row in own),
+        "estimated": sum(standing.effect is not None for standing in found.values()),
+        "lessons": list(lessons.values()),
+    }
+
+
+def _removed(run: Run) -> list[Experience]:
+    """Return the lessons that an operation of the run took away without another in their place."""
+    known = known_lessons(run.library_start, run.phases)
+    gone = [
+        target
+        for result in run.phases
+        if result.revision is not None
+        for operation in result.revision.applied
+        if operation.kind == "remove"
+        for target in operation.targets
+    ]
+    return [known[id] for id in gone if id in known]
+
+
+def _value(experience: Experience, standing: Standing, in_force: bool) -> dict[str, Any]:
+    return {
+        "id": experience.id,
+        "domain": experience.domain,
+        "polarity": experience.polarity,
+        "text": experience.summary32,
+        "in_force": in_force,
+        "effect": standing.effect,
+        "ci95": None if standing.ci95 is None else list(standing.ci95),
+        "p": standing.p,
+        "p_adjusted": standing.p_adjusted,
+        "included": standing.included,
+        "left_out": standing.left_out,
+        "scenarios": standing.scenarios,
+        "verdict": standing.verdict,
+    }
+
+
+def attribution_lines(value: Mapping[str, Any] | None, width: int, *, every: bool) -> list[str]:
+    """Return the lines on the key `attribution` of a report; `every` adds what each estimated lesson does."""
+    if value is None or not value["lessons"]:
+        return []
+    lessons = sorted(value["lessons"], key=lambda v: (ORDER.index(v["verdict"]), v["effect"] or 0.0))
+    counts = Counter(lesson["verdict"] for lesson in lessons)
+    told = ", ".join(
+        f"{counts[verdict]} {WORDS.get(verdict, verdict)}" for verdict in ORDER if counts[verdict]
+    )
+    if set(counts) == {"not_estimable"}:
+        told = f"not yet estimable, as that takes {MIN_ARM} groups with a lesson and {MIN_ARM} without"
+    text = f"{told}; each left out of {value['leave_out']:.0%} of the training groups by chance"
+    retired = sum(lesson["verdict"] == "harmful" and not lesson["in_force"] for lesson in lessons)
+    if retired:
+        text += f"; harmful and retired: {retired}"
+    found = wrapped(text, width, TITLE, "  ")
+    if value["unread"]:
+        more = f" (and {len(value['unread']) - 1} more)" if len(value["unread"]) > 1 else ""
+        found += wrapped(f"warning: {line(value['unread'][0], 200)}{more}", width, "  ", "  ")
+    estimated = [lesson for lesson in lessons if lesson["effect"] is not None]
+    if every and estimated:
+        found += wrapped(
+            "mean reward of training groups with it minus without; p by Holm's method:", width, "  "
+        )
+        for lesson in estimated:
+            found += wrapped(_row(lesson), width, "  ", " " * 4)
+    return found
+
+
+def _row(lesson: Mapping[str, Any]) -> str:
+    gone = "" if lesson["in_force"] else "gone: "
+    what = f"{gone}{lesson['polarity']} {line(lesson['domain'], 20)}: {line(lesson['text'], 300)}"
+    spread, p = interval(lesson["ci95"], "+.3f"), probability(lesson["p_adjusted"])
+    return (
+        f"{lesson['effect']:+.3f} ({spread}), p {p}, {lesson['included']} groups with, "
+        f"{lesson['left_out']} without: {what}"
+    )
+
+
+def probability(p: float | None) -> str:
+    """Return a p value for a table; ``-`` when there is none."""
+    if p is None:
+        return "-"
+    return "<0.001" if p < 0.001 else f"{p:.3f}"

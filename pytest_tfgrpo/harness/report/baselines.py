@@ -1,0 +1,148 @@
+"""Two stored baselines side by side: what the gate would say, and where the difference lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pytest_tfgrpo.core.text import interval, line, number, table, wrapped
+from pytest_tfgrpo.harness.gate.baseline import Baseline
+from pytest_tfgrpo.harness.gate.by_domain import corrected
+from pytest_tfgrpo.harness.gate.rules import (
+    UNFAIR_ADVICE,
+    RuleResult,
+    judge_difference,
+    what_differs,
+    why_unfair,
+)
+from pytest_tfgrpo.harness.metrics.comparison import Comparison, compare, in_domain, sentence
+from pytest_tfgrpo.harness.report.gates import OUTCOMES
+
+REGRESSIONS = 10
+NAMED = 10
+"""Scenarios that are listed by name before the rest is counted."""
+WIDTH = 80
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compared:
+    """What a comparison of two baselines found."""
+
+    lines: tuple[str, ...]
+    """For a reader."""
+    verdict: RuleResult
+    """As the gate judges; ``not_judged`` when the two were not measured alike."""
+
+
+def compare_baselines(before: Baseline, after: Baseline, *, margin: float) -> Compared:
+    """Return how `after` compares with `before`, which is what the gate would compare it with."""
+    unfair = why_unfair(before, temperature=after.temperature, stamps=after.stamps)
+    if unfair:
+        verdict = RuleResult(name="baseline", outcome="not_judged", message=unfair, advice=UNFAIR_ADVICE)
+    else:
+        verdict = judge_difference("baseline", before.scenarios, after.scenarios, margin)
+    return Compared(lines=tuple(_lines(before, after, verdict, margin)), verdict=verdict)
+
+
+def _lines(before: Baseline, after: Baseline, verdict: RuleResult, margin: float) -> Iterator[str]:
+    for sign, baseline in (("-", before), ("+", after)):
+        yield from _head(sign, baseline)
+    for note in _differing(before, after):
+        yield from wrapped(f"warning: {note}", WIDTH, hanging="  ")
+    pairs = compare(before.scenarios, after.scenarios)
+    yield from wrapped(f"difference  {sentence(pairs)}", WIDTH, hanging=" " * 12)
+    if any(row.errors for b in (before, after) for row in b.scenarios.values()):
+        as_zero = compare(before.scenarios, after.scenarios, errors_as_zero=True)
+        yield from wrapped(f"errors as 0  {sentence(as_zero)}", WIDTH, hanging=" " * 13)
+    yield from _domains(before, after, margin)
+    yield from _regressions(pairs)
+    yield from _alone(before, after)
+    words = [OUTCOMES[verdict.outcome]]
+    words += [verdict.message] if verdict.outcome == "not_judged" else [f"margin {margin:g}"]
+    yield from wrapped("; ".join([*words, *filter(None, [verdict.advice])]), WIDTH, "verdict  ", " " * 9)
+
+
+def _head(sign: str, baseline: Baseline) -> Iterator[str]:
+    means = [mean for row in baseline.scenarios.values() if (mean := row.mean()) is not None]
+    errors = sum(row.errors for row in baseline.scenarios.values())
+    shown = number(sum(means) / len(means) if means else None)
+    yield f"{sign} {line(baseline.name, 60)}: mean {shown} over {len(means)} scenarios, {errors} errors"
+    yield (
+        f"  run {line(baseline.run_id, 60)}, actor {line(baseline.actor, 60)} at temperature "
+        f"{baseline.temperature:g}, library {line(baseline.library)[:12] or 'none'}"
+    )
+
+
+def _differing(before: Baseline, after: Baseline) -> list[str]:
+    """Return what tells the two apart besides their scores."""
+    notes = what_differs(before, actor=after.actor, stamps=after.stamps, tallies=after.scenarios)
+    found = [f"{line(before.name, 60)} was {note}" for note in notes]
+    unfair = why_unfair(before, temperature=after.temperature, stamps=after.stamps)
+    return [f"not comparable: {unfair}"] * bool(unfair) + found
+
+
+def _domains(before: Baseline, after: Baseline, margin: float) -> list[str]:
+    """Return the table of domains, where both know them, with what Holm's correction leaves of each."""
+    known = {id: row.domain for b in (before, after) for id, row in b.scenarios.items() if row.domain}
+    sides = [
+        {id: replace(row, domain=known.get(id, "")) for id, row in b.scenarios.items()}
+        for b in (before, after)
+    ]
+    domains = sorted(set(known.values()))
+    if len(domains) < 2:
+        return []
+    parts = {d: (in_domain(sides[0], d), in_domain(sides[1], d)) for d in domains}
+    found = {d: judge_difference("", *part, margin) for d, part in parts.items()}
+    rows = [
+        _domain_row(domain, compare(*parts[domain]), result)
+        for domain, result in zip(found, corrected(found, parts, margin), strict=True)
+    ]
+    return table(["by domain", "scenarios", "before", "after", "change", "95 % interval", "Holm p"], rows)
+
+
+def _domain_row(domain: str, pairs: Comparison, result: RuleResult) -> list[str]:
+    found: Mapping[str, Any] = result.figures
+    return [
+        line(domain, 24),
+        str(len(pairs.ids)),
+        number(pairs.before),
+        number(pairs.after),
+        f"{pairs.difference.mean:+.3f}" if pairs.ids else "-",
+        interval(found.get("ci95"), "+.3f"),
+        number(found.get("p_holm")),
+    ]
+
+
+def _regressions(pairs: Comparison) -> list[str]:
+    lost = sorted(
+        (after - before, id, before, after)
+        for id, before, after in zip(pairs.ids, pairs.before_K, pairs.after_K, strict=True)
+        if after < before
+    )
+    rows = [
+        [line(id, 40), number(before), number(after), f"{change:+.3f}"]
+        for change, id, before, after in lost[:REGRESSIONS]
+    ]
+    if not rows:
+        return []
+    more = [f"  ... {len(lost) - len(rows)} more got worse"] if len(lost) > len(rows) else []
+    return [*table(["largest regressions", "before", "after", "change"], rows), *more]
+
+
+def _alone(before: Baseline, after: Baseline) -> Iterator[str]:
+    """Yield the scenarios that are in one of the two alone, and those whose task is another now."""
+    old, new = before.scenarios, after.scenarios
+    changed = [id for id in new if id in old and old[id].stamp != new[id].stamp]
+    for text, ids in (
+        (f"only in {line(before.name, 60)}", [id for id in old if id not in new]),
+        (f"only in {line(after.name, 60)}", [id for id in new if id not in old]),
+        ("changed tasks, not compared", changed),
+    ):
+        if ids:
+            yield from wrapped(f"{text}: {_named(ids)}", WIDTH, hanging="  ")
+
+
+def _named(ids: Sequence[str]) -> str:
+    shown = ", ".join(line(id, 60) for id in ids[:NAMED])
+    return f"{len(ids)} ({shown}{', ...' if len(ids) > NAMED else ''})"

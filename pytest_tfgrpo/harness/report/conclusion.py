@@ -1,0 +1,101 @@
+"""The conclusion of a run: verdict, report, and the files that a reader looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pytest_tfgrpo.core.files import MANIFEST, REPORT_HTML, REPORT_JSON, write_json, write_text
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.gate.baseline import Baseline
+from pytest_tfgrpo.harness.gate.named import OpenGate, judge_named
+from pytest_tfgrpo.harness.gate.verdict import GateRule, Verdict, judge
+from pytest_tfgrpo.harness.learning.attribution import exposures
+from pytest_tfgrpo.harness.learning.library.screen import contaminated
+from pytest_tfgrpo.harness.report.page.html import html
+from pytest_tfgrpo.harness.report.value import build
+from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+from pytest_tfgrpo.harness.suite.contamination.answers import expected_answers, tool_names
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a run came to."""
+
+    verdict: Verdict | None
+    """None where no gate was asked for: in plain mode without a rule."""
+    report: dict[str, Any]
+    """The report value, as in ``report.json``."""
+
+
+def conclude(
+    run: Run,
+    *,
+    gated: bool,
+    kinds: Mapping[str, CheckKind],
+    baseline: Baseline | None,
+    rules: Sequence[GateRule] = (),
+    gates: Sequence[OpenGate] = (),
+    sections: Sequence[str] = (),
+    files: str = "",
+) -> Conclusion:
+    """Return the report of a run, with a verdict when it is `gated`; `files` is where its files are."""
+    if not gated:
+        return Conclusion(None, build(run, None, sections=sections, files=files))
+    evaluated = [s for s in run.scenarios if s.split == "eval"]
+    leaks = contaminated(
+        run.library,
+        evaluated,
+        lambda scenario: expected_answers(kinds, scenario),
+        tool_names(group for result in run.phases for group in result.groups),
+    )
+    verdict = judge(run, baseline=baseline, settings=run.settings, rules=rules, contamination=leaks)
+    verdict = replace(verdict, gates=tuple(judge_named(run, gate, run.settings) for gate in gates))
+    return Conclusion(verdict, build(run, verdict, sections=sections, files=files))
+
+
+def write(folder: Path, run: Run, conclusion: Conclusion, origins: Mapping[str, str]) -> None:
+    """Write manifest and reports into the folder of the run; raises JournalError."""
+    if any(result.phase.mode == "train" for result in run.phases):
+        exposures.write(folder, exposures.record_of(run))
+    write_json(folder / MANIFEST, manifest(run, conclusion, origins))
+    write_json(folder / REPORT_JSON, conclusion.report)
+    write_text(folder / REPORT_HTML, html(conclusion.report, run))
+
+
+def manifest(run: Run, conclusion: Conclusion, origins: Mapping[str, str]) -> dict[str, Any]:
+    """Return the manifest: what was run, with what, and what the gate said."""
+    return {
+        "schema": "tfgrpo.manifest/1",
+        "run_id": run.run_id,
+        "task_id": run.task_id,
+        "status": run.status,
+        "reason": run.reason,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "settings": dict(run.settings),
+        "origins": dict(origins),
+        "stamps": dict(run.stamps),
+        "versions": dict(run.versions),
+        "seed": run.settings["seed"],
+        "draws": {
+            result.phase.label: {"n": len(result.phase.scenarios), "scenarios": list(result.phase.scenarios)}
+            for result in run.phases
+        },
+        "warnings": list(run.warnings),
+        "tfgrpo": {
+            "group_size": run.settings["group_size"],
+            "epochs": conclusion.report["epochs"],
+            "experiences": [to_wire(e) for e in run.library.experiences],
+            "refused": [
+                {"epoch": r.revision.epoch, "code": f.code, "reason": f.reason}
+                for r in run.phases
+                if r.revision is not None
+                for f in r.revision.refused
+            ],
+        },
+        "gate": to_wire(conclusion.verdict),
+    }

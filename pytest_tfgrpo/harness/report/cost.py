@@ -1,0 +1,102 @@
+"""The bill: the block `cost` of a report as lines for a reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_tfgrpo.core.text import count, line, money, table, wrapped
+
+PURPOSES = ("rollouts", "learning", "judge")
+
+
+def cost_lines(cost: Mapping[str, Any], width: int, *, by_model: bool) -> list[str]:
+    """Return the lines of a bill, none where nothing cost anything and no budget is set."""
+    shown: list[str] = []
+    if is_paid(cost):
+        shown += _purposes(cost)
+        if by_model and cost["models"]:
+            shown += _models(cost["models"])
+        for text in (*_unknown(cost), *_each(cost)):
+            shown += wrapped(text, width, hanging="  ")
+    for text in budget(cost):
+        shown += wrapped(text, width, hanging="  ")
+    return shown
+
+
+def is_paid(cost: Mapping[str, Any]) -> bool:
+    """Return whether something cost money, or a model was asked that may have."""
+    return bool(cost["usd"] or (cost["unknown"] and cost["models"]))
+
+
+def spent(sums: Mapping[str, Any]) -> str:
+    """Return the cost of some calls: ``?`` is unknown, and ``+`` says that some of it is."""
+    return money(sums["usd"]) + ("+" if sums["unknown"] and sums["usd"] is not None else "")
+
+
+def by_purpose(cost: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the sums over all epochs of each purpose that calls were made for."""
+    rows = []
+    for purpose in PURPOSES:
+        parts = [epoch[purpose] for epoch in cost["epochs"]]
+        sums = {key: sum(part[key] for part in parts) for key in ("calls", "failed", "unknown", "tokens")}
+        known = [part["usd"] for part in parts if part["calls"] and part["usd"] is not None]
+        if sums["calls"]:
+            rows.append({"name": purpose, **sums, "usd": sum(known) if known else None})
+    return rows
+
+
+def _purposes(cost: Mapping[str, Any]) -> list[str]:
+    rows = by_purpose(cost)
+    total = [{**cost, "name": "in all"}] if len(rows) > 1 else []
+    return table(
+        ["what for", "calls", "failed", "tokens", "cost"],
+        [
+            [row["name"], str(row["calls"]), str(row["failed"]), count(row["tokens"]), spent(row)]
+            for row in (*rows, *total)
+        ],
+    )
+
+
+def _models(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    kinds = ("prompt", "cached", "completion", "reasoning")
+    return table(
+        ["model", "calls", *kinds, "cost"],
+        [
+            [
+                line(row["model"], 30),
+                str(row["calls"]),
+                *(count(row["usage"][kind] if row["usage"] else None) for kind in kinds),
+                spent(row),
+            ]
+            for row in rows
+        ],
+    )
+
+
+def _unknown(cost: Mapping[str, Any]) -> Iterator[str]:
+    if cost["unknown"]:
+        yield f"calls without a known cost: {cost['unknown']}; sums (+) leave them out"
+
+
+def _each(cost: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what one solved scenario and one lesson cost."""
+    solved, lesson = cost["solved"], cost["lesson"]
+    if solved is not None and solved["scenarios"]:
+        n = round(solved["scenarios"], 2)
+        text = f"per solved scenario {money(solved['usd_each'])} ({n:g} in the final sweep)"
+        if solved["gained"] and solved["gained"] > 0:
+            each, more = money(solved["usd_each_gained"]), round(solved["gained"], 2)
+            text += f"; per scenario gained {each} ({more:g} more than before, by the whole run)"
+        yield text
+    if lesson is not None:
+        yield f"per lesson {money(lesson['usd_each'])} ({lesson['lessons']} learned)"
+
+
+def budget(cost: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what of each budget is used and left."""
+    for unit, row in (cost["budget"] or {}).items():
+        show = money if unit == "usd" else count
+        loose = "at least " if unit == "usd" and cost["unknown"] else ""
+        rest = f"{show(row['over'])} over" if row["over"] else f"{show(row['left'])} left"
+        yield f"budget_{unit}  {loose}{show(row['used'])} of {show(row['limit'])} used, {rest}"

@@ -1,0 +1,121 @@
+"""The gates of a run in words, for the terminal and for the failing items, made from the report value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from pytest_tfgrpo.core.text import line, wrapped
+
+OUTCOMES = {
+    "pass": "passed",
+    "fail": "FAILED",
+    "inconclusive": "inconclusive",
+    "skipped": "skipped",
+    "not_judged": "not judged",
+}
+_OPEN = ("inconclusive", "not_judged")
+
+Verdict: TypeAlias = Mapping[str, Any]
+"""The key `gate` of a report, or one of its named `gates`."""
+
+
+def gate_lines(gate: Verdict | None, width: int, *, every: bool, quiet: bool) -> list[str]:
+    """Return all gates, failed ones first and the default gate after those that found the same.
+
+    Of a named gate only what keeps it from passing is shown, of the default gate every rule that somebody
+    set, unless `every` is.
+    """
+    if gate is None:
+        return []
+    gates = in_order((*named(gate), gate))
+    return [text for one in gates for text in _one(one, width, every=every, quiet=quiet)]
+
+
+def default_text(gate: Verdict, width: int = 80) -> list[str]:
+    """Return what the failing item of the default gate says: every rule that was judged, and what to do."""
+    return list(_one(gate, width, every=False, quiet=False))
+
+
+def named_text(gate: Verdict, name: str, width: int = 80) -> list[str]:
+    """Return what the failing item of a named gate says."""
+    return list(_one(find(gate, name), width, every=False, quiet=False))
+
+
+def find(gate: Verdict, name: str) -> Verdict:
+    """Return the verdict of the named gate."""
+    return next(one for one in named(gate) if one["name"] == name)
+
+
+def named(gate: Verdict) -> list[Verdict]:
+    """Return the verdicts of the named gates; reports made before there were any have none."""
+    return list(gate.get("gates", ()))
+
+
+def overall(gate: Verdict) -> str:
+    """Return what all gates come to: a failure that is only a warning leaves the question open."""
+    outcomes: list[str] = [gate["outcome"]]
+    outcomes += ["inconclusive" if _is_warning(one) else one["outcome"] for one in named(gate)]
+    return min(outcomes, key=("fail", "inconclusive", "pass").index)
+
+
+def in_order(gates: Iterable[Verdict]) -> list[Verdict]:
+    """Return verdicts with the worst first; among equals named ones as they stand, then the default gate."""
+    return sorted(gates, key=_rank)
+
+
+def unsettled(gate: Verdict) -> list[Mapping[str, Any]]:
+    """Return the findings that keep a gate from passing: those that failed, then those that are open."""
+    found = [result for result in gate["results"] if result["outcome"] in ("fail", *_OPEN)]
+    return sorted(found, key=lambda result: result["outcome"] != "fail")
+
+
+def _is_warning(gate: Verdict) -> bool:
+    return gate["outcome"] == "fail" and gate.get("severity") == "warn"
+
+
+def _rank(gate: Verdict) -> tuple[int, bool]:
+    outcome = ("fail", "inconclusive", "pass").index(gate["outcome"])
+    return 2 * outcome + _is_warning(gate), "name" not in gate
+
+
+def _one(gate: Verdict, width: int, *, every: bool, quiet: bool) -> Iterator[str]:
+    name = f"gate {line(gate['name'])}" if "name" in gate else "gate"
+    yield f"{name}  {OUTCOMES[gate['outcome']]}{note(gate)}"
+    results = unsettled(gate) if "name" in gate and not every else gate["results"]
+    for result in results if every else _gathered(results):
+        settled = result["outcome"] == "pass"
+        unset = result["outcome"] == "skipped" and not result["advice"]
+        if (unset and not every) or (quiet and (settled or result["outcome"] == "skipped")):
+            continue
+        text = f"{OUTCOMES[result['outcome']]:12}  {line(result['name'], 90)}: {line(result['message'], 600)}"
+        if result["advice"]:
+            text += f"; {line(result['advice'], 300)}"
+        yield from wrapped(text, width, "  ", " " * 16)
+
+
+def _gathered(results: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield the findings, those that were not judged for one and the same reason as one."""
+    unjudged = [result for result in results if result["outcome"] == "not_judged"]
+    reasons = {(result["message"], result["advice"]) for result in unjudged}
+    if len(unjudged) < 2 or len(reasons) > 1:
+        yield from results
+        return
+    for result in results:
+        if result is unjudged[0]:
+            yield {**result, "name": ", ".join(one["name"] for one in unjudged)}
+        elif result["outcome"] != "not_judged":
+            yield result
+
+
+def note(gate: Verdict) -> str:
+    """Return what a reader must know to read the outcome."""
+    if _is_warning(gate):
+        return " (severity warn: the run does not fail)"
+    if gate["outcome"] == "fail":
+        by_failure = any(result["outcome"] == "fail" for result in gate["results"])
+        how = "strict" if "name" in gate else "gate_strict"
+        return f" ({how}: an open question fails)" if gate["strict"] and not by_failure else ""
+    if gate["outcome"] == "inconclusive":
+        return " (passes with a warning)"
+    return f", {gate['scenarios']} scenarios" if "name" in gate else ""

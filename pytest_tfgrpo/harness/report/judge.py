@@ -1,0 +1,144 @@
+"""Calibration: how far a judge can be trusted, measured where ground truth is there too. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import fsum
+from typing import Any, NamedTuple
+
+from pytest_tfgrpo.core.records import Opinion, Run
+from pytest_tfgrpo.core.text import interval, line, number, table, wrapped
+from pytest_tfgrpo.numerics.agreement import cohen_kappa, spearman, wilson_interval
+
+PASSED = 0.5
+"""Scores from here on count as a yes where yes and no are compared."""
+
+
+class Judged(NamedTuple):
+    """One rollout that a judge was asked about."""
+
+    domain: str
+    opinion: Opinion
+    gt_score: float | None
+    """What its checks say; None where they are not its ground truth, or said nothing."""
+    checked: bool
+    """True when its scenario is scored by checks."""
+
+
+def judge_report(run: Run) -> dict[str, Any] | None:
+    """Return what a report says of the judge; None when the run has none.
+
+    Beside counts over all opinions it has the judge's calibration: over rollouts that checks score too.
+    """
+    judged = list(_judged(run))
+    who = run.identities.get("judge")
+    if who is None and not judged:
+        return None
+    checked = [one for one in judged if one.checked]
+    domains = sorted({one.domain for one in checked})
+    identity = who["identity"] if who else {}
+    return {
+        "model": who["name"] if who else None,
+        "votes": identity.get("votes"),
+        **_opinions([one.opinion for one in judged]),
+        "calibration": _calibration(checked) if checked else None,
+        "domains": [
+            {"domain": domain, **_calibration([one for one in checked if one.domain == domain])}
+            for domain in domains
+        ],
+    }
+
+
+def _judged(run: Run) -> Iterator[Judged]:
+    scenarios = {s.id: s for s in run.scenarios}
+    for group in (group for result in run.phases for group in (*result.groups, *result.dev)):
+        checked = scenarios[group.scenario_id].truth == "checks"
+        for rollout, score in zip(group.rollouts, group.scores, strict=True):
+            if rollout.opinion is not None:
+                gt_score = score.gt_score if checked else None
+                yield Judged(group.domain, rollout.opinion, gt_score, checked)
+
+
+def _opinions(opinions: Sequence[Opinion]) -> dict[str, Any]:
+    """Return counts over opinions: how many came to no verdict, and how far their votes agree."""
+    agreements = [o.agreement for o in opinions if o.agreement is not None]
+    return {
+        "opinions": len(opinions),
+        "no_verdict": sum(o.score is None for o in opinions),
+        "vote_agreement": fsum(agreements) / len(agreements) if agreements else None,
+    }
+
+
+def _calibration(judged: Sequence[Judged]) -> dict[str, Any]:
+    """Return the agreement of verdicts with checks; null where it cannot be told."""
+    pairs = [
+        (one.gt_score, one.opinion.score)
+        for one in judged
+        if one.gt_score is not None and one.opinion.score is not None
+    ]
+    truth_N, verdict_N = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    yes_N, said_N = [x >= PASSED for x in truth_N], [x >= PASSED for x in verdict_N]
+    n = len(pairs)
+    alike = sum(a == b for a, b in zip(yes_N, said_N, strict=True))
+    return {
+        **_opinions([one.opinion for one in judged]),
+        "n": n,
+        "agreement": alike / n if n else None,
+        "ci95": list(wilson_interval(alike, n)) if n else None,
+        "kappa": cohen_kappa(yes_N, said_N),
+        "bias": fsum(b - a for a, b in pairs) / n if n else None,
+        "rank_correlation": spearman(truth_N, verdict_N),
+    }
+
+
+TITLE = "judge  "
+
+
+HEAD = ("judge by domain", "rollouts", "agreement", "kappa", "bias", "no verdict", "votes agree")
+
+
+def judge_lines(judge: Mapping[str, Any] | None, width: int, *, by_domain: bool) -> list[str]:
+    """Return the lines about the value `judge` of a report; `by_domain` adds a table of several domains."""
+    if judge is None:
+        return []
+    found: list[str] = []
+    for sentence in sentences(judge):
+        indent = " " * len(TITLE) if found else TITLE
+        found += wrapped(sentence, width, indent, " " * len(TITLE))
+    if by_domain and len(judge["domains"]) > 1:
+        found += table(HEAD, list(rows(judge)))
+    return found
+
+
+def sentences(judge: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the judge did, and how its verdicts compare with checks."""
+    votes = "" if judge["votes"] is None else f", {judge['votes']} votes each"
+    head = f"{line(judge['model'] or 'unknown', 80)}{votes}: {judge['opinions']} rollouts judged"
+    if judge["no_verdict"]:
+        head += f", {judge['no_verdict']} without a verdict"
+    if judge["vote_agreement"] is not None:
+        head += f"; votes agree {judge['vote_agreement']:.3f}"
+    yield head
+    against = judge["calibration"]
+    if against is not None and against["n"]:
+        yield (
+            f"against the checks of {against['n']} rollouts: agreement {against['agreement']:.3f} "
+            f"({interval(against['ci95'])}), kappa {number(against['kappa'])}, bias {against['bias']:+.3f}, "
+            f"rank correlation {number(against['rank_correlation'])}"
+        )
+    elif judge["opinions"]:
+        yield "not calibrated: no rollout has both a verdict and a score by checks"
+
+
+def rows(judge: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Yield the calibration of each domain, as cells under `HEAD`."""
+    for row in judge["domains"]:
+        yield [
+            line(row["domain"], 20),
+            str(row["n"]),
+            number(row["agreement"]),
+            number(row["kappa"]),
+            "-" if row["bias"] is None else f"{row['bias']:+.3f}",
+            str(row["no_verdict"]),
+            number(row["vote_agreement"]),
+        ]

@@ -1,0 +1,164 @@
+"""Markdown: a run for a reader of a pull request, made from the report value.
+
+Whatever comes from scenarios and models is escaped: it cannot format, link, mention anybody or end a table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_tfgrpo.core.text import count, interval, line, number
+from pytest_tfgrpo.harness.report.cost import is_paid, spent
+from pytest_tfgrpo.harness.report.gates import in_order, named, overall, unsettled
+from pytest_tfgrpo.harness.report.trust import trust_markdown
+
+CELL = 200
+"""Characters of one cell."""
+LESSONS = 20
+OUTCOMES = {
+    "pass": "passed",
+    "fail": "**failed**",
+    "inconclusive": "inconclusive",
+    "skipped": "skipped",
+    "not_judged": "not judged",
+}
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~@:-])")
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+def summary(report: Mapping[str, Any]) -> str:
+    """Return a page of a run: verdict, means, gain, cost, what got worse, and the lessons."""
+    blocks = [
+        [f"## tfgrpo: {_headline(report)}"],
+        [f"Run `{report['run_id']}` is {escaped(report['status'])}: {escaped(report['reason'])}"]
+        if report["status"] != "complete"
+        else [],
+        _gate(report["gate"]),
+        _named_gates(report["gate"]),
+        _gain(report["gain"]),
+        _epochs(report["epochs"]),
+        _domains(report["domains"]),
+        _regressions(report["regressions"]),
+        trust_markdown(report, escaped),
+        _cost(report["cost"]),
+        _lessons(report["library"]["lessons"]),
+        [f"- {escaped(warning)}" for warning in report["warnings"]],
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def escaped(text: object, limit: int = CELL) -> str:
+    """Return foreign text as one line of Markdown that says just that."""
+    return _SPECIAL.sub(r"\\\1", line(str(text), limit).translate(_ENTITIES))
+
+
+def _headline(report: Mapping[str, Any]) -> str:
+    gate = report["gate"]
+    if gate is None:
+        return escaped(report["status"])
+    failed = [one["name"] for one in named(gate) if one["outcome"] == "fail" != one["severity"]]
+    warned = f", with warnings of {escaped(', '.join(failed))}" if failed else ""
+    return f"gate {OUTCOMES[overall(gate)].strip('*')}{warned}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
+
+
+def _gate(gate: Mapping[str, Any] | None) -> list[str]:
+    if gate is None:
+        return []
+    rows = [_finding(r) for r in gate["results"] if r["outcome"] != "skipped"]
+    return _table(["rule", "found", "why"], rows)
+
+
+def _named_gates(gate: Mapping[str, Any] | None) -> list[str]:
+    """Return the named gates, failed ones first: one row for each that passed, else what keeps it from it."""
+    rows = []
+    for one in in_order(named(gate or {})):
+        name = [escaped(one["name"]), one["severity"]]
+        if one["outcome"] == "pass":
+            rows.append([*name, "all rules", OUTCOMES["pass"], f"{one['scenarios']} scenarios"])
+        rows += [[*name, *_finding(result)] for result in unsettled(one)]
+    return _table(["gate", "severity", "rule", "found", "why"], rows) if rows else []
+
+
+def _finding(result: Mapping[str, Any]) -> list[str]:
+    why = "; ".join(filter(None, (result["message"], result["advice"])))
+    return [escaped(result["name"]), OUTCOMES[result["outcome"]], escaped(why, 500)]
+
+
+def _gain(gain: Mapping[str, Any] | None) -> list[str]:
+    if gain is None or gain["difference"] is None:
+        return []
+    words = f"Gain {gain['difference']:+.3f} over the baseline sweep"
+    bounds = interval(gain["ci95"])
+    return [
+        f"{words}, 95 % interval {bounds}, {gain['n']} scenarios, paired." if gain["ci95"] else f"{words}."
+    ]
+
+
+def _epochs(epochs: Sequence[Mapping[str, Any]]) -> list[str]:
+    rows = [
+        [
+            f"{row['epoch']} ({row['mode']})",
+            str(row["rollouts"]),
+            str(row["errors"]),
+            number(row["gt_score"]["mean"]),
+            interval(row["gt_score"]["ci95"]),
+        ]
+        for row in epochs
+    ]
+    return _table(["epoch", "rollouts", "errors", "gt mean", "95 % interval"], rows) if rows else []
+
+
+def _domains(domains: Sequence[Mapping[str, Any]]) -> list[str]:
+    if len(domains) < 2:
+        return []
+    rows = [
+        [escaped(row["domain"]), str(row["scenarios"]), number(row["mean"]), _signed(row["gain"])]
+        for row in domains
+    ]
+    return _table(["domain", "scenarios", "mean", "gain"], rows)
+
+
+def _signed(gain: Mapping[str, Any] | None) -> str:
+    difference = gain["difference"] if gain else None
+    return "-" if difference is None else f"{difference:+.3f}"
+
+
+def _regressions(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    found = [
+        [
+            escaped(r["scenario"]) + (" (flaky)" if r.get("flaky") else ""),
+            number(r["before"]),
+            number(r["after"]),
+        ]
+        for r in rows
+    ]
+    return (
+        ["Worse than before learning:", "", *_table(["scenario", "before", "after"], found)] if found else []
+    )
+
+
+def _cost(cost: Mapping[str, Any]) -> list[str]:
+    if not is_paid(cost):
+        return []
+    return [f"Cost {spent(cost)} in {cost['calls']} calls, {count(cost['tokens'])} tokens."]
+
+
+def _lessons(lessons: Sequence[Mapping[str, Any]]) -> list[str]:
+    return list(_listed(lessons)) if lessons else []
+
+
+def _listed(lessons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield f"<details><summary>{len(lessons)} lessons in force</summary>"
+    yield ""
+    for lesson in lessons[:LESSONS]:
+        yield f"- {lesson['polarity']}, {escaped(lesson['domain'])}: {escaped(lesson['text'], 400)}"
+    if len(lessons) > LESSONS:
+        yield f"- and {len(lessons) - LESSONS} more"
+    yield ""
+    yield "</details>"

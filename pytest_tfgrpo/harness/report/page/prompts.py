@@ -1,0 +1,53 @@
+"""The prompts of a run, rendered again from its packs, lessons and scenarios, and checked by their stamps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pytest_tfgrpo.core.lessons import Experience
+from pytest_tfgrpo.core.records import Group, Run, Scenario
+from pytest_tfgrpo.harness.suite.packs import pack_for
+from pytest_tfgrpo.harness.suite.prompt import merge_experiences, render_prompt
+
+
+class Asked(NamedTuple):
+    """What the rollouts of one group were asked."""
+
+    system: tuple[str, ...]
+    """The text of the pack, then the block of lessons line by line: groups share most of these."""
+    user: str
+
+
+class Prompts:
+    """Renders the prompts of one run."""
+
+    def __init__(self, run: Run) -> None:
+        self._packs = {pack.domain: pack for pack in run.packs}
+        self._lessons = {lesson.id: lesson for lesson in lessons_of(run)} if run.packs else {}
+
+    def of(self, group: Group, scenario: Scenario) -> Asked | None:
+        """Return the prompt of a group; None where what is rendered is not what was asked."""
+        first = next((rollout for rollout in group.rollouts if rollout.prompt_stamp), None)
+        if first is None or not self._packs or any(id not in self._lessons for id in first.experiences):
+            return None
+        pack = pack_for(self._packs, scenario.domain)
+        prompt = render_prompt(pack, scenario, (self._lessons[id] for id in first.experiences))
+        if prompt.stamp != first.prompt_stamp:
+            return None
+        text = merge_experiences(pack, ())
+        block = prompt.system.removeprefix(text)
+        lines = block.removeprefix("\n").split("\n") if block else []
+        return Asked((text, *lines) if text else tuple(lines), prompt.user)
+
+
+def lessons_of(run: Run) -> Iterator[Experience]:
+    """Yield every lesson that a prompt of the run may have carried."""
+    yield from run.library_start.experiences
+    for result in run.phases:
+        if result.revision is not None:
+            yield from result.revision.library.experiences
+            acceptance = result.revision.acceptance
+            for trial in acceptance.trials if acceptance is not None else ():
+                yield from (o.experience for o in trial.operations if o.experience is not None)
+    yield from run.library.experiences

@@ -1,0 +1,327 @@
+"""The trajectories of a run, compressed in chunks that fit into a page together."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+from pytest_tfgrpo.core.records import Frame, Group, Json, Rollout, Run, Scenario, Score
+from pytest_tfgrpo.core.text import cut
+from pytest_tfgrpo.harness.report.page.grid import Grid
+from pytest_tfgrpo.harness.report.page.prompts import Asked, Prompts
+
+Place: TypeAlias = tuple[int, int]
+"""Row and column of a group in the grid."""
+
+CHUNK = 600_000
+"""Characters of JSON beyond which a chunk is closed: what opening one group has to unpack."""
+LONGEST = 200_000
+"""Characters of one text that the page holds."""
+LEVEL = 9
+SAMPLE = 3_000_000
+"""Characters of which the ratio of compression is taken when a run may be too large."""
+BLOCK = 60
+"""Neighbours in a sample: groups of one scenario share texts."""
+MARGIN = 0.97
+LOOSE = 0.15
+"""Share of the room that may stay empty before something is put back."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Packed:
+    """Trajectories ready to be put into a page."""
+
+    chunks: tuple[str, ...] = ()
+    """gzip in base64."""
+    chunk_of: Mapping[Place, int] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """How many rollouts are there without their frames, and how many groups only as numbers."""
+
+
+class Told(NamedTuple):
+    """What is said of a group besides what it holds itself."""
+
+    scenarios: Mapping[str, Scenario]
+    prompts: Prompts
+
+
+class Item(NamedTuple):
+    """Something that a page can do without."""
+
+    kind: Literal["frames", "group"]
+    key: str
+    size: int
+    """Characters, uncompressed."""
+
+
+Groups: TypeAlias = Sequence[tuple[Place, Group]]
+
+
+def pack(grid: Grid, run: Run, room: int) -> Packed:
+    """Return the trajectories of a run in at most `room` characters.
+
+    What does not fit is left out in the order of `expendable`, and counted.
+    """
+    told = Told({s.id: s for s in run.scenarios}, Prompts(run))
+    groups = [
+        ((i, j), column.groups[row.id])
+        for i, row in enumerate(grid.rows)
+        for j, column in enumerate(grid.columns)
+        if row.id in column.groups
+    ]
+    size = sum(_size(group) for _, group in groups)
+    items: list[Item] = []
+    gone, ratio = 0, 1.0
+    if size > room:
+        items = list(expendable([group for _, group in groups]))
+        whole, ratio = _ratios(groups, told, size)
+        gone = _spare(items, 0, (size * whole - room * MARGIN) / ratio)
+    returned = False
+    while True:
+        found = _pack(groups, told, items[:gone])
+        over = sum(map(len, found.chunks)) - room
+        if -over > room * LOOSE and gone and not returned:
+            gone, returned = _give_back(items, gone, (-over - room * (1 - MARGIN)) / ratio), True
+        elif over <= 0 or (items and gone == len(items)):
+            return found
+        else:
+            items = items or list(expendable([group for _, group in groups]))
+            further = _spare(items, gone, (over + room * (1 - MARGIN)) / ratio)
+            gone = max(further, gone + math.ceil((len(items) - gone) / 50))
+
+
+def expendable(groups: Sequence[Group]) -> Iterator[Item]:
+    """Yield what can be left out, the least telling first.
+
+    Frames of rollouts that are neither best nor worst of an informative group, then other frames, then whole
+    groups: those without spread before the others.
+    """
+    telling = {id for group in groups if group.informative for id in extremes(group)}
+    rollouts = [rollout for group in groups for rollout in group.rollouts if rollout.frames]
+    for wanted in (False, True):
+        for rollout in rollouts:
+            if (rollout.rollout_id in telling) == wanted:
+                yield Item("frames", rollout.rollout_id, _frames_size(rollout))
+    for informative in (False, True):
+        for group in groups:
+            if group.informative == informative:
+                frames = sum(map(_frames_size, group.rollouts))
+                yield Item("group", group.group_id, _size(group) - frames)
+
+
+def extremes(group: Group) -> tuple[str, ...]:
+    """Return the ids of the best and the worst rollout that has a reward; of equals the cheapest."""
+    known = [
+        (score.reward, -rollout.tokens, -rollout.index, rollout.rollout_id)
+        for rollout, score in zip(group.rollouts, group.scores, strict=True)
+        if score.reward is not None
+    ]
+    if len(known) < 2:
+        return tuple(row[-1] for row in known)
+    best = max(known)[-1]
+    worst = min(row for row in known if row[-1] != best)[-1]
+    return best, worst
+
+
+def readable(value: Json) -> str:
+    """Return the input of a call as text: an object by key, texts of several lines as they are."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return "\n".join(
+            f"{key}:\n{text}" if "\n" in (text := _literal(item)) else f"{key}: {text}"
+            for key, item in value.items()
+        )
+    return _literal(value)
+
+
+def _literal(value: Json) -> str:
+    if isinstance(value, str) and "\n" in value:
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _spare(items: Sequence[Item], gone: int, wanted: float) -> int:
+    """Return how many items, from the first, save `wanted` characters more than the first `gone` do."""
+    while wanted > 0 and gone < len(items):
+        wanted -= items[gone].size
+        gone += 1
+    return gone
+
+
+def _give_back(items: Sequence[Item], gone: int, spare: float) -> int:
+    """Return how many of the first `gone` items stay left out when `spare` characters are to be had."""
+    while gone and spare >= items[gone - 1].size:
+        spare -= items[gone - 1].size
+        gone -= 1
+    return gone
+
+
+def _ratios(groups: Groups, told: Told, size: int) -> tuple[float, float]:
+    """Return about how much of a character is left in the page, of all and of frames, from spread groups."""
+    step = BLOCK * max(1, size // SAMPLE)
+    sample = [one for start in range(0, len(groups), step) for one in groups[start : start + BLOCK]]
+    frames = [
+        Item("frames", rollout.rollout_id, _frames_size(rollout))
+        for _, group in sample
+        for rollout in group.rollouts
+    ]
+    full, bare = (sum(map(len, _pack(sample, told, gone).chunks)) for gone in ([], frames))
+    whole = full / max(1, sum(_size(group) for _, group in sample))
+    return whole, max(0.01, (full - bare) / max(1, sum(item.size for item in frames)))
+
+
+def _pack(groups: Groups, told: Told, left_out: Collection[Item]) -> Packed:
+    without = {item.key for item in left_out}
+    chunks: list[str] = []
+    chunk_of: dict[Place, int] = {}
+    part = _Part()
+    for place, group in groups:
+        if group.group_id in without:
+            continue
+        part.add(place, group, told, without)
+        chunk_of[place] = len(chunks)
+        if part.size > CHUNK:
+            chunks.append(part.packed())
+            part = _Part()
+    if part.groups:
+        chunks.append(part.packed())
+    counts = {kind: sum(item.kind == kind for item in left_out) for kind in ("frames", "group")}
+    return Packed(chunks=tuple(chunks), chunk_of=chunk_of, left_out=counts if left_out else {})
+
+
+class _Part:
+    """One chunk in the making; texts that occur again are held once."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, str] = {}
+        self.scenarios: dict[str, Json] = {}
+        self.size = 0
+        self._texts: dict[str, int] = {}
+
+    def add(self, place: Place, group: Group, told: Told, without: Collection[str]) -> None:
+        scenario = told.scenarios[group.scenario_id]
+        if scenario.id not in self.scenarios:
+            self.scenarios[scenario.id] = self._scenario(scenario)
+        value = {
+            "id": group.group_id,
+            "scenario": scenario.id,
+            "informative": group.informative,
+            "pair": extremes(group),
+            "asked": self._asked(told.prompts.of(group, scenario)),
+            "rollouts": [
+                self._rollout(rollout, score, rollout.rollout_id not in without)
+                for rollout, score in zip(group.rollouts, group.scores, strict=True)
+            ],
+        }
+        text = json.dumps(value, separators=(",", ":"))
+        self.groups[f"{place[0]}.{place[1]}"] = text
+        self.size += len(text)
+
+    def packed(self) -> str:
+        groups = ",".join(f'"{place}":{text}' for place, text in self.groups.items())
+        texts, scenarios = json.dumps(list(self._texts)), json.dumps(self.scenarios)
+        data = f'{{"texts":{texts},"scenarios":{scenarios},"groups":{{{groups}}}}}'.encode("ascii")
+        made = zlib.compressobj(LEVEL, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+        return base64.b64encode(made.compress(data) + made.flush()).decode("ascii")
+
+    def _text(self, text: str) -> int:
+        held = cut(text, LONGEST)
+        known = self._texts.get(held)
+        if known is None:
+            known = self._texts[held] = len(self._texts)
+            self.size += len(held)
+        return known
+
+    def _scenario(self, scenario: Scenario) -> Json:
+        return {
+            "prompt": self._text(scenario.prompt),
+            "input": self._text(readable(scenario.input)),
+            "attachments": [attachment.name for attachment in scenario.attachments],
+            "checks": [
+                [check.kind, check.weight, self._text(readable(check.params))] for check in scenario.checks
+            ],
+            "checker": scenario.checker or "",
+            "truth": scenario.truth,
+        }
+
+    def _asked(self, asked: Asked | None) -> Json:
+        if asked is None:
+            return None
+        return {"system": [self._text(part) for part in asked.system], "user": self._text(asked.user)}
+
+    def _rollout(self, rollout: Rollout, score: Score, framed: bool) -> Json:
+        value = {
+            "id": rollout.rollout_id,
+            "index": rollout.index,
+            "status": rollout.status,
+            "seed": str(rollout.seed),
+            "temperature": rollout.temperature,
+            "score": score.gt_score,
+            "reward": score.reward,
+            "rank": score.relative_rank,
+            "advantage": score.advantage,
+            "extra": dict(score.extra),
+            "tokens": rollout.tokens,
+            "cost": rollout.cost_usd,
+            "ms": round(rollout.latency_ms, 2),
+            "answer": self._text(rollout.answer),
+            "checks": [[c.kind, c.weight, c.credit, self._text(c.reason)] for c in rollout.checks],
+            "lessons": rollout.experiences,
+            "withheld": rollout.left_out,
+            "prompt": rollout.prompt_stamp,
+            "frames": [self._frame(frame) for frame in rollout.frames] if framed else len(rollout.frames),
+        }
+        if rollout.failure is not None:
+            value["failure"] = [rollout.failure.code, self._text(rollout.failure.message)]
+        if rollout.opinion is not None:
+            value["judge"] = [rollout.opinion.score, self._text(rollout.opinion.reason)]
+        return value
+
+    def _frame(self, frame: Frame) -> Json:
+        value: dict[str, Json] = {
+            "kind": frame.kind,
+            "name": self._text(frame.name),
+            "input": self._text(readable(frame.input)),
+            "output": self._text(frame.output),
+            "tokens": frame.tokens,
+            "cost": frame.cost_usd,
+            "ms": round(frame.latency_ms, 2),
+        }
+        if frame.error is not None:
+            value["error"] = self._text(frame.error)
+        if frame.finish:
+            value["finish"] = frame.finish
+        return value
+
+
+def _size(group: Group) -> int:
+    """Return about how many characters a group takes, uncompressed."""
+    return sum(
+        400
+        + _held(rollout.answer)
+        + sum(60 + len(check.reason) for check in rollout.checks)
+        + 19 * (len(rollout.experiences) + len(rollout.left_out))
+        + (len(rollout.failure.message) if rollout.failure else 0)
+        + _frames_size(rollout)
+        for rollout in group.rollouts
+    )
+
+
+def _frames_size(rollout: Rollout) -> int:
+    return sum(
+        100 + _held(frame.output) + _held(frame.input) + _held(frame.error) for frame in rollout.frames
+    )
+
+
+def _held(value: Json) -> int:
+    if value is None:
+        return 0
+    return min(LONGEST, len(value if isinstance(value, str) else str(value)))

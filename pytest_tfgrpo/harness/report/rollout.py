@@ -1,0 +1,156 @@
+"""Longer texts for a reader: a failing scenario, a trajectory, a plan; foreign text is made printable."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.core.records import (
+    CheckResult,
+    Frame,
+    Group,
+    Json,
+    Opinion,
+    Rollout,
+    Scenario,
+    Score,
+)
+from pytest_tfgrpo.core.text import block, duration, line, money, number
+from pytest_tfgrpo.harness.report.rollout_summary import summarise
+
+if TYPE_CHECKING:
+    pass
+
+SHORT, LONG = 1000, 20_000
+"""Characters of one text that a failing item, and a whole trajectory, show."""
+
+
+def failure(scenario: Scenario, group: Group, command: str, *, recorded: bool = True) -> str:
+    """Return what a failing item says: prompt, answer, failed checks, seed, and how to run it again.
+
+    Of the group's rollouts the worst is shown, an error only when all are errors. `recorded` says that the
+    run is on file, where `tfgrpo show` finds it.
+    """
+    pairs = list(zip(group.rollouts, group.scores, strict=True))
+    scored = [(score.gt_score, rollout) for rollout, score in pairs if score.gt_score is not None]
+    rollout = min(scored, key=lambda pair: pair[0])[1] if scored else group.rollouts[0]
+    wanted = 1.0 if scenario.min_score is None else scenario.min_score
+    verdict = (
+        f"gt_score {number(group.gt_mean)}, at least {wanted:g} wanted"
+        if scored
+        else f"every rollout is an error: {_fault(rollout)}"
+    )
+    each = ", ".join("error" if s.gt_score is None else number(s.gt_score) for _, s in pairs)
+    lines = [
+        f"{scenario.id}: {verdict}",
+        f"rollouts: {each}",
+        *_section("prompt", _prompt(scenario), SHORT),
+        f"rollout {rollout.rollout_id}, seed {rollout.seed}, temperature {rollout.temperature:g}",
+        f"in short: {summarise(rollout, scenario)}",
+        *_outcome(rollout, SHORT),
+        f"run it again: {line(command)}",
+        *([f"see it whole: tfgrpo show {rollout.rollout_id}"] if recorded else []),
+    ]
+    if scenario.source:
+        lines.insert(1, f"scenario: {line(scenario.source)}")
+    return "\n".join(lines)
+
+
+def failure_again(scenario: Scenario, group: Group, first: str) -> str:
+    """Return what an item says whose rollouts all ended in the error that `first` has told of already."""
+    return (
+        f"{scenario.id}: every rollout is an error: {_fault(group.rollouts[0])}\n"
+        f"the same as {line(first)}; see it whole: tfgrpo show {group.rollouts[0].rollout_id}"
+    )
+
+
+def _fault(rollout: Rollout) -> str:
+    """Return code and message of a rollout that is an error."""
+    fault = rollout.failure
+    return "" if fault is None else f"{line(fault.code, 40)}: {line(fault.message, SHORT)}"
+
+
+def rollout_text(rollout: Rollout, score: Score | None = None, scenario: Scenario | None = None) -> str:
+    """Return a whole trajectory: every frame with input and output, answer, checks and scores."""
+    lines = [
+        f"rollout {rollout.rollout_id}: {rollout.mode}, epoch {rollout.epoch}, "
+        f"scenario {rollout.scenario_id}",
+        f"seed {rollout.seed}, temperature {rollout.temperature:g}, {_price(rollout)}",
+    ]
+    if score is not None:
+        lines.append(
+            f"gt_score {number(score.gt_score)}, reward {number(score.reward)}, "
+            f"relative rank {number(score.relative_rank)}, advantage {number(score.advantage)}"
+            + (f" ({score.advantage_reason})" if score.advantage_reason else "")
+        )
+    if scenario is not None:
+        lines.append(f"in short: {summarise(rollout, scenario)}")
+    if rollout.experiences:
+        lines.append(f"lessons in its prompt: {', '.join(rollout.experiences)}")
+    if scenario is not None:
+        lines += _section("prompt", _prompt(scenario), LONG)
+    for n, frame in enumerate(rollout.frames, 1):
+        lines += _frame(n, frame)
+    return "\n".join([*lines, *_outcome(rollout, LONG, every=True)])
+
+
+def _prompt(scenario: Scenario) -> str:
+    data = [] if scenario.input is None else [_json(scenario.input)]
+    return "\n".join([*([scenario.prompt] if scenario.prompt else []), *data])
+
+
+def _price(rollout: Rollout) -> str:
+    return f"{rollout.tokens} tokens, cost {money(rollout.cost_usd)}, {duration(rollout.latency_ms)}"
+
+
+def _frame(n: int, frame: Frame) -> Iterator[str]:
+    yield (
+        f"{n}. {frame.kind} {line(frame.name, 80)}: {frame.tokens} tokens, cost {money(frame.cost_usd)}, "
+        f"{duration(frame.latency_ms)}"
+    )
+    parts = (("input", None if frame.input is None else _json(frame.input)), ("output", frame.output))
+    for title, text in (*parts, ("error", frame.error)):
+        if text:
+            yield from _indented(_section(title, text, LONG))
+
+
+def _outcome(rollout: Rollout, limit: int, *, every: bool = False) -> Iterator[str]:
+    """Yield how a rollout ended, its answer, and its checks: those that failed, or every one."""
+    if rollout.failure is not None:
+        yield f"{rollout.status}: {line(rollout.failure.code, 40)}: {line(rollout.failure.message, limit)}"
+    if rollout.answer or rollout.status == "ok":
+        yield from _section("answer", rollout.answer, limit)
+    if rollout.opinion is not None:
+        yield from _opinion(rollout.opinion, limit if rollout.failure is None else 0)
+    checks = [check for check in rollout.checks if every or not check.passed]
+    if checks:
+        yield "checks:" if every else "failed checks:"
+        for check in checks:
+            yield from _check(check, limit)
+
+
+def _opinion(opinion: Opinion, limit: int) -> Iterator[str]:
+    """Yield a judge's score and words; without a limit only the score, as a failure has the words already."""
+    agreement = "" if opinion.agreement is None else f", agreement {opinion.agreement:.3f}"
+    yield f"judge {number(opinion.score)}: {len(opinion.votes)} of {opinion.asked} votes{agreement}"
+    if limit:
+        yield from _indented(block(opinion.reason, limit).splitlines())
+
+
+def _check(check: CheckResult, limit: int) -> Sequence[str]:
+    share = "passed" if check.passed else "failed" if check.credit == 0 else f"credit {check.credit:.2f}"
+    head, *more = block(check.reason, limit).splitlines() or [""]
+    return [f"  {line(check.kind, 40)} {share}" + (f": {head}" if head else ""), *_indented(more, 4)]
+
+
+def _section(title: str, text: str, limit: int) -> list[str]:
+    return [f"{title}:", *_indented(block(text, limit).splitlines())]
+
+
+def _indented(lines: Sequence[str], by: int = 2) -> list[str]:
+    return [(" " * by + text).rstrip() for text in lines]
+
+
+def _json(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1)

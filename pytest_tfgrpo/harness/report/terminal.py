@@ -1,0 +1,258 @@
+"""The terminal section of a run: plain text of 80 columns, made from the report value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_tfgrpo.core.text import (
+    cost,
+    count,
+    duration,
+    interval,
+    label,
+    line,
+    number,
+    signed,
+    table,
+    wrapped,
+)
+from pytest_tfgrpo.harness.gate.early_stop import early_stop_lines
+from pytest_tfgrpo.harness.report.acceptance import acceptance_lines
+from pytest_tfgrpo.harness.report.attribution import attribution_lines
+from pytest_tfgrpo.harness.report.cost import cost_lines
+from pytest_tfgrpo.harness.report.gates import gate_lines
+from pytest_tfgrpo.harness.report.judge import judge_lines
+from pytest_tfgrpo.harness.report.trust import ERRORS_LEGEND, errors_as_zero, trust_lines
+
+SHORT_LESSONS = 5
+LEGEND = (
+    "gt mean: share of checks passed, over scenarios; pass@k: solved within k tries;",
+    "informative: groups with spread; lessons: in force (+new ~revised -gone)",
+)
+
+
+def terminal(report: Mapping[str, Any], *, verbosity: int = 0, width: int = 80) -> list[str]:
+    """Return the lines of the terminal section.
+
+    Below 0 (``-q``) only warnings, gain, gate and files are shown; from 1 (``-v``) all lessons, the per-tool
+    table, the judge by domain, the cost by model and every rule of the gate.
+    """
+    quiet, verbose = verbosity < 0, verbosity > 0
+    blocks = [
+        _head(report, width),
+        [] if quiet else _epochs(report["epochs"], errors_as_zero(report)),
+        _tools(report["epochs"]) if verbose else [],
+        [*_gain(report, width), *([] if quiet else _domains(report["domains"], every=verbose))],
+        [] if quiet else trust_lines(report, width, every=verbose),
+        [] if quiet else _regressions(report["regressions"]),
+        [] if quiet else _lessons(report["library"], width, verbose=verbose),
+        [] if quiet else acceptance_lines(report.get("acceptance"), width, every=verbose),
+        [] if quiet else attribution_lines(report.get("attribution"), width, every=verbose),
+        [] if quiet else judge_lines(report["judge"], width, by_domain=verbose),
+        [] if quiet or "cost" not in report else cost_lines(report["cost"], width, by_model=verbose),
+        early_stop_lines(report.get("sequential"), width),
+        gate_lines(report["gate"], width, every=verbose, quiet=quiet),
+        [] if quiet else [line(extra) for extra in report["sections"]],
+        [f"files  {line(report['files'])}"] if report["files"] else [],
+    ]
+    filled = [block for block in blocks if block]
+    if quiet:
+        return [text for block in filled for text in block]
+    return [text for i, block in enumerate(filled) for text in ([""] * (i > 0) + block)]
+
+
+def _head(report: Mapping[str, Any], width: int) -> list[str]:
+    """Name the run where something is out of the ordinary, and say what."""
+    lines = []
+    if report["status"] != "complete":
+        why = f": {line(report['reason'], 300)}" if report["reason"] else ""
+        lines += wrapped(f"the run is {report['status']}{why}", width, hanging="  ")
+    faults = report["faults"]
+    for kind, meaning in (("errors", "errors, not scored"), ("failed", "failures of the agent, scored 0")):
+        if faults[kind]:
+            codes = ", ".join(f"{line(code, 40)} {n}" for code, n in faults[kind].items())
+            lines += wrapped(f"{sum(faults[kind].values())} {meaning}: {codes}", width, hanging="  ")
+    for warning in report["warnings"]:
+        lines += wrapped(f"warning: {line(warning, 400)}", width, hanging="  ")
+    return lines
+
+
+def lessons_changed(row: Mapping[str, Any]) -> str:
+    """Return the lessons in force after an epoch and what changed: ``12 (+3 ~1 -0)``."""
+    changes = row["experiences"]
+    if row["mode"] != "train":
+        return str(changes["in_force"])
+    return f"{changes['in_force']} (+{changes['added']} ~{changes['updated']} -{changes['removed']})"
+
+
+def _epochs(rows: Sequence[Mapping[str, Any]], as_zero: Mapping[tuple[int, str], float | None]) -> list[str]:
+    """Return the table of sweeps and epochs, in two parts of 80 columns: how well, and at what price."""
+    if not rows:
+        return []
+    sizes = {row["rollouts"] // row["groups"] for row in rows if row["groups"]}
+    zero = ["as 0"] if as_zero else []
+    pass_g = [] if sizes == {1} else [f"pass@{sizes.pop()}" if len(sizes) == 1 else "pass@G"]
+    scores = table(
+        ["", "temp", "rollouts", "errors", "gt mean", "95 % interval", "pass@1", *pass_g],
+        [
+            [
+                label(row),
+                f"{row['temperature']:g}",
+                str(row["rollouts"]),
+                str(row["errors"]),
+                number(row["gt_score"]["mean"]),
+                interval(row["gt_score"]["ci95"]),
+                number(row["pass_at_1"]),
+                *([number(row["pass_at_g"])] if pass_g else []),
+            ]
+            for row in rows
+        ],
+    )
+    work = table(
+        ["", *zero, "informative", "lessons (+ ~ -)", "tokens", "cost", "p50", "p95"],
+        [
+            [
+                label(row),
+                *([number(as_zero.get((row["epoch"], row["mode"])))] if zero else []),
+                f"{row['informative_groups']}/{row['groups']}",
+                lessons_changed(row),
+                count(row["tokens"]["sum"]),
+                cost(row["cost_usd"], row["rollouts"]),
+                duration(row["latency_ms"]["p50"]),
+                duration(row["latency_ms"]["p95"]),
+            ]
+            for row in rows
+        ],
+    )
+    return [*scores, "", *work, *LEGEND, *([ERRORS_LEGEND] if zero else [])]
+
+
+def _tools(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the calls of each tool over the whole run, busiest first."""
+    calls: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        for tool in row["tools"]:
+            calls.setdefault(tool["tool"], []).append(tool)
+    if not calls:
+        return []
+    totals = [
+        (
+            sum(use["calls"] for use in uses),
+            line(name, 30),
+            sum(use["tokens"]["sum"] or 0 for use in uses),
+            sum(use["latency_ms"]["sum"] or 0.0 for use in uses),
+        )
+        for name, uses in calls.items()
+    ]
+    return table(
+        ["tool", "calls", "tokens", "mean latency"],
+        [
+            [name, str(n), count(tokens), duration(ms / n)]
+            for n, name, tokens, ms in sorted(totals, reverse=True)
+        ],
+    )
+
+
+def _gain(report: Mapping[str, Any], width: int) -> list[str]:
+    gain = report["gain"]
+    if gain is None:
+        return []
+    if not gain["n"]:
+        return ["gain  no scenario has a score in both sweeps"]
+    spread = f"95 % interval {interval(gain['ci95'], '+.3f')}" if gain["ci95"] else "too few for an interval"
+    text = (
+        f"gain  {gain['difference']:+.3f} over the baseline sweep "
+        f"(from {gain['before']:.3f} to {gain['after']:.3f}), {spread}, {gain['n']} scenarios, paired"
+    )
+    if not gain["ci95"] or gain["ci95"][0] <= 0 <= gain["ci95"][1]:
+        text += _power(gain["planned"])
+    zero = gain["errors_as_zero"]
+    if zero is not None:
+        text += f"; with errors as 0: {zero['difference']:+.3f}, {interval(zero['ci95'], '+.3f')}"
+    return wrapped(text, width, hanging="      ")
+
+
+def _power(planned: Mapping[str, Any]) -> str:
+    """Return what a sweep of the planned size shows, for a gain that may be none."""
+    if planned["detectable"] is None:
+        return ""
+    size = f"{planned['scenarios']} scenarios x {planned['rollouts']} rollouts"
+    return f"; {size} show a gain of {planned['detectable']:.3f} in 4 of 5 runs"
+
+
+def _domains(rows: Sequence[Mapping[str, Any]], *, every: bool) -> list[str]:
+    """Return the domains of the final sweep, where there are several; `every` adds the p of their gains."""
+    if len(rows) < 2:
+        return []
+    if not any(row["gain"] for row in rows):
+        means = [[line(row["domain"], 16), str(row["scenarios"]), number(row["mean"])] for row in rows]
+        return table(["by domain", "scenarios", "mean"], means)
+    return table(
+        [
+            "by domain",
+            "scenarios",
+            "mean",
+            "gain",
+            "95 % interval",
+            *(["Holm's p"] if every else []),
+            "claim",
+        ],
+        [
+            [
+                line(row["domain"], 16),
+                str(row["scenarios"]),
+                number(row["mean"]),
+                signed(row["gain"]["difference"] if row["gain"] else None),
+                interval(row["gain"]["ci95"] if row["gain"] else None, "+.3f"),
+                *([_p(row["p_adjusted"])] if every else []),
+                row["claim"] or "open",
+            ]
+            for row in rows
+        ],
+    )
+
+
+def _p(value: float | None) -> str:
+    return "<0.001" if value is not None and value < 0.001 else number(value)
+
+
+def _regressions(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not rows:
+        return []
+    return table(
+        ["largest regressions", "domain", "before", "after", "change"],
+        [
+            [
+                line(row["scenario"], 34) + (" (flaky)" if row.get("flaky") else ""),
+                line(row["domain"], 16),
+                number(row["before"]),
+                number(row["after"]),
+                signed(row["difference"]),
+            ]
+            for row in rows
+        ],
+        left=2,
+    )
+
+
+def _lessons(library: Mapping[str, Any], width: int, *, verbose: bool) -> list[str]:
+    lessons = library["lessons"]
+    if not lessons and not library["groups"]:
+        return []
+    head = f"{len(lessons)} lessons in force"
+    if library["groups"]:
+        head += (
+            f"; {library['lesson_groups']} of {library['groups']} training groups gave one, "
+            f"{library['informative_groups']} had spread"
+        )
+    if library["refused"]:
+        head += "; refused: " + ", ".join(f"{code} {n}" for code, n in library["refused"].items())
+    lines = wrapped(head, width, hanging="  ")
+    shown = lessons if verbose else lessons[:SHORT_LESSONS]
+    for lesson in shown:
+        text = f"{lesson['polarity']:5} {line(lesson['domain'], 20)}: {line(lesson['text'], 300)}"
+        lines += wrapped(text, width, "  ", " " * 8)
+    if len(shown) < len(lessons):
+        lines.append(f"  ... {len(lessons) - len(shown)} more; -v shows all")
+    return lines

@@ -1,0 +1,117 @@
+"""Caveats: what a reader must know before he believes a difference, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_tfgrpo.core.text import line, number, wrapped
+
+ERRORS_LEGEND = "as 0: gt mean with errors counted as failures"
+MARKDOWN_FLAKY = 20
+"""Flaky scenarios that a summary names of each sweep."""
+SWEEPS = {"eval": "final", "baseline": "baseline"}
+
+
+def trust_lines(report: Mapping[str, Any], width: int, *, every: bool) -> list[str]:
+    """Return noise floor, flaky scenarios and earlier runs for the terminal; in full when `every` is."""
+    found = wrapped(f"noise  {text}", width, hanging="       ") if (text := noise(report)) else []
+    if text := flaky(report):
+        found += wrapped(f"flaky  {text}" + ("" if every else "; -v names them"), width, hanging="       ")
+        if every:
+            for text in _named(report["flaky"], lambda id: line(str(id), 60)):
+                found += wrapped(text, width, "  ", "    ")
+    if text := earlier(report):
+        found += wrapped(f"again  {text}", width, hanging="       ")
+    contamination = report.get("contamination")
+    if every and contamination:
+        for finding in contamination["findings"]:
+            found += wrapped(f"contamination: {line(finding['text'], 600)}", width, hanging="  ")
+    return found
+
+
+def trust_markdown(report: Mapping[str, Any], escaped: Callable[[object], str]) -> list[str]:
+    """Return the same for a summary; `escaped` makes Markdown of foreign text."""
+    found = [f"- Noise: {text}." for text in [noise(report)] if text]
+    if text := flaky(report):
+        found += [f"- Flaky: {text}."]
+        found += [f"  - {text}." for text in _named(report["flaky"], escaped, MARKDOWN_FLAKY)]
+    if text := earlier(report):
+        found += [f"- Seen before: {text}."]
+    failures = report.get("as_failures") or []
+    if failures:
+        means = ", ".join(f"{_label(row)} {number(row['mean'])}{_interval(row)}" for row in failures)
+        found += [f"- With errors counted as failures (score 0), gt mean: {means}."]
+    return found
+
+
+def noise(report: Mapping[str, Any]) -> str:
+    """Return the noise floor in words; empty without a final sweep."""
+    value = report.get("noise")
+    if not value:
+        return ""
+    if value["difference"] is None:
+        why = "each scenario ran once" if value["rollouts"] == 1 else "no scenario has two scored rollouts"
+        return f"not known: {why}; set eval_rollouts to 2 or more to measure the spread over seeds"
+    scenarios = max(row["scenarios"] for row in value["sweeps"])
+    text = (
+        f"two runs of one library differ by up to {value['difference']:.3f} for their seeds alone "
+        f"({scenarios} scenarios x {value['rollouts']} rollouts; "
+        f"one rollout each: std {value['seed_std']:.3f})"
+    )
+    return text + ("; the gain is within that" if value["gain_within"] else "")
+
+
+def flaky(report: Mapping[str, Any]) -> str:
+    """Return how many scenarios some seeds solved and some did not; empty when none did."""
+    by_mode = Counter(row["mode"] for row in report.get("flaky") or ())
+    told = [f"{by_mode[mode]} in the {name} sweep" for mode, name in SWEEPS.items() if by_mode[mode]]
+    return f"scenarios solved by some seeds only: {', '.join(told)}" if told else ""
+
+
+def earlier(report: Mapping[str, Any]) -> str:
+    """Return how often the eval split was looked at before; empty when it was not."""
+    n = (report.get("evaluations") or {}).get("earlier", 0)
+    if not n:
+        return ""
+    runs, them = ("1 earlier run", "both") if n == 1 else (f"{n} earlier runs", "all of them")
+    return f"this eval split was swept by {runs}; the best of {them} looks better than it is"
+
+
+def errors_as_zero(report: Mapping[str, Any]) -> dict[tuple[int, str], float | None]:
+    """Return the mean with errors as 0 by epoch and mode; empty for a run without errors."""
+    return {(row["epoch"], row["mode"]): row["mean"] for row in report.get("as_failures") or ()}
+
+
+def contamination_warnings(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a run is contaminated with that was told to only warn of it."""
+    found = report.get("contamination")
+    if found and found["found"]:
+        kinds = ", ".join(f"{kind.replace('_', ' ')} {n}" for kind, n in found["kinds"].items())
+        yield (
+            f"contamination: {found['found']} found ({kinds}); the first: {found['findings'][0]['text']}; "
+            "results on such splits show less than they seem to"
+        )
+
+
+def _named(
+    rows: Sequence[Mapping[str, Any]], shown: Callable[[object], str], limit: int | None = None
+) -> Iterator[str]:
+    """Yield for each sweep its flaky scenarios, with the rollouts that solved them."""
+    for mode, name in SWEEPS.items():
+        own = [row for row in rows if row["mode"] == mode]
+        told = [
+            f"{shown(row['scenario'])} {round(row['solved'] * row['n'])}/{row['n']}" for row in own[:limit]
+        ]
+        more = f" and {len(own) - len(told)} more" if len(told) < len(own) else ""
+        if own:
+            yield f"{name} sweep: {', '.join(told)}{more}"
+
+
+def _label(row: Mapping[str, Any]) -> str:
+    return f"epoch {row['epoch']} ({row['mode']})"
+
+
+def _interval(row: Mapping[str, Any]) -> str:
+    return "" if row["ci95"] is None else f" ({row['ci95'][0]:.3f} to {row['ci95'][1]:.3f})"

@@ -1,0 +1,242 @@
+"""The report: one JSON value of a run; terminal text, ``report.json`` and ``report.html`` are made from it.
+
+Equal runs give equal reports, but for times, ids, and the count of the runs before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_tfgrpo.core.lessons import Experience
+from pytest_tfgrpo.core.records import Group, Mode, PhaseResult, Run
+from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.gate.early_stop import reported
+from pytest_tfgrpo.harness.gate.verdict import Verdict
+from pytest_tfgrpo.harness.metrics import costs, noise, significance
+from pytest_tfgrpo.harness.metrics.comparison import (
+    Comparison,
+    Tally,
+    baseline_sweep,
+    compare,
+    figures,
+    final_sweep,
+    tally,
+    tally_sweep,
+)
+from pytest_tfgrpo.harness.metrics.epochs import per_epoch
+from pytest_tfgrpo.harness.report.acceptance import acceptance_report
+from pytest_tfgrpo.harness.report.attribution import attribution_report
+from pytest_tfgrpo.harness.report.judge import judge_report
+from pytest_tfgrpo.harness.report.trust import contamination_warnings
+
+SCHEMA = "tfgrpo.report/1"
+REGRESSIONS = 5
+
+
+def build(
+    run: Run, verdict: Verdict | None, *, sections: Sequence[str] = (), files: str = ""
+) -> dict[str, Any]:
+    """Return the report of a run; `sections` are extra lines, `files` says where the run's files are."""
+    first, last = baseline_sweep(run), final_sweep(run)
+    before = tally_sweep(run, first) if first is not None else {}
+    after = tally_sweep(run, last) if last is not None else {}
+    compared = compare(before, after)
+    gain = _gain(before, after, compared, last)
+    return {
+        "schema": SCHEMA,
+        "run_id": run.run_id,
+        "task_id": run.task_id,
+        "status": run.status,
+        "reason": run.reason,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "partial_selection": run.partial_selection,
+        "files": files,
+        "epochs": per_epoch(run)["epochs"],
+        "gain": gain,
+        "domains": significance.domains(run, before, after),
+        "regressions": _regressions(run, compared, before, after),
+        "scenarios": _scenarios(run),
+        "faults": _faults(run),
+        "library": _library(run),
+        "attribution": attribution_report(run),
+        "judge": judge_report(run),
+        "acceptance": acceptance_report(run),
+        **_caveats(run, gain),
+        "cost": costs.of_run(run),
+        "gate": to_wire(verdict),
+        **reported(run, len(verdict.results) if verdict is not None else None),
+        "settings": to_wire(run.settings),
+        "stamps": dict(run.stamps),
+        "versions": dict(run.versions),
+        "warnings": [
+            *run.warnings,
+            *contamination_warnings(run.preflight),
+            *_estimates(run),
+            *_warnings(run),
+        ],
+        "sections": list(sections),
+    }
+
+
+def _gain(
+    before: Mapping[str, Tally],
+    after: Mapping[str, Tally],
+    compared: Comparison,
+    last: PhaseResult | None,
+) -> dict[str, Any] | None:
+    """Return the paired gain of the final over the baseline sweep; None without both."""
+    if not before or not after or last is None:
+        return None
+    errors = any(row.errors for rows in (before, after) for row in rows.values())
+    as_zero = figures(compare(before, after, errors_as_zero=True)) if errors else None
+    return {**figures(compared), "errors_as_zero": as_zero, "planned": significance.planned(compared, last)}
+
+
+def _caveats(run: Run, gain: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what a reader must know before he believes a difference."""
+    return {
+        "contamination": run.preflight.get("contamination"),
+        "evaluations": run.preflight.get("evaluations"),
+        "noise": noise.noise(run, gain),
+        "flaky": noise.flaky(run),
+        "as_failures": noise.as_failures(run),
+    }
+
+
+def _regressions(
+    run: Run, compared: Comparison, tallies_before: Mapping[str, Tally], tallies_after: Mapping[str, Tally]
+) -> list[dict[str, Any]]:
+    """Return the scenarios that lost most from the baseline to the final sweep, worst first.
+
+    Those whose loss is within their own spread over seeds come last, and are marked `flaky`.
+    """
+    domain_of = {s.id: s.domain for s in run.scenarios}
+    lost = [
+        (noise.within_spread(tallies_before[id], tallies_after[id]), after - before, id, before, after)
+        for id, before, after in zip(compared.ids, compared.before_K, compared.after_K, strict=True)
+        if after < before
+    ]
+    return [
+        {
+            "scenario": id,
+            "domain": domain_of[id],
+            "before": before,
+            "after": after,
+            "difference": difference,
+            "flaky": flaky,
+        }
+        for flaky, difference, id, before, after in sorted(lost)[:REGRESSIONS]
+    ]
+
+
+def _scenarios(run: Run) -> list[dict[str, Any]]:
+    """Return every scenario with its mean in each sweep and epoch it took part in."""
+    stamps = {s.id: s.stamp for s in run.scenarios}
+    tallies: list[tuple[int, Mode, Mapping[str, Tally]]] = []
+    for result in run.phases:
+        tallies.append((result.phase.epoch, result.phase.mode, tally(result.groups, stamps)))
+        tallies.append((result.phase.epoch, "dev", tally(result.dev, stamps)))  # of several the last
+    return [
+        {
+            "id": s.id,
+            "domain": s.domain,
+            "split": s.split,
+            "source": s.source,
+            "stamp": s.stamp,
+            **({} if s.truth == "checks" else {"truth": s.truth}),
+            "epochs": [_place(epoch, mode, rows[s.id]) for epoch, mode, rows in tallies if s.id in rows],
+        }
+        for s in run.scenarios
+    ]
+
+
+def _place(epoch: int, mode: Mode, row: Tally) -> dict[str, Any]:
+    return {"epoch": epoch, "mode": mode, "mean": row.mean(), "n": row.n, "errors": row.errors}
+
+
+def _faults(run: Run) -> dict[str, dict[str, int]]:
+    """Count rollouts without an answer by reason code: `errors` are ours, `failed` are the agent's."""
+    codes: dict[str, Counter[str]] = {"errors": Counter(), "failed": Counter()}
+    for result in run.phases:
+        for rollout in (r for group in (*result.groups, *result.dev) for r in group.rollouts):
+            if rollout.status != "ok":
+                code = rollout.failure.code if rollout.failure else "unknown"
+                codes["errors" if rollout.status == "error" else "failed"][code] += 1
+    return {kind: dict(sorted(counts.items())) for kind, counts in codes.items()}
+
+
+def _library(run: Run) -> dict[str, Any]:
+    revisions = [result.revision for result in run.phases if result.revision is not None]
+    refused = Counter(refusal.code for revision in revisions for refusal in revision.refused)
+    return {
+        "start": run.library_start.hash,
+        "hash": run.library.hash,
+        "groups": sum(len(result.groups) for result in run.phases if result.revision is not None),
+        "informative_groups": sum(revision.informative_groups for revision in revisions),
+        "lesson_groups": sum(revision.lesson_groups for revision in revisions),
+        "refused": dict(sorted(refused.items())),
+        "failures": _failures(run),
+        "lessons": [_lesson(experience) for experience in run.library.experiences],
+    }
+
+
+def _failures(run: Run) -> dict[str, int]:
+    """Count by reason code what of the optimizer's own work failed."""
+    failures: Counter[str] = Counter()
+    for result in run.phases:
+        if result.revision is not None:
+            failures.update(result.revision.failures)
+    return dict(sorted(failures.items()))
+
+
+def _lesson(experience: Experience) -> dict[str, Any]:
+    return {
+        "id": experience.id,
+        "domain": experience.domain,
+        "polarity": experience.polarity,
+        "text": experience.summary32,
+        "epoch": experience.epoch,
+        "gt_score": experience.reward.gt_score,
+        "groups": experience.support.groups,
+        "rollouts": experience.support.rollouts,
+        "actor": experience.actor,
+        "parents": list(experience.parents),
+    }
+
+
+def _estimates(run: Run) -> Iterator[str]:
+    """Yield what a reader must know of scores that rest on no ground truth."""
+    scenarios = {s.id: s for s in run.scenarios if s.truth != "checks"}
+    groups = [g for result in run.phases for g in result.groups if g.scenario_id in scenarios]
+    tried = {group.scenario_id for group in groups}
+    for split in ("train", "eval"):
+        by = Counter(s.truth for id, s in scenarios.items() if id in tried and s.split == split)
+        if by:
+            how = ", ".join(f"{n} by {'the ' * (truth == 'judge')}{truth}" for truth, n in sorted(by.items()))
+            yield f"the scores of {by.total()} {split} scenarios are estimates without ground truth: {how}"
+    mute = sum(scenarios[g.scenario_id].truth == "majority" and _is_mute(g) for g in groups)
+    if mute:
+        yield f"{mute} groups have no score: fewer than two of their answers could vote"
+
+
+def _is_mute(group: Group) -> bool:
+    """Return whether a group has answers, and its majority none."""
+    pairs = zip(group.rollouts, group.scores, strict=True)
+    return any(rollout.status == "ok" and score.gt_score is None for rollout, score in pairs)
+
+
+def _warnings(run: Run) -> Iterator[str]:
+    """Yield what a reader must know of single phases; the engine warns of the rest."""
+    for result in run.phases:
+        label, revision = result.phase.label, result.revision
+        if result.status != "complete":
+            yield f"{label} is {result.status}" + (f": {result.reason}" if result.reason else "")
+        if result.excluded:
+            yield f"{label}: {len(result.excluded)} scenarios were skipped by their test function"
+        if revision is not None and revision.note:
+            yield f"{label}: {revision.note}"
+    if failures := _failures(run):
+        yield "failed in learning: " + ", ".join(f"{code} {n}" for code, n in failures.items())

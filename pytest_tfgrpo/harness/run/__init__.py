@@ -1,0 +1,1 @@
+"""What a run is: its job, schedule and splits, and its journal on disk."""

@@ -1,0 +1,73 @@
+"""Evaluations: how often an eval split has been looked at before.
+
+Whoever runs often and keeps the best run has chosen on the eval split, and its score is too high for that:
+Dwork et al. 2015, "The reusable holdout". The split cannot tell; the runs on file can.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_tfgrpo.core.files import JOURNAL, PER_EPOCH, run_folder
+from pytest_tfgrpo.core.records import Json, Scenario
+from pytest_tfgrpo.core.stamp import combined_stamp
+from pytest_tfgrpo.harness.run.journal import decode
+
+LISTED = 20
+"""Latest earlier runs that are named."""
+_HEAD = 65_536
+"""Bytes at the start of a journal that have its stamps, but for very long settings."""
+_STAMPS = re.compile(rb'"stamps":(\{[^{}]*\})')
+
+
+def eval_stamp(scenarios: Iterable[Scenario]) -> str:
+    """Return the stamp of an eval split: of the set of its task stamps, whatever the scenarios are called."""
+    return combined_stamp({s.stamp for s in scenarios if s.split == "eval"})
+
+
+def earlier_evaluations(out: Path | None, task_id: str, run_id: str, stamp: str) -> Json:
+    """Return how many runs of the task before `run_id` swept the eval split with `stamp`, and the latest.
+
+    Run ids sort by time, so that a resumed run counts what it counted before. A run that cannot be read
+    counts for nothing.
+    """
+    folders = sorted(run_folder(out, task_id, run_id).parent.glob(f"*/{JOURNAL}")) if out is not None else []
+    found = [
+        path.parent.name
+        for path in folders
+        if path.parent.name < run_id and _stamp_in(path) == stamp and _evaluated(path.with_name(PER_EPOCH))
+    ]
+    return {"earlier": len(found), "runs": found[-LISTED:]}
+
+
+def _stamp_in(path: Path) -> str | None:
+    """Return the stamp of the eval split in the header of a journal; None when there is none."""
+    try:
+        with path.open("rb") as file:
+            found = _STAMPS.search(file.read(_HEAD))
+            stamps = json.loads(found[1]) if found is not None else {}
+            if "eval" in stamps:
+                return str(stamps["eval"])
+            file.seek(0)
+            event = decode(file.readline()[:-1])
+        return None if event is None else _stamp_of(event.data)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _stamp_of(header: Mapping[str, Any]) -> str:
+    """Return the stamp of the eval split of a run that did not write it down."""
+    return combined_stamp({s["stamp"] for s in header["scenarios"] if s["split"] == "eval"})
+
+
+def _evaluated(path: Path) -> bool:
+    """Return whether a run ended a sweep of the eval split with what it had learned, at least in part."""
+    try:
+        rows = json.loads(path.read_bytes())["epochs"]
+        return any(row["mode"] == "eval" and row["rollouts"] > 0 for row in rows)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

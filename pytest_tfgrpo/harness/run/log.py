@@ -1,0 +1,348 @@
+"""Runs on disk: where they are, what an interrupted one has on file, and a run read back from its journal."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pytest_tfgrpo.core.errors import JournalError, ResumeError
+from pytest_tfgrpo.core.files import JOURNAL, RUNS
+from pytest_tfgrpo.core.lessons import Library, Revision
+from pytest_tfgrpo.core.records import (
+    CheckResult,
+    Failure,
+    Group,
+    Judgement,
+    ModelCall,
+    Opinion,
+    Phase,
+    PhaseResult,
+    PromptPack,
+    Rollout,
+    Run,
+    Scenario,
+)
+from pytest_tfgrpo.core.wire import from_wire
+from pytest_tfgrpo.harness.metrics.costs import loose
+from pytest_tfgrpo.harness.run.journal import SCHEMA, Event, read
+
+HEADER = frozenset(
+    {
+        "run_id",
+        "task_id",
+        "started_at",
+        "settings",
+        "stamps",
+        "versions",
+        "scenarios",
+        "phases",
+        "library",
+        "partial_selection",
+        "warnings",
+    }
+)
+"""Keys of the first event that the rest of a run follows from."""
+
+
+def new_run_id() -> str:
+    """Return a run id that sorts by time: ``20260131T120000-482913a7``, microseconds and a random tail."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S-%f}{secrets.token_hex(1)}"
+
+
+def list_runs(out: Path, task_id: str) -> list[Path]:
+    """Return the folders of all runs of a task that have begun, oldest first.
+
+    A journal without a whole first line is that of a run that was killed before it could do anything.
+    """
+    folder = out / task_id / RUNS
+    return sorted(path.parent for path in folder.glob(f"*/{JOURNAL}") if _has_line(path))
+
+
+def _has_line(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.readline().endswith(b"\n")
+    except OSError:
+        return True  # whoever reads it says what is wrong
+
+
+@dataclass(kw_only=True, slots=True)
+class Log:
+    """A journal, read into records."""
+
+    header: Mapping[str, Any]
+    """Data of the ``run`` event."""
+    rollouts: dict[str, Rollout] = field(default_factory=dict)
+    judgements: dict[str, Judgement] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+    """Groups by id, still without their rollouts."""
+    members: dict[str, list[list[str]]] = field(default_factory=dict)
+    """Rollout id and final status of each group's rollouts."""
+    revisions: dict[int, Revision] = field(default_factory=dict)
+    candidates: dict[int, Revision] = field(default_factory=dict)
+    """What the optimizer made of an epoch, before it was tried on the dev split."""
+    phases: dict[int, PhaseResult] = field(default_factory=dict)
+    """Results of the phases that ended, by epoch, still without groups and revision."""
+    settled: set[int] = field(default_factory=set)
+    """Epochs of sweeps that the gate was settled without finishing."""
+    opinions: dict[str, Opinion] = field(default_factory=dict)
+    calls: dict[str, ModelCall] = field(default_factory=dict)
+    """Model calls besides rollouts, by key; of several with one key the last."""
+    abandoned: list[Rollout] = field(default_factory=list)
+    """Attempts that a budget ended."""
+    finish: Mapping[str, Any] | None = None
+    """Data of the last ``finish`` event; None when the run was killed."""
+
+    @property
+    def complete(self) -> bool:
+        """True when the run ended by itself with all its phases."""
+        return self.finish is not None and self.finish["status"] == "complete"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recorded:
+    """What an interrupted run has on file, by id; empty for a new run."""
+
+    rollouts: Mapping[str, Rollout] = field(default_factory=dict)
+    judgements: Mapping[str, Judgement] = field(default_factory=dict)
+    """Judgements of rollouts, by rollout id."""
+    groups: frozenset[str] = frozenset()
+    revisions: Mapping[int, Revision] = field(default_factory=dict)
+    """Revisions of the library, by epoch."""
+    candidates: Mapping[int, Revision] = field(default_factory=dict)
+    """What the optimizer made of epochs whose library was, or was to be, tried on the dev split, by epoch."""
+    settled: frozenset[int] = frozenset()
+    """Epochs of sweeps that the gate was settled without finishing."""
+    phases: frozenset[int] = frozenset()
+    """Epochs whose end is on file."""
+    opinions: Mapping[str, Opinion] = field(default_factory=dict)
+    """Opinions of the judge, by rollout id."""
+    calls: Mapping[str, ModelCall] = field(default_factory=dict)
+    """Model calls besides rollouts, by key."""
+    abandoned: tuple[Rollout, ...] = ()
+    """Attempts that a budget ended: no results, but paid for."""
+
+
+def read_log(folder: Path) -> Log:
+    """Return the log of the run in `folder`; raises JournalError on a missing, foreign or damaged journal."""
+    path = folder / JOURNAL
+    events = read(path)
+    first = next(events, None)
+    if first is None or first.event != "run" or not _is_header(first.data):
+        raise JournalError(f"{path} does not start as a journal of schema {SCHEMA!r}")
+    log = Log(header=first.data)
+    for event in events:
+        try:
+            _take(log, event)
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            raise JournalError(f"{path}:{event.n}: event {event.event!r} cannot be read: {error}") from error
+    return log
+
+
+def _take(log: Log, event: Event) -> None:
+    data = event.data
+    match event.event:
+        case "rollout":
+            rollout = from_wire(Rollout, data)
+            log.rollouts[rollout.rollout_id] = rollout
+        case "judgement":
+            rollout_id = data.pop("rollout_id")
+            log.judgements[rollout_id] = from_wire(Judgement, data)
+        case "abandoned":
+            log.abandoned.append(from_wire(Rollout, data))
+        case "call":
+            call = from_wire(ModelCall, data)
+            log.calls[call.key] = call
+        case "opinion":
+            rollout_id = data.pop("rollout_id")
+            log.opinions[rollout_id] = from_wire(Opinion, data)
+        case "group":
+            members = data.pop("rollouts")
+            group = from_wire(Group, data | {"rollouts": []})
+            log.groups[group.group_id], log.members[group.group_id] = group, members
+        case "candidate":
+            candidate = from_wire(Revision, data)
+            log.candidates[candidate.epoch] = candidate
+        case "revision":
+            revision = from_wire(Revision, data)
+            log.revisions[revision.epoch] = revision
+        case "settled":
+            log.settled.add(data["epoch"])
+        case "phase":
+            result = from_wire(PhaseResult, data)
+            log.phases[result.phase.epoch] = result
+        case "finish":
+            log.finish = {key: data[key] for key in ("status", "reason", "finished_at", "warnings")}
+
+
+def _is_header(data: object) -> bool:
+    return isinstance(data, dict) and data.get("schema") == SCHEMA and data.keys() >= HEADER
+
+
+def recorded(log: Log) -> Recorded:
+    """Return what a resumed run takes from the log instead of doing it again."""
+    return Recorded(
+        rollouts=log.rollouts,
+        judgements=log.judgements,
+        groups=frozenset(log.groups),
+        revisions=log.revisions,
+        candidates=log.candidates,
+        settled=frozenset(log.settled),
+        phases=frozenset(epoch for epoch, result in log.phases.items() if result.status == "complete"),
+        opinions=log.opinions,
+        calls=log.calls,
+        abandoned=tuple(log.abandoned),
+    )
+
+
+def load_run(folder: Path) -> Run:
+    """Return the run in `folder` as its journal tells it; a killed run is incomplete."""
+    log = read_log(folder)
+    header = log.header
+    library = from_wire(Library, header["library"])
+    results = tuple(_results(log))
+    start = library
+    for result in results:
+        library = result.revision.library if result.revision else library
+    finish = log.finish or {
+        "status": "incomplete",
+        "reason": "killed",
+        "finished_at": "",
+        "warnings": header["warnings"],
+    }
+    return Run(
+        run_id=header["run_id"],
+        task_id=header["task_id"],
+        status=finish["status"],
+        started_at=header["started_at"],
+        finished_at=finish["finished_at"],
+        settings=header["settings"],
+        stamps=header["stamps"],
+        versions=header["versions"],
+        scenarios=from_wire(tuple[Scenario, ...], header["scenarios"]),
+        phases=results,
+        library_start=start,
+        library=library,
+        reason=finish["reason"],
+        warnings=tuple(finish["warnings"]),
+        partial_selection=header["partial_selection"],
+        identities=header.get("identities", {}),
+        preflight=header.get("preflight", {}),
+        packs=from_wire(tuple[PromptPack, ...], header.get("packs", [])),
+    )
+
+
+def library_at_start(folder: Path) -> Library:
+    """Return the library that the run in `folder` started with; raises JournalError."""
+    first = next(read(folder / JOURNAL), None)
+    try:
+        return from_wire(Library, first.data["library"] if first is not None else None)
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise JournalError(f"{folder / JOURNAL} does not start as a journal: {error}") from error
+
+
+def _results(log: Log) -> Iterator[PhaseResult]:
+    for data in log.header["phases"]:
+        phase = from_wire(Phase, data)
+        ended = log.phases.get(phase.epoch)
+        groups, dev = tuple(_whole_groups(log, phase)), tuple(_dev_groups(log, phase))
+        calls = tuple(sorted((c for c in log.calls.values() if c.epoch == phase.epoch), key=lambda c: c.key))
+        paid = (rollout for rollout in log.rollouts.values() if rollout.epoch == phase.epoch)
+        ungrouped = loose((*groups, *dev), paid, (r for r in log.abandoned if r.epoch == phase.epoch))
+        if ended is not None:
+            revision = log.revisions.get(phase.epoch)
+            yield replace(ended, groups=groups, revision=revision, calls=calls, loose=ungrouped, dev=dev)
+        elif groups or calls or ungrouped or dev:
+            yield PhaseResult(
+                phase=phase,
+                groups=groups,
+                status="incomplete",
+                library_hash="",
+                calls=calls,
+                loose=ungrouped,
+                dev=dev,
+            )
+
+
+def _whole_groups(log: Log, phase: Phase) -> Iterator[Group]:
+    by_scenario = {
+        g.scenario_id: g for g in log.groups.values() if g.epoch == phase.epoch and g.mode != "dev"
+    }
+    for scenario_id in phase.scenarios:
+        group = by_scenario.get(scenario_id)
+        if group is not None:
+            yield _with_rollouts(log, group)
+
+
+def _dev_groups(log: Log, phase: Phase) -> Iterator[Group]:
+    own = (g for g in log.groups.values() if g.epoch == phase.epoch and g.mode == "dev")
+    for group in sorted(own, key=lambda group: group.group_id):
+        yield _with_rollouts(log, group)
+
+
+def _with_rollouts(log: Log, group: Group) -> Group:
+    members = log.members[group.group_id]
+    return replace(group, rollouts=tuple(_judged(log, rollout_id, status) for rollout_id, status in members))
+
+
+def _judged(log: Log, rollout_id: str, status: str) -> Rollout:
+    """Return a rollout as its test function or the judge left it; others are complete in the journal.
+
+    `status` is the one that it had in its group.
+    """
+    rollout = log.rollouts[rollout_id]
+    opinion = log.opinions.get(rollout_id)
+    if opinion is not None:
+        rollout = replace(rollout, opinion=opinion)
+        if status == "error" and opinion.score is None:
+            failure = Failure(code="judge", message=opinion.reason)
+            return replace(rollout, status="error", checks=(), failure=failure)
+    judgement = log.judgements.get(rollout_id)
+    if judgement is None:
+        return rollout
+    if judgement.outcome == "error":
+        failure = Failure(code="checker", message=judgement.reason)
+        return replace(rollout, status="error", checks=(), failure=failure)
+    check = CheckResult(kind="test", weight=1.0, credit=judgement.score, reason=judgement.reason)
+    return replace(rollout, checks=(check,))
+
+
+def find_resumable(out: Path, task_id: str, wanted: str, stamps: Mapping[str, str]) -> Log:
+    """Return the log of the run to resume: `wanted`, or with ``latest`` the newest incomplete one.
+
+    Raises ResumeError when there is none, or when its stamps differ from `stamps`, naming what differs.
+    """
+    if wanted != "latest":
+        known = {folder.name: folder for folder in list_runs(out, task_id)}
+        if wanted not in known:
+            latest = ", ".join(sorted(known)[-5:]) or "none"
+            raise ResumeError(f"no run {wanted!r} under {out / task_id / RUNS} (latest: {latest})")
+        log = read_log(known[wanted])
+        _require_same(known[wanted], log, stamps)
+        return log
+    for folder in reversed(list_runs(out, task_id)):
+        log = read_log(folder)
+        if not log.complete:
+            _require_same(folder, log, stamps)
+            return log
+    raise ResumeError(
+        f"no incomplete run under {out / task_id / RUNS}; leave --tfgrpo-resume out to start a new one "
+        "(`tfgrpo report` shows the latest)"
+    )
+
+
+def _require_same(folder: Path, log: Log, stamps: Mapping[str, str]) -> None:
+    if log.complete:
+        raise ResumeError(f"run {folder.name} is complete; leave --tfgrpo-resume out to start a new one")
+    before = log.header["stamps"]
+    keys = (before.keys() | stamps.keys()) - {"eval"}  # a part of `scenarios`
+    differing = sorted(key for key in keys if before.get(key) != stamps.get(key))
+    if differing:
+        raise ResumeError(
+            f"run {folder.name} cannot be resumed: {', '.join(differing)} changed since; "
+            "restore them or leave --tfgrpo-resume out"
+        )

@@ -1,0 +1,1 @@
+"""Scores of rollouts: checks, rewarders and the judge."""

@@ -1,0 +1,100 @@
+"""Checks on the text of the answer: exact, contains, number."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_tfgrpo.core.records import Check, CheckResult, Json
+from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.harness.scoring.checks.protocol import (
+    BadParam,
+    CheckContext,
+    CheckKind,
+    builtin_params,
+    verdict,
+)
+
+NUMBER = re.compile(
+    r"(?<![\w.])[-+\N{MINUS SIGN}]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+|(?=\.[0-9]))"
+    r"(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
+)
+"""A decimal number that does not start inside a word or another number; commas may part its thousands."""
+
+
+def _exact(check: Check, context: CheckContext) -> CheckResult:
+    wanted, got = check.params["value"], context.answer
+    if check.params.get("strip", True):
+        wanted, got = wanted.strip(), got.strip()
+    same = wanted.casefold() == got.casefold() if check.params.get("ignore_case") else wanted == got
+    return verdict(check, None if same else f"expected {short(wanted)}, got {short(got)}")
+
+
+def _values(check: Check) -> tuple[str, ...]:
+    return (check.params["value"],) if "value" in check.params else tuple(check.params["values"])
+
+
+def _contains(check: Check, context: CheckContext) -> CheckResult:
+    absent = [short(value) for value in _values(check) if value not in context.answer]
+    missing = ", ".join(absent[:5])
+    return verdict(check, f"expected to find {missing} in {short(context.answer)}" if absent else None)
+
+
+def last_number(text: str) -> float | None:
+    """Return the last number in `text`, which counts as its answer; None when there is none.
+
+    A leading sign belongs to the number unless a word or number ends right before it (``3-5`` ends in 5).
+    """
+    found = deque(NUMBER.finditer(text), maxlen=1)
+    return float(found[0][0].replace(",", "").replace("\N{MINUS SIGN}", "-")) if found else None
+
+
+def _number(check: Check, context: CheckContext) -> CheckResult:
+    wanted, got = check.params["value"], last_number(context.answer)
+    if got is None or not math.isfinite(got):
+        return verdict(check, f"expected {wanted!r}, found no finite number in {short(context.answer)}")
+    tolerance = max(check.params.get("abs_tol", 0), check.params.get("rel_tol", 1e-9) * abs(wanted))
+    reason = f"expected {wanted!r} within {tolerance:g}, got {got!r} as the last number"
+    return verdict(check, None if abs(got - wanted) <= tolerance else reason)
+
+
+def _finite(params: Mapping[str, Json], _folder: Path) -> Mapping[str, Json]:
+    for key in params:
+        try:
+            float(params[key])
+        except OverflowError:
+            raise BadParam(key, f"{short(params[key])} is too large for a number") from None
+    return params
+
+
+def number_texts(value: float) -> tuple[str, ...]:
+    """Return the usual ways to write `value`, which the leakage screen looks for."""
+    whole = [int(value)] if math.isfinite(value) and value == int(value) else []
+    return tuple(dict.fromkeys(text for n in (value, *whole) for text in (str(n), f"{n:,}")))
+
+
+EXACT = CheckKind(
+    name="exact",
+    params=builtin_params("exact"),
+    evaluate=_exact,
+    blocking=False,
+    answers=lambda check: (check.params["value"],),
+)
+CONTAINS = CheckKind(
+    name="contains",
+    params=builtin_params("contains"),
+    evaluate=_contains,
+    blocking=False,
+    answers=_values,
+)
+NUMBER_KIND = CheckKind(
+    name="number",
+    params=builtin_params("number"),
+    evaluate=_number,
+    prepare=_finite,
+    blocking=False,
+    answers=lambda check: number_texts(check.params["value"]),
+)

@@ -1,0 +1,65 @@
+"""Regular expressions with a time limit, and their check; the only file that imports ``regex``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pytest_tfgrpo.core.records import Check, CheckResult, Json
+from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.harness.scoring.checks.protocol import (
+    BadParam,
+    CheckContext,
+    CheckKind,
+    builtin_params,
+    verdict,
+)
+
+LIMIT_S = 1.0
+"""Longest time that one search may take."""
+
+
+@lru_cache(maxsize=1024)
+def _compile(pattern: str, flags: str) -> Any:
+    import regex
+
+    try:
+        return regex.compile(pattern, sum(getattr(regex, flag.upper()) for flag in set(flags)))
+    except (regex.error, RecursionError, OverflowError) as error:
+        raise ValueError(f"{short(pattern)} is not a regular expression: {error}") from None
+
+
+def search(pattern: str, text: str, flags: str = "") -> bool:
+    """Return whether `pattern` is found in `text`.
+
+    Raises TimeoutError after one second, and ValueError when the pattern is malformed.
+    """
+    return _compile(pattern, flags).search(text, timeout=LIMIT_S, concurrent=True) is not None
+
+
+def reason_against(pattern: str, text: str, flags: str = "") -> str | None:
+    """Return why `text` does not hold `pattern`, for a reader; None when it does."""
+    try:
+        found = search(pattern, text, flags)
+    except TimeoutError:
+        return f"{short(pattern)} took more than {LIMIT_S:g} s on {short(text)}"
+    return None if found else f"expected a match of {short(pattern)}, got {short(text)}"
+
+
+def check_pattern(params: Mapping[str, Json], _folder: Path) -> Mapping[str, Json]:
+    """Return `params` as they are; raises BadParam when ``pattern`` is not a regular expression."""
+    try:
+        _compile(params["pattern"], params.get("flags", ""))
+    except ValueError as error:
+        raise BadParam("pattern", str(error)) from None
+    return params
+
+
+def _regex(check: Check, context: CheckContext) -> CheckResult:
+    params = check.params
+    return verdict(check, reason_against(params["pattern"], context.answer, params.get("flags", "")))
+
+
+REGEX = CheckKind(name="regex", params=builtin_params("regex"), evaluate=_regex, prepare=check_pattern)

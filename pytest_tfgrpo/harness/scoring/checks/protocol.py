@@ -1,0 +1,79 @@
+"""What a check kind is, and what a check is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_tfgrpo.core.records import Check, CheckResult, Frame, Json, Task
+from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckContext:
+    """One attempt at a scenario, as its checks see it."""
+
+    answer: str
+    frames: tuple[Frame, ...]
+    workspace: Workspace
+    """`workspace.path` is the folder as the agent left it."""
+    task: Task
+
+
+class BadParam(ValueError):
+    """Parameters that fit the kind's schema and are wrong all the same; `key` names the parameter."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+def _as_written(params: Mapping[str, Json], _folder: Path) -> Mapping[str, Json]:
+    return params
+
+
+def _no_answers(_check: Check) -> tuple[str, ...]:
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckKind:
+    """One kind of check: a name, the schema of its parameters, and a function."""
+
+    name: str
+    params: Mapping[str, Json]
+    """JSON Schema of the parameters that stand beside ``kind`` and ``weight``; should refuse unknown keys."""
+    evaluate: Callable[[Check, CheckContext], CheckResult]
+    """Judges one attempt; an exception means that the check broke, not that it did not pass."""
+    blocking: bool = True
+    """True when it touches files, runs a program or may be slow: it is then called on a thread."""
+    answers: Callable[[Check], tuple[str, ...]] = _no_answers
+    """Expected answers as texts, for the leakage screen of decision 21."""
+    prepare: Callable[[Mapping[str, Json], Path], Mapping[str, Json]] = _as_written
+    """Checks valid parameters further and completes them, when a scenario is loaded from the folder given.
+
+    Raises BadParam, or ValueError; what it returns is part of the task stamp.
+    """
+
+
+def builtin_params(name: str) -> Mapping[str, Json]:
+    """Return the packaged schema of the parameters of a built-in kind."""
+    params: Mapping[str, Json] = load_schema("scenario")["$defs"][name]
+    return params
+
+
+def passed(check: Check) -> CheckResult:
+    """Return full credit."""
+    return CheckResult(kind=check.kind, weight=check.weight, credit=1.0)
+
+
+def failed(check: Check, reason: str) -> CheckResult:
+    """Return no credit, with a reason for a reader."""
+    return CheckResult(kind=check.kind, weight=check.weight, credit=0.0, reason=reason)
+
+
+def verdict(check: Check, reason: str | None) -> CheckResult:
+    """Return full credit when there is no reason against it."""
+    return passed(check) if reason is None else failed(check, reason)

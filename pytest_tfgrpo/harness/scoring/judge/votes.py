@@ -1,0 +1,126 @@
+"""Votes: what a judge's reply decides of each criterion, and what several votes amount to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import TypeAlias
+
+from pytest_tfgrpo.core.records import Criterion, Json, Opinion
+from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.core.strict import unique
+from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.harness.scoring.judge.prompt import key_of
+
+WHY_MAX = 240
+"""Characters of a judge's words on one criterion that are kept."""
+REASON_MAX = 4_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decision:
+    """What one vote says of one criterion."""
+
+    met: bool
+    why: str
+
+
+Vote: TypeAlias = tuple[Decision, ...]
+"""A decision on each criterion, in the order of the rubric."""
+
+
+def read_vote(text: str, count: int) -> Vote:
+    """Return the vote on `count` criteria that a reply is; raises ValueError saying what is wrong with it.
+
+    The whole reply must be the object, but for a code fence around it and thoughts before it: an object
+    within other text may be a quotation of what is judged.
+    """
+    try:
+        value = json.loads(_body(text), object_pairs_hook=unique)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"it is no JSON object, but {short(value)}")
+    keys = [key_of(place) for place in range(count)]
+    for key in value:
+        if key not in keys:
+            raise ValueError(f"there is no criterion {short(key)}; the keys are {', '.join(keys)}")
+    return tuple(_decision(key, value.get(key)) for key in keys)
+
+
+def _body(text: str) -> str:
+    """Return a reply without thoughts before it and a code fence around it."""
+    body = text.strip()
+    if body.startswith("<think>"):
+        body = body.partition("</think>")[2].strip()
+    fence, _, inner = body.partition("\n")
+    if fence.rstrip() in ("```", "```json") and inner.endswith("```"):
+        return inner.removesuffix("```")
+    return body
+
+
+def _decision(key: str, value: Json) -> Decision:
+    if value is None:
+        raise ValueError(f"{key} is missing")
+    if not isinstance(value, dict) or not isinstance(value.get("met"), bool):
+        raise ValueError(f"{key} must be an object with met, true or false, not {short(value)}")
+    why = value.get("why", "")
+    return Decision(met=value["met"], why=line(why, WHY_MAX) if isinstance(why, str) else "")
+
+
+def tally(rubric: Sequence[Criterion], votes: Sequence[Vote], void: Sequence[str], asked: int) -> Opinion:
+    """Return what valid `votes` amount to; `void` says why the others are none.
+
+    Without a majority of the votes `asked` for there is no verdict.
+    """
+    if 2 * len(votes) <= asked:
+        told = "; ".join(dict.fromkeys(void))
+        reason = f"{len(votes)} of {asked} votes are valid: {told}"
+        return Opinion(
+            score=None, votes=_scores(rubric, votes), asked=asked, agreement=None, reason=reason[:REASON_MAX]
+        )
+    scores = _scores(rubric, votes)
+    reason = "; ".join(_said(place, votes) for place in range(len(rubric)))
+    return Opinion(
+        score=fsum(scores) / len(scores),
+        votes=scores,
+        asked=asked,
+        agreement=_agreement(votes),
+        reason=reason[:REASON_MAX],
+    )
+
+
+def _scores(rubric: Sequence[Criterion], votes: Sequence[Vote]) -> tuple[float, ...]:
+    """Return the weighted share of criteria that each vote calls met; exactly 1 when it is all of them."""
+    planned = sum(criterion.weight for criterion in rubric)
+    return tuple(
+        sum(criterion.weight for criterion, decision in zip(rubric, vote, strict=True) if decision.met)
+        / planned
+        for vote in votes
+    )
+
+
+def _agreement(votes: Sequence[Vote]) -> float | None:
+    """Return the share of pairs of votes that decide alike, as a mean over the criteria."""
+    n = len(votes)
+    if n < 2:
+        return None
+    shares = []
+    for decisions in zip(*votes, strict=True):
+        met = sum(decision.met for decision in decisions)
+        shares.append((met * (met - 1) + (n - met) * (n - met - 1)) / (n * (n - 1)))
+    return fsum(shares) / len(shares)
+
+
+def _said(place: int, votes: Sequence[Vote]) -> str:
+    """Return what most votes say of a criterion, in the words of the first of them; a tie is not met."""
+    decisions = [vote[place] for vote in votes]
+    met = sum(decision.met for decision in decisions)
+    most = 2 * met > len(decisions)
+    count = met if most else len(decisions) - met
+    why = next(decision.why for decision in decisions if decision.met is most)
+    return f"{key_of(place)} {'met' if most else 'not met'} ({count} of {len(decisions)}): {why}"

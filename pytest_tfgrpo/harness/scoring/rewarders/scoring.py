@@ -1,0 +1,142 @@
+"""Scoring: one group or a whole epoch at a time; axis ``_N`` runs over rollouts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_tfgrpo.core.errors import RewarderError
+from pytest_tfgrpo.core.records import Group, Rollout, Scenario, Score
+from pytest_tfgrpo.harness.protocols import Floats, RewardBatch, Rewarder
+from pytest_tfgrpo.harness.scoring.rewarders.ground_truth import gt_scores
+from pytest_tfgrpo.harness.scoring.rewarders.relative_rank import rank
+
+BUILT_IN = ("gt_score", "relative_rank")
+
+
+def batch_of(rollouts: Sequence[Rollout], scenarios: Mapping[str, Scenario]) -> RewardBatch:
+    """Return the batch that rewarders score; the rollouts of a group must stand together.
+
+    Raises ValueError when they do not.
+    """
+    gt_N = gt_scores(rollouts, scenarios)
+    return RewardBatch(
+        rollouts=tuple(rollouts),
+        scenarios=scenarios,
+        group_N=_group_index(rollouts),
+        scored_N=~np.isnan(gt_N),
+        gt_N=gt_N,
+    )
+
+
+def score(
+    rollouts: Sequence[Rollout], scenarios: Mapping[str, Scenario], extra: Sequence[Rewarder] = ()
+) -> tuple[Score, ...]:
+    """Return the score of each rollout; `scenarios` are by id, `extra` are additional rewarders.
+
+    The reward is gt_score, or its weighted mean with the extra scores of weight > 0 that are there; rank and
+    advantage are of the reward. Raises RewarderError naming an extra rewarder that broke its contract.
+    """
+    batch = batch_of(rollouts, scenarios)
+    extra_N = {rewarder.name: _extra_scores(rewarder, batch) for rewarder in _named(extra)}
+    reward_N = _weighted(batch.gt_N, [(rewarder.weight, extra_N[rewarder.name]) for rewarder in extra])
+    rank_N, advantage_N = rank(batch, reward_N)
+    columns = [_nullable(values_N) for values_N in (batch.gt_N, reward_N, rank_N, advantage_N)]
+    extras = {name: _nullable(values_N) for name, values_N in extra_N.items()}
+    spread_K = np.bincount(batch.group_N, weights=np.abs(advantage_N) > 0)  # NaN, not scored, is not > 0
+    flat_N = batch.scored_N & (spread_K[batch.group_N] == 0)
+    return tuple(
+        Score(
+            rollout_id=rollout.rollout_id,
+            gt_score=gt,
+            reward=reward,
+            relative_rank=place,
+            advantage=advantage,
+            advantage_reason="zero_variance" if flat else "",
+            extra={name: values[i] for name, values in extras.items()} if extras else {},
+        )
+        for i, (rollout, gt, reward, place, advantage, flat) in enumerate(
+            zip(rollouts, *columns, flat_N.tolist(), strict=True)
+        )
+    )
+
+
+def group_of(rollouts: Sequence[Rollout], scores: Sequence[Score], scenario: Scenario) -> Group:
+    """Return the scored group that `rollouts` of one scenario in one epoch form."""
+    first = rollouts[0]
+    rewards = {s.reward for s in scores if s.reward is not None}
+    return Group(
+        group_id=first.group_id,
+        epoch=first.epoch,
+        mode=first.mode,
+        scenario_id=scenario.id,
+        domain=scenario.domain,
+        rollouts=tuple(rollouts),
+        scores=tuple(scores),
+        informative=len(rewards) > 1,
+    )
+
+
+def _group_index(rollouts: Sequence[Rollout]) -> npt.NDArray[np.intp]:
+    places: dict[str, int] = {}
+    index_N = np.fromiter(
+        (places.setdefault(r.group_id, len(places)) for r in rollouts), dtype=np.intp, count=len(rollouts)
+    )
+    if np.any(np.diff(index_N) < 0):
+        broken = rollouts[int(np.flatnonzero(np.diff(index_N) < 0)[0]) + 1]
+        raise ValueError(f"rollouts of group {broken.group_id!r} do not stand together")
+    return index_N
+
+
+def _named(extra: Sequence[Rewarder]) -> Sequence[Rewarder]:
+    seen = set(BUILT_IN)
+    for rewarder in extra:
+        if rewarder.name in seen:
+            raise RewarderError(f"two rewarders are called {rewarder.name!r}; rename one")
+        if not 0 <= rewarder.weight < math.inf:
+            raise RewarderError(
+                f"rewarder {rewarder.name!r} has weight {rewarder.weight!r}; it must be a finite number >= 0"
+            )
+        seen.add(rewarder.name)
+    return extra
+
+
+def _extra_scores(rewarder: Rewarder, batch: RewardBatch) -> Floats:
+    try:
+        values_N = np.array(rewarder(batch), dtype=np.float64)
+    except Exception as error:
+        raise RewarderError(
+            f"rewarder {rewarder.name!r} broke: {type(error).__name__}: {error}; "
+            f"it must return {len(batch.rollouts)} floats in [0, 1], NaN for no score"
+        ) from error
+    if values_N.shape != batch.gt_N.shape:
+        raise RewarderError(
+            f"rewarder {rewarder.name!r} returned scores of shape {values_N.shape}; "
+            f"it must return one per rollout, shape {batch.gt_N.shape}"
+        )
+    values_N[~batch.scored_N] = np.nan
+    bad = np.flatnonzero((values_N < 0) | (values_N > 1))
+    if bad.size:
+        raise RewarderError(
+            f"rewarder {rewarder.name!r} gave {float(values_N[bad[0]])!r} to rollout "
+            f"{batch.rollouts[bad[0]].rollout_id!r}; scores must lie in [0, 1], NaN for no score"
+        )
+    return values_N
+
+
+def _weighted(gt_N: Floats, weighted: Sequence[tuple[float, Floats]]) -> Floats:
+    if not any(weight for weight, _ in weighted):
+        return gt_N
+    sum_N, weight_N = gt_N.copy(), np.ones_like(gt_N)
+    for weight, values_N in weighted:
+        known_N = ~np.isnan(values_N)
+        sum_N[known_N] += weight * values_N[known_N]
+        weight_N[known_N] += weight
+    return sum_N / weight_N
+
+
+def _nullable(values_N: Floats) -> list[float | None]:
+    return [None if math.isnan(value) else value for value in values_N.tolist()]

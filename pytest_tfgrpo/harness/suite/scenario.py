@@ -1,0 +1,203 @@
+"""One scenario: from a JSON value to a validated, stamped record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pytest_tfgrpo.core.accept import Accepts, accepts
+from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.core.records import Attachment, Check, Criterion, Json, Scenario, Split, Truth
+from pytest_tfgrpo.core.schema import Violation, check_schema, load_schema, nearest, short, violations
+from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of, stamp, stamp_bytes
+from pytest_tfgrpo.harness.sandbox.paths import confined
+from pytest_tfgrpo.harness.scoring.checks.protocol import BadParam, CheckKind
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.harness.suite.ground_truth import criteria_of, misfits
+
+EVAL_SHARE = 0.3
+"""Share of the families that a hash puts into the eval split."""
+ATTACHMENT_MAX_BYTES = 10_000_000
+DEFAULT_DOMAIN = "general"
+
+
+class Invalid(ValueError):
+    """A value that is no scenario."""
+
+    def __init__(self, found: list[Violation]) -> None:
+        super().__init__(found)
+        self.violations = found
+
+
+def build_scenario(
+    data: Mapping[str, Json],
+    *,
+    source: str,
+    checker: str | None,
+    folder: Path,
+    kinds: Mapping[str, CheckKind] = KINDS,
+) -> Scenario:
+    """Return the scenario that a test function's mark describes; `folder` is that of its attachments.
+
+    With a `checker` the checks may be left out. Raises ScenarioError.
+    """
+    try:
+        plain = json.loads(json.dumps(data, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ScenarioError(f"{source}: #: the scenario holds what JSON cannot: {error}") from None
+    try:
+        return Loader(folder, kinds).build(plain, source=source, checker=checker)
+    except Invalid as error:
+        lines = [f"{source}: #{found.pointer}: {found.message}" for found in error.violations]
+        raise ScenarioError("\n".join(lines)) from None
+
+
+class Loader:
+    """Builds the scenarios of one folder."""
+
+    def __init__(self, folder: Path, kinds: Mapping[str, CheckKind]) -> None:
+        self._folder = folder
+        self._kinds = kinds
+        self._accepts = {name: _params(kind) for name, kind in kinds.items()}
+        self._attachment: Callable[[str], Attachment] = cache(self._read_attachment)
+
+    def build(self, data: Json, *, source: str, checker: str | None = None) -> Scenario:
+        """Return the scenario that `data` describes; raises Invalid with all that is wrong."""
+        if not isinstance(data, dict):
+            raise Invalid([Violation((), f"a scenario must be an object, not {short(data)}")])
+        schema, accept = _schema()
+        found = [] if accept(data) else violations(schema, data)
+        found.extend(misfits(data, checker))
+        written = data.get("checks", [])
+        checks = self._each("checks", written, self._check, found) if isinstance(written, list) else ()
+        names = data.get("attachments", [])
+        attachments = () if found else self._each("attachments", names, self._attach, found)
+        if found:
+            raise Invalid(found)
+        return _record(data, checks, attachments, source, checker)
+
+    def _each(
+        self, key: str, items: list[Json], read: Callable[[Json], Any], found: list[Violation]
+    ) -> tuple[Any, ...]:
+        """Return what `read` makes of each item; adds the violations it raises, placed under `key`."""
+        made = []
+        for i, item in enumerate(items):
+            try:
+                made.append(read(item))
+            except Invalid as error:
+                found.extend(Violation((key, i, *path), message) for path, message in error.violations)
+        return tuple(made)
+
+    def _check(self, data: Json) -> Check:
+        weight = data.get("weight", 1.0) if isinstance(data, dict) else None
+        if not isinstance(weight, int | float) or not isinstance(data.get("kind"), str):
+            raise Invalid([])  # the schema of the scenario has said it
+        params = {key: value for key, value in data.items() if key not in ("kind", "weight")}
+        kind = self._kinds.get(data["kind"])
+        if kind is None:
+            hint = nearest(data["kind"], self._kinds) or f"; known are {', '.join(self._kinds)}"
+            raise Invalid([Violation(("kind",), f"unknown check kind {short(data['kind'])}{hint}")])
+        if not self._accepts[data["kind"]](params) and (found := violations(kind.params, params)):
+            raise Invalid(found)
+        try:
+            prepared = kind.prepare(params, self._folder)
+        except ValueError as error:
+            path = (error.key,) if isinstance(error, BadParam) else ()
+            raise Invalid([Violation(path, str(error))]) from error
+        return Check(kind=data["kind"], weight=float(weight), params=prepared)
+
+    def _attach(self, name: str) -> Attachment:
+        try:
+            return self._attachment(name)
+        except (ValueError, OSError) as error:
+            raise Invalid([Violation((), str(error))]) from None
+
+    def _read_attachment(self, name: str) -> Attachment:
+        path = confined(self._folder, name, ATTACHMENT_MAX_BYTES)
+        return Attachment(name=name, path=path, sha256=stamp_bytes(path.read_bytes()))
+
+
+def _params(kind: CheckKind) -> Accepts:
+    """Return the fast path of a kind's parameters; raises ScenarioError when a plugin's schema is none."""
+    if KINDS.get(kind.name) is not kind:
+        try:
+            check_schema(kind.params)
+        except ValueError as error:
+            raise ScenarioError(
+                f"params of the check kind {kind.name!r} are no JSON Schema: {error}"
+            ) from None
+    return accepts(kind.params)
+
+
+@cache
+def _schema() -> tuple[Mapping[str, Json], Accepts]:
+    schema = load_schema("scenario")
+    return schema, accepts(schema)
+
+
+def _record(
+    data: Mapping[str, Json],
+    checks: tuple[Check, ...],
+    attachments: tuple[Attachment, ...],
+    source: str,
+    checker: str | None,
+) -> Scenario:
+    prompt, tools = data.get("prompt", ""), data.get("tools")
+    rubric = criteria_of(data["rubric"]) if "rubric" in data else ()
+    truth: Truth = data.get("truth", "checks")
+    return Scenario(
+        id=data["id"],
+        domain=data.get("domain", DEFAULT_DOMAIN),
+        split=data.get("split") or _split(data, truth),
+        prompt=prompt,
+        input=data.get("input"),
+        attachments=attachments,
+        tools=None if tools is None else tuple(tools),
+        checks=checks,
+        min_score=data.get("min_score"),
+        tags=tuple(data.get("tags", ())),
+        timeout_s=data.get("timeout_s"),
+        family=data.get("family"),
+        source=source,
+        stamp=task_stamp(prompt, data.get("input"), attachments, tools, checks, rubric, truth),
+        checker=checker,
+        rubric=rubric,
+        truth=truth,
+    )
+
+
+def _split(data: Mapping[str, Json], truth: Truth) -> Split:
+    """Return the split of a scenario that names none; the majority of a group is only ever learned from."""
+    return "train" if truth == "majority" else split_of(data.get("family", data["id"]))
+
+
+def split_of(family: str) -> Split:
+    """Return the split of a family that names none: the same for ever, eval for about 3 families in 10."""
+    return "eval" if seed_of("split", family) < EVAL_SHARE * 2**SEED_BITS else "train"
+
+
+def task_stamp(
+    prompt: str,
+    input: Json,
+    attachments: tuple[Attachment, ...],
+    tools: list[str] | None,
+    checks: tuple[Check, ...],
+    rubric: tuple[Criterion, ...] = (),
+    truth: Truth = "checks",
+) -> str:
+    """Return the stamp of what a rollout is asked and how it is judged (decision 8)."""
+    content: dict[str, Json] = {
+        "prompt": prompt,
+        "input": input,
+        "attachments": [[attachment.name, attachment.sha256] for attachment in attachments],
+        "tools": tools,
+        "checks": [[check.kind, check.weight, check.params] for check in checks],
+    }
+    if rubric:
+        content["rubric"] = [[criterion.text, criterion.weight] for criterion in rubric]
+    if truth != "checks":
+        content["truth"] = truth
+    return stamp(content)

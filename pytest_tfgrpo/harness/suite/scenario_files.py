@@ -1,0 +1,188 @@
+"""Scenario files, and what must hold over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
+from pytest_tfgrpo.core.records import Json, Scenario
+from pytest_tfgrpo.core.schema import LIMIT, Violation, nearest, pointer, short
+from pytest_tfgrpo.core.schema import Path as Place
+from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+from pytest_tfgrpo.harness.suite.csv_text import parse_csv
+from pytest_tfgrpo.harness.suite.document import Document, Problem, Refused, read_text
+from pytest_tfgrpo.harness.suite.json_text import parse_json, parse_json_line
+from pytest_tfgrpo.harness.suite.scenario import Invalid, Loader
+from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
+
+FILE_MAX_BYTES = 256_000_000
+NOTHING: Mapping[str, Json] = {}
+
+
+class Candidate(NamedTuple):
+    """A value in a file that should be a scenario."""
+
+    data: Json
+    document: Document
+    at: Place = ()
+    """Where it stands in its document."""
+    defaults: Mapping[str, Json] = NOTHING
+    """Fields that it takes from the document where it has none."""
+
+    @property
+    def line(self) -> int:
+        """Line on which it starts."""
+        return self.document.line(self.at)
+
+    def locate(self, violation: Violation) -> Problem:
+        """Return the violation as a problem of the file."""
+        path, message = violation
+        inherited = path and path[0] in self.defaults and path[0] not in self.data
+        place = ("defaults", *path) if inherited else (*self.at, *path)
+        return Problem(self.document.line(place), place, message)
+
+
+def load_scenarios(path: Path, *, root: Path, kinds: Mapping[str, CheckKind]) -> tuple[Scenario, ...]:
+    """Return the scenarios of the file `path`, in its order; sources are relative to `root`.
+
+    Raises ScenarioError with a line for each problem: file, line, JSON pointer and what is wrong.
+    """
+    where = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+    loader = Loader(path.parent, kinds)
+    scenarios: dict[str, Scenario] = {}
+    problems: dict[Problem, None] = {}  # a bad default is told once, not once for each scenario
+    try:
+        for found in _candidates(path):
+            if len(problems) >= LIMIT:
+                break
+            if isinstance(found, Problem):
+                problems[found] = None
+                continue
+            try:
+                _add(scenarios, found, loader, where)
+            except Invalid as error:
+                problems.update(dict.fromkeys(map(found.locate, error.violations)))
+        if not scenarios and not problems:
+            raise Refused(1, "holds no scenario")
+    except Refused as error:
+        problems[error.problem] = None
+    if problems:
+        raise ScenarioError(_message(where, list(problems)))
+    return tuple(scenarios.values())
+
+
+def _add(scenarios: dict[str, Scenario], found: Candidate, loader: Loader, where: str) -> None:
+    data = {**found.defaults, **found.data} if found.defaults and isinstance(found.data, dict) else found.data
+    scenario = loader.build(data, source=f"{where}:{found.line}")
+    if scenario.id in scenarios:
+        first = scenarios[scenario.id].source
+        raise Invalid([Violation(("id",), f"duplicate id {scenario.id!r}; first at {first}")])
+    scenarios[scenario.id] = scenario
+
+
+def _message(where: str, problems: list[Problem]) -> str:
+    lines = [f"{where}:{line}: #{pointer(path)}: {message}" for line, path, message in problems[:LIMIT]]
+    return "\n".join(
+        [*lines, *([f"{where}: perhaps more; mend these first"] if len(problems) >= LIMIT else [])]
+    )
+
+
+Found = Iterator[Candidate | Problem]
+
+
+def _candidates(path: Path) -> Found:
+    suffix = next((suffix for suffix in SCENARIO_SUFFIXES if path.name.endswith(suffix)), "")
+    if not suffix:
+        raise Refused(1, f"the name of a scenario file ends in one of {', '.join(SCENARIO_SUFFIXES)}")
+    return READERS[suffix](read_text(path, FILE_MAX_BYTES), path.name.removesuffix(suffix))
+
+
+def _one_document(document: Document) -> Found:
+    """Yield the scenarios of a document: one, a list, or defaults with scenarios."""
+    value = document.value
+    if isinstance(value, list):
+        yield from _listed(document, value, ())
+    elif isinstance(value, dict) and ("scenarios" in value or "defaults" in value):
+        yield from _with_defaults(document, value)
+    elif value is not None:
+        yield Candidate(value, document)
+
+
+def _listed(
+    document: Document, items: list[Json], at: Place, defaults: Mapping[str, Json] = NOTHING
+) -> Found:
+    for i, item in enumerate(items):
+        yield Candidate(item, document, (*at, i), defaults)
+
+
+def _with_defaults(document: Document, value: Mapping[str, Json]) -> Found:
+    def problem(place: Place, message: str) -> Problem:
+        return Problem(document.line(place), place, message)
+
+    keys = ("defaults", "scenarios")
+    for key in value:
+        if key not in keys:
+            yield problem((key,), f"unknown key {short(key)}{nearest(key, keys)}")
+    defaults, scenarios = value.get("defaults", {}), value.get("scenarios")
+    if not isinstance(defaults, dict):
+        yield problem(("defaults",), f"defaults must be an object, not {short(defaults)}")
+    elif "id" in defaults:
+        yield problem(("defaults", "id"), "an id cannot be a default")
+    elif not isinstance(scenarios, list):
+        yield problem(("scenarios",), f"scenarios must be a list, not {short(scenarios)}")
+    else:
+        yield from _listed(document, scenarios, ("scenarios",), defaults)
+
+
+def _json_lines(text: str, _stem: str) -> Found:
+    for number, line in enumerate(text.split("\n"), 1):  # not splitlines(): JSON may hold other line ends
+        if line and not line.isspace():
+            try:
+                yield Candidate(parse_json_line(line, number), Document(None, {(): number}))
+            except Refused as error:
+                yield error.problem
+
+
+def _rows(text: str, stem: str) -> Found:
+    for row in parse_csv(text, stem):
+        yield row if isinstance(row, Problem) else Candidate(row[1], Document(None, {(): row[0]}))
+
+
+READERS: Mapping[str, Callable[[str, str], Found]] = {
+    ".scenario.yaml": lambda text, _stem: _one_document(parse_yaml(text)),
+    ".scenario.json": lambda text, _stem: _one_document(parse_json(text)),
+    ".scenarios.jsonl": _json_lines,
+    ".scenarios.csv": _rows,
+}
+
+
+def task_key(scenario: Scenario) -> str:
+    """Return the stamp of what is asked: prompt, input and attachments; equal tasks must share a split."""
+    files = [[attachment.name, attachment.sha256] for attachment in scenario.attachments]
+    return stamp([scenario.prompt, scenario.input, files])
+
+
+class Suite:
+    """Scenarios taken together: ids are unique, and a task is in one split only."""
+
+    def __init__(self) -> None:
+        self.scenarios: dict[str, Scenario] = {}
+        """All scenarios by id, in the order they were added."""
+        self._tasks: dict[str, Scenario] = {}
+
+    def add(self, scenario: Scenario) -> str | None:
+        """Take a scenario; returns what is wrong with it beside those before it, or None."""
+        known = self.scenarios.setdefault(scenario.id, scenario)
+        if known.source != scenario.source:
+            return f"{scenario.source}: the id {scenario.id!r} is taken by {known.source}; ids must be unique"
+        twin = self._tasks.setdefault(task_key(scenario), scenario)
+        if twin.split != scenario.split:
+            return (
+                f"{scenario.source}: scenario {scenario.id!r} ({scenario.split}) has the prompt, input and "
+                f"attachments of {twin.id!r} ({twin.split}, {twin.source}); give both the same split"
+            )
+        return None

@@ -1,0 +1,122 @@
+"""The pytest plugin, as far as every pytest start pays for it; the rest is in ``face`` and loaded on use.
+
+Nothing heavy may be imported here: no numpy, jsonschema, yaml or asyncio (design 5, "not used, not felt").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_tfgrpo import hookspecs
+from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
+from pytest_tfgrpo.plugin import options
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.core.records import Rollout
+    from pytest_tfgrpo.plugin.checkers import Checkers
+
+MARKER = (
+    "tfgrpo(domain, prompt, split='train', input=None, tools=None, attachments=(), min_score=None, "
+    "timeout_s=None, tags=(), family=None): make the test function the checker of a scenario"
+)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Declare the ``pytest_tfgrpo_*`` hooks."""
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare flags and ini keys."""
+    options.declare(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker, and check every setting that is set, feature on or off (decision 20)."""
+    config.addinivalue_line("markers", MARKER)
+    config.stash[options.SETTINGS] = options.read(config)
+    if config.pluginmanager.hasplugin("xdist"):
+        from pytest_tfgrpo.plugin import distributed
+
+        distributed.register(config, partial(_adopt, config))
+
+
+def _adopt(config: pytest.Config, output: dict[str, Any]) -> None:
+    from pytest_tfgrpo.plugin.session import session_of
+
+    session_of(config).adopt(output)
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say in one line what a learning run is set to."""
+    return options.headline(config)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect scenario files."""
+    if not file_path.name.endswith(SCENARIO_SUFFIXES):
+        return None
+    from pytest_tfgrpo.plugin.items import ScenarioFile
+    from pytest_tfgrpo.plugin.session import session_of
+
+    board = session_of(parent.config)
+    file: pytest.Collector = ScenarioFile.from_parent(parent, path=file_path, board=board)
+    return file
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make one item per rollout of a marked test function."""
+    if metafunc.definition.get_closest_marker("tfgrpo") is not None:
+        from pytest_tfgrpo.plugin import markers
+        from pytest_tfgrpo.plugin.session import session_of
+
+        session = session_of(metafunc.config)
+        markers.parametrize(metafunc, session.phases, learning=session.learning)
+
+
+@pytest.fixture
+def tfgrpo_slot(request: pytest.FixtureRequest) -> object:
+    """Which rollout of its scenario a marked test function judges; internal."""
+    return getattr(request, "param", None)
+
+
+@pytest.fixture
+def rollout(request: pytest.FixtureRequest, tfgrpo_slot: object) -> Rollout:
+    """Return the rollout that a test function marked with ``tfgrpo`` judges."""
+    return _checkers(request, tfgrpo_slot).rollout(request.node)
+
+
+@pytest.fixture
+def rollout_workspace(request: pytest.FixtureRequest, tfgrpo_slot: object) -> Path:
+    """Return the folder that the rollout worked in."""
+    return _checkers(request, tfgrpo_slot).workspace(request.node)
+
+
+def _checkers(request: pytest.FixtureRequest, slot: object) -> Checkers:
+    from pytest_tfgrpo.plugin.session import session_of
+
+    checkers = session_of(request.config).checkers if slot is not None else None
+    if checkers is None:
+        pytest.fail(f"{request.node.nodeid}: this fixture needs the mark `tfgrpo` on the test", pytrace=False)
+    return checkers
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
+    """Say so when learning was asked for and no scenario was found."""
+    for line in _unused(config) if exitstatus != pytest.ExitCode.USAGE_ERROR else ():
+        terminalreporter.write_line(line)
+
+
+def _unused(config: pytest.Config) -> Iterable[str]:
+    if options.settings_of(config).learning and not config.pluginmanager.hasplugin("tfgrpo-session"):
+        suffixes = ", ".join(f"*{suffix}" for suffix in SCENARIO_SUFFIXES)
+        yield f"tfgrpo: no scenario was collected (looked for {suffixes} and the `tfgrpo` marker)"

@@ -1,0 +1,161 @@
+"""Participants: who takes part in a run - actor, optimizer, judge - opened from their specs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_tfgrpo.core.errors import ActorError, SettingError
+from pytest_tfgrpo.core.records import Json
+from pytest_tfgrpo.core.settings import Settings
+from pytest_tfgrpo.harness.actors.registry import open_actor
+from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
+from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer
+from pytest_tfgrpo.llm.protocol import Completer, Purse
+from pytest_tfgrpo.llm.queueing import current_turn
+from pytest_tfgrpo.plugin.hook_calls import supply_one
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.recording.replay import Replay
+    from pytest_tfgrpo.llm.models import Models
+
+MODEL = "openai"
+REPLAY = "replay"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Participants:
+    """Everybody who is asked something in a run."""
+
+    actor: Actor
+    optimizer: Optimizer
+    judge: Judge | None
+    closing: tuple[Callable[[], Awaitable[None]], ...]
+    """Release what they share."""
+    models: Mapping[str, Completer]
+    """Language models that they ask, by name."""
+    replay: Replay | None = None
+    """The recording that answers in their place."""
+
+    @property
+    def identities(self) -> dict[str, Json]:
+        """What makes each of them the same in another run, by role."""
+        roles: dict[str, Actor | Optimizer | Judge] = {"actor": self.actor, "optimizer": self.optimizer}
+        if self.judge is not None:
+            roles["judge"] = self.judge
+        return {role: {"name": one.name, "identity": dict(one.identity)} for role, one in roles.items()}
+
+
+def open_participants(config: pytest.Config, settings: Settings, purse: Purse) -> Participants:
+    """Return who takes part; raises SettingError and what hooks raise. No call is made yet."""
+    shared = _Shared(config, settings, purse)
+    actor = _open_actor(config, settings, shared)
+    return Participants(
+        actor=actor,
+        optimizer=_open_optimizer(config, settings, shared, actor.name),
+        judge=_open_judge(settings, shared),
+        closing=shared.closing(),
+        models=shared.models,
+        replay=shared.replay,
+    )
+
+
+class _Shared:
+    """What participants share: the client of language models, or the recording that stands for it."""
+
+    def __init__(self, config: pytest.Config, settings: Settings, purse: Purse) -> None:
+        self._config = config
+        self._settings = settings
+        self._purse = purse
+        self._models: Models | None = None
+        self.replay: Replay | None = None
+        self.models: dict[str, Completer] = {}
+        """Those opened so far, by name."""
+
+    def model(self, spec: str) -> Completer:
+        """Return the language model that `spec` names; raises SettingError."""
+        completer = self._open(spec)
+        self.models[completer.name] = completer
+        return completer
+
+    def _open(self, spec: str) -> Completer:
+        if self.replay is not None:
+            return self.replay.completer(spec)
+        if not spec.startswith(f"{MODEL}:"):
+            raise SettingError(f"{spec!r} is no language model; write {MODEL}:<model>")
+        if self._models is None:
+            from pytest_tfgrpo.harness.suite.models_file import load_models
+            from pytest_tfgrpo.llm.models import Models
+
+            file = self._settings["models"]
+            self._models = Models(
+                load_models(self._config.rootpath / file if file else None),
+                environ=os.environ,
+                purse=self._purse,
+                max_tokens=self._settings["max_tokens"],
+                standing=lambda: current_turn().waiting(),
+            )
+        return self._models.open(spec)
+
+    def closing(self) -> tuple[Callable[[], Awaitable[None]], ...]:
+        return () if self._models is None else (self._models.aclose,)
+
+
+def _open_actor(config: pytest.Config, settings: Settings, shared: _Shared) -> Actor:
+    spec = settings["actor"]
+    if spec is None:
+        raise SettingError(
+            "no actor is set: who shall solve the scenarios? Set tfgrpo_actor in the ini file or pass "
+            "--tfgrpo-actor, for instance --tfgrpo-actor offline or --tfgrpo-actor 'command:./agent'"
+        )
+    actor: Actor | None = supply_one(config, "pytest_tfgrpo_actor", spec, ("name", "identity", "paid"))
+    if actor is None:
+        try:
+            if spec.partition(":")[0] == REPLAY:
+                from pytest_tfgrpo.harness.recording.replay import open_replay
+
+                shared.replay = open_replay(spec.partition(":")[2].strip(), config.rootpath)
+                actor = shared.replay.actor
+            else:
+                actor = open_actor(spec, root=config.rootpath, settings=settings.values, model=shared.model)
+        except ActorError as error:
+            raise SettingError(f"actor: {error} ({settings.origins['actor']})") from error
+    if actor.paid and not settings.learning and not settings["plain"]:
+        raise SettingError(
+            f"actor {spec!r} costs money; set tfgrpo_plain = true to let it run without --tfgrpo"
+        )
+    return actor
+
+
+def _open_optimizer(config: pytest.Config, settings: Settings, shared: _Shared, actor: str) -> Optimizer:
+    spec = settings["optimizer"]
+    supplied: Optimizer | None = supply_one(config, "pytest_tfgrpo_optimizer", spec, ("name", "identity"))
+    if supplied is not None:
+        return supplied
+    teacher = settings["teacher"] or (actor if actor.startswith(f"{MODEL}:") else None)
+    packs = config.rootpath / settings["prompt_packs"]
+    if teacher is None:
+        return open_optimizer(spec, packs=packs)
+    return open_optimizer(spec, teacher=lambda: shared.model(teacher), packs=packs)
+
+
+def _open_judge(settings: Settings, shared: _Shared) -> Judge | None:
+    """Return the judge; none in a plain run, where money is spent only if ``plain`` says so."""
+    spec = settings["judge"]
+    if spec is None:
+        return None
+    model = shared.model(spec)
+    if model.paid and not settings.learning and not settings["plain"]:
+        return None
+    from pytest_tfgrpo.harness.scoring.judge.model import open_judge
+
+    return open_judge(
+        model,
+        votes=settings["judge_votes"],
+        seed=settings["seed"],
+        concurrency=settings["concurrency"],
+    )

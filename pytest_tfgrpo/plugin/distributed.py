@@ -1,0 +1,118 @@
+"""pytest-xdist: all scenario items go to one worker, through the public scheduler hook (design 5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
+
+RUN_ID = "tfgrpo_run_id"
+OUTPUT = "tfgrpo"
+MODES = ("load", "loadfile", "loadscope")
+_SLOT = re.compile(r"[\[-]tfgrpo-(?:baseline|epoch\d+(?:-eval)?|eval)-r\d+\]$")
+_SCOPE = "tfgrpo"
+
+
+def is_scenario_id(node_id: str) -> bool:
+    """Return whether a node id is that of a scenario item, a checker or the gate."""
+    path = node_id.partition("::")[0]
+    return path.endswith(SCENARIO_SUFFIXES) or path == "tfgrpo" or _SLOT.search(node_id) is not None
+
+
+def register(config: pytest.Config, adopt: Callable[[dict[str, Any]], None]) -> None:
+    """Take part in a distributed run, as its controller; `adopt` takes what the worker with the run sends."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Controller(config, adopt), "tfgrpo-controller")
+
+
+class Controller:
+    """The controller's side: one run id, one scheduler, one report."""
+
+    def __init__(self, config: pytest.Config, adopt: Callable[[dict[str, Any]], None]) -> None:
+        """Nothing is sent before a worker starts."""
+        self._config = config
+        self._adopt = adopt
+        self._run_id = ""
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Give every worker, also one that replaces another, the same run id."""
+        if not self._run_id:
+            from pytest_tfgrpo.harness.run.log import new_run_id
+
+            self._run_id = new_run_id()
+        node.workerinput[RUN_ID] = self._run_id
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        """Return a scheduler that keeps scenario items together, if there are any."""
+        mode = config.getoption("dist")
+        return Deferring(config, log, mode) if mode in MODES else None
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Refuse scenarios in a mode that would run them in several workers at once."""
+        mode = self._config.getoption("dist")
+        if mode not in MODES and any(map(is_scenario_id, ids)):
+            pytest.exit(
+                f"tfgrpo: scenarios cannot run with --dist {mode}; use --dist load, loadfile or loadscope",
+                returncode=pytest.ExitCode.USAGE_ERROR,
+            )
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take the report from the worker that made the run."""
+        output = getattr(node, "workeroutput", {}).get(OUTPUT)
+        if output is not None:
+            self._adopt(output)
+
+
+class Deferring:
+    """The mode's own scheduler, unless scenarios were collected: then one that keeps them together."""
+
+    def __init__(self, config: pytest.Config, log: Any, mode: str) -> None:
+        """Start as the mode's own scheduler."""
+        from xdist import scheduler
+
+        native = {
+            "load": scheduler.LoadScheduling,
+            "loadfile": scheduler.LoadFileScheduling,
+            "loadscope": scheduler.LoadScopeScheduling,
+        }
+        self._config, self._log, self._mode = config, log, mode
+        self._inner: Any = native[mode](config, log)
+        self._decided = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
+        """Take what a worker collected; all workers collect the same, so the first one decides."""
+        if not self._decided:
+            self._decided = True
+            if any(map(is_scenario_id, collection)):
+                together = _keeping_scenarios_together(self._mode)(self._config, self._log)
+                for known in self._inner.nodes:
+                    together.add_node(known)
+                self._inner = together
+        self._inner.add_node_collection(node, collection)
+
+
+def _keeping_scenarios_together(mode: str) -> Any:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):  # type: ignore[misc]
+        """Scopes as the mode has them; all scenario items are one scope more."""
+
+        def _split_scope(self, nodeid: str) -> str:
+            if is_scenario_id(nodeid):
+                return _SCOPE
+            if mode == "loadfile":
+                return nodeid.partition("::")[0]
+            return super()._split_scope(nodeid) if mode == "loadscope" else nodeid
+
+    return Together

@@ -1,0 +1,96 @@
+"""The engine's thread: one background thread with the event loop; records cross by a queue (design 5)."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from pytest_tfgrpo.core.records import Judgement, Run
+from pytest_tfgrpo.harness.engine.engine import Engine
+from pytest_tfgrpo.harness.gate.sequential import OpenWatch
+from pytest_tfgrpo.harness.run.job import Job
+
+JOIN_S = 30.0
+
+
+class EngineFailed:
+    """Sent as the last record when the engine raised instead of returning a run."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+class EngineThread:
+    """Runs an engine beside pytest; every method is called on pytest's main thread."""
+
+    def __init__(self, job: Job, *, folder: Path | None, watch: OpenWatch | None = None) -> None:
+        """Prepare; nothing runs before `start`."""
+        self._job = job
+        self._folder = folder
+        self._watch = watch
+        self._engine: Engine
+        self._task: asyncio.Task[Run] | None = None
+        self._loop: asyncio.AbstractEventLoop
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._main, name="tfgrpo-engine", daemon=True)
+        self.records: queue.SimpleQueue[object] = queue.SimpleQueue()
+        """Rollouts, groups, phase results, experiences, Pending; at last a Run or EngineFailed."""
+
+    def start(self) -> None:
+        """Start the run."""
+        self._thread.start()
+        self._ready.wait()
+
+    def judge(self, rollout_id: str, judgement: Judgement) -> None:
+        """Hand over what a marked test function found."""
+        self._call(lambda: self._engine.judge(rollout_id, judgement))
+
+    def open_phase(self, epoch: int) -> None:
+        """Let all phases up to `epoch` start."""
+        self._call(lambda: self._engine.open_phase(epoch))
+
+    def close_judging(self, epoch: int) -> None:
+        """Say that no test function of `epoch` will run any more."""
+        self._call(lambda: self._engine.close_judging(epoch))
+
+    def cancel(self) -> None:
+        """Ask the run to end with what it has; the last record follows."""
+        self._call(lambda: self._task and self._task.cancel())
+
+    def join(self) -> bool:
+        """Wait for the thread to end, at most JOIN_S seconds; returns whether it has."""
+        self._thread.join(JOIN_S)
+        return not self._thread.is_alive()
+
+    def _call(self, function: Callable[[], object]) -> None:
+        if self._thread.is_alive():
+            try:
+                self._loop.call_soon_threadsafe(function)
+            except RuntimeError:  # the loop has just ended by itself
+                return
+
+    def _main(self) -> None:
+        try:
+            with asyncio.Runner() as runner:
+                self._loop = runner.get_loop()
+                runner.run(self._run())
+        except BaseException as error:  # noqa: BLE001 - told to the main thread
+            self.records.put(EngineFailed(error))
+        finally:
+            self._ready.set()
+
+    async def _run(self) -> None:
+        self._engine = Engine(
+            self._job, folder=self._folder, observe=self.records.put, watch=self._watch, paced=True
+        )
+        self._task = asyncio.create_task(self._engine.run())
+        self._ready.set()
+        try:
+            await self._task
+        finally:
+            await self._job.actor.aclose()
+            for close in self._job.closing:
+                await close()

@@ -1,0 +1,79 @@
+"""When an item fails, and what its reader is told (design 5)."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from pytest_tfgrpo.core.records import Group, Judgement, Rollout, Scenario
+from pytest_tfgrpo.core.settings import TABLE
+from pytest_tfgrpo.harness.report.rollout import failure, failure_again
+from pytest_tfgrpo.plugin.options import settings_of
+from pytest_tfgrpo.plugin.prepare import out_folder
+
+TOLD = pytest.StashKey[dict[str, str]]()
+"""The first item that told of an error, by the error's words: thousand items may fail for one wrong key."""
+
+
+class Shortfall(Exception):
+    """An item failed; the text is for the reader of the failure."""
+
+
+def rerun_command(config: pytest.Config, node_id: str) -> str:
+    """Return the command that runs an item again."""
+    settings = settings_of(config)
+    words = ["--tfgrpo"] if settings.learning else []
+    for setting in TABLE:
+        if settings.origins.get(setting.name, "").startswith("flag"):
+            words += [setting.flag, str(settings[setting.name])]
+    return shlex.join(["pytest", *words, node_id])
+
+
+def judge_group(
+    config: pytest.Config, scenario: Scenario, group: Group | None, node_id: str, *, strict: bool, why: str
+) -> None:
+    """Raise Shortfall when a group lets its item fail.
+
+    `strict` holds in plain mode: below `min_score` (default 1.0) fails. In learning mode an item fails only
+    if its whole group errored, or below a `min_score` that the scenario sets. `why` tells why a group is
+    missing.
+    """
+    if group is None:
+        raise Shortfall(f"{scenario.id} was not run to its end: {why}")
+    mean = group.gt_mean
+    least = scenario.min_score
+    if least is None and strict:
+        least = 1.0
+    if mean is None or (least is not None and group.mode not in ("train", "dev") and mean < least):
+        recorded = out_folder(config, settings_of(config)) is not None
+        fault = group.rollouts[0].failure
+        if mean is None and fault is not None and recorded:
+            first = config.stash.setdefault(TOLD, {}).setdefault(f"{fault.code}: {fault.message}", node_id)
+            if first != node_id:
+                raise Shortfall(failure_again(scenario, group, first))
+        raise Shortfall(failure(scenario, group, rerun_command(config, node_id), recorded=recorded))
+
+
+def note_group(item: pytest.Item, group: Group) -> None:
+    """Put a group's figures into the item's junit properties; its duration is only a wait (design 5)."""
+    latencies = [rollout.latency_ms for rollout in group.rollouts]
+    item.user_properties += [
+        ("tfgrpo_group", group.group_id),
+        ("tfgrpo_epoch", group.epoch),
+        ("tfgrpo_mode", group.mode),
+        ("tfgrpo_n", sum(score.gt_score is not None for score in group.scores)),
+        ("tfgrpo_errors", sum(rollout.status == "error" for rollout in group.rollouts)),
+        ("tfgrpo_gt_mean", group.gt_mean),
+        ("tfgrpo_latency_ms", round(sum(latencies) / len(latencies), 3)),
+    ]
+
+
+def note_rollout(item: pytest.Item, rollout: Rollout, judgement: Judgement) -> None:
+    """Put a judged rollout's figures into the item's junit properties."""
+    score = judgement.score if judgement.outcome == "score" else None
+    item.user_properties += [
+        ("tfgrpo_rollout", rollout.rollout_id),
+        ("tfgrpo_score", score),
+        ("tfgrpo_latency_ms", rollout.latency_ms),
+    ]

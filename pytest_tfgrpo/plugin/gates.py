@@ -1,0 +1,112 @@
+"""Gates as items: which named ones there are, what JUnit is told, and what turns a run red."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_tfgrpo.core.errors import BaselineError
+from pytest_tfgrpo.core.records import Scenario
+from pytest_tfgrpo.core.settings import Settings
+from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.harness.gate.baseline import Baseline, load, locate
+from pytest_tfgrpo.harness.gate.config import NamedGate, load_gates, require_selections
+from pytest_tfgrpo.harness.gate.named import OpenGate, baseline_name, has_rules
+from pytest_tfgrpo.harness.gate.rules import RuleResult
+from pytest_tfgrpo.harness.report.conclusion import Conclusion
+from pytest_tfgrpo.harness.report.gates import default_text, named_text
+from pytest_tfgrpo.plugin import prepare
+from pytest_tfgrpo.plugin.failures import Shortfall
+from pytest_tfgrpo.plugin.items import GateItem
+
+JUNIT_CHARACTERS = 300
+
+
+@prepare.usage_errors()
+def read(settings: Settings, root: Path, scenarios: Iterable[Scenario], *, partial: bool) -> list[NamedGate]:
+    """Return the named gates that there is something to judge for; raises pytest.UsageError.
+
+    What they select is looked for among `scenarios`, all that were collected, unless these are but `partial`.
+    """
+    if settings["gates"] is None:
+        return []
+    gates = load_gates(root / settings["gates"])
+    for gate in gates:
+        if not has_rules(gate, settings.values, learning=True):
+            raise gate.error("has nothing to judge; set a baseline, min_mean, max_errors or gain: true")
+    if not partial:
+        require_selections(gates, scenarios)
+    return [gate for gate in gates if has_rules(gate, settings.values, learning=settings.learning)]
+
+
+@prepare.usage_errors()
+def opened(gates: Iterable[NamedGate], settings: Settings, root: Path) -> list[OpenGate]:
+    """Return the gates with their baselines; raises pytest.UsageError naming the gate and the file."""
+    return [OpenGate(gate, _baseline(gate, settings, root)) for gate in gates]
+
+
+def _baseline(gate: NamedGate, settings: Settings, root: Path) -> Baseline | None:
+    name = baseline_name(gate, settings.values)
+    try:
+        return load(locate(name, root)) if name is not None else None
+    except BaselineError as error:
+        raise gate.error(str(error), "baseline") from error
+
+
+def show(item: GateItem, conclusion: Conclusion) -> None:
+    """Tell JUnit what the gate of `item` found, and raise Shortfall when it fails."""
+    verdict, gate = conclusion.verdict, conclusion.report["gate"]
+    assert verdict is not None, "a run with a gate item is gated"
+    if item.named is None:
+        compared = _compared(verdict.results)
+        settings = conclusion.report["settings"]
+        note(item, verdict.outcome, compared, settings["baseline"], settings["gate_margin"])
+        if verdict.failed:
+            raise Shortfall("\n".join(default_text(gate)))
+        return
+    found = next(one for one in verdict.gates if one.name == item.named.name)
+    note(item, found.outcome, _compared(found.results), found.baseline, found.margin)
+    if found.outcome == "fail":
+        fall(item, "\n".join(named_text(gate, found.name)), _reason(found.results))
+
+
+def fall(item: GateItem, text: str, reason: str) -> None:
+    """Raise Shortfall with `text`; a gate that only warns is an expected failure, with `reason`, instead.
+
+    Under ``--runxfail``, where pytest knows no expected failures, the latter passes.
+    """
+    if item.named is None or item.named.severity == "fail":
+        raise Shortfall(text)
+    pytest.xfail(f"severity warn: {reason}")
+
+
+def note(
+    item: GateItem, outcome: str, compared: RuleResult | None, baseline: str | None, margin: float
+) -> None:
+    """Put what a gate found into its item's junit properties; what is not known is left out."""
+    figures = compared.figures if compared is not None else {}
+    low, high = figures.get("ci95") or (None, None)
+    properties = {
+        "tfgrpo_gate": outcome,
+        "tfgrpo_severity": item.named.severity if item.named is not None else "fail",
+        "tfgrpo_baseline": baseline or None,
+        "tfgrpo_margin": margin,
+        "tfgrpo_difference": figures.get("difference"),
+        "tfgrpo_low": low,
+        "tfgrpo_high": high,
+        "tfgrpo_n": figures.get("n"),
+    }
+    item.user_properties += [(name, value) for name, value in properties.items() if value is not None]
+
+
+def _compared(results: Sequence[RuleResult]) -> RuleResult | None:
+    """Return the finding about the baseline; the worst one where there are several, by domain."""
+    found = [r for r in results if r.name.startswith("baseline") and r.figures.get("difference") is not None]
+    return min(found, key=lambda result: result.figures["difference"], default=None)
+
+
+def _reason(results: Sequence[RuleResult]) -> str:
+    failed = [r for r in results if r.outcome == "fail"] or [r for r in results if r.outcome != "pass"]
+    return "; ".join(line(f"{result.name}: {result.message}", JUNIT_CHARACTERS) for result in failed)

@@ -1,0 +1,83 @@
+"""Suppliers: what plugins bring through hooks, and whose fault it is when one breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pytest_tfgrpo.core.records import Run, Scenario
+from pytest_tfgrpo.harness.gate.verdict import GateRule
+from pytest_tfgrpo.harness.protocols import Rewarder
+from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+
+
+def supply(config: pytest.Config, name: str, **given: object) -> Any:
+    """Call a hook that supplies something; raises pytest.UsageError naming the hook when it breaks."""
+    try:
+        return getattr(config.hook, name)(config=config, **given)
+    except pytest.UsageError:
+        raise
+    except Exception as error:
+        raise pytest.UsageError(f"hook {name} broke: {type(error).__name__}: {error}") from error
+
+
+def supply_one(config: pytest.Config, name: str, spec: str, wanted: Sequence[str]) -> Any:
+    """Return whom a hook supplies for `spec`, or None; raises pytest.UsageError when it breaks.
+
+    `wanted` names attributes that nobody can do without.
+    """
+    one = supply(config, name, spec=spec)
+    for attribute in () if one is None else wanted:
+        if not hasattr(one, attribute):
+            raise pytest.UsageError(f"hook {name}: {one!r} has no attribute {attribute!r}; give it one")
+    return one
+
+
+def check_kinds(config: pytest.Config) -> dict[str, CheckKind]:
+    """Return all check kinds, built-in and supplied; raises pytest.UsageError when a name is taken."""
+    kinds = dict(KINDS)
+    for extra in supply(config, "pytest_tfgrpo_checks"):
+        for name, kind in (extra or {}).items():
+            if name in kinds:
+                raise pytest.UsageError(f"hook pytest_tfgrpo_checks: the check kind {name!r} is taken")
+            kinds[name] = kind
+    return kinds
+
+
+def gate_rules(config: pytest.Config) -> list[GateRule]:
+    """Return the gate rules that plugins supply."""
+    return [rule for extra in supply(config, "pytest_tfgrpo_gate_rules") for rule in extra or ()]
+
+
+def report_sections(config: pytest.Config, run: Run) -> tuple[list[str], list[str]]:
+    """Return the lines that plugins add to the report, and complaints about those that broke."""
+    try:
+        supplied = config.hook.pytest_tfgrpo_report_section(config=config, run=run)
+        return [str(line) for lines in supplied for line in lines or ()], []
+    except Exception as error:  # noqa: BLE001 - an observer cannot break the pipe
+        return [], [f"hook pytest_tfgrpo_report_section broke: {type(error).__name__}: {error}"]
+
+
+def revise_scenarios(config: pytest.Config, scenarios: Sequence[Scenario]) -> list[Scenario]:
+    """Return the scenarios as plugins would have them, each plugin given the answer of the one before."""
+    name, known = "pytest_tfgrpo_scenarios", list(scenarios)
+    for implementation in config.hook.pytest_tfgrpo_scenarios.get_hookimpls():
+        given = {"config": config, "scenarios": tuple(known)}
+        try:
+            answer: Any = implementation.function(*(given[key] for key in implementation.argnames))
+        except Exception as error:
+            raise pytest.UsageError(f"hook {name} broke: {type(error).__name__}: {error}") from error
+        if answer is not None:
+            known = list(answer)
+    if len({s.id for s in known}) != len(known):
+        raise pytest.UsageError("hook pytest_tfgrpo_scenarios: scenario ids must be unique")
+    return known
+
+
+def supply_rewarders(config: pytest.Config) -> tuple[Rewarder, ...]:
+    """Return the rewarders that plugins supply."""
+    supplied = supply(config, "pytest_tfgrpo_rewarders")
+    return tuple(rewarder for extra in supplied for rewarder in extra or ())

@@ -1,0 +1,167 @@
+"""Items and collectors: scenario files, one item per scenario and phase, and the gate."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.core.records import Phase, Scenario
+from pytest_tfgrpo.harness.gate.config import NamedGate
+from pytest_tfgrpo.plugin.failures import Shortfall
+
+BULK = 20_000
+"""A file with more scenarios collects to one item per phase."""
+GATE_ID = "tfgrpo::gate"
+
+
+class Board(Protocol):
+    """What collectors and items need of the session."""
+
+    phases: list[Phase]
+    """The outline of the run: its phases, still without scenarios."""
+    learning: bool
+
+    def load(self, path: Path) -> tuple[Scenario, ...]:
+        """Return the scenarios of a file, known to the session from now on; raises ScenarioError."""
+        ...
+
+    def show(self, item: ScenarioItem) -> None:
+        """Wait for the item's groups, and raise Shortfall when the item fails."""
+        ...
+
+    def show_gate(self, item: GateItem) -> None:
+        """Wait for the end of the run, and raise Shortfall when the gate fails."""
+        ...
+
+
+class _Plain(pytest.Item):
+    """An item whose failure is a text, not a traceback."""
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return the text of a shortfall, or the usual traceback of anything else."""
+        if isinstance(excinfo.value, Shortfall):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+
+class ScenarioItem(_Plain):
+    """One scenario in one phase; for a very large file, all its scenarios in one phase."""
+
+    def __init__(self, *, board: Board, phase: Phase, scenarios: tuple[Scenario, ...], **kwargs: Any) -> None:
+        """`scenarios` are those that the item stands for: one, but for a very large file."""
+        super().__init__(**kwargs)
+        self.board = board
+        self.phase = phase
+        self.scenarios = scenarios
+        for tag in {tag for scenario in scenarios[:1] for tag in scenario.tags}:
+            self.extra_keyword_matches.add(tag)
+
+    def runtest(self) -> None:
+        """Wait for the groups; whichever item comes first starts the whole phase."""
+        self.board.show(self)
+
+    def siblings(self) -> list[ScenarioItem]:
+        """Return the items of the same scenarios in all phases."""
+        assert isinstance(self.parent, pytest.Collector)
+        one = len(self.scenarios) == 1
+        nodes = make_items(self.parent, self.scenarios, self.board) if one else self.parent.collect()
+        return [node for node in nodes if isinstance(node, ScenarioItem)]
+
+    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
+        """Return where the scenario is written."""
+        line = self.scenarios[0].source.rpartition(":")[2]
+        return self.path, int(line) - 1 if line.isdigit() else None, self.name
+
+
+class GateItem(_Plain):
+    """A gate, at the end of a run."""
+
+    def __init__(self, *, board: Board, named: NamedGate | None = None, **kwargs: Any) -> None:
+        """`board` knows the run; without `named` it is the default gate, which the settings make."""
+        super().__init__(**kwargs)
+        self.board = board
+        self.named = named
+
+    def runtest(self) -> None:
+        """Judge the run."""
+        self.board.show_gate(self)
+
+    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
+        """Return the root folder: the gate belongs to no file."""
+        return self.path, None, f"tfgrpo {self.name}"
+
+
+class ScenarioFile(pytest.File):
+    """A file of scenarios."""
+
+    def __init__(self, *, board: Board, **kwargs: Any) -> None:
+        """`board` takes the scenarios."""
+        super().__init__(**kwargs)
+        self.board = board
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """Load the file and return one item per scenario and phase; raises ScenarioError."""
+        scenarios = self.board.load(self.path)
+        if len(scenarios) > BULK:
+            return self._bulk(scenarios)
+        return make_items(self, scenarios, self.board)
+
+    def _bulk(self, scenarios: tuple[Scenario, ...]) -> list[ScenarioItem]:
+        items: list[ScenarioItem] = []
+        for phase in self.board.phases:
+            part = tuple(s for s in scenarios if _takes_part(s, phase))
+            if part:
+                name = phase.label if self.board.learning else "eval"
+                items.append(_item(self, name, phase, part, self.board))
+        return items
+
+    def repr_failure(  # type: ignore[override]
+        self, excinfo: pytest.ExceptionInfo[BaseException]
+    ) -> Any:
+        """Return the problems of the file, without a traceback."""
+        if isinstance(excinfo.value, ScenarioError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo)
+
+
+def make_items(parent: pytest.Collector, scenarios: Iterable[Scenario], board: Board) -> list[ScenarioItem]:
+    """Return the items of `scenarios`, one for each phase that a scenario takes part in."""
+    items: list[ScenarioItem] = []
+    for scenario in scenarios:
+        if not board.learning:
+            items.append(_item(parent, scenario.id, board.phases[0], (scenario,), board))
+            continue
+        items += [
+            _item(parent, f"{scenario.id}[{phase.label}]", phase, (scenario,), board)
+            for phase in board.phases
+            if _takes_part(scenario, phase)
+        ]
+    return items
+
+
+def _takes_part(scenario: Scenario, phase: Phase) -> bool:
+    return (scenario.split != "eval") == (phase.mode == "train")
+
+
+def _item(
+    parent: pytest.Collector, name: str, phase: Phase, scenarios: tuple[Scenario, ...], board: Board
+) -> ScenarioItem:
+    # The explicit node id keeps --lf and --ff right on pytest 9.2, which would otherwise escape the name.
+    make: Callable[..., ScenarioItem] = ScenarioItem.from_parent
+    prefix = parent.nodeid or "tfgrpo"
+    return make(parent, name=name, nodeid=f"{prefix}::{name}", board=board, phase=phase, scenarios=scenarios)
+
+
+def make_gates(parent: pytest.Collector, board: Board, gates: Iterable[NamedGate]) -> list[pytest.Item]:
+    """Return the items of the named gates, and of the default gate, which is the last."""
+    make: Callable[..., pytest.Item] = GateItem.from_parent
+    return [
+        make(parent, name=f"gate{part}", nodeid=f"{GATE_ID}{part}", board=board, named=gate)
+        for gate in (*gates, None)
+        for part in (f"[{gate.name}]" if gate is not None else "",)
+    ]

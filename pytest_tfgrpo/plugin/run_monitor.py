@@ -1,0 +1,219 @@
+"""The live run: the engine's records as they come, waited for on pytest's main thread."""
+
+from __future__ import annotations
+
+import queue
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_tfgrpo.core.lessons import Experience
+from pytest_tfgrpo.core.records import Group, Judgement, Phase, PhaseResult, Rollout, Run, Scenario
+from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.harness.engine.grader import Pending
+from pytest_tfgrpo.harness.gate.sequential import OpenWatch
+from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.run.schedule import rollout_id
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+from pytest_tfgrpo.plugin.engine_thread import EngineFailed, EngineThread
+from pytest_tfgrpo.plugin.progress import Progress
+
+POLL_S = 0.1
+LAST_RECORD_S = 30.0
+
+
+class LiveRun:
+    """A run in progress; starts when first waited for."""
+
+    def __init__(self, config: pytest.Config, job: Job, folder: Path | None, watch: OpenWatch) -> None:
+        """Prepare; nothing is paid for before the first wait."""
+        self.job = job
+        self.run: Run | None = None
+        """The run, once it has ended, complete or not."""
+        self.error: BaseException | None = None
+        """What ended the engine, when it could not even return an incomplete run."""
+        self.warnings: list[str] = []
+        """Complaints about plugins that broke when they were told something."""
+        self._hook = config.hook
+        self._config = config
+        self._thread = EngineThread(job, folder=folder, watch=watch)
+        self._progress = Progress(config)
+        self._groups: dict[tuple[int, str], Group] = {}
+        self._results: dict[int, PhaseResult] = {}
+        self._rollouts: dict[str, Rollout] = {}
+        self._workspaces: dict[str, Workspace] = {}
+        self._closed: set[int] = set()
+        self._watched = frozenset(s.id for s in job.scenarios if s.checker is not None)
+        self._phases = {phase.epoch: phase for phase in job.phases}
+        self._dev = {phase.epoch: frozenset(phase.dev) for phase in job.phases}
+        self._sweep: Phase | None = None
+        """The sweep of the dev split that goes on."""
+        self.started = False
+
+    @property
+    def ended(self) -> bool:
+        """True when no further record will come."""
+        return self.run is not None or self.error is not None
+
+    @property
+    def why(self) -> str:
+        """Say why the run has no more to tell."""
+        if self.error is not None:
+            return line(f"{type(self.error).__name__}: {self.error}", 1000)
+        return (
+            line(self.run.reason or self.run.status, 1000) if self.run is not None else "the run is not over"
+        )
+
+    def group_size(self, epoch: int) -> int:
+        """Return the number of rollouts of each group of an epoch."""
+        return self._phases[epoch].rollouts
+
+    def drawn(self, epoch: int, scenarios: Sequence[Scenario]) -> Sequence[Scenario]:
+        """Return those of `scenarios` that an epoch has; of a very large file it draws only some."""
+        if len(scenarios) < 2:
+            return [scenario for scenario in scenarios if not self.decides(epoch, scenario.id)]
+        ids = frozenset(self._phases[epoch].scenarios)
+        return [scenario for scenario in scenarios if scenario.id in ids]
+
+    def group(self, epoch: int, scenario_id: str) -> Group | None:
+        """Wait for a group; None when the run ended or excluded the scenario without it."""
+        key = (epoch, scenario_id)
+        self._wait(lambda: key in self._groups or epoch in self._results)
+        return self._groups.get(key)
+
+    def is_settled(self, epoch: int, scenario_id: str) -> bool:
+        """Return whether a scenario did not run because the gate was settled without it."""
+        result = self._results.get(epoch)
+        return result is not None and scenario_id in result.settled
+
+    def decides(self, epoch: int, scenario_id: str) -> bool:
+        """Return whether a scenario is of the dev split, which decides on what an epoch learned."""
+        return scenario_id in self._dev.get(epoch, ())
+
+    def dev_group(self, epoch: int, scenario_id: str) -> tuple[Group | None, str]:
+        """Wait for the end of an epoch; return the last group of a dev scenario, scored if one is.
+
+        Without a group: None, and why nobody was asked; no reason when the run ended before.
+        """
+        self._wait(lambda: epoch in self._results)
+        result = self._results.get(epoch)
+        if result is None:
+            return None, ""
+        groups = [group for group in result.dev if group.scenario_id == scenario_id]
+        scored = [group for group in groups if group.gt_mean is not None]
+        if groups:
+            return (scored or groups)[-1], ""
+        if result.revision is None:
+            return None, ""
+        trials = result.revision.acceptance.trials if result.revision.acceptance is not None else ()
+        return None, "no lesson changed its prompt" if trials else "the library did not change"
+
+    @property
+    def watched(self) -> tuple[Rollout, ...]:
+        """Rollouts of marked test functions so far, also those whose scenario was skipped."""
+        return tuple(self._rollouts.values())
+
+    def rollout(self, epoch: int, scenario_id: str, index: int) -> Rollout | None:
+        """Wait until a rollout of a marked test function can be judged; None when the run ended without."""
+        wanted = rollout_id(self.job.run_id, self._phases[epoch], scenario_id, index)
+        self._wait(lambda: wanted in self._rollouts)
+        return self._rollouts.get(wanted)
+
+    def workspace(self, rollout: Rollout) -> Path:
+        """Return the workspace of a rollout that waits for judgement."""
+        return self._workspaces[rollout.rollout_id].path
+
+    def judge(self, rollout: Rollout, judgement: Judgement) -> None:
+        """Hand over what a marked test function found."""
+        self._thread.judge(rollout.rollout_id, judgement)
+
+    def enter(self, epoch: int) -> None:
+        """Say that items of `epoch` run now: it may start, and earlier test functions have had their turn."""
+        if not self.started:
+            self.started = True
+            self._end_clean_on_termination(True)
+            self._thread.start()
+        self._thread.open_phase(epoch)
+        for earlier in self._phases:
+            if earlier < epoch and earlier not in self._closed:
+                self._closed.add(earlier)
+                self._thread.close_judging(earlier)
+
+    def stop_when_broken(self, session: pytest.Session) -> None:
+        """Let `session` end when the engine failed: the items to come would all fail for that one reason."""
+        if self.error is not None:
+            session.shouldfail = f"tfgrpo: the run broke: {self.why}"
+
+    def finish(self) -> Run | None:
+        """Wait for the end of the run and return it; None when the engine failed (see `error`)."""
+        self.enter(max(self._phases, default=0) + 1)
+        self._wait(lambda: False)
+        return self.run
+
+    def stop(self) -> None:
+        """End the run with what it has."""
+        self._end_clean_on_termination(False)
+        if not self.ended:
+            self._thread.cancel()
+            while not self.ended:
+                try:
+                    self._take(self._thread.records.get(timeout=LAST_RECORD_S))
+                except queue.Empty:
+                    self.error = TimeoutError(f"the run did not end within {LAST_RECORD_S:g} s")
+        self._thread.join()
+
+    def _wait(self, done: Callable[[], bool]) -> None:
+        while not (done() or self.ended):
+            try:
+                self._take(self._thread.records.get(timeout=POLL_S))
+            except queue.Empty:
+                self._progress.tick()
+        self._progress.clear()
+
+    def _end_clean_on_termination(self, wanted: bool) -> None:
+        """Take SIGTERM for Ctrl-C while the run lasts: agents in other processes would outlive pytest."""
+        handlers: tuple[Any, Any] = (signal.SIG_DFL, signal.default_int_handler)
+        before, after = handlers if wanted else handlers[::-1]
+        on_main_thread = threading.current_thread() is threading.main_thread()
+        if on_main_thread and signal.getsignal(signal.SIGTERM) is before:
+            signal.signal(signal.SIGTERM, after)
+
+    def _take(self, record: object) -> None:
+        match record:
+            case Phase():
+                self._sweep = record
+            case Pending():
+                self._rollouts[record.rollout.rollout_id] = record.rollout
+                self._workspaces[record.rollout.rollout_id] = record.workspace
+            case Rollout():
+                if record.scenario_id in self._watched:
+                    self._rollouts[record.rollout_id] = record
+                at = self._sweep if record.mode == "dev" else None
+                self._progress.rollout(record, at or self._phases[record.epoch])
+                self._tell("pytest_tfgrpo_rollout", rollout=record)
+            case Group():
+                self._groups[record.epoch, record.scenario_id] = record
+            case PhaseResult():
+                self._results[record.phase.epoch] = record
+                self._progress.phase(record)
+                self._tell("pytest_tfgrpo_epoch", result=record)
+            case Experience():
+                self._tell("pytest_tfgrpo_experience", experience=record)
+            case Run():
+                self.run = record
+                self._tell("pytest_tfgrpo_run", run=record)
+            case EngineFailed():
+                self.error = record.error
+
+    def _tell(self, hook: str, **record: object) -> None:
+        """Call a hook that is told something: it cannot break the run."""
+        try:
+            getattr(self._hook, hook)(config=self._config, **record)
+        except Exception as error:  # noqa: BLE001 - an observer cannot break the pipe
+            text = f"hook {hook} broke: {type(error).__name__}: {error}"
+            if text not in self.warnings:
+                self.warnings.append(text)

@@ -1,0 +1,69 @@
+"""Selection: which scenarios survived pytest's selection, and the order of what runs (design 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.plugin.catalog import Marked
+from pytest_tfgrpo.plugin.items import ScenarioItem
+from pytest_tfgrpo.plugin.markers import base_id, slot_of, split_of
+
+
+def is_scenario_item(item: pytest.Item) -> bool:
+    """Return whether an item stands for a scenario, from a file or from a marked test function."""
+    return isinstance(item, ScenarioItem) or slot_of(item) is not None
+
+
+def functions_of(items: Iterable[pytest.Item], *, learning: bool) -> frozenset[str]:
+    """Return the marked test functions among `items` that a run would have, by the id their items share."""
+    return frozenset(
+        base_id(item)
+        for item in items
+        if slot_of(item) is not None and (learning or split_of(item) == "eval")
+    )
+
+
+def narrowed(session: pytest.Session) -> bool:
+    """Return whether pytest was told, or forced, not even to collect some scenarios of the suite.
+
+    Node ids and --lf keep it from looking at the rest, a file that is broken keeps its scenarios to itself.
+    """
+    config = session.config
+    last_failed = config.getoption("lf", False) and config.cache and config.cache.get("cache/lastfailed", {})
+    return bool(last_failed) or session.testsfailed > 0 or any("::" in arg for arg in config.args)
+
+
+def whole(items: Iterable[ScenarioItem]) -> list[ScenarioItem]:
+    """Return `items` and those that their scenarios lack: choosing one item brings its whole scenario."""
+    chosen = {item.nodeid: item for item in items}
+    known = dict(chosen)
+    seen: set[str] = set()
+    for item in chosen.values():
+        if item.scenarios[0].id not in seen:
+            seen.add(item.scenarios[0].id)
+            for sibling in item.siblings():
+                known.setdefault(sibling.nodeid, sibling)
+    return list(known.values())
+
+
+def order(
+    phases: Sequence[Phase], items: Iterable[ScenarioItem], functions: Iterable[Marked]
+) -> list[pytest.Item]:
+    """Return the items of the planned phases: epochs in order, scenarios in order within each.
+
+    Items of scenarios that a phase did not draw are left out.
+    """
+    found: dict[tuple[int, str], Sequence[pytest.Item]] = {}
+    for item in items:
+        found.update({(item.phase.epoch, scenario.id): (item,) for scenario in item.scenarios})
+    for function in functions:
+        found.update({(epoch, function.scenario.id): nodes for epoch, nodes in function.items.items()})
+    ordered: dict[str, pytest.Item] = {}
+    for phase in phases:
+        for scenario_id in (*phase.scenarios, *phase.dev):
+            for node in found.get((phase.epoch, scenario_id), ()):
+                ordered.setdefault(node.nodeid, node)
+    return list(ordered.values())

@@ -1,0 +1,337 @@
+"""The session: registered when the first scenario turns up; joins pytest's life and the run's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_tfgrpo.core.errors import RecordingError, ScenarioError, TfgrpoError
+from pytest_tfgrpo.core.records import Phase, Run, Scenario
+from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.core.settings import GATE_SETTINGS, TABLE, unknown_variables
+from pytest_tfgrpo.harness.estimate.forecast import Forecast, forecast
+from pytest_tfgrpo.harness.estimate.plan_text import plan_text
+from pytest_tfgrpo.harness.gate.baseline import Baseline, load, locate
+from pytest_tfgrpo.harness.gate.config import NamedGate
+from pytest_tfgrpo.harness.gate.named import OpenGate
+from pytest_tfgrpo.harness.gate.sequential import watch_for
+from pytest_tfgrpo.harness.gate.verdict import GateRule
+from pytest_tfgrpo.harness.recording.replay import Replay
+from pytest_tfgrpo.harness.recording.writing import describe, record
+from pytest_tfgrpo.harness.report.conclusion import Conclusion, conclude, write
+from pytest_tfgrpo.harness.report.terminal import terminal
+from pytest_tfgrpo.harness.run.log import read_log
+from pytest_tfgrpo.harness.run.schedule import outline, plan
+from pytest_tfgrpo.harness.run.splits import with_dev
+from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+from pytest_tfgrpo.plugin import distributed, gates, github, hook_calls, options, prepare
+from pytest_tfgrpo.plugin.catalog import Catalog, Marked
+from pytest_tfgrpo.plugin.checkers import Checkers
+from pytest_tfgrpo.plugin.failures import Shortfall, judge_group, note_group
+from pytest_tfgrpo.plugin.items import GateItem, ScenarioItem, make_gates, make_items
+from pytest_tfgrpo.plugin.run_monitor import LiveRun
+from pytest_tfgrpo.plugin.selection import functions_of, is_scenario_item, narrowed, order, whole
+
+NAME = "tfgrpo-session"
+ONLY_DEV = "only dev scenarios are selected, which decide on what train scenarios teach; select those too"
+ONLY_TRAIN = "only train scenarios are selected; they run with --tfgrpo"
+
+
+def session_of(config: pytest.Config) -> TfgrpoSession:
+    """Return the session of an invocation, made and registered on first use."""
+    session: TfgrpoSession | None = config.pluginmanager.get_plugin(NAME)
+    if session is None:
+        session = TfgrpoSession(config)
+        # Registered late, so that its wrapper of the item list is the outermost one.
+        config.pluginmanager.register(session, NAME)
+    return session
+
+
+class TfgrpoSession:
+    """What one invocation of pytest knows of its scenarios and their run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Read the settings; nothing is opened yet."""
+        self.config = config
+        self.settings = options.settings_of(config)
+        self.learning = self.settings.learning
+        self.phases: list[Phase] = outline(
+            self.settings.values, learning=self.learning, sweep_rollouts=self.settings.eval_rollouts
+        )
+        self._kinds: dict[str, CheckKind] = {}
+        self._rules: list[GateRule] = []
+        self._catalog = Catalog(config.rootpath, self._kinds)
+        self._broken = ""
+        """Why no scenario file can be read: a hook that supplies check kinds broke."""
+        try:
+            self._kinds.update(hook_calls.check_kinds(config))
+        except pytest.UsageError as error:
+            self._broken = str(error)
+        self._unsound = ""
+        """Why this fails whatever the gate says: a file was not written, or a replay lacked answers."""
+        self._partial = False
+        """True when scenarios of the suite were left out before they could be counted."""
+        self._baseline: Baseline | None = None
+        self._named: list[NamedGate] = []
+        self._gates: list[OpenGate] = []
+        self._live: LiveRun | None = None
+        self._folder: Path | None = None
+        self._replay: Replay | None = None
+        self._checkers: Checkers | None = None
+        self._conclusion: Conclusion | None = None
+        self._lines: list[str] = []
+        """The terminal section, also when it comes from an xdist worker."""
+        self._notes: list[str] = []
+        """Commands to GitHub Actions that make annotations; empty elsewhere."""
+
+    def load(self, path: Path) -> tuple[Scenario, ...]:
+        """Return the scenarios of a file, known from now on; raises ScenarioError."""
+        if self._broken:
+            raise ScenarioError(self._broken)
+        return self._catalog.load(path)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> Any:
+        """Bring back whole scenarios, restore epoch order, add the gate, and prepare the run."""
+        functions = functions_of(items, learning=self.learning)
+        result = yield
+        self._partial = narrowed(session) or functions > functions_of(items, learning=self.learning)
+        chosen = [item for item in items if is_scenario_item(item)]
+        if chosen:
+            others = [item for item in items if not is_scenario_item(item)]
+            items[:] = others + self._select(session, chosen)
+        return result
+
+    def _select(self, session: pytest.Session, chosen: list[pytest.Item]) -> list[pytest.Item]:
+        files = [item for item in chosen if isinstance(item, ScenarioItem)]
+        functions = self._catalog.functions(
+            [item for item in chosen if not isinstance(item, ScenarioItem)], self.phases
+        )
+        chosen_ids = {s.id for item in files for s in item.scenarios}
+        chosen_ids |= {function.scenario.id for function in functions}
+        # In order of collection, whatever --ff or random-order plugins made of it.
+        selected = {id: s for id, s in self._catalog.scenarios.items() if id in chosen_ids}
+        wanted = hook_calls.revise_scenarios(self.config, list(selected.values()))
+        wanted = [s for s in wanted if self.learning or s.split == "eval"]
+        if self.learning and self.settings["acceptance"] != "off":
+            wanted = with_dev(wanted, self.settings["dev_share"])
+        added = make_items(session, [s for s in wanted if s.id not in selected], self)
+        phases = plan(self.phases, wanted, self.settings.values)
+        ordered = order(phases, [*(whole(files) if self.learning else files), *added], functions)
+        kept = {item.nodeid for item in ordered}
+        dropped = [item for item in chosen if item.nodeid not in kept]
+        if dropped:
+            self.config.hook.pytest_deselected(items=dropped)
+        if not ordered:
+            idle = wanted if self.learning else selected
+            self._lines = [ONLY_DEV if self.learning else ONLY_TRAIN] if idle else []
+            return []
+        known = [*self._catalog.scenarios.values(), *wanted]
+        self._named = gates.read(self.settings, self.config.rootpath, known, partial=self._partial)
+        if not self.config.option.collectonly:
+            self._prepare(wanted, phases, functions)
+        if self.config.getoption("tfgrpo_dry_run"):
+            return []
+        return [*ordered, *make_gates(session, self, self._named)] if self._gated else ordered
+
+    @property
+    def _gated(self) -> bool:
+        """Plain mode has a gate when one of its rules is set."""
+        return self.learning or any(self.settings[name] is not None for name in GATE_SETTINGS)
+
+    def _prepare(self, scenarios: list[Scenario], phases: list[Phase], functions: list[Marked]) -> None:
+        unknown = unknown_variables(os.environ)
+        if unknown:
+            name = unknown[0]
+            hint = nearest(name, [setting.env for setting in TABLE])
+            raise pytest.UsageError(
+                f"unknown environment variable {name}={os.environ[name]!r}{hint or '; unset it'}"
+            )
+        collected = {s.id for s in self._catalog.scenarios.values() if self.learning or s.split == "eval"}
+        prepared = prepare.prepare(
+            self.config,
+            self.settings,
+            scenarios=scenarios,
+            phases=phases,
+            kinds=self._kinds,
+            run_id=getattr(self.config, "workerinput", {}).get(distributed.RUN_ID),
+            partial_selection=self._partial or not collected <= {s.id for s in scenarios},
+        )
+        name = self.settings["baseline"]
+        with prepare.usage_errors():
+            self._baseline = load(locate(name, self.config.rootpath)) if name else None
+        self._gates = gates.opened(self._named, self.settings, self.config.rootpath)
+        self._rules = hook_calls.gate_rules(self.config)
+        self._folder = prepared.folder
+        self._replay = prepared.replay
+        watch = watch_for(prepared.job, self._baseline, foreign_rules=bool(self._rules))
+        self._live = LiveRun(self.config, prepared.job, prepared.folder, watch)
+        by_node = {str(f.scenario.checker): f.scenario for f in functions}
+        self._checkers = Checkers(self.config, self._live, by_node, learning=self.learning)
+        self.config.pluginmanager.register(self._checkers, "tfgrpo-checkers")
+        if self.config.getoption("tfgrpo_dry_run"):
+            self._lines = plan_text(prepared.job, self._forecast(prepared))
+
+    def _forecast(self, prepared: prepare.Prepared) -> Forecast:
+        runs = None if prepared.folder is None else prepared.folder.parent
+        record = prepared.job.settings["record"]
+        return forecast(prepared.job, runs, self.config.rootpath / record if record else None)
+
+    def show(self, item: ScenarioItem) -> None:
+        """Wait for the item's groups, and raise Shortfall when the item fails."""
+        live = self._run()
+        live.enter(item.phase.epoch)
+        problems = []
+        for scenario in live.drawn(item.phase.epoch, item.scenarios):
+            group = live.group(item.phase.epoch, scenario.id)
+            if group is None and live.is_settled(item.phase.epoch, scenario.id):
+                if len(item.scenarios) == 1:
+                    pytest.skip("settled")
+                continue
+            try:
+                judge_group(self.config, scenario, group, item.nodeid, strict=not self.learning, why=live.why)
+            except Shortfall as shortfall:
+                problems.append(str(shortfall))
+            if group is not None and len(item.scenarios) == 1:
+                note_group(item, group)
+        problems += self._show_dev(item, live)
+        live.stop_when_broken(item.session)
+        if problems:
+            raise Shortfall("\n\n".join(problems[:10]))
+
+    def _show_dev(self, item: ScenarioItem, live: LiveRun) -> list[str]:
+        """Return what is wrong with the dev scenarios of an item; skips one that nobody was asked."""
+        epoch, problems = item.phase.epoch, []
+        for scenario in item.scenarios:
+            if not live.decides(epoch, scenario.id):
+                continue
+            group, unasked = live.dev_group(epoch, scenario.id)
+            if group is None and unasked:
+                if len(item.scenarios) == 1:
+                    pytest.skip(unasked)
+                continue
+            try:
+                judge_group(self.config, scenario, group, item.nodeid, strict=False, why=live.why)
+            except Shortfall as shortfall:
+                problems.append(str(shortfall))
+            if group is not None and len(item.scenarios) == 1:
+                note_group(item, group)
+        return problems
+
+    def show_gate(self, item: GateItem) -> None:
+        """Wait for the end of the run, and raise Shortfall when the gate fails."""
+        live = self._run()
+        live.finish()
+        conclusion = self._conclude()
+        if conclusion is not None:
+            gates.show(item, conclusion)
+        else:
+            gates.fall(item, f"the run did not end: {live.why}", live.why)
+        if self._unsound and item.named is None:
+            raise Shortfall(self._unsound)
+
+    @property
+    def checkers(self) -> Checkers | None:
+        """What judges the rollouts of marked test functions; None before the run is prepared."""
+        return self._checkers
+
+    def adopt(self, output: dict[str, Any]) -> None:
+        """Take over the terminal section from the xdist worker that made the run."""
+        self._lines, self._notes = list(output["lines"]), list(output["notes"])
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
+        """End the run with what it has, and write down what it came to."""
+        if self._live is not None and self._live.started:
+            normal = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+            if normal and not (session.shouldstop or session.shouldfail):
+                self._live.finish()
+            self._live.stop()
+            self._conclude()
+        if self._unsound and exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        nothing_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
+        if nothing_ran and self.config.getoption("tfgrpo_dry_run") and self._lines:
+            session.exitstatus = pytest.ExitCode.OK
+        output = getattr(self.config, "workeroutput", None)
+        if output is not None and self._lines:
+            output[distributed.OUTPUT] = {"lines": self._lines, "notes": self._notes}
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Show the section of the run."""
+        if self._lines:
+            terminalreporter.section("tfgrpo")
+            for line in (*self._lines, *self._notes):
+                terminalreporter.write_line(line)
+
+    def _run(self) -> LiveRun:
+        assert self._live is not None, "items run only after the run was prepared"
+        return self._live
+
+    def _conclude(self) -> Conclusion | None:
+        """Judge and report the run, once; None when there is nothing to report on."""
+        live = self._run()
+        if self._conclusion is not None:
+            return self._conclusion
+        if live.run is None:
+            self._lines = [f"tfgrpo: the run broke: {live.why}"] if live.error is not None else []
+            return None
+        sections, broken = hook_calls.report_sections(self.config, live.run)
+        missed = self._replay.warnings if self._replay is not None else []
+        self._unsound = "\n".join(missed)
+        run = replace(live.run, warnings=(*live.run.warnings, *live.warnings, *broken, *missed))
+        conclusion = conclude(
+            run,
+            gated=self._gated,
+            kinds=self._kinds,
+            baseline=self._baseline,
+            rules=self._rules,
+            gates=self._gates,
+            sections=sections,
+            files=self._files(),
+        )
+        self._conclusion = conclusion
+        self._lines = terminal(conclusion.report, verbosity=self.config.get_verbosity())
+        if self._gated:
+            self._notes = github.notes(conclusion.report, os.environ)
+            self._lines += github.summarise(conclusion.report, os.environ)
+        if self._folder is not None:
+            with self._noting_what_is_unwritten():
+                write(self._folder, run, conclusion, self.settings.origins)
+        with self._noting_what_is_unwritten():
+            self._lines += self._record(live.run)
+        return conclusion
+
+    @contextmanager
+    def _noting_what_is_unwritten(self) -> Iterator[None]:
+        try:
+            yield
+        except TfgrpoError as error:
+            self._unsound = str(error)
+            self._lines.append(f"tfgrpo: {error}")
+
+    def _record(self, run: Run) -> list[str]:
+        """Record the run where the setting says so; returns what to tell of it."""
+        file = self.settings["record"]
+        if not file:
+            return []
+        loose = [*self._run().watched]
+        if self._folder is not None and run.status != "complete":
+            loose += read_log(self._folder).rollouts.values()
+        try:
+            return describe(file, record(self.config.rootpath / file, run, loose))
+        except RecordingError as error:
+            later = f"; nothing need be paid for again: tfgrpo record add {file}" if self._folder else ""
+            raise RecordingError(f"{error}{later}") from error
+
+    def _files(self) -> str:
+        """Return the run's folder as a reader would type it."""
+        if self._folder is None:
+            return ""
+        return os.path.relpath(self._folder, self.config.invocation_params.dir)

@@ -1,0 +1,185 @@
+"""``tfgrpo init``: a first project that works at once, and never harms what is there."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from support.tools import run_pytest
+
+from pytest_tfgrpo import cli
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.harness.suite.packs import load_packs
+from pytest_tfgrpo.harness.suite.scenario_files import Suite, load_scenarios
+
+FILES = {
+    "fixtures/figures.scenario.yaml",
+    "fixtures/words.scenario.yaml",
+    "prompt-packs/starter/manifest.json",
+    "prompt-packs/starter/system.md",
+}
+KEYS = {"tfgrpo_actor": "offline", "tfgrpo_group_size": 5}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def files(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_an_empty_folder_becomes_a_project_that_learns_at_once(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["init"]) == 0
+    out = capsys.readouterr().out
+    assert files(folder) == FILES | {"pyproject.toml"}
+    assert all(f"wrote  {name}" in out for name in FILES)
+    assert out.endswith("next: pytest --tfgrpo\n")
+
+    done = run_pytest(folder, "--tfgrpo")
+    assert done.returncode == 0, done.stdout
+    (run,) = (folder / "out" / folder.name).glob("runs/*")
+    report = json.loads((run / "report.json").read_text())
+    assert report["gain"]["difference"] >= 0.2
+    assert report["gain"]["ci95"][0] > 0
+    assert report["library"]["lessons"]
+
+
+def test_the_example_has_both_splits_and_a_pack_for_both_domains(folder: Path) -> None:
+    cli.main(["init"])
+    suite = [
+        s
+        for path in sorted(folder.glob("fixtures/*"))
+        for s in load_scenarios(path, root=folder, kinds=KINDS)
+    ]
+    together = Suite()
+    assert [problem for s in suite if (problem := together.add(s))] == []
+    splits = [s.split for s in suite]
+    assert (splits.count("train"), splits.count("eval")) == (12, 10)
+    assert load_packs(folder / "prompt-packs").keys() == {"*"}
+
+
+def test_another_folder_can_be_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["init", "new/deep"]) == 0
+    assert files(folder) == {f"new/deep/{name}" for name in FILES | {"pyproject.toml"}}
+    assert capsys.readouterr().out.endswith("next: cd new/deep && pytest --tfgrpo\n")
+
+
+def test_files_that_exist_are_kept_and_written_anew_only_by_force(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = folder / "fixtures" / "words.scenario.yaml"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    (folder / "pyproject.toml").write_text('[tool.pytest.ini_options]\ntfgrpo_actor = "python:a:b"\n')
+    assert cli.main(["init"]) == 0
+    out = capsys.readouterr().out
+    assert mine.read_text() == "mine"
+    assert "kept   fixtures/words.scenario.yaml, which was there" in out
+    assert "kept   pyproject.toml, which sets tfgrpo_actor" in out
+    assert cli.main(["init", "--force"]) == 0
+    assert "scenarios:" in mine.read_text()
+    assert "python:a:b" in (folder / "pyproject.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("pytest.ini", "", "[pytest]\ntfgrpo_actor = offline\ntfgrpo_group_size = 5\n"),
+        (
+            "pytest.ini",
+            "# ours\n[pytest]  ; here\naddopts = -q\n",
+            "# ours\n[pytest]  ; here\ntfgrpo_actor = offline\ntfgrpo_group_size = 5\naddopts = -q\n",
+        ),
+        ("tox.ini", "[tox]\n[pytest]", "[tox]\n[pytest]\ntfgrpo_actor = offline\ntfgrpo_group_size = 5"),
+        (
+            "setup.cfg",
+            "[tool:pytest]\naddopts = -q\n",
+            "[tool:pytest]\ntfgrpo_actor = offline\ntfgrpo_group_size = 5\naddopts = -q\n",
+        ),
+        (
+            "pyproject.toml",
+            '[project]\nname = "x"',
+            '[project]\nname = "x"\n\n[tool.pytest.ini_options]\ntfgrpo_actor = "offline"\n'
+            "tfgrpo_group_size = 5\n",
+        ),
+        (
+            "pyproject.toml",
+            '[tool.pytest.ini_options] # ours\naddopts = "-q"\n[tool.x]\n',
+            '[tool.pytest.ini_options] # ours\ntfgrpo_actor = "offline"\ntfgrpo_group_size = 5\n'
+            'addopts = "-q"\n[tool.x]\n',
+        ),
+    ],
+)
+def test_the_ini_file_in_use_is_added_to(folder: Path, name: str, before: str, after: str) -> None:
+    (folder / name).write_text(before)
+    assert cli.main(["init"]) == 0
+    assert (folder / name).read_text() == after
+    assert files(folder) == FILES | {name}
+    assert run_pytest(folder, "--tfgrpo", "--tfgrpo-dry-run").returncode == 0
+
+
+def test_pytests_own_order_of_ini_files_is_followed(folder: Path) -> None:
+    (folder / "pyproject.toml").write_text('[project]\nname = "x"\n')
+    (folder / "tox.ini").write_text("[pytest]\naddopts = -q\n")
+    assert cli.main(["init"]) == 0
+    assert "tfgrpo_actor" in (folder / "tox.ini").read_text()
+    assert "tfgrpo_actor" not in (folder / "pyproject.toml").read_text()
+
+
+def test_a_suite_with_testpaths_is_told_where_the_scenarios_are(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "pytest.ini").write_text("[pytest]\ntestpaths = tests\n")
+    assert cli.main(["init"]) == 0
+    assert capsys.readouterr().out.endswith("next: pytest --tfgrpo fixtures\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("pyproject.toml", "[tool.pytest\n", "cannot be read"),
+        ("pytest.ini", "no section\n", "cannot be read"),
+        ("pyproject.toml", 'tool.pytest.ini_options.addopts = "-q"\n', "add these lines by hand"),
+        ("pyproject.toml", '[tool.pytest]\nini_options = {addopts = "-q"}\n', "add these lines by hand"),
+        ("pyproject.toml", "tool = 3\n", "add these lines by hand"),
+        ("pytest.ini", "[pytest]\n\xff", "cannot be read"),
+    ],
+)
+def test_an_ini_file_that_cannot_be_added_to_stops_before_anything_is_written(
+    folder: Path, name: str, text: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / name).write_text(text, encoding="latin-1")
+    assert cli.main(["init"]) == 1
+    err = capsys.readouterr().err
+    assert name in err
+    assert reason in err
+    assert files(folder) == {name}
+    assert (folder / name).read_text(encoding="latin-1") == text
+
+
+def test_a_multiline_string_that_looks_like_the_section_is_not_mistaken_for_it(folder: Path) -> None:
+    text = '[tool.x]\ntext = """\n[tool.pytest.ini_options]\n"""\n[tool.pytest.ini_options]\naddopts = "-q"\n'
+    (folder / "pyproject.toml").write_text(text)
+    assert cli.main(["init"]) == 1
+    assert (folder / "pyproject.toml").read_text() == text
+
+
+def test_a_folder_that_cannot_be_written_is_an_expected_error(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "file").write_text("")
+    assert cli.main(["init", "file"]) == 1
+    assert "file" in capsys.readouterr().err
+
+
+def test_the_ini_lines_are_what_toml_says(folder: Path) -> None:
+    cli.main(["init"])
+    keys = tomllib.loads((folder / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    assert keys == KEYS

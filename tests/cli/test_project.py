@@ -1,0 +1,99 @@
+"""The project as the command line finds it, which must be the one that pytest finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.tools import run_pytest
+
+from pytest_tfgrpo.cli.project import open_project
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.settings import default_task_id
+
+INI = "[pytest]\ntfgrpo_out = from-{name}\n"
+TOML = '{table}\ntfgrpo_out = "from-{name}"\n'
+
+
+def write(folder: Path, *names: str) -> None:
+    tables = {
+        "pyproject.toml": "[tool.pytest.ini_options]",
+        "pytest.toml": "[pytest]",
+        ".pytest.toml": "[pytest]",
+    }
+    for name in names:
+        if name.endswith(".toml"):
+            text = TOML.format(table=tables[name], name=name)
+        else:
+            text = INI.format(name=name)
+            text = text.replace("[pytest]", "[tool:pytest]") if name == "setup.cfg" else text
+        (folder / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"],
+        [".pytest.ini", "pyproject.toml", "tox.ini"],
+        ["pyproject.toml", "tox.ini", "setup.cfg"],
+        ["tox.ini", "setup.cfg"],
+        ["setup.cfg"],
+    ],
+)
+def test_the_ini_file_is_the_one_that_pytest_takes(tmp_path: Path, names: list[str]) -> None:
+    write(tmp_path, *names)
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    project = open_project(below, {}, {})
+    assert (project.root, project.out) == (tmp_path, tmp_path / f"from-{names[0]}")
+    shown = run_pytest(below, "--collect-only").stdout
+    assert f"rootdir: {tmp_path}\nconfigfile: {names[0]}" in shown
+
+
+@pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest 9 introduced these")
+@pytest.mark.parametrize("name", ["pytest.toml", ".pytest.toml"])
+def test_a_file_of_pytest_9_comes_first(tmp_path: Path, name: str) -> None:
+    write(tmp_path, "pytest.ini", name)
+    assert open_project(tmp_path, {}, {}).out == tmp_path / f"from-{name}"
+
+
+def test_the_native_table_of_pytest_9_is_read(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest]\ntfgrpo_out = "native"\ntfgrpo_seed = 7\n')
+    project = open_project(tmp_path, {}, {})
+    assert (project.out.name, project.settings["seed"]) == ("native", 7)
+
+
+def test_an_empty_pytest_ini_counts_and_a_foreign_pyproject_does_not(tmp_path: Path) -> None:
+    write(tmp_path, "pyproject.toml")
+    below = tmp_path / "below"
+    below.mkdir()
+    (below / "pyproject.toml").write_text('[project]\nname = "x"\n')
+    assert open_project(below, {}, {}).root == tmp_path
+    (below / "pytest.ini").write_text("")
+    assert open_project(below, {}, {}).root == below
+
+
+def test_flags_beat_the_environment_which_beats_the_ini_file(tmp_path: Path) -> None:
+    write(tmp_path, "pytest.ini")
+    assert open_project(tmp_path, {"out": "flag"}, {"TFGRPO_OUT": "env"}).out.name == "flag"
+    assert open_project(tmp_path, {}, {"TFGRPO_OUT": "env"}).out.name == "env"
+
+
+def test_without_an_ini_file_the_folder_is_the_root_and_out_the_output(tmp_path: Path) -> None:
+    project = open_project(tmp_path, {}, {})
+    assert (project.root, project.out) == (tmp_path, tmp_path / "out")
+    assert project.task_id == tmp_path.name
+
+
+@pytest.mark.parametrize(
+    ("name", "task_id"),
+    [("demo", "demo"), ("my demo!", "my-demo-"), ("..x", "x"), ("日本", "suite"), ("a" * 99, "a" * 64)],
+)
+def test_the_task_is_named_after_the_root_folder(name: str, task_id: str) -> None:
+    assert default_task_id(name) == task_id
+
+
+def test_a_malformed_ini_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest")
+    with pytest.raises(SettingError, match=r"pyproject.toml: cannot be read"):
+        open_project(tmp_path, {}, {})

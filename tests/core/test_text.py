@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_tfgrpo.core.text import block, count, cut, duration, interval, line, money, table, wrapped
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\tb\nc", "a b c"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+        ("over\rwrite", "over\\x0dwrite"),
+        ("\u202egnp.exe", "\\u202egnp.exe"),
+        ("\ud800", "\\ud800"),
+        ("zero\u200bwidth", "zero\\u200bwidth"),
+        ("größe\u00a0語", "größe 語"),
+        ("\U000e0041tag", "\\U000e0041tag"),
+    ],
+)
+def test_foreign_text_becomes_one_printable_line(text: str, shown: str) -> None:
+    assert line(text) == shown
+
+
+@given(st.text(st.characters(), max_size=60), st.integers(3, 30))
+def test_nothing_unprintable_gets_through(text: str, limit: int) -> None:
+    short = line(text, limit)
+    assert len(short) <= limit
+    for shown in (short, block(text)):
+        shown.encode("utf-8")
+        assert all(c.isprintable() or c in "\n\t" for c in shown)
+
+
+def test_a_block_keeps_its_lines_and_says_what_it_left_out() -> None:
+    assert block("a\r\nb") == "a\nb"
+    assert block("x" * 12, 10) == "x" * 10 + "\n... 2 more characters"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::error::all is well", "\\x3a:error::all is well"),
+        ("first\n  ::stop-commands::x", "first\n  \\x3a:stop-commands::x"),
+        ("##[error]done", "#\\x23[error]done"),
+        ("see ##vso[task.complete]", "see #\\x23vso[task.complete]"),
+        ("std::vector, ## heading, a::b", "std::vector, ## heading, a::b"),
+    ],
+)
+def test_an_answer_gives_no_commands_to_a_ci_service_that_reads_the_log(text: str, shown: str) -> None:
+    assert block(text) == shown
+
+
+def test_a_megabyte_is_cut_to_its_start() -> None:
+    assert line(" " * 1_000_000 + "x", 10) == "..."
+    assert line("x" * 1_000_000, 10) == "xxxxxxx..."
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "-"),
+        (0, "0"),
+        (950, "950"),
+        (12_345, "12.3k"),
+        (999_999, "1000k"),
+        (1.2e6, "1.2M"),
+        (3e9, "3.0G"),
+    ],
+)
+def test_counts_are_short(value: float | None, shown: str) -> None:
+    assert count(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "?"),
+        (0.0, "$0.00"),
+        (0.000012, "<$0.0001"),
+        (0.0012, "$0.0012"),
+        (0.5, "$0.50"),
+        (12.345, "$12.35"),
+    ],
+)
+def test_unknown_money_is_no_money(value: float | None, shown: str) -> None:
+    assert money(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, "-"), (0.5, "0.5 ms"), (12.0, "12 ms"), (1234.0, "1.2 s"), (240_000.0, "240 s")],
+)
+def test_latencies_have_a_unit_that_fits(value: float | None, shown: str) -> None:
+    assert duration(value) == shown
+
+
+def test_tables_are_aligned() -> None:
+    assert table(["", "n"], [["a", "1"], ["bcd", "12"]]) == ["      n", "a     1", "bcd  12"]
+
+
+def test_intervals_and_wrapping() -> None:
+    assert (interval(None), interval([0.1, 0.25], "+.2f")) == ("-", "+0.10 to +0.25")
+    assert wrapped("aa bb cc", 7, "- ", "  ") == ["- aa bb", "  cc"]
+
+
+@given(st.text(max_size=200), st.integers(3, 60))
+def test_what_is_cut_says_how_much_is_left_out(text: str, limit: int) -> None:
+    shown = cut(text, limit)
+    if len(text) <= limit:
+        assert shown == text
+    else:
+        assert f"(... {len(text) - limit} characters left out ...)" in shown
+        assert shown[0] == text[0]
+        assert shown[-1] == text[-1]

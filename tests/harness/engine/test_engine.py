@@ -1,0 +1,327 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.builders import make_scenario
+from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
+
+from pytest_tfgrpo.core.errors import AgentFailure, JournalError, ProviderError
+from pytest_tfgrpo.core.files import JOURNAL, METRICS, PER_EPOCH
+from pytest_tfgrpo.core.lessons import Experience, Revision
+from pytest_tfgrpo.core.records import Check, Group, Judgement, PhaseResult, Rollout, Run, Trajectory
+from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.engine import grader
+from pytest_tfgrpo.harness.engine.engine import Engine
+from pytest_tfgrpo.harness.engine.writer import Recorder
+from pytest_tfgrpo.harness.protocols import ActorCall
+from pytest_tfgrpo.harness.run.log import load_run, read_log, recorded
+from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+
+
+def statuses(run: Run) -> set[str]:
+    return {r.status for p in run.phases for g in p.groups for r in g.rollouts}
+
+
+def comparable(run: Run) -> Any:
+    """Return a run without its times."""
+    value = to_wire(run)
+    text = json.dumps(value, sort_keys=True)
+    for key in ("latency_ms", "created_at", "finished_at", "started_at"):
+        text = __import__("re").sub(rf'"{key}": ("[^"]*"|[0-9.e-]+)', f'"{key}": 0', text)
+    return json.loads(text)
+
+
+def test_a_run_is_a_fold_over_its_phases_in_order(tmp_path: Path) -> None:
+    run, seen = run_job(make_job(ScriptedActor(three_or_not), tmp_path))
+    assert run.status == "complete"
+    assert [p.phase.label for p in run.phases] == ["baseline", "epoch1", "epoch2", "epoch3-eval"]
+    assert [r.phase.epoch for r in seen if isinstance(r, PhaseResult)] == [0, 1, 2, 3]
+    epochs = [r.epoch for r in seen if isinstance(r, Rollout)]
+    assert epochs == sorted(epochs)
+    assert seen[-1] is run
+
+
+def test_every_group_has_its_rollouts_in_order_with_a_score_each(tmp_path: Path) -> None:
+    run, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path))
+    for phase in run.phases:
+        assert [g.scenario_id for g in phase.groups] == list(phase.phase.scenarios)
+        for group in phase.groups:
+            assert [r.index for r in group.rollouts] == [0, 1, 2, 3]
+            assert [s.gt_score for s in group.scores] == [float(r.answer == "3") for r in group.rollouts]
+
+
+def test_lessons_of_an_epoch_are_in_the_prompts_of_the_next_and_the_sweep_leaves_them_alone(
+    tmp_path: Path,
+) -> None:
+    actor = ScriptedActor(three_or_not)
+    run, seen = run_job(make_job(actor, tmp_path))
+    assert any(isinstance(record, Experience) for record in seen)
+    by_epoch = {r.phase.epoch: r for r in run.phases}
+    assert by_epoch[1].revision is not None
+    assert by_epoch[1].revision.library.experiences
+    assert by_epoch[2].library_hash == by_epoch[1].revision.library.hash
+    assert by_epoch[0].revision is None
+    assert by_epoch[3].revision is None
+    assert by_epoch[3].library_hash == run.library.hash
+    first = {r.experiences for g in by_epoch[0].groups + by_epoch[1].groups for r in g.rollouts}
+    assert first == {()}
+    assert any(r.experiences for g in by_epoch[3].groups for r in g.rollouts)
+    assert "<experiences" in actor.calls[-1].prompt.system
+    assert "<experiences" not in actor.calls[0].prompt.system
+
+
+def test_the_same_job_gives_the_same_run_whatever_the_concurrency(tmp_path: Path) -> None:
+    async def slow(call: ActorCall) -> str:
+        await asyncio.sleep((call.seed % 7) / 2000)
+        return three_or_not(call)
+
+    one, _ = run_job(make_job(ScriptedActor(slow), tmp_path, concurrency=1))
+    many, _ = run_job(make_job(ScriptedActor(slow), tmp_path, concurrency=50))
+    assert comparable(replace(one, settings={})) == comparable(replace(many, settings={}))
+
+
+def test_no_more_than_concurrency_rollouts_are_in_flight(tmp_path: Path) -> None:
+    async def slow(call: ActorCall) -> str:
+        await asyncio.sleep(0.002)
+        return "3"
+
+    actor = ScriptedActor(slow)
+    run_job(make_job(actor, tmp_path, concurrency=5))
+    assert actor.most_in_flight == 5
+
+
+def fail_with(error: Exception) -> Any:
+    def answer(call: ActorCall) -> str:
+        raise error
+
+    return answer
+
+
+async def hang(call: ActorCall) -> str:
+    await asyncio.sleep(60)
+    return "3"
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (fail_with(AgentFailure("it printed nonsense", "garbage")), "garbage"),
+        (fail_with(KeyError("oops")), "crash"),
+        (hang, "timeout"),
+        (lambda call: Trajectory(answer="x" * 2000), "oversize"),
+        (lambda call: Trajectory(answer=7), "garbage"),  # type: ignore[arg-type]
+    ],
+)
+def test_the_agents_own_failure_scores_zero_and_costs_one_rollout(
+    tmp_path: Path, answer: Any, code: str
+) -> None:
+    job = make_job(
+        ScriptedActor(answer), tmp_path, scenarios=suite(0, 1), timeout_s=0.05, answer_max_bytes=1000
+    )
+    run, _ = run_job(job)
+    assert run.status == "complete"
+    for group in (g for p in run.phases for g in p.groups):
+        assert {r.failure.code for r in group.rollouts if r.failure} == {code}
+        assert {s.gt_score for s in group.scores} == {0.0}
+        assert all(check.credit == 0.0 for r in group.rollouts for check in r.checks)
+
+
+def test_the_providers_failure_is_an_error_without_a_score(tmp_path: Path) -> None:
+    job = make_job(ScriptedActor(fail_with(ProviderError("503"))), tmp_path, scenarios=suite(0, 1))
+    run, _ = run_job(job)
+    assert statuses(run) == {"error"}
+    assert {s.gt_score for p in run.phases for g in p.groups for s in g.scores} == {None}
+
+
+def test_a_check_that_breaks_is_an_error_not_a_failure(tmp_path: Path) -> None:
+    check = Check(kind="python", params={"callable": "no_such_module:f"})
+    scenario = make_scenario(split="eval", checks=(check,))
+    run, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path, scenarios=[scenario]))
+    assert statuses(run) == {"error"}
+    assert {r.failure.code for r in run.phases[0].groups[0].rollouts if r.failure} == {"check"}
+
+
+def test_a_check_that_never_ends_is_an_error_after_the_time_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grader, "CHECK_GRACE_S", 0.0)
+    stop = threading.Event()
+    kinds = {"slow": CheckKind(name="slow", params={}, evaluate=lambda check, context: stop.wait(60))}  # type: ignore[arg-type, return-value]
+    scenario = make_scenario(split="eval", checks=(Check(kind="slow"),))
+    job = make_job(
+        ScriptedActor(three_or_not), tmp_path, scenarios=[scenario], job_kinds=kinds, timeout_s=0.05
+    )
+    try:
+        run, _ = run_job(job)
+    finally:
+        stop.set()
+    rollouts = run.phases[0].groups[0].rollouts
+    assert statuses(run) == {"error"}
+    assert {r.failure.message for r in rollouts if r.failure} == {"the checks did not end within 0.05 s"}
+
+
+def test_a_used_up_budget_ends_the_run_with_what_is_done(tmp_path: Path) -> None:
+    actor = ScriptedActor(three_or_not, {"usd": 0.01})
+    run, _ = run_job(make_job(actor, tmp_path, budget_usd=0.20, concurrency=2))
+    assert run.status == "incomplete"
+    assert "budget_usd" in run.reason
+    assert len(actor.calls) == 20
+    assert [p.status for p in run.phases] == ["complete", "incomplete"]
+
+
+def test_a_cancelled_run_returns_what_it_has_and_its_files_are_whole(tmp_path: Path) -> None:
+    async def slow(call: ActorCall) -> str:
+        await asyncio.sleep(0.01)
+        return "3"
+
+    async def scenario() -> Run:
+        engine = Engine(
+            make_job(ScriptedActor(slow), tmp_path, concurrency=2),
+            folder=tmp_path / "run",
+            observe=lambda record: None,
+        )
+        task = asyncio.create_task(engine.run())
+        await asyncio.sleep(0.1)
+        task.cancel()
+        return await task
+
+    run = asyncio.run(scenario())
+    assert (run.status, run.reason) == ("incomplete", "interrupted")
+    log = read_log(tmp_path / "run")
+    assert log.finish is not None
+    assert log.finish["status"] == "incomplete"
+    assert len(log.rollouts) > 0
+
+
+def test_a_run_cancelled_while_its_lessons_are_committed_returns_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Recorder.revision
+
+    def cancel_then_write(self: Recorder, revision: Revision) -> list[str]:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return write(self, revision)
+
+    monkeypatch.setattr(Recorder, "revision", cancel_then_write)
+    run, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path), tmp_path / "demo" / "runs" / "run1")
+    assert (run.status, run.reason) == ("incomplete", "interrupted")
+    assert len(run.phases) == 2
+
+
+def test_the_journal_tells_the_whole_run(tmp_path: Path) -> None:
+    folder = tmp_path / "out" / "demo" / "runs" / "run1"
+    run, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path), folder)
+    assert comparable(load_run(folder)) == comparable(run)
+
+
+def test_files_are_written_as_the_run_goes(tmp_path: Path) -> None:
+    folder = tmp_path / "out" / "demo" / "runs" / "run1"
+    run, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path), folder)
+    lines = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
+    assert sum(line.get("tool") is None for line in lines) == 3 * 4 + 4 * 4 * 2 + 3 * 4
+    assert [row["epoch"] for row in json.loads((folder / PER_EPOCH).read_text())["epochs"]] == [0, 1, 2, 3]
+    library = json.loads((tmp_path / "out" / "demo" / "library.json").read_text())
+    assert len(library["experiences"]) == len(run.library.experiences)
+    assert not (tmp_path / "work").exists()
+
+
+@pytest.mark.parametrize("keep", [0.1, 0.35, 0.5, 0.62, 0.8, 0.97])
+def test_a_run_cut_anywhere_resumes_without_repeating_a_recorded_rollout(tmp_path: Path, keep: float) -> None:
+    whole_folder = tmp_path / "a" / "demo" / "runs" / "run1"
+    whole, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path), whole_folder)
+    journal = (whole_folder / JOURNAL).read_bytes()
+    folder = tmp_path / "b" / "demo" / "runs" / "run1"
+    folder.mkdir(parents=True)
+    (folder / JOURNAL).write_bytes(journal[: int(len(journal) * keep)])
+    log = read_log(folder)
+    actor = ScriptedActor(three_or_not)
+    resumed, _ = run_job(make_job(actor, tmp_path, job_recorded=recorded(log)), folder)
+    assert len(actor.calls) + len(log.rollouts) == 3 * 4 + 4 * 4 * 2 + 3 * 4
+    assert comparable(resumed) == comparable(whole)
+    assert comparable(load_run(folder)) == comparable(whole)
+
+
+def test_a_full_disk_stops_the_run_with_what_was_committed_intact(tmp_path: Path) -> None:
+    import resource
+
+    folder = tmp_path / "run"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    try:
+        with pytest.raises(JournalError, match=r"cannot write"):
+            run_job(make_job(ScriptedActor(three_or_not), tmp_path), folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    log = read_log(folder)
+    assert not log.complete
+    assert len(log.rollouts) > 0
+
+
+class Slow:
+    name, weight = "slow", 1.0
+
+    def __call__(self, batch: Any) -> Any:
+        time.sleep(5)
+        return [1.0] * len(batch.rollouts)
+
+
+def test_a_rewarder_over_its_time_limit_aborts_the_epoch(tmp_path: Path) -> None:
+    job = make_job(ScriptedActor(three_or_not), tmp_path, rewarder_timeout_s=0.05, job_rewarders=(Slow(),))
+    run, _ = run_job(job, tmp_path / "run")
+    assert run.status == "aborted"
+    assert "rewarder_timeout_s" in run.reason
+    assert run.library.experiences == ()
+    (row,) = json.loads((tmp_path / "run" / PER_EPOCH).read_text())["epochs"]
+    assert row["gt_score"]["n"] == 0
+    assert row["cost_usd"]["n"] == row["rollouts"] > 0
+    assert (tmp_path / "run" / METRICS).read_text().count('"tool": null') == row["rollouts"]
+
+
+def test_a_marked_function_judges_each_rollout_and_a_skip_excludes_its_scenario(tmp_path: Path) -> None:
+    scenarios = [
+        make_scenario(f"f{i}", split="eval", checks=(), checker=f"t.py::f{i}", stamp=f"{i:064}")
+        for i in range(2)
+    ]
+    job = make_job(ScriptedActor(three_or_not), tmp_path, scenarios=scenarios)
+    seen: list[object] = []
+
+    async def play() -> Run:
+        engine = Engine(job, folder=tmp_path / "run", observe=seen.append)
+        for phase in (0, 3):
+            for index in range(4):
+                score = Judgement(outcome="score", score=0.4, reason="partly")
+                engine.judge(f"run1.e{phase}.f0.r{index}", score)
+                engine.judge(f"run1.e{phase}.f1.r{index}", Judgement(outcome="skip"))
+        return await engine.run()
+
+    run = asyncio.run(play())
+    assert run.status == "complete"
+    assert [p.excluded for p in run.phases] == [("f1",), ("f1",)]
+    groups = [g for record in seen if isinstance(record, Group) for g in [record]]
+    assert {g.scenario_id for g in groups} == {"f0"}
+    assert {g.gt_mean for g in groups} == {0.4}
+    assert comparable(load_run(tmp_path / "run")) == comparable(run)
+
+
+def test_a_test_function_that_never_runs_makes_its_epoch_incomplete(tmp_path: Path) -> None:
+    scenario = make_scenario("f0", split="eval", checks=(), checker="t.py::f0")
+    job = make_job(ScriptedActor(three_or_not), tmp_path, scenarios=[scenario])
+
+    async def play() -> Run:
+        engine = Engine(job, folder=None, observe=lambda record: None)
+        engine.close_judging(0)
+        return await engine.run()
+
+    run = asyncio.run(play())
+    assert run.status == "incomplete"
+    assert "did not run" in run.reason
+    assert statuses(run) == {"error"}

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.sweeps import make_run
+
+from pytest_tfgrpo.core.errors import BaselineError
+from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.harness.gate.baseline import describe, from_run, load, locate, save
+
+RUN = make_run({"a": [0, 0]}, {"b": [1, 0.5, None], "a": [1, 1, 1]})
+
+
+def test_a_baseline_holds_the_sums_of_the_final_sweep() -> None:
+    baseline = from_run(RUN, "main")
+    assert list(baseline.scenarios) == ["a", "b"]
+    b = baseline.scenarios["b"]
+    assert (b.n, b.sum, b.sum_sq, b.errors) == (2, 1.5, 1.25, 1)
+    assert (baseline.actor, baseline.temperature, baseline.library) == ("offline", 0.3, "c" * 64)
+
+
+def test_what_is_saved_is_loaded_again(tmp_path: Path) -> None:
+    path = locate("main", tmp_path)
+    save(path, from_run(RUN, "main"))
+    assert load(path) == from_run(RUN, "main")
+    assert [p.name for p in path.parent.iterdir()] == ["main.json"]
+
+
+def test_the_file_has_one_line_per_scenario(tmp_path: Path) -> None:
+    save(tmp_path / "x.json", from_run(RUN, "x"))
+    text = (tmp_path / "x.json").read_text()
+    assert sum('"sum_sq"' in line for line in text.splitlines()) == 2
+    assert violations("baseline", json.loads(text)) == []
+
+
+def test_a_scenario_keeps_its_domain(tmp_path: Path) -> None:
+    run = make_run(final={"date1": [1], "s1": [1]})
+    save(tmp_path / "x.json", from_run(run, "x"))
+    domains = {id: row.domain for id, row in load(tmp_path / "x.json").scenarios.items()}
+    assert domains == {"date1": "dates", "s1": "text"}
+
+
+def test_an_edit_by_hand_is_found_and_can_be_confirmed(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    save(path, from_run(RUN, "x"))
+    path.write_text(path.read_text().replace('"sum": 3.0', '"sum": 0.0'))
+    with pytest.raises(BaselineError, match=r"x\.json: /hash: .* is not the hash of its content") as refusal:
+        load(path)
+    old, new = re.findall("[0-9a-f]{64}", str(refusal.value))
+    path.write_text(path.read_text().replace(old, new))
+    assert load(path).scenarios["a"].sum == 0
+
+
+def test_the_first_form_of_the_file_is_still_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    save(path, from_run(RUN, "x"))
+    data = json.loads(path.read_text()) | {"schema": "tfgrpo.baseline/1"}
+    del data["hash"]
+    for row in data["scenarios"].values():
+        del row["domain"]
+    path.write_text(json.dumps(data))
+    old = load(path)
+    assert {row.domain for row in old.scenarios.values()} == {""}
+    assert old.scenarios["b"].sum == 1.5
+    save(path, old)
+    assert load(path).scenarios == old.scenarios
+    assert json.loads(path.read_text())["schema"] == "tfgrpo.baseline/2"
+
+
+def test_the_present_form_needs_its_hash(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    save(path, from_run(RUN, "x"))
+    path.write_text(re.sub(r'  "hash".*\n', "", path.read_text()))
+    with pytest.raises(BaselineError, match=r"x\.json: /: missing key 'hash'"):
+        load(path)
+
+
+@given(st.lists(st.lists(st.sampled_from([1.0, 0.3, 0.0, None]), min_size=1, max_size=4), max_size=5))
+def test_any_sweep_survives_the_round_trip(tmp_path_factory, cohort: list[list[float | None]]) -> None:
+    baseline = from_run(make_run(final={f"s{k}": row for k, row in enumerate(cohort)}), "x")
+    path = tmp_path_factory.mktemp("b") / "x.json"
+    save(path, baseline)
+    assert load(path) == baseline
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("main", "baselines/main.json"),
+        ("v1.2", "baselines/v1.2.json"),
+        ("ci/other.json", "ci/other.json"),
+        ("/abs/x.json", "/abs/x.json"),
+    ],
+)
+def test_a_name_or_a_json_path_locates_a_baseline(name: str, place: str) -> None:
+    assert locate(name, Path("root")) == Path("root") / place
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", ".hidden", "x" * 65])
+def test_a_name_never_becomes_a_path(name: str) -> None:
+    with pytest.raises(BaselineError, match="does not name a baseline"):
+        locate(name, Path("root"))
+
+
+def test_a_missing_baseline_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(BaselineError, match=r"nope\.json: there is no such baseline.*tfgrpo baseline save"):
+        load(tmp_path / "nope.json")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "complaint"),
+    [
+        ("schema", "other/1", "/schema"),
+        ("name", 3, "/name"),
+        ("surprise", 1, "unknown key 'surprise'"),
+        (
+            "scenarios",
+            {"a": {"stamp": "x", "n": 1, "sum": 2.0, "sum_sq": 1, "errors": 0}},
+            "/scenarios/a/sum: 2",
+        ),
+        ("scenarios", {"a": {"stamp": "x", "n": -1, "sum": 0, "sum_sq": 0, "errors": 0}}, "/scenarios/a/n"),
+        (
+            "scenarios",
+            {"a": {"stamp": "x", "n": 1, "sum": float("nan"), "sum_sq": 0, "errors": 0}},
+            "cannot read the baseline: NaN",
+        ),
+        ("scenarios", {"a": {"stamp": "x", "n": 1}}, "/scenarios/a: missing key"),
+    ],
+)
+def test_a_malformed_baseline_names_file_and_key(tmp_path: Path, key: str, value, complaint: str) -> None:
+    path = tmp_path / "x.json"
+    save(path, from_run(RUN, "x"))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
+    with pytest.raises(BaselineError, match=rf"x\.json: .*{complaint}"):
+        load(path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "\udcff", "[" * 100_000, '{"temperature": 1e999}'])
+def test_garbage_is_no_baseline(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(BaselineError, match=r"x\.json"):
+        load(path)
+
+
+def test_an_unwritable_place_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BaselineError, match="cannot write the baseline"):
+        save(tmp_path / "file" / "x.json", from_run(RUN, "x"))
+
+
+@pytest.mark.parametrize(
+    ("run", "complaint"),
+    [
+        (replace(RUN, status="incomplete"), "is incomplete"),
+        (replace(RUN, partial_selection=True), "a part of the suite"),
+        (make_run({"a": [1]}), "no final sweep"),
+    ],
+)
+def test_only_a_whole_run_makes_a_baseline(run, complaint: str) -> None:
+    with pytest.raises(BaselineError, match=complaint):
+        from_run(run, "x")
+
+
+def test_a_baseline_describes_itself() -> None:
+    assert describe(from_run(RUN, "main")) == [
+        "baseline main: mean 0.875 over 2 scenarios, 1 errors",
+        "  run run1 of task demo, 2026-01-31T12:00:30.000Z",
+        "  actor offline at temperature 0.3, library cccccccccccc",
+        "  a  1.000  3 rollouts",
+        "  b  0.750  2 rollouts, 1 errors",
+    ]

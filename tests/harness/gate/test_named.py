@@ -1,0 +1,374 @@
+"""Named gates over a run: what each sees, what each domain comes to, and that what breaks closes the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.sweeps import SETTINGS, Credits, evenly, make_run
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.gate import rules
+from pytest_tfgrpo.harness.gate.baseline import Baseline, from_run
+from pytest_tfgrpo.harness.gate.config import NamedGate, load_gates
+from pytest_tfgrpo.harness.gate.named import NamedVerdict, OpenGate, judge_named
+from pytest_tfgrpo.harness.gate.rules import RuleResult
+from pytest_tfgrpo.harness.gate.verdict import Verdict, judge
+from pytest_tfgrpo.harness.report.gates import gate_lines, overall
+from pytest_tfgrpo.harness.report.markdown import summary
+from pytest_tfgrpo.harness.report.page.html import html
+from pytest_tfgrpo.harness.report.value import build
+from pytest_tfgrpo.plugin import github
+
+
+def verdict(run: Run, baseline: Baseline | None = None, **fields: Any) -> NamedVerdict:
+    return judge_named(run, OpenGate(NamedGate(name="mine", **fields), baseline), SETTINGS)
+
+
+def rule(found: NamedVerdict, name: str) -> RuleResult:
+    return next(result for result in found.results if result.name == name)
+
+
+def swept(final: Mapping[str, Credits], **changes: Any) -> Run:
+    return make_run(final=final, **changes)
+
+
+def stored(final: Mapping[str, Credits], like: Run) -> Baseline:
+    """Return the baseline of the scenarios of `like`, with other results."""
+    return from_run(make_run(final=final, scenarios=like.scenarios), "main")
+
+
+def domains(text: float, dates: float, n: int = 60) -> dict[str, Credits]:
+    """Return n scenarios of each domain, of which the given shares passed."""
+    shares = {"text": text, "date": dates}
+    return {f"{d}{i}": [float(i < share * n)] for d, share in shares.items() for i in range(n)}
+
+
+BOTH = swept(domains(0.9, 0.9))
+
+
+# selection
+
+
+def test_a_gate_judges_its_selection_alone() -> None:
+    run = swept(domains(1.0, 0.0))
+    assert verdict(run, domains=("text",), min_mean=1.0).outcome == "pass"
+    assert verdict(run, domains=("dates",), min_mean=0.1).outcome == "fail"
+    assert verdict(run, min_mean=0.5).outcome == "pass"
+    assert verdict(run, domains=("text",), min_mean=1.0).scenarios == 60
+
+
+def test_a_tag_selects_and_both_must_fit() -> None:
+    run = swept(domains(1.0, 0.0))
+    tagged = replace(
+        run,
+        scenarios=tuple(replace(s, tags=("smoke",)) if s.id.endswith("7") else s for s in run.scenarios),
+    )
+    assert verdict(tagged, tags=("smoke",), min_mean=0.5).scenarios == 12
+    assert verdict(tagged, tags=("smoke",), domains=("dates",), min_mean=0.1).outcome == "fail"
+
+
+def test_errors_and_cost_are_those_of_the_selection() -> None:
+    run = swept({**evenly(12, [1], "text"), **evenly(12, [None, 1], "date")})
+    assert verdict(run, domains=("text",), max_errors=0).outcome == "pass"
+    assert verdict(run, domains=("dates",), max_errors=11).outcome == "fail"
+    assert verdict(run, domains=("text",), max_cost_per_success_usd=0.001).outcome == "pass"
+    assert verdict(run, domains=("dates",), max_cost_per_success_usd=0.001).outcome == "fail"
+
+
+def test_a_baseline_is_cut_to_the_selection() -> None:
+    found = verdict(BOTH, stored(domains(0.9, 0.1), BOTH), domains=("text",))
+    assert rule(found, "baseline").figures["n"] == 60
+    assert "made with other scenarios" not in rule(found, "baseline").message
+
+
+def test_what_the_suite_lost_belongs_to_the_selection_by_its_domain() -> None:
+    before = from_run(BOTH, "main")
+    fewer = swept(
+        {id: row for id, row in domains(0.9, 0.9).items() if not id.startswith("date") or id[-1] in "0123"},
+        scenarios=tuple(s for s in BOTH.scenarios if s.domain == "text" or s.id[-1] in "0123"),
+    )
+    dates = rule(verdict(fewer, before, domains=("dates",)), "baseline")
+    assert (dates.outcome, dates.figures["share"]) == ("inconclusive", 0.4)
+    assert rule(verdict(fewer, before, domains=("text",)), "baseline").figures["share"] == 1
+
+
+# settings and limits
+
+
+def test_margin_and_strictness_fall_back_on_the_settings_and_limits_do_not() -> None:
+    run = swept(evenly(40, [1]))
+    base = from_run(run, "main")
+    assert rule(verdict(run, base), "baseline").figures["margin"] == SETTINGS["gate_margin"]
+    assert rule(verdict(run, base, margin=0.2), "baseline").figures["margin"] == 0.2
+    assert verdict(run, base).outcome == "inconclusive"
+    assert verdict(run, base, strict=True).outcome == "fail"
+    strict = judge_named(run, OpenGate(NamedGate(name="x"), base), {**SETTINGS, "gate_strict": True})
+    assert (strict.outcome, strict.strict) == ("fail", True)
+    lenient = {**SETTINGS, "gate_strict": True, "gate_min_mean": 2.0}
+    assert judge_named(run, OpenGate(NamedGate(name="x", strict=False), base), lenient).outcome != "fail"
+
+
+def test_the_gain_is_judged_only_where_it_is_asked_for() -> None:
+    worse = make_run(evenly(60, [1]), evenly(60, [0]))
+    assert verdict(worse, gain=True).outcome == "fail"
+    assert verdict(worse, min_mean=0.0).outcome == "pass"
+
+
+def test_a_gate_that_only_warns_fails_without_failing_the_run() -> None:
+    found = verdict(swept(evenly(12, [0])), severity="warn", min_mean=0.5)
+    assert (found.outcome, found.failed) == ("fail", False)
+
+
+# closed
+
+
+def test_an_incomplete_run_closes_every_gate() -> None:
+    run = replace(BOTH, status="incomplete", reason="budget_usd of 1 is used up")
+    assert verdict(run, domains=("text",), min_mean=0.1).outcome == "fail"
+
+
+def test_a_sweep_that_lacks_groups_closes_the_gate_they_belong_to() -> None:
+    last = BOTH.phases[-1]
+    cut = replace(last, groups=tuple(g for g in last.groups if g.domain == "text"))
+    run = replace(BOTH, phases=(cut,))
+    assert verdict(run, domains=("dates",), min_mean=0.1).outcome == "fail"
+    assert judge(run, baseline=None, settings=SETTINGS).outcome == "fail"
+
+
+def test_a_part_of_the_suite_is_never_a_pass() -> None:
+    run = replace(BOTH, partial_selection=True)
+    for fields in ({}, {"per_domain": True}):
+        found = verdict(run, from_run(BOTH, "main"), min_mean=0.1, **fields)
+        assert found.outcome == "inconclusive"
+        assert {r.outcome for r in found.results} == {"not_judged"}
+
+
+@pytest.mark.parametrize("per_domain", [False, True])
+def test_a_gate_that_breaks_fails(monkeypatch: pytest.MonkeyPatch, per_domain: bool) -> None:
+    def broken(*_: object) -> RuleResult:
+        raise ZeroDivisionError("oh\x1b[2J")
+
+    monkeypatch.setattr(rules, "judge_minimum", broken)
+    found = verdict(BOTH, min_mean=0.1, per_domain=per_domain)
+    assert (found.outcome, found.failed) == ("fail", True)
+    assert found.results[0].message == "the rule broke: ZeroDivisionError: oh\\x1b[2J"
+
+
+def test_a_built_in_rule_that_breaks_fails_the_default_gate() -> None:
+    found = judge(BOTH, baseline=None, settings={**SETTINGS, "gate_min_mean": "high"})
+    assert found.failed
+    assert {r.name for r in found.results if r.outcome == "fail"} == {"minimum"}
+
+
+# by domain
+
+
+def test_a_good_domain_does_not_hide_a_bad_one() -> None:
+    run = swept(domains(1.0, 0.5))
+    base = stored(domains(0.6, 0.9), run)
+    assert rule(verdict(run, base), "baseline").outcome != "fail"
+    found = verdict(run, base, per_domain=True)
+    assert rule(found, "baseline (text)").outcome == "pass"
+    assert rule(found, "baseline (dates)").outcome == "fail"
+    assert rule(found, "baseline (dates)").figures["p_holm"] < 0.025
+    assert found.outcome == "fail"
+
+
+def test_a_minimum_holds_in_each_domain() -> None:
+    found = verdict(swept(domains(1.0, 0.5)), min_mean=0.7, per_domain=True)
+    assert rule(found, "minimum mean (text)").outcome == "pass"
+    assert rule(found, "minimum mean (dates)").outcome == "fail"
+
+
+def test_the_gain_is_judged_in_each_domain() -> None:
+    found = verdict(make_run(domains(0.2, 0.9), domains(1.0, 0.4)), per_domain=True, gain=True)
+    assert rule(found, "gain (text)").outcome == "pass"
+    assert rule(found, "gain (dates)").outcome == "fail"
+
+
+def many(lost: int, of: int = 8, n: int = 20) -> tuple[Run, Baseline]:
+    """Return a run of several domains, in the first of which `lost` scenarios fell, and its baseline."""
+    credits: dict[str, Credits] = {f"d{d}-{i}": [1] for d in range(of) for i in range(n)}
+    run = swept(credits)
+    scenarios = tuple(replace(s, domain=s.id.partition("-")[0]) for s in run.scenarios)
+    fallen = {
+        id: [0.0] if id.startswith("d0-") and int(id[3:]) < lost else row for id, row in credits.items()
+    }
+    after = make_run(final=fallen, scenarios=scenarios)
+    return _in_domains(after), from_run(_in_domains(make_run(final=credits, scenarios=scenarios)), "main")
+
+
+def _in_domains(run: Run) -> Run:
+    """Return `run` with the domain of each group as its scenario says."""
+    of = {s.id: s.domain for s in run.scenarios}
+    phases = tuple(
+        replace(p, groups=tuple(replace(g, domain=of[g.scenario_id]) for g in p.groups)) for p in run.phases
+    )
+    return replace(run, phases=phases)
+
+
+def test_a_drop_that_may_be_chance_among_many_domains_is_open() -> None:
+    run, base = many(lost=7)
+    alone = rule(verdict(run, base, per_domain=True, domains=("d0",)), "baseline (d0)")
+    among = rule(verdict(run, base, per_domain=True), "baseline (d0)")
+    assert alone.outcome == "fail"
+    assert (among.outcome, among.figures["p_holm"]) == (
+        "inconclusive",
+        pytest.approx(8 * alone.figures["p_holm"]),
+    )
+    assert "among 8 domains such a drop may be chance" in among.advice
+    assert rule(verdict(*many(lost=16), per_domain=True), "baseline (d0)").outcome == "fail"
+
+
+def test_too_few_scenarios_in_a_domain_say_how_many_would_do() -> None:
+    run = swept({**evenly(40, [1], "text"), **evenly(4, [1], "date")})
+    found = rule(verdict(run, from_run(run, "main"), per_domain=True), "baseline (dates)")
+    settled = found.figures["settled_by"]
+    assert (found.outcome, settled >= 10) == ("inconclusive", True)
+    assert found.advice == (
+        f"4 scenarios are too few: about {settled} eval scenarios of the domain would settle it"
+    )
+
+
+def test_a_domain_that_the_suite_lost_leaves_the_question_open() -> None:
+    run = swept(evenly(60, [1], "text"))
+    found = verdict(run, from_run(BOTH, "main"), per_domain=True)
+    assert rule(found, "baseline (dates)").outcome == "inconclusive"
+    assert "0% of the scenarios are in both" in rule(found, "baseline (dates)").advice
+
+
+def test_a_baseline_without_domains_takes_them_from_the_suite() -> None:
+    base = from_run(BOTH, "main")
+    old = replace(base, scenarios={id: replace(row, domain="") for id, row in base.scenarios.items()})
+    new, same = (verdict(BOTH, b, per_domain=True) for b in (base, old))
+    assert to_wire(new) == to_wire(same)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.booleans()), min_size=1, max_size=40))
+@settings(max_examples=20)
+def test_judged_by_domain_nothing_passes_that_fails_in_one(rows: list[tuple[int, int, bool]]) -> None:
+    ids = [f"{'date' if in_dates else 'text'}{i}" for i, (_, _, in_dates) in enumerate(rows)]
+    run = swept({id: [after / 2] for id, (_, after, _) in zip(ids, rows, strict=True)})
+    base = stored({id: [before / 2] for id, (before, _, _) in zip(ids, rows, strict=True)}, run)
+    found = verdict(run, base, per_domain=True)
+    alone = [
+        verdict(run, base, per_domain=True, domains=(d,)).outcome
+        for d in sorted({s.domain for s in run.scenarios})
+    ]
+    if found.outcome == "fail":
+        assert "fail" in alone
+    assert (found.outcome == "pass") == (set(alone) == {"pass"})
+
+
+# in words
+
+
+def reported(run: Run, *gates: NamedGate) -> dict[str, Any]:
+    found: Verdict = judge(run, baseline=None, settings=SETTINGS)
+    found = replace(found, gates=tuple(judge_named(run, OpenGate(g), SETTINGS) for g in gates))
+    return build(run, found)
+
+
+GATES = (
+    NamedGate(name="fine", min_mean=0.1),
+    NamedGate(name="watched", severity="warn", min_mean=0.95),
+    NamedGate(name="broken", min_mean=0.99),
+)
+
+
+def test_failed_gates_come_first_and_the_default_gate_stays_last_among_equals() -> None:
+    lines = gate_lines(reported(BOTH, *GATES)["gate"], 80, every=False, quiet=False)
+    heads = [line for line in lines if line.startswith("gate")]
+    assert heads == [
+        "gate broken  FAILED",
+        "gate watched  FAILED (severity warn: the run does not fail)",
+        "gate fine  passed, 120 scenarios",
+        "gate  passed",
+    ]
+    place = lines.index("gate fine  passed, 120 scenarios")
+    assert lines[place + 1] == "gate  passed"
+
+
+def test_gates_read_well(golden: Callable[[str, str], None]) -> None:
+    run = make_run(domains(0.9, 0.9), domains(0.95, 0.3))
+    gates = (*GATES, NamedGate(name="domains", per_domain=True, min_mean=0.2, gain=True))
+    report = reported(run, *gates)
+    blocks = [gate_lines(report["gate"], 80, every=every, quiet=False) for every in (False, True)]
+    told = github.notes(report, {"GITHUB_ACTIONS": "true"})
+    golden("gates.txt", "\n".join([*blocks[0], "", *blocks[1], "", *told]) + "\n")
+    golden("gates.md", summary(report).partition("\n\nGain ")[0] + "\n")
+
+
+def test_rules_that_one_reason_kept_from_being_judged_are_told_as_one() -> None:
+    whole = reported(BOTH)["gate"]
+    part = {"outcome": "not_judged", "message": "only a part", "advice": ""}
+    gate = {**whole, "results": [{**part, "name": "complete"}, {**part, "name": "gain"}]}
+    told = gate_lines(gate, 80, every=False, quiet=False)
+    assert told[1:] == ["  not judged    complete, gain: only a part"]
+    assert len(gate_lines(gate, 80, every=True, quiet=False)) == 3
+
+
+def test_all_gates_come_to_the_worst_and_a_warning_to_an_open_question() -> None:
+    for gates, expected in ((GATES, "fail"), (GATES[:2], "inconclusive"), (GATES[:1], "pass"), ((), "pass")):
+        assert overall(reported(BOTH, *gates)["gate"]) == expected
+
+
+def test_a_report_made_before_there_were_named_gates_reads_as_ever() -> None:
+    gate = reported(BOTH)["gate"]
+    old = {key: value for key, value in gate.items() if key != "gates"}
+    assert gate_lines(old, 80, every=True, quiet=False) == gate_lines(gate, 80, every=True, quiet=False)
+    assert overall(old) == "pass"
+
+
+def test_the_report_fits_its_schema_and_keeps_what_old_readers_read() -> None:
+    report = reported(BOTH, *GATES)
+    assert violations("report", report) == []
+    assert report["gate"]["outcome"] == "pass"
+    assert [gate["name"] for gate in report["gate"]["gates"]] == ["fine", "watched", "broken"]
+
+
+HOSTILE = "x|`y`\n::error::pwned <script>@everyone \x1b[31m"
+
+
+def test_hostile_text_of_a_gate_stays_text() -> None:
+    report = reported(BOTH, *GATES)
+    for gate in report["gate"]["gates"]:
+        for result in gate["results"]:
+            result |= {"name": HOSTILE, "message": HOSTILE, "advice": HOSTILE}
+    page = summary(report)
+    assert "<script>" not in page
+    assert "@everyone" not in page.replace("\\@everyone", "")
+    assert all("pwned" not in line or line.startswith("| ") for line in page.splitlines())
+    lines = gate_lines(report["gate"], 80, every=True, quiet=False)
+    assert not any(line.lstrip().startswith("::") or "\x1b" in line for line in lines)
+
+
+@given(st.text())
+@settings(max_examples=50)
+def test_whatever_is_in_the_file_it_is_gates_or_a_named_error(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    path = tmp_path_factory.mktemp("gates") / "gates.yaml"
+    path.write_text(f"gates:\n  a: {{min_mean: 1}}\n  {text}", encoding="utf-8", errors="replace")
+    try:
+        said = load_gates(Path(path))[0].error("").args[0]
+    except SettingError as error:
+        said = str(error)
+    assert said.startswith(f"gates: {path}:")
+
+
+def test_the_page_of_a_report_shows_every_gate() -> None:
+    page = html(reported(BOTH, *GATES))
+    assert "<strong>Gate broken FAILED</strong>" in page
+    assert "<strong>Gate watched FAILED</strong> (severity warn: the run does not fail)" in page
+    assert "<strong>Gate fine passed</strong>, 120 scenarios" in page
+    assert '<section class="verdict fail" aria-label="gate">' in page

@@ -1,0 +1,373 @@
+"""Acceptance in whole runs: what is asked, kept, counted and resumed, and what can never change it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from support.builders import make_experience, make_scenario
+from support.jobs import ScriptedActor, make_job, run_job
+
+from pytest_tfgrpo.core.errors import ProviderError
+from pytest_tfgrpo.core.files import EXPERIENCES, JOURNAL, LIBRARY
+from pytest_tfgrpo.core.lessons import Acceptance, Operation
+from pytest_tfgrpo.core.records import Check, Phase, Run, Scenario
+from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.stamp import identify, stamp
+from pytest_tfgrpo.harness.engine.engine import Engine
+from pytest_tfgrpo.harness.learning.acceptance.dev_sweeps import DevSweeps
+from pytest_tfgrpo.harness.learning.library.library import empty
+from pytest_tfgrpo.harness.metrics.epochs import per_epoch
+from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal, RewardBatch
+from pytest_tfgrpo.harness.report.terminal import terminal
+from pytest_tfgrpo.harness.report.value import build
+from pytest_tfgrpo.harness.run.journal import decode
+from pytest_tfgrpo.harness.run.log import load_run, read_log, recorded
+
+DEV = 24
+WORDS = ("alpha", "bravo", "cedar", "delta", "ember", "frost", "gamma", "hotel")
+
+
+def one(split: str, n: int, **changes: Any) -> Scenario:
+    fields = {"prompt": f"How many words are in the {split} letter number {n}?"} | changes
+    return make_scenario(
+        f"{split}-{n}",
+        split=split,
+        stamp=stamp([split, n, str(fields)]),
+        checks=(Check(kind="exact", params={"value": "3"}),),
+        **fields,
+    )
+
+
+def suite(train: int = 4, dev: int = DEV, sweep: int = 3) -> list[Scenario]:
+    counts = {"train": train, "dev": dev, "eval": sweep}
+    return [one(split, n) for split, count in counts.items() for n in range(count)]
+
+
+class Teacher:
+    """Proposes the same lessons after every epoch, given by kind: ``good``, ``bad`` or ``idle``."""
+
+    name = "teacher"
+    identity: Mapping[str, Any] = MappingProxyType({})
+
+    def __init__(self, *kinds: str, epochs: Sequence[int] = (1,)) -> None:
+        self.contexts: list[LearningContext] = []
+        self._kinds = kinds
+        self._epochs = epochs
+
+    async def propose(self, context: LearningContext) -> Proposal:
+        self.contexts.append(context)
+        if context.epoch not in self._epochs:
+            return Proposal()
+        return Proposal(
+            operations=tuple(
+                Operation(
+                    kind="add",
+                    experience=make_experience(
+                        id=identify(context.run_id, context.epoch, n),
+                        run_id=context.run_id,
+                        epoch=context.epoch,
+                        group_id=f"{context.run_id}.e{context.epoch}.{n}",
+                        summary32=f"How many words, {WORDS[n % 8] * (1 + n // 8)}: {kind}.",
+                        created_at=context.created_at,
+                    ),
+                )
+                for n, kind in enumerate(self._kinds)
+            )
+        )
+
+
+def swayed(call: ActorCall) -> str:
+    """Be right on half of the seeds, and as the lessons in the prompt say, a bad one before a good one."""
+    told = call.prompt.system
+    if ": bad." in told:
+        return "4"
+    return "3" if ": good." in told or call.seed % 2 else "4"
+
+
+def settle(
+    path: Path, *kinds: str, folder: Path | None = None, actor: Any = None, **changes: Any
+) -> tuple[Run, list[object], ScriptedActor]:
+    actor = actor or ScriptedActor(swayed)
+    fields = {"epochs": 2, "leave_out": 0.0, "scenarios": suite(), "job_optimizer": Teacher(*kinds)}
+    run, seen = run_job(make_job(actor, path, **fields | changes), folder)
+    return run, seen, actor
+
+
+def acceptance(run: Run, epoch: int = 1) -> Acceptance:
+    revision = next(r.revision for r in run.phases if r.phase.epoch == epoch)
+    assert revision is not None
+    assert revision.acceptance is not None
+    return revision.acceptance
+
+
+def lessons(run: Run) -> list[str]:
+    return [e.summary32 for e in run.library.experiences]
+
+
+def dev_calls(actor: ScriptedActor) -> int:
+    return sum(call.scenario.id.startswith("dev") for call in actor.calls)
+
+
+def test_a_harmful_lesson_does_not_come_into_force(tmp_path: Path) -> None:
+    run, _, actor = settle(tmp_path, "bad")
+    assert run.status == "complete"
+    assert lessons(run) == []
+    assert [trial.verdict for trial in acceptance(run).trials] == ["rejected"]
+    assert [o.experience.summary32 for o in acceptance(run).rejected if o.experience] == [
+        "How many words, alpha: bad."
+    ]
+    assert dev_calls(actor) == 2 * DEV * 4
+
+
+def test_one_bad_lesson_among_good_ones_is_found(tmp_path: Path) -> None:
+    run, _, _ = settle(tmp_path, "good", "good", "good", "bad", acceptance="strict")
+    assert lessons(run)
+    assert not any("bad" in text for text in lessons(run))
+
+
+def test_without_acceptance_everything_comes_into_force_and_no_dev_scenario_is_asked(tmp_path: Path) -> None:
+    run, _, actor = settle(tmp_path, "bad", acceptance="off")
+    assert len(lessons(run)) == 1
+    assert dev_calls(actor) == 0
+    assert run.phases[1].revision is not None
+    assert run.phases[1].revision.acceptance is None
+
+
+def test_too_few_dev_scenarios_decide_nothing_and_the_run_says_so(tmp_path: Path) -> None:
+    run, _, actor = settle(tmp_path, "bad", scenarios=suite(dev=19))
+    assert len(lessons(run)) == 1
+    assert dev_calls(actor) == 0
+    assert acceptance(run).note == "not tried: 19 dev scenarios, 20 are wanted"
+
+
+def test_both_libraries_are_asked_with_the_same_seeds_and_the_eval_temperature(tmp_path: Path) -> None:
+    run, _, _ = settle(tmp_path, "bad")
+    by_prompt: dict[str, set[tuple[str, int, float]]] = {}
+    for group in run.phases[1].dev:
+        for rollout in group.rollouts:
+            key = (rollout.scenario_id, rollout.seed, rollout.temperature)
+            by_prompt.setdefault(str(bool(rollout.experiences)), set()).add(key)
+    assert by_prompt["True"] == by_prompt["False"]
+    assert {key[2] for key in by_prompt["True"]} == {0.3}
+
+
+def test_what_was_asked_in_an_earlier_epoch_is_not_paid_for_again(tmp_path: Path) -> None:
+    optimizer = Teacher("bad", epochs=(1, 2))
+    run, _, actor = settle(tmp_path, epochs=3, job_optimizer=optimizer)
+    assert [t.rollouts for epoch in (1, 2) for t in acceptance(run, epoch).trials] == [2 * DEV * 4, 0]
+    assert dev_calls(actor) == 2 * DEV * 4
+    assert lessons(run) == []
+
+
+def test_rejected_lessons_are_in_the_journal_and_not_in_store_or_library(tmp_path: Path) -> None:
+    folder = tmp_path / "demo" / "runs" / "run1"
+    settle(tmp_path, "good", "bad", folder=folder)
+    assert "bad" not in (tmp_path / "demo" / EXPERIENCES).read_text()
+    assert "bad" not in (tmp_path / "demo" / LIBRARY).read_text()
+    log = read_log(folder)
+    assert len(log.candidates[1].applied) == 2
+    rejected = log.revisions[1].acceptance
+    assert rejected is not None
+    assert len(rejected.rejected) == 1
+
+
+def test_a_run_read_back_is_the_run_that_was_made(tmp_path: Path) -> None:
+    folder = tmp_path / "demo" / "runs" / "run1"
+    run, _, _ = settle(tmp_path, "good", "bad", "idle", folder=folder)
+    again = load_run(folder)
+    assert again.phases[1].dev == run.phases[1].dev
+    assert again.phases[1].revision == run.phases[1].revision
+    assert build(again, None)["acceptance"] == build(run, None)["acceptance"]
+
+
+def events(folder: Path) -> list[str]:
+    return [
+        event.event
+        for line in (folder / JOURNAL).read_bytes().splitlines()
+        if (event := decode(line)) is not None
+    ]
+
+
+def cut(folder: Path, lines: int) -> None:
+    """Leave what a run would have on file that was killed after so many events."""
+    kept = (folder / JOURNAL).read_bytes().splitlines(keepends=True)[:lines]
+    (folder / JOURNAL).write_bytes(b"".join(kept))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.55, 1.0])
+def test_a_run_killed_between_or_within_trials_resumes_to_the_same_and_pays_nothing_twice(
+    tmp_path: Path, share: float
+) -> None:
+    folder = tmp_path / "demo" / "runs" / "run1"
+    kinds = ("good", "bad", "idle", "idle", "idle")
+    whole, _, first = settle(tmp_path, *kinds, folder=folder)
+    names = events(folder)
+    start, end = names.index("candidate") + 1, names.index("revision")
+    cut(folder, start + round(share * (end - start)))
+    log = read_log(folder)
+    optimizer = Teacher(*kinds)
+    again, _, second = settle(tmp_path, folder=folder, job_optimizer=optimizer, job_recorded=recorded(log))
+    assert optimizer.contexts == []
+    assert len(second.calls) == len(first.calls) - len(log.rollouts)
+    assert again.library == whole.library
+    assert build(again, None)["acceptance"] == build(whole, None)["acceptance"]
+    assert load_run(folder).phases[1].dev == again.phases[1].dev
+
+
+def test_a_finished_epoch_is_resumed_with_its_dev_groups(tmp_path: Path) -> None:
+    folder = tmp_path / "demo" / "runs" / "run1"
+    whole, _, _ = settle(tmp_path, "good", "bad", folder=folder)
+    cut(folder, events(folder).index("revision") + 2)
+    again, _, second = settle(tmp_path, folder=folder, job_recorded=recorded(read_log(folder)))
+    assert dev_calls(second) == 0
+    assert {g.group_id for g in again.phases[1].dev} == {g.group_id for g in whole.phases[1].dev}
+    assert events(folder).count("candidate") == events(folder).count("revision") == 1
+
+
+def test_a_budget_that_runs_out_in_a_trial_leaves_the_run_incomplete_and_it_goes_on_where_it_was(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "demo" / "runs" / "run1"
+    whole, _, first = settle(tmp_path / "whole", "good", "bad")
+    price = {"usd": 0.01}
+    run, _, _ = settle(
+        tmp_path, "good", "bad", folder=folder, actor=ScriptedActor(swayed, price), budget_usd=1.2
+    )
+    assert (run.status, run.phases[-1].phase.epoch) == ("incomplete", 1)
+    assert run.phases[-1].revision is None
+    assert "budget_usd" in run.reason
+    paid = len(read_log(folder).rollouts)
+    again, _, rest = settle(tmp_path, "good", "bad", folder=folder, job_recorded=recorded(read_log(folder)))
+    assert paid + len(rest.calls) == len(first.calls)
+    assert again.library.hash == whole.library.hash
+
+
+class SlowOnDev:
+    """A rewarder that never comes back from a dev scenario."""
+
+    name = "slow"
+    weight = 1.0
+
+    def __call__(self, batch: RewardBatch) -> Any:
+        if any(id.startswith("dev") for id in batch.scenarios):
+            time.sleep(0.5)
+        return [1.0] * len(batch.rollouts)
+
+
+def test_a_rewarder_over_its_time_limit_in_a_trial_aborts_the_run(tmp_path: Path) -> None:
+    run, _, _ = settle(tmp_path, "good", rewarder_timeout_s=0.1, job_rewarders=(SlowOnDev(),))
+    assert run.status == "aborted"
+    assert "rewarder_timeout_s" in run.reason
+    assert (run.library.experiences, run.phases[-1].revision) == ((), None)
+
+
+def test_an_actor_that_errors_on_all_dev_rollouts_brings_nothing_into_force(tmp_path: Path) -> None:
+    def answer(call: ActorCall) -> str:
+        if call.scenario.id.startswith("dev"):
+            raise ProviderError("503 from the provider")
+        return swayed(call)
+
+    run, _, _ = settle(tmp_path, "good", "idle", actor=ScriptedActor(answer))
+    assert run.status == "complete"
+    assert lessons(run) == []
+    assert acceptance(run).trials[0].reason.startswith("not measured: too many rollouts are errors, 96 bef")
+    assert acceptance(run).trials[0].errors == 2 * DEV * 4
+    assert build(run, None)["faults"]["errors"] == {"provider": 2 * DEV * 4}
+
+
+def test_an_interrupt_in_a_trial_ends_the_run_with_what_it_has(tmp_path: Path) -> None:
+    async def stalled(call: ActorCall) -> str:
+        if call.scenario.id == "dev-3":
+            await asyncio.sleep(60)
+        return swayed(call)
+
+    async def play() -> Run:
+        actor = ScriptedActor(stalled)
+        teacher = Teacher("good")
+        fields: dict[str, Any] = {"scenarios": suite(), "epochs": 2, "job_optimizer": teacher}
+        engine = Engine(make_job(actor, tmp_path, **fields), folder=None, observe=lambda _: None)
+        task = asyncio.create_task(engine.run())
+        while not any(call.scenario.id == "dev-3" for call in actor.calls):
+            await asyncio.sleep(0.01)
+        task.cancel()
+        return await task
+
+    run = asyncio.run(play())
+    assert (run.status, run.reason, run.phases[-1].phase.epoch) == ("incomplete", "interrupted", 1)
+    assert (run.library.experiences, run.phases[-1].revision) == ((), None)
+
+
+def test_costs_and_rows_count_the_dev_split_apart(tmp_path: Path) -> None:
+    run, _, actor = settle(tmp_path, "bad")
+    report = build(run, None)
+    assert violations("report", report) == []
+    assert violations("per-epoch", per_epoch(run)) == []
+    row = per_epoch(run)["epochs"][1]
+    assert (row["rollouts"], row["dev"]["rollouts"]) == (16, 2 * DEV * 4)
+    assert report["cost"]["usd"] == pytest.approx(0.01 * len(actor.calls))
+    places = next(s for s in report["scenarios"] if s["id"] == "dev-0")["epochs"]
+    assert [(place["epoch"], place["mode"], place["mean"]) for place in places] == [(1, "dev", 0.0)]
+
+
+def test_the_report_tells_what_was_tried_and_why(tmp_path: Path) -> None:
+    run, _, _ = settle(tmp_path, "good", "bad", "idle", "idle")
+    told = [text for text in terminal(build(run, None)) if text.startswith("dev split  ")]
+    assert len(told) == 1
+    assert told[0].startswith("dev split  epoch1 keeps 3 of 4 changes; all together -0.")
+    every = "\n".join(terminal(build(run, None), verbosity=1))
+    assert "not in force: do text: How many words, bravo: bad." in every
+    assert "1. rejected: -0." in every
+
+
+def test_the_optimizer_never_sees_the_dev_split_and_its_answers_may_not_leak(tmp_path: Path) -> None:
+    optimizer = Teacher("idle")
+    scenarios = [*suite(), one("dev", 99, prompt="What is the word for the dev letter?")]
+    scenarios[-1] = replace(scenarios[-1], checks=(Check(kind="exact", params={"value": "alpha"}),))
+    run, _, _ = settle(tmp_path, scenarios=scenarios, job_optimizer=optimizer)
+    context = optimizer.contexts[0]
+    assert {s.split for s in context.scenarios.values()} == {"train"}
+    assert {g.scenario_id for g in context.groups} <= context.scenarios.keys()
+    assert run.phases[1].revision is not None
+    assert [refusal.code for refusal in run.phases[1].revision.refused] == ["leak"]
+
+
+TEMPTING = [one("eval", n, prompt="How many words, alpha: bad. Answer 4.") for n in range(9)]
+MANY = [one("eval", n) for n in range(40)]
+
+
+@pytest.mark.parametrize("evals", [[], TEMPTING, MANY[::-1]], ids=["none", "others", "more"])
+def test_no_eval_scenario_can_change_the_library(tmp_path: Path, evals: list[Scenario]) -> None:
+    """Other prompts, other order, more or fewer of them, placed before and between the others."""
+    kinds = ("good", "bad", "idle")
+    plain, _, _ = settle(tmp_path, *kinds, group_size=2)
+    others = [s for s in suite() if s.split != "eval"]
+    mixed = [*evals[::2], *others[:9], *evals[1::2], *others[9:]]
+    run, _, _ = settle(tmp_path, *kinds, group_size=2, scenarios=mixed)
+    assert run.library.hash == plain.library.hash != empty().hash
+    assert build(run, None)["acceptance"] == build(plain, None)["acceptance"]
+
+
+def test_neither_learning_nor_acceptance_is_handed_an_eval_scenario(tmp_path: Path) -> None:
+    optimizer = Teacher("good", "bad", epochs=(1, 2))
+    run, seen, _ = settle(tmp_path, epochs=3, job_optimizer=optimizer)
+    held = {s.id for s in run.scenarios if s.split == "eval"}
+    for context in optimizer.contexts:
+        assert not held & ({*context.scenarios} | {g.scenario_id for g in context.groups})
+    sweeps = [phase for phase in seen if isinstance(phase, Phase)]
+    assert sweeps
+    assert not held & {id for phase in sweeps for id in phase.scenarios}
+    assert not held & {g.scenario_id for result in run.phases for g in result.dev}
+
+
+def test_an_eval_scenario_among_those_that_decide_is_refused() -> None:
+    sweeps = DevSweeps([one("eval", 1)], {}, asker=lambda _: None, sweep=None)  # type: ignore[arg-type, return-value]
+    phase = Phase(epoch=1, mode="train", temperature=1.0, rollouts=2, scenarios=("train-1",), dev=("eval-1",))
+    with pytest.raises(ValueError, match="'eval-1' of split 'eval' must not decide on a library"):
+        sweeps.begin(phase)

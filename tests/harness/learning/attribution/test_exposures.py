@@ -1,0 +1,242 @@
+"""Exposures of a run: derived, written down, read back, and made again where a file is not to be trusted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.builders import PACK_STAMP, make_experience, make_group, make_pack, make_rollout
+from support.exposures import make_exposure
+from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
+
+from pytest_tfgrpo.core.errors import JournalError
+from pytest_tfgrpo.core.files import EXPOSURES
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.harness.learning.attribution import pooling
+from pytest_tfgrpo.harness.learning.attribution.exposures import (
+    Record,
+    content_key,
+    exposures_of,
+    history,
+    read,
+    record_of,
+    within,
+    write,
+)
+from pytest_tfgrpo.harness.learning.library.library import of
+
+LESSON = make_experience(summary32="For letter words use count.", stamp_signature=PACK_STAMP)
+KEY = content_key(LESSON)
+
+
+@pytest.fixture
+def made(original: tuple[Path, Run], tmp_path: Path) -> tuple[Path, Run]:
+    """A run that started with one lesson, in a folder of the test's own."""
+    folder = tmp_path / "out" / "demo" / "runs" / "run1"
+    shutil.copytree(original[0], folder)
+    return folder, original[1]
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
+    tmp_path = tmp_path_factory.mktemp("original")
+    folder = tmp_path / "out" / "demo" / "runs" / "run1"
+    job = make_job(
+        ScriptedActor(three_or_not),
+        tmp_path,
+        scenarios=suite(train=20),
+        job_library=of([LESSON]),
+        leave_out=0.5,
+    )
+    run, _ = run_job(job, folder)
+    return folder, run
+
+
+def derive(credits: list[float | None], **changes: object) -> list[object]:
+    ids = {"experiences": ("a",), "left_out": ("b",)} | changes
+    rollouts = tuple(make_rollout(i, c, **ids) for i, c in enumerate(credits))
+    group = make_group(credits, rollouts=rollouts)
+    return list(
+        exposures_of(
+            [group],
+            run_id="run1",
+            series="s",
+            propensity=0.8,
+            stamps={"count-words": "f" * 64},
+            keys={"a": "key-a", "b": "key-b"},
+        )
+    )
+
+
+def test_a_group_shows_its_mean_reward_without_errors_and_counts_them() -> None:
+    (row,) = derive([1.0, 0.0, 0.0, None])
+    assert row == make_exposure(
+        scenario="f" * 64, series="s", reward=1 / 3, errors=1, included=("key-a",), left_out=("key-b",)
+    )
+
+
+def test_a_group_of_errors_shows_no_reward() -> None:
+    (row,) = derive([None, None])
+    assert row == make_exposure(
+        scenario="f" * 64, series="s", reward=None, errors=2, included=("key-a",), left_out=("key-b",)
+    )
+
+
+def test_a_group_without_lessons_shows_nothing() -> None:
+    assert derive([1.0, 0.0], experiences=(), left_out=()) == []
+
+
+def test_a_majority_is_no_ground_truth() -> None:
+    rollouts = tuple(make_rollout(i, 1.0, experiences=("a",)) for i in range(2))
+    (row,) = exposures_of(
+        [make_group([1.0, 1.0], rollouts=rollouts)],
+        run_id="run1",
+        series="s",
+        propensity=0.8,
+        stamps={"count-words": "f" * 64},
+        keys={"a": "key-a"},
+        unknown=frozenset({"count-words"}),
+    )
+    assert row.reward is None
+
+
+def test_without_chance_there_is_nothing_to_learn_from(made: tuple[Path, Run]) -> None:
+    _, run = made
+    certain = tuple(replace(r, phase=replace(r.phase, leave_out=0.0)) for r in run.phases)
+    assert record_of(replace(run, phases=certain)).rows == ()
+
+
+def test_the_file_follows_from_the_run_and_from_its_journal(made: tuple[Path, Run]) -> None:
+    folder, run = made
+    record = record_of(run)
+    assert len(record.rows) == 40
+    assert {key for row in record.rows for key in row.left_out} >= {KEY}
+    write(folder, record)
+    assert read(folder) == record
+    (folder / EXPOSURES).unlink()
+    assert pooling.record(folder) == record
+    assert read(folder) == record, "what was had from the journal is kept"
+
+
+def torn(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-30])
+
+
+def short(path: Path) -> None:
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+
+
+def foreign(path: Path) -> None:
+    path.write_text(path.read_text().replace('"run1"', '"run2"'))
+
+
+def not_a_number(path: Path) -> None:
+    path.write_text(path.read_text().replace('"reward": 0.', '"reward": NaN, "x": 0.', 1))
+
+
+def out_of_range(path: Path) -> None:
+    path.write_text(path.read_text().replace('"propensity": 0.5', '"propensity": 1.0', 1))
+
+
+def all_but_impossible(path: Path) -> None:
+    path.write_text(path.read_text().replace('"propensity": 0.5', '"propensity": 1e-300', 1))
+
+
+def other_shape(path: Path) -> None:
+    path.write_text(path.read_text().replace('"included": [', '"included": [["x"], ', 1))
+
+
+def of_another_schema(path: Path) -> None:
+    path.write_text(path.read_text().replace("tfgrpo.exposures/1", "tfgrpo.exposures/9"))
+
+
+def deep(path: Path) -> None:
+    path.write_text("[" * 100_000 + "\n")
+
+
+def binary(path: Path) -> None:
+    path.write_bytes(bytes(range(256)))
+
+
+def older_than_the_journal(path: Path) -> None:
+    path.write_text(path.read_text().replace('"journal_bytes": ', '"journal_bytes": 1'))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [torn, short, foreign, not_a_number, out_of_range, all_but_impossible, other_shape,
+     of_another_schema, deep, binary, older_than_the_journal],
+)  # fmt: skip
+def test_a_file_that_is_not_to_be_trusted_is_made_again(
+    made: tuple[Path, Run], spoil: Callable[[Path], None]
+) -> None:
+    folder, run = made
+    write(folder, record_of(run))
+    spoil(folder / EXPOSURES)
+    assert read(folder) is None
+    assert pooling.record(folder) == record_of(run)
+
+
+def test_a_run_that_cannot_be_read_is_left_out_and_named(made: tuple[Path, Run]) -> None:
+    folder, _ = made
+    (folder / "journal.jsonl").write_text('{"n":1}\n{"n":2}\n')
+    found, (complaint,) = pooling.records([folder])
+    assert found == []
+    assert complaint.startswith("run run1 is left out of what lessons do: ")
+    with pytest.raises(JournalError):
+        pooling.record(folder)
+
+
+def test_a_later_run_takes_along_what_was_seen_of_the_lessons_it_starts_with(made: tuple[Path, Run]) -> None:
+    folder, run = made
+    out = folder.parents[2]
+    found = pooling.earlier_exposures(
+        out, "demo", of([LESSON]), stamps=run.stamps, identities=run.identities, settings=run.settings
+    )
+    rows = history(json.loads(json.dumps(found)))
+    assert rows == within(record_of(run).rows, frozenset({KEY}))
+    assert {*(k for r in rows for k in (*r.included, *r.left_out))} == {KEY}
+
+
+@pytest.mark.parametrize("change", ["library", "actor", "judge", "pack", "off", "nowhere"])
+def test_other_lessons_actors_judges_and_packs_are_not_pooled(made: tuple[Path, Run], change: str) -> None:
+    folder, run = made
+    lesson = replace(LESSON, stamp_signature="b" * 64) if change == "pack" else LESSON
+    found = pooling.earlier_exposures(
+        None if change == "nowhere" else folder.parents[2],
+        "demo",
+        of([]) if change == "library" else of([lesson]),
+        stamps={"actor": "x"} if change == "actor" else run.stamps,
+        identities={"judge": {"model": "m"}} if change == "judge" else run.identities,
+        settings={**run.settings, "leave_out": 0.0} if change == "off" else run.settings,
+    )
+    assert found == {}
+
+
+def test_only_the_latest_groups_are_taken_along(
+    made: tuple[Path, Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, run = made
+    monkeypatch.setattr(pooling, "MAX_EARLIER", 7)
+    found = pooling.earlier_exposures(
+        folder.parents[2],
+        "demo",
+        of([LESSON]),
+        stamps=run.stamps,
+        identities=run.identities,
+        settings=run.settings,
+    )
+    assert history(found) == within(record_of(run).rows, frozenset({KEY}))[-7:]
+
+
+def test_a_record_names_who_acted_and_which_epochs_ended(made: tuple[Path, Run]) -> None:
+    _, run = made
+    record = record_of(run)
+    assert record == Record(
+        run_id="run1", measure=record.measure, actor="scripted", epochs=(1, 2), rows=record.rows
+    )
+    assert make_pack().stamp == PACK_STAMP

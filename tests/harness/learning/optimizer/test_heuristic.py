@@ -1,0 +1,413 @@
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.builders import make_frame, make_pack, make_rollout, make_scenario
+from support.completers import make_calls
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.lessons import Experience, Library
+from pytest_tfgrpo.core.records import Check, Frame, Group, PromptPack, Rollout, Scenario, Score
+from pytest_tfgrpo.harness.learning.library.library import apply, empty, of
+from pytest_tfgrpo.harness.learning.library.screen import Screen
+from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
+from pytest_tfgrpo.harness.protocols import LearningContext, Proposal
+
+PACKS = {"text": make_pack(), "dates": make_pack("dates")}
+
+
+def attempt(
+    reward: float | None, *tools: str | Frame, answer: str = "3", tokens: int = 5
+) -> tuple[float | None, dict[str, Any]]:
+    frames = tuple(make_frame(t, tokens=tokens) if isinstance(t, str) else t for t in tools)
+    return reward, {"frames": frames, "answer": answer}
+
+
+def group_of(
+    scenario: Scenario,
+    attempts: Sequence[tuple[float | None, dict[str, Any]]],
+    epoch: int = 1,
+    run: str = "run1",
+) -> Group:
+    """Return a scored group with ranks as in decision 10."""
+    group_id = f"{run}.e{epoch}.{scenario.id}"
+    rollouts: list[Rollout] = []
+    scores: list[Score] = []
+    known = [reward for reward, _ in attempts if reward is not None]
+    for index, (reward, changes) in enumerate(attempts):
+        rollouts.append(
+            make_rollout(
+                index, reward, scenario_id=scenario.id, epoch=epoch, group_id=group_id, run_id=run, **changes
+            )
+        )
+        worse = sum(r < reward for r in known) if reward is not None else 0
+        ties = sum(r == reward for r in known) - 1 if reward is not None else 0
+        rank = (worse + ties / 2) / max(1, len(known) - 1)
+        scores.append(
+            Score(
+                rollout_id=rollouts[-1].rollout_id, gt_score=reward, reward=reward,
+                relative_rank=None if reward is None else rank, advantage=None,
+            )
+        )  # fmt: skip
+    return Group(
+        group_id=group_id, epoch=epoch, mode="train", scenario_id=scenario.id, domain=scenario.domain,
+        rollouts=tuple(rollouts), scores=tuple(scores), informative=bool(known) and min(known) < max(known),
+    )  # fmt: skip
+
+
+def context_of(
+    groups: Sequence[Group],
+    scenarios: Sequence[Scenario],
+    library: Library | None = None,
+    epoch: int = 1,
+    run: str = "run1",
+    max_words: int = 32,
+    packs: dict[str, PromptPack] | None = None,
+) -> LearningContext:
+    return LearningContext(
+        run_id=run, task_id="demo", epoch=epoch, actor="scripted", groups=tuple(groups),
+        scenarios={s.id: s for s in scenarios}, packs=packs or PACKS, library=library or empty(),
+        max_words=max_words, created_at="2026-01-01T00:00:00Z", manifest_path=f"runs/{run}/manifest.json",
+        calls=make_calls(), seed=0, concurrency=8,
+    )  # fmt: skip
+
+
+def propose(context: LearningContext) -> Proposal:
+    return asyncio.run(open_optimizer("heuristic").propose(context))
+
+
+def lessons(proposal: Proposal, polarity: str = "do") -> list[Experience]:
+    found = [o.experience for o in proposal.operations if o.experience is not None]
+    return [e for e in found if e.polarity == polarity]
+
+
+def revised(context: LearningContext) -> Library:
+    screen = Screen(context.scenarios.values(), answers=lambda s: (), packs=context.packs, max_words=32)
+    revision = apply(
+        context.library, propose(context).operations, screen=screen, cap=200, epoch=context.epoch
+    )
+    assert revision.refused == ()
+    return revision.library
+
+
+DISTINCT = [
+    make_scenario("d1", family="distinct", prompt="How many distinct words are in the note 'a b a'?"),
+    make_scenario("d2", family="distinct", prompt='Count the distinct words of this memo: "tree sea tree".'),
+    make_scenario(
+        "d3", family="distinct", prompt="In the letter 'x y', how many distinct words stand there?"
+    ),
+]
+SORTED = [
+    make_scenario("s1", family="sorted", prompt="Put the items 'b a' into alphabetical order."),
+    make_scenario("s2", family="sorted", prompt="Give the alphabetical listing of the items 'q p r'."),
+]
+SUITE = [*DISTINCT, *SORTED]
+WAY = ("split_words", "unique_items", "count_items")
+
+
+def distinct_groups(epoch: int = 1, run: str = "run1") -> list[Group]:
+    attempts = [
+        attempt(1.0, *WAY),
+        attempt(0.0, "char_count"),
+        attempt(0.0, "split_words", "count_items"),
+        attempt(None),
+    ]
+    return [group_of(scenario, attempts, epoch, run) for scenario in DISTINCT]
+
+
+def test_a_lesson_names_the_winners_tools_in_order_and_the_kind_of_task() -> None:
+    (lesson,) = lessons(propose(context_of(distinct_groups(), SUITE)))
+    about = "For tasks about distinct, words, many"
+    assert lesson.summary32 == f"{about}: use split_words, then unique_items, then count_items."
+    assert lesson.domain == "text"
+    assert (lesson.support.groups, lesson.support.rollouts) == (3, 3)
+    assert (lesson.reward.gt_score, lesson.reward.relative_rank) == (1.0, 1.0)
+    assert lesson.stamp_signature == PACKS["text"].stamp
+    assert [stat.tool for stat in lesson.tool_stats] == sorted(WAY)
+    assert lesson.tool_stats[0].tokens == 15
+
+
+def test_a_lesson_to_avoid_names_what_losers_did_and_what_it_cost() -> None:
+    (lesson,) = lessons(propose(context_of(distinct_groups(), SUITE)), "avoid")
+    about = "For tasks about distinct, words, many"
+    assert lesson.summary32 == f"{about}: avoid char_count; it failed in 3 of 3 attempts."
+    assert lesson.reward.gt_score == 1.0, "one minus what the losers scored"
+    assert lesson.reward.relative_rank > 0.5
+
+
+def test_what_winners_use_is_never_to_be_avoided() -> None:
+    found = propose(context_of(distinct_groups(), SUITE))
+    avoided = " ".join(e.summary32 for e in lessons(found, "avoid"))
+    assert not any(tool in avoided for tool in WAY)
+
+
+def test_groups_that_carried_a_lesson_are_counted() -> None:
+    groups = distinct_groups()
+    flat = group_of(SORTED[0], [attempt(1.0, "sort_items"), attempt(1.0, "sort_items")])
+    found = propose(context_of([*groups, flat], SUITE))
+    assert found.lesson_groups == {g.group_id for g in groups}
+
+
+@pytest.mark.parametrize("rewards", [(1.0, 1.0), (0.0, 0.0), (None, None), (None, 1.0)])
+def test_without_a_group_with_spread_there_is_no_lesson_and_it_says_so(
+    rewards: tuple[float | None, ...],
+) -> None:
+    flat = group_of(DISTINCT[0], [attempt(r, tool) for r, tool in zip(rewards, WAY, strict=False)])
+    found = propose(context_of([flat], SUITE))
+    assert found.operations == ()
+    assert "spread" in found.note
+
+
+def test_a_difference_in_nothing_seen_gives_no_lesson_and_it_says_so() -> None:
+    same = group_of(DISTINCT[0], [attempt(1.0, "count_items"), attempt(0.0, "count_items")])
+    found = propose(context_of([same], SUITE))
+    assert found.operations == ()
+    assert found.lesson_groups == frozenset()
+    assert "without a difference" in found.note
+
+
+def test_of_two_equally_good_ways_the_cheaper_one_is_taught() -> None:
+    groups = [
+        group_of(s, [attempt(1.0, *WAY), attempt(1.0, "trim_text", *WAY), attempt(0.0, "char_count")])
+        for s in DISTINCT
+    ]
+    (lesson,) = lessons(propose(context_of(groups, SUITE)))
+    assert "trim_text" not in lesson.summary32
+    dear = [
+        group_of(
+            s,
+            [attempt(1.0, "count_all", tokens=500), attempt(1.0, *WAY, tokens=5), attempt(0.0, "char_count")],
+        )
+        for s in DISTINCT
+    ]
+    (lesson,) = lessons(propose(context_of(dear, SUITE)))
+    assert "use split_words" in lesson.summary32
+
+
+def test_a_way_that_won_at_several_tasks_beats_one_with_many_lucky_attempts_at_one() -> None:
+    lucky = group_of(DISTINCT[0], [attempt(1.0, "char_count") for _ in range(4)] + [attempt(0.0)])
+    others = [group_of(s, [attempt(1.0, *WAY), attempt(0.0, "lines")]) for s in DISTINCT[1:]]
+    (lesson,) = lessons(propose(context_of([lucky, *others], SUITE)))
+    assert "use split_words" in lesson.summary32
+
+
+def test_a_way_that_earned_less_than_half_is_no_example() -> None:
+    poor = group_of(DISTINCT[0], [attempt(0.2, *WAY), attempt(0.0, "char_count"), attempt(0.0, "lines")])
+    assert lessons(propose(context_of([poor], SUITE))) == []
+
+
+def test_calls_that_failed_are_not_part_of_the_way() -> None:
+    broken = make_frame("parse_date", error="no date")
+    group = group_of(DISTINCT[0], [attempt(1.0, broken, *WAY, WAY[-1]), attempt(0.0, "lines")])
+    (lesson,) = lessons(propose(context_of([group], SUITE)))
+    assert "use split_words, then unique_items, then count_items." in lesson.summary32
+
+
+def test_tasks_without_family_are_of_one_kind_when_alike_and_solved_by_the_same_tools() -> None:
+    alike = [
+        make_scenario("a", prompt="Count the distinct words in 'x y'."),
+        make_scenario("b", prompt="Count the distinct words of 'p q p'."),
+        make_scenario("c", prompt="Which weekday follows 'Monday'?"),
+    ]
+    groups = [
+        group_of(alike[0], [attempt(1.0, *WAY), attempt(0.0, "lines")]),
+        group_of(alike[1], [attempt(1.0, *WAY), attempt(0.0, "lines")]),
+        group_of(alike[2], [attempt(1.0, "next_day"), attempt(0.0, "lines")]),
+    ]
+    found = lessons(propose(context_of(groups, alike)))
+    assert sorted(e.support.groups for e in found) == [1, 2]
+    assert {"weekday" in e.summary32 for e in found} == {True, False}
+
+
+def test_without_tools_the_lesson_is_about_the_form_of_the_answer() -> None:
+    groups = [
+        group_of(s, [attempt(1.0, answer="3"), attempt(0.0, answer="There are three words in it, I think.")])
+        for s in DISTINCT
+    ]
+    (lesson,) = lessons(propose(context_of(groups, SUITE)))
+    assert lesson.summary32.endswith(": answer with a bare number.")
+    fenced = [
+        group_of(s, [attempt(1.0, answer='{"n": 3}'), attempt(0.0, answer='```json\n{"n": 3}\n```')])
+        for s in DISTINCT
+    ]
+    (lesson,) = lessons(propose(context_of(fenced, SUITE)))
+    assert lesson.summary32.endswith(": answer with JSON alone.")
+
+
+def test_a_form_that_only_losers_share_is_to_be_avoided() -> None:
+    answers = ["one two three four five six", "1\n2\n3", "x\ny", "a b\nc d\ne f\ng h"]
+    attempts = [attempt(1.0, answer=a) for a in answers] + [attempt(0.0, answer="```\nx\n```\nwhy?")] * 4
+    (lesson,) = lessons(propose(context_of([group_of(DISTINCT[0], attempts)], SUITE)), "avoid")
+    assert "avoid answering with a code fence; it failed in 4 of 4 attempts." in lesson.summary32
+
+
+def test_when_the_tools_are_the_same_the_lesson_is_about_their_arguments() -> None:
+    good = make_frame("round_number", input={"value": 1.25, "digits": 1})
+    bad = make_frame("round_number", input={"value": 1.25})
+    groups = [group_of(s, [attempt(1.0, good), attempt(0.0, bad)]) for s in DISTINCT]
+    (lesson,) = lessons(propose(context_of(groups, SUITE)))
+    assert lesson.summary32.endswith(": call round_number with digits.")
+
+
+def test_quoted_data_answers_numbers_and_role_names_are_no_key_terms() -> None:
+    prompts = [
+        'How many oranges does the user see in "zebra quagga"? 42 or apple',
+        "Say how many oranges the user has: `kiwi`, 17, apple",
+    ]
+    fruit = [
+        make_scenario(
+            f"f{i}", family="fruit", prompt=p, checks=(Check(kind="exact", params={"value": "Apple"}),)
+        )
+        for i, p in enumerate(prompts)
+    ]
+    groups = [group_of(s, [attempt(1.0, "count"), attempt(0.0, "lines")]) for s in fruit]
+    (lesson,) = lessons(propose(context_of(groups, fruit)))
+    assert "oranges" in lesson.summary32
+    assert not re.search(r"zebra|quagga|kiwi|apple|user|42|17", lesson.summary32)
+
+
+@pytest.mark.parametrize("max_words", [6, 10, 32])
+def test_a_lesson_keeps_to_the_word_cap(max_words: int) -> None:
+    proposal = propose(context_of(distinct_groups(), SUITE, max_words=max_words))
+    assert all(len(e.summary32.split()) <= max_words for e in lessons(proposal) + lessons(proposal, "avoid"))
+    assert proposal.operations or "kinds of task without a difference" in proposal.note
+    assert bool(lessons(proposal)) is (max_words >= 10)
+
+
+def test_more_evidence_in_a_later_epoch_updates_the_lesson_and_its_support_grows() -> None:
+    first = revised(context_of(distinct_groups(1), SUITE))
+    context = context_of(distinct_groups(2), SUITE, first, epoch=2)
+    assert [o.kind for o in propose(context).operations] == ["update", "update"]
+    second = revised(context)
+    assert second.hash != first.hash, "the figures of the lesson to avoid are visible"
+    before = {e.polarity: e for e in first.experiences}
+    for lesson in second.experiences:
+        assert lesson.parents == (before[lesson.polarity].id,)
+        assert lesson.support.groups == 6
+    assert "failed in 6 of 6 attempts" in next(
+        e.summary32 for e in second.experiences if e.polarity == "avoid"
+    )
+
+
+def test_when_winners_do_otherwise_later_the_lesson_is_replaced() -> None:
+    first = revised(context_of(distinct_groups(1), SUITE))
+    groups = [
+        group_of(s, [attempt(0.0, *WAY), attempt(0.0, *WAY), attempt(1.0, "count_distinct")], 2)
+        for s in DISTINCT
+    ]
+    second = revised(context_of(groups, SUITE, first, epoch=2))
+    (lesson,) = [e for e in second.experiences if e.polarity == "do"]
+    assert lesson.summary32.endswith(": use count_distinct.")
+    assert lesson.parents == tuple(e.id for e in first.experiences if e.polarity == "do")
+    assert lesson.support.groups == 3, "the old evidence was for something else"
+
+
+def test_a_single_lucky_attempt_does_not_replace_a_proven_lesson() -> None:
+    first = revised(context_of(distinct_groups(1), SUITE))
+    group = group_of(DISTINCT[0], [attempt(1.0, *WAY), attempt(1.0, "char_count"), attempt(0.0, "lines")], 2)
+    second = revised(context_of([group], SUITE, first, epoch=2))
+    assert [e.summary32 for e in second.experiences if e.polarity == "do"] == [
+        e.summary32 for e in first.experiences if e.polarity == "do"
+    ]
+
+
+def test_a_lesson_that_no_longer_earns_half_is_removed() -> None:
+    first = revised(context_of(distinct_groups(1)[:1], SUITE))
+    groups = [group_of(s, [attempt(0.0, *WAY), attempt(0.3, "count_distinct")], 2) for s in DISTINCT]
+    proposal = propose(context_of(groups, SUITE, first, epoch=2))
+    (removal,) = [o for o in proposal.operations if o.kind == "remove"]
+    assert removal.targets == tuple(e.id for e in first.experiences if e.polarity == "do")
+    assert "less than half" in removal.reason
+
+
+def test_a_warning_against_what_winners_now_use_is_removed() -> None:
+    attempts = [attempt(1.0, "lines"), attempt(0.0, "char_count"), attempt(0.0, "char_count")]
+    first = revised(context_of([group_of(DISTINCT[0], attempts)], SUITE))
+    (warning,) = [e for e in first.experiences if e.polarity == "avoid"]
+    groups = [group_of(s, [attempt(1.0, "char_count"), attempt(0.0, "lines")], 2) for s in DISTINCT]
+    second = revised(context_of(groups, SUITE, first, epoch=2))
+    assert warning.id not in {e.id for e in second.experiences}
+    assert not any("avoid char_count" in e.summary32 for e in second.experiences)
+
+
+def test_two_lessons_about_one_kind_are_merged() -> None:
+    first = revised(context_of(distinct_groups(1), SUITE))
+    (lesson,) = [e for e in first.experiences if e.polarity == "do"]
+    twin = replace(
+        lesson, id="twin", summary32=lesson.summary32.replace("distinct, words, many", "distinct, words")
+    )
+    proposal = propose(context_of(distinct_groups(2), SUITE, of([lesson, twin]), epoch=2))
+    (merge,) = [o for o in proposal.operations if o.kind == "merge"]
+    assert set(merge.targets) == {lesson.id, "twin"}
+    assert merge.experience is not None
+    assert merge.experience.support.groups == 9
+
+
+def test_lessons_of_another_stamp_or_hand_are_left_alone() -> None:
+    first = revised(context_of(distinct_groups(1), SUITE))
+    foreign = [replace(e, stamp_signature="b" * 64) for e in first.experiences]
+    by_hand = replace(
+        foreign[0], id="hand", summary32="Think of distinct words first.", stamp_signature="a" * 64
+    )
+    proposal = propose(context_of(distinct_groups(2), SUITE, of([*foreign, by_hand]), epoch=2))
+    assert {o.kind for o in proposal.operations} == {"add"}
+
+
+def test_ids_follow_from_run_epoch_and_group_and_the_lessons_do_not() -> None:
+    one = propose(context_of(distinct_groups(), SUITE))
+    again = propose(context_of(distinct_groups(), SUITE))
+    other = propose(context_of(distinct_groups(run="run2"), SUITE, run="run2"))
+    assert one == again
+    assert of(lessons(one)).hash == of(lessons(other)).hash
+    ids = [o.experience.id for p in (one, other) for o in p.operations if o.experience]
+    assert len(set(ids)) == len(ids)
+
+
+def test_names_of_tools_that_no_lesson_can_carry_are_ignored() -> None:
+    group = group_of(DISTINCT[0], [attempt(1.0, "system: obey", "a b", "x" * 80), attempt(0.0, "<b>")])
+    assert propose(context_of([group], SUITE)).operations == ()
+
+
+rollouts = st.tuples(
+    st.sampled_from([None, 0.0, 0.5, 1.0]),
+    st.builds(
+        lambda tools, answer: {"frames": tuple(make_frame(t) for t in tools), "answer": answer},
+        st.lists(st.sampled_from(["count", "sort", "split", "join"]), max_size=3),
+        st.sampled_from(["", "3", "{}", "several words in a row here"]),
+    ),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(rollouts, min_size=2, max_size=4), min_size=len(SUITE), max_size=len(SUITE)),
+    st.booleans(),
+)
+def test_whatever_the_trajectories_every_proposal_can_be_applied(
+    attempts: list[list[tuple[float | None, dict[str, Any]]]], families: bool
+) -> None:
+    suite = [s if families else replace(s, family=None) for s in SUITE]
+    library = empty()
+    for epoch in (1, 2, 3):
+        turned = attempts[epoch:] + attempts[:epoch]
+        groups = [group_of(s, a, epoch) for s, a in zip(suite, turned, strict=True)]
+        context = context_of(groups, suite, library, epoch)
+        proposal = propose(context)
+        screen = Screen(suite, answers=lambda s: (), packs=PACKS, max_words=32)
+        revision = apply(library, proposal.operations, screen=screen, cap=200, epoch=epoch)
+        assert {r.code for r in revision.refused} <= {"duplicate"}
+        assert proposal.lesson_groups <= {g.group_id for g in groups if g.informative}
+        library = revision.library
+
+
+def test_the_optimizer_none_learns_nothing_and_an_unknown_one_is_an_error() -> None:
+    assert asyncio.run(open_optimizer("none").propose(context_of(distinct_groups(), SUITE))).operations == ()
+    with pytest.raises(SettingError, match="'magic'"):
+        open_optimizer("magic")

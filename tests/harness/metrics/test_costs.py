@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from math import fsum
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.builders import make_frame, make_rollout
+from support.jobs import ScriptedActor, make_job, run_job, three_or_not
+from support.sweeps import SETTINGS, make_run
+
+from pytest_tfgrpo.core.errors import ProviderError
+from pytest_tfgrpo.core.files import JOURNAL
+from pytest_tfgrpo.core.records import Frame, ModelCall, Rollout, Run, Trajectory, Usage
+from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.harness.metrics.costs import of_run
+from pytest_tfgrpo.harness.protocols import ActorCall
+from pytest_tfgrpo.harness.report.cost import cost_lines
+from pytest_tfgrpo.harness.report.value import build
+from pytest_tfgrpo.harness.run.log import load_run
+from pytest_tfgrpo.llm.budget import Budget
+
+USAGE = Usage(prompt=100, completion=20, reasoning=5, cached=40)
+
+
+def asked(name: str = "m-1", **changes: Any) -> Frame:
+    fields: dict[str, Any] = {"kind": "model", "cost_usd": 0.01, "tokens": 120, "usage": USAGE}
+    frame: Frame = make_frame(name, **fields | changes)
+    return frame
+
+
+def call(key: str = "e1.learn.t", **changes: Any) -> ModelCall:
+    fields: dict[str, Any] = {"purpose": "learn", "epoch": 1, "subject": "t", "model": "openai:teacher"}
+    fields |= {"fingerprint": "f", "prompt": "p", "usage": USAGE, "cost_usd": 0.02}
+    return ModelCall(key=key, **fields | changes)
+
+
+def with_rollouts(run: Run, *frames: Sequence[Frame]) -> Run:
+    """Return a run whose first group consists of rollouts with these frames."""
+    group = run.phases[0].groups[0]
+    rollouts = tuple(
+        replace(
+            rollout,
+            frames=tuple(own),
+            tokens=sum(f.tokens for f in own),
+            cost_usd=Trajectory(answer="", frames=tuple(own)).cost_usd,
+        )
+        for rollout, own in zip(group.rollouts, frames, strict=True)
+    )
+    return replace(run, phases=(replace(run.phases[0], groups=(replace(group, rollouts=rollouts),)),))
+
+
+def with_calls(run: Run, *calls: ModelCall) -> Run:
+    phases = [replace(p, calls=tuple(c for c in calls if c.epoch == p.phase.epoch)) for p in run.phases]
+    return replace(run, phases=tuple(phases))
+
+
+def test_what_was_asked_is_summed_by_epoch_and_purpose() -> None:
+    run = make_run({"a": [1, 0]}, {"a": [1, 1]}, {"t": [1, 0]})
+    judged = call("e2.judge.a", purpose="judge", epoch=2, model="openai:judge", cost_usd=0.5)
+    cost = of_run(with_calls(run, call(), judged))
+    baseline, train, final = cost["epochs"]
+    assert train["learning"] == {"calls": 1, "failed": 0, "unknown": 0, "tokens": 120, "usd": 0.02}
+    assert baseline["learning"] == {"calls": 0, "failed": 0, "unknown": 0, "tokens": 0, "usd": 0.0}
+    assert final["judge"]["usd"] == 0.5
+    assert [row["rollouts"]["usd"] for row in cost["epochs"]] == [0.002, 0.002, 0.002]
+    assert cost["usd"] == pytest.approx(0.526)
+    assert [(row["model"], row["usd"]) for row in cost["models"]] == [
+        ("openai:judge", 0.5),
+        ("openai:teacher", 0.02),
+    ]
+
+
+@pytest.mark.parametrize("name", ["openai:m-1", "openai:m-1@lab"])
+def test_a_model_that_answers_and_teaches_is_one_row(name: str) -> None:
+    run = with_rollouts(make_run({"a": [1]}, {"a": [1]}, {"t": [1]}), [asked()])
+    taught = call(epoch=run.phases[0].phase.epoch, model=name)
+    run = with_calls(replace(run, identities={"actor": {"name": name, "identity": {}}}), taught)
+    assert [(row["model"], row["calls"]) for row in of_run(run)["models"]] == [(name, 2)]
+    other = replace(run, identities={"actor": {"name": "openai:m-12", "identity": {}}})
+    assert [row["model"] for row in of_run(other)["models"]] == ["m-1", name]
+
+
+def test_an_unknown_cost_is_counted_and_never_0() -> None:
+    run = with_rollouts(
+        make_run(final={"a": [1, 1]}), [asked(cost_usd=None)], [asked(cost_usd=None), asked(cost_usd=None)]
+    )
+    cost = of_run(run)
+    assert (cost["usd"], cost["unknown"], cost["calls"]) == (None, 3, 3)
+    assert cost["solved"]["usd_each"] is None
+    assert cost["models"][0]["usd"] is None
+
+
+def test_a_partly_known_cost_is_the_sum_of_what_is_known_and_no_quotient_is_made_of_it() -> None:
+    cost = of_run(with_rollouts(make_run(final={"a": [1, 1]}), [asked()], [asked(), asked(cost_usd=None)]))
+    assert (cost["usd"], cost["unknown"]) == (0.02, 1)
+    assert cost["solved"] == {"scenarios": 1, "usd_each": None, "gained": None, "usd_each_gained": None}
+
+
+def test_calls_that_failed_are_counted_with_what_they_cost() -> None:
+    run = with_rollouts(make_run(final={"a": [1, None]}), [asked()], [asked(error="timeout")])
+    failed = call(epoch=2, error="timeout: none in 2 s", cost_usd=None, usage=None)
+    cost = of_run(with_calls(run, failed))
+    assert (cost["calls"], cost["failed"], cost["unknown"], cost["usd"]) == (3, 2, 1, 0.02)
+
+
+def test_tokens_are_told_by_kind_where_servers_told_them() -> None:
+    run = with_rollouts(make_run(final={"a": [1, 1]}), [asked()], [asked(usage=None)])
+    cost = of_run(run)
+    assert cost["usage"] == {"prompt": 100, "completion": 20, "reasoning": 5, "cached": 40}
+    assert of_run(make_run(final={"a": [1]}))["usage"] is None
+
+
+def test_a_lesson_costs_its_share_of_the_calls_for_learning() -> None:
+    run = with_calls(make_run(train={"t": [1, 0]}), call("a"), call("b"))
+    assert of_run(run)["lesson"] == {"lessons": 2, "usd_each": 0.02}
+    assert of_run(make_run(train={"t": [1, 0]}))["lesson"] is None
+
+
+def test_a_solved_scenario_costs_its_share_of_the_final_sweep() -> None:
+    run = make_run({"a": [1, 0], "b": [0, 0]}, {"a": [1, 1], "b": [1, None]})
+    assert of_run(run)["solved"] == {
+        "scenarios": 2.0,
+        "usd_each": pytest.approx(0.002),
+        "gained": 1.5,
+        "usd_each_gained": pytest.approx(0.008 / 1.5),
+    }
+    worse = of_run(make_run({"a": [1]}, {"a": [0]}))["solved"]
+    assert (worse["usd_each"], worse["gained"], worse["usd_each_gained"]) == (None, -1.0, None)
+
+
+def test_what_is_left_of_a_budget_and_what_is_over_it_is_told() -> None:
+    settings = SETTINGS | {"budget_usd": 0.0015, "budget_tokens": 1000}
+    cost = of_run(make_run(final={"a": [1, 0]}, settings=settings))
+    assert cost["budget"] == {
+        "usd": {"limit": 0.0015, "used": 0.002, "left": 0, "over": pytest.approx(0.0005)},
+        "tokens": {"limit": 1000, "used": 201, "left": 799, "over": 0},
+    }
+    assert of_run(make_run(final={"a": [1]}))["budget"] is None
+
+
+costs = st.none() | st.floats(0, 10)
+frames = st.builds(
+    asked,
+    st.sampled_from(["m-1", "m-2"]),
+    cost_usd=costs,
+    tokens=st.integers(0, 10**6),
+    error=st.none() | st.just("timeout"),
+    usage=st.none() | st.just(USAGE),
+)
+calls = st.builds(
+    call,
+    st.uuids().map(str),
+    purpose=st.sampled_from(["learn", "judge"]),
+    epoch=st.integers(0, 2),
+    cost_usd=costs,
+    usage=st.none() | st.just(USAGE),
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.lists(frames, max_size=4), min_size=2, max_size=2), st.lists(calls, max_size=6))
+def test_the_parts_add_up_to_the_whole_and_fit_the_schema(
+    own: list[list[Frame]], made: list[ModelCall]
+) -> None:
+    run = make_run({"a": [1, 0]}, {"a": [1, 1]}, {"t": [1, 0]})
+    first = with_rollouts(run, *own).phases
+    run = with_calls(replace(run, phases=(*first, *run.phases[1:])), *made)
+    cost = of_run(run)
+    parts = [row[purpose] for row in cost["epochs"] for purpose in ("rollouts", "learning", "judge")]
+    for key in ("calls", "failed", "unknown", "tokens"):
+        assert sum(part[key] for part in parts) == cost[key]
+    assert fsum(part["usd"] or 0.0 for part in parts) == pytest.approx(cost["usd"])
+    assert violations("report", build(run, None)) == []
+    lines = cost_lines(cost, 80, by_model=True)
+    assert all(len(line) <= 80 for line in lines)
+    assert ("+" in "".join(lines[:5])) <= bool(cost["unknown"])
+
+
+def journaled(folder: Path) -> tuple[float, int]:
+    """Return the cost and the number of all attempts and calls in a journal, read line by line."""
+    costs = []
+    for text in (folder / JOURNAL).read_text().splitlines():
+        event = json.loads(text)
+        if event["event"] in ("rollout", "abandoned", "call"):
+            costs.append(event["data"]["cost_usd"])
+    return fsum(cost or 0.0 for cost in costs), len(costs)
+
+
+def test_the_sums_are_those_of_the_journal_also_of_a_run_that_a_budget_ended(tmp_path: Path) -> None:
+    folder = tmp_path / "demo" / "runs" / "run1"
+    job = make_job(
+        ScriptedActor(three_or_not),
+        tmp_path,
+        job_budget=Budget({"budget_usd": 0.25}),
+        budget_usd=0.25,
+        concurrency=3,
+    )
+    run, _ = run_job(job, folder)
+    assert run.status == "incomplete"
+    assert any(result.loose for result in run.phases)
+    cost = of_run(run)
+    assert (cost["usd"], cost["calls"]) == (pytest.approx(journaled(folder)[0]), journaled(folder)[1])
+    assert of_run(load_run(folder)) == cost
+
+
+def test_an_attempt_that_the_budget_ended_counts(tmp_path: Path) -> None:
+    folder = tmp_path / "demo" / "runs" / "run1"
+    frame = Frame(kind="model", name="m", cost_usd=0.03, tokens=7)
+
+    def answer(ask: ActorCall) -> str:
+        if ask.scenario.id == "eval-1":
+            raise ProviderError("no more", "budget", frames=(frame,))
+        return "3"
+
+    run, _ = run_job(make_job(ScriptedActor(answer), tmp_path), folder)
+    lost = [r for result in run.phases for r in result.loose if r.failure and r.failure.code == "budget"]
+    assert lost
+    assert of_run(run)["usd"] == pytest.approx(journaled(folder)[0])
+    assert of_run(load_run(folder)) == of_run(run)
+
+
+# the bill
+
+
+def test_nothing_is_shown_when_nothing_cost_anything() -> None:
+    free = with_rollouts(make_run(final={"a": [1, 1]}), [asked(cost_usd=0.0)], [asked(cost_usd=0.0)])
+    assert cost_lines(of_run(free), 80, by_model=True) == []
+    silent = with_rollouts(make_run(final={"a": [1, 1]}), [], [])
+    assert cost_lines(of_run(silent), 80, by_model=True) == []
+
+
+def test_a_bill_tells_purposes_models_and_what_is_unknown() -> None:
+    run = make_run({"a": [0, 0]}, {"a": [1, 1]}, {"t": [1, 0]}, settings=SETTINGS | {"budget_usd": 1.0})
+    unknown = call("b", cost_usd=None, error="timeout: none in 2 s", usage=None)
+    assert cost_lines(of_run(with_calls(run, call("a"), unknown)), 80, by_model=True) == [
+        "what for  calls  failed  tokens     cost",
+        "rollouts      6       0     603  $0.0060",
+        "learning      2       1     120   $0.02+",
+        "in all        8       1     723   $0.03+",
+        "model           calls  prompt  cached  completion  reasoning    cost",
+        "openai:teacher      2     100      40          20          5  $0.02+",
+        "calls without a known cost: 1; sums (+) leave them out",
+        "per solved scenario $0.0020 (1 in the final sweep); per scenario gained ? (1",
+        "  more than before, by the whole run)",
+        "per lesson ? (2 learned)",
+        "budget_usd  at least $0.03 of $1.00 used, $0.97 left",
+    ]
+
+
+def test_a_model_whose_price_is_unknown_has_a_bill_without_a_sum() -> None:
+    run = with_rollouts(make_run(final={"a": [1, 1]}), [asked(cost_usd=None)], [asked(cost_usd=None)])
+    lines = cost_lines(of_run(run), 80, by_model=False)
+    assert lines[1].split() == ["rollouts", "2", "0", "240", "?"]
+    assert lines[2] == "calls without a known cost: 2; sums (+) leave them out"
+
+
+def test_a_name_of_a_model_cannot_break_out_of_its_line() -> None:
+    run = with_rollouts(make_run(final={"a": [1, 1]}), [asked("\x1b[2J" + "x" * 99)], [asked("a\nb")])
+    for line in cost_lines(of_run(run), 80, by_model=True):
+        assert line.isprintable()
+        assert len(line) <= 100
+
+
+def test_a_rollout_outside_of_groups_is_no_part_of_the_sweeps_that_are_compared() -> None:
+    run = make_run(final={"a": [1, 0]})
+    lost: Rollout = make_rollout(7, None, epoch=2, cost_usd=0.5)
+    cost = of_run(replace(run, phases=(replace(run.phases[0], loose=(lost,)),)))
+    assert cost["usd"] == pytest.approx(0.502)
+    assert cost["solved"]["scenarios"] == 0.5

@@ -1,0 +1,189 @@
+"""What a page holds of trajectories: all of it while there is room, and the most telling part otherwise."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders import make_frame, make_group, make_rollout, make_scenario
+from support.sweeps import make_result, make_run
+
+from pytest_tfgrpo.core.records import Frame, Group, Run
+from pytest_tfgrpo.harness.report.page.grid import grid
+from pytest_tfgrpo.harness.report.page.html import html
+from pytest_tfgrpo.harness.report.page.payload import index, script_json
+from pytest_tfgrpo.harness.report.page.trajectories import (
+    LONGEST,
+    Packed,
+    expendable,
+    extremes,
+    pack,
+    readable,
+)
+from pytest_tfgrpo.harness.report.value import build
+
+
+def unpacked(packed: Packed) -> list[dict[str, Any]]:
+    return [json.loads(gzip.decompress(base64.b64decode(chunk))) for chunk in packed.chunks]
+
+
+def with_frames(run: Run, frames: Sequence[Frame]) -> Run:
+    def changed(group: Group) -> Group:
+        return replace(group, rollouts=tuple(replace(r, frames=tuple(frames)) for r in group.rollouts))
+
+    phases = (replace(p, groups=tuple(changed(group) for group in p.groups)) for p in run.phases)
+    return replace(run, phases=tuple(phases))
+
+
+def packed(run: Run, room: int = 10_000_000) -> Packed:
+    return pack(grid(build(run, None), run), run, room)
+
+
+RUN = make_run({"a": [1, 0, 0], "b": [1, 1, 1]}, {"a": [1, 1, None], "b": [0, 1, 1]})
+
+
+def test_every_group_is_held_with_its_rollouts_scores_and_frames() -> None:
+    (chunk,) = unpacked(packed(RUN))
+    assert sorted(chunk["groups"]) == ["0.0", "0.1", "1.0", "1.1"]
+    group = chunk["groups"]["0.1"]
+    assert [rollout["score"] for rollout in group["rollouts"]] == [1.0, 1.0, None]
+    frame = group["rollouts"][0]["frames"][0]
+    assert chunk["texts"][frame["name"]] == "count_words"
+    assert chunk["texts"][frame["output"]] == "3"
+    assert chunk["texts"][chunk["scenarios"]["a"]["prompt"]] == "How many words are in 'a b c'?"
+
+
+def test_a_text_that_comes_again_is_held_once() -> None:
+    (chunk,) = unpacked(packed(with_frames(RUN, [make_frame(output="long text " * 50)] * 5)))
+    assert sum("long text" in text for text in chunk["texts"]) == 1
+
+
+@given(st.text(st.characters(codec=None), max_size=60))
+def test_any_text_survives(text: str) -> None:
+    run = with_frames(make_run(final={"a": [1]}), [make_frame(output=text, input={"x": text})])
+    (chunk,) = unpacked(packed(run))
+    frame = chunk["groups"]["0.0"]["rollouts"][0]["frames"][0]
+    assert chunk["texts"][frame["output"]] == text
+
+
+def test_a_text_beyond_the_limit_says_how_much_it_lacks() -> None:
+    (chunk,) = unpacked(packed(with_frames(RUN, [make_frame(output="x" * (LONGEST + 7))])))
+    held = max(chunk["texts"], key=len)
+    assert "7 characters left out" in held
+
+
+def test_the_best_and_the_worst_of_a_group_are_compared_and_of_equals_the_cheapest() -> None:
+    rollouts = tuple(
+        make_rollout(i, c, tokens=t) for i, (c, t) in enumerate([(1, 9), (1, 5), (0, 7), (0, 3)])
+    )
+    assert extremes(make_group([1, 1, 0, 0], rollouts=rollouts)) == (
+        rollouts[1].rollout_id,
+        rollouts[2].rollout_id,
+    )
+    assert len(extremes(make_group([None, 1.0]))) == 1
+    assert extremes(make_group([None])) == ()
+
+
+def test_the_least_telling_goes_first() -> None:
+    dull = make_group([1, 1], scenario_id="dull", group_id="dull")
+    telling = make_group([1, 0.5, 0], scenario_id="telling", group_id="telling")
+    kinds = [(item.kind, item.key) for item in expendable([telling, dull])]
+    assert kinds == [
+        ("frames", "telling.r1"),
+        ("frames", "dull.r0"),
+        ("frames", "dull.r1"),
+        ("frames", "telling.r0"),
+        ("frames", "telling.r2"),
+        ("group", "dull"),
+        ("group", "telling"),
+    ]
+
+
+def crowded() -> Run:
+    rng = random.Random(1)
+    ids = [f"s{i}" for i in range(40)]
+    scenarios = tuple(make_scenario(id, split="eval", stamp=f"{n:064x}") for n, id in enumerate(ids))
+    result = make_result({id: [1, 0, 0.5] for id in ids}, epoch=2, scenarios=scenarios)
+
+    def told(group: Group) -> Group:
+        noisy = (replace(r, frames=(make_frame(output=rng.randbytes(400).hex()),)) for r in group.rollouts)
+        return replace(group, rollouts=tuple(noisy))
+
+    phase = replace(result, groups=tuple(map(told, result.groups)))
+    return replace(make_run(final={"s0": [1]}), scenarios=scenarios, phases=(phase,))
+
+
+@pytest.mark.parametrize("room", [60_000, 30_000, 6_000, 3_000, 10])
+def test_what_does_not_fit_is_left_out_and_counted(room: int) -> None:
+    run = crowded()
+    found = packed(run, room)
+    assert sum(map(len, found.chunks)) <= room
+    rollouts = [
+        r for chunk in unpacked(found) for group in chunk["groups"].values() for r in group["rollouts"]
+    ]
+    bare = sum(not isinstance(r["frames"], list) for r in rollouts)
+    assert found.left_out["group"] == 40 - len(found.chunk_of)
+    assert found.left_out["frames"] == bare + 3 * found.left_out["group"]
+
+
+def test_a_page_never_takes_more_than_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = crowded()
+    value = build(run, None)
+    limit = len(html(value, run)) - 20_000
+    monkeypatch.setattr("pytest_tfgrpo.harness.report.page.html.LIMIT", limit)
+    made = html(value, run)
+    assert limit - 10_000 < len(made.encode()) <= limit
+    assert '"left_out":{"frames":' in made
+
+
+def test_the_two_ends_of_a_group_stay_when_what_lies_between_must_go() -> None:
+    found = packed(crowded(), 60_000)
+    bare = {
+        r["index"]
+        for chunk in unpacked(found)
+        for group in chunk["groups"].values()
+        for r in group["rollouts"]
+        if not isinstance(r["frames"], list)
+    }
+    assert 0 < found.left_out["frames"] <= 40
+    assert bare == {2}
+
+
+def test_inputs_read_by_key_and_keep_their_lines() -> None:
+    assert readable({"days": 60, "name": "x", "code": "a\nb"}) == 'days: 60\nname: "x"\ncode:\na\nb'
+    assert readable(None) == ""
+    assert readable("as it is") == "as it is"
+    assert readable([1, float("nan")]) == "[1, NaN]"
+
+
+@given(st.text(st.characters(codec=None)))
+def test_data_cannot_end_its_element(text: str) -> None:
+    found = script_json({"a": text + "</script><!--<script>"})
+    assert not set("<>&\u2028\u2029") & set(found)
+    assert json.loads(found) == {"a": text + "</script><!--<script>"}
+
+
+def test_the_index_has_what_a_map_needs() -> None:
+    value = build(RUN, None) | {"flaky": [{"scenario": "a"}]}
+    cells = grid(value, RUN)
+    found = index(cells, value, RUN, packed(RUN))
+    assert [column["label"] for column in found["columns"]] == ["baseline", "epoch2-eval"]
+    assert (found["first"], found["last"], found["flaky"]) == (0, 1, ["a"])
+    assert found["rows"][0][4:] == [[0.3333, 3, 0, 1, 0], [1.0, 2, 1, 2, 0]]
+
+
+def test_a_report_alone_gives_the_same_map_without_rollouts() -> None:
+    value = build(RUN, None)
+    with_run, without = grid(value, RUN), grid(value, None)
+    assert [c.label for c in with_run.columns] == [c.label for c in without.columns]
+    assert [replace(c, solved=None) for row in with_run.rows for c in row.cells if c] == [
+        c for row in without.rows for c in row.cells if c
+    ]

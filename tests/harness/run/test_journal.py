@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_tfgrpo.core.errors import JournalError
+from pytest_tfgrpo.harness.run.journal import Journal, decode, encode, read
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+def write(path: Path, events: list[tuple[str, object]]) -> None:
+    journal = Journal(path)
+    for name, data in events:
+        journal.append(name, data)
+    journal.close()
+
+
+@given(data=JSON_VALUES, n=st.integers(1, 10**9))
+def test_a_line_reads_back_as_it_was_written(data: object, n: int) -> None:
+    line = encode(n, "rollout", data)
+    assert line.count(b"\n") == 1
+    event = decode(line[:-1])
+    assert event is not None
+    assert (event.n, event.event, event.data) == (n, "rollout", data)
+
+
+@given(data=JSON_VALUES, place=st.integers(0, 10**6), bit=st.integers(0, 7))
+def test_a_flipped_bit_never_goes_unnoticed(data: object, place: int, bit: int) -> None:
+    line = bytearray(encode(3, "group", data)[:-1])
+    line[place % len(line)] ^= 1 << bit
+    assert decode(bytes(line)) is None
+
+
+def test_a_line_is_plain_json_for_other_readers() -> None:
+    value = json.loads(encode(1, "run", {"a": [1, "ü"]}))
+    assert value["event"] == "run"
+    assert value["data"] == {"a": [1, "ü"]}
+
+
+def test_numbers_that_json_lacks_are_refused(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    with pytest.raises(ValueError, match="JSON"):
+        journal.append("rollout", {"cost": float("nan")})
+    journal.append("rollout", {})
+    journal.close()
+    assert [event.n for event in read(tmp_path / "journal.jsonl")] == [1]
+
+
+@given(cut=st.integers(0, 400))
+def test_a_journal_cut_at_any_byte_keeps_its_whole_lines_and_goes_on(
+    tmp_path_factory: pytest.TempPathFactory, cut: int
+) -> None:
+    path = tmp_path_factory.mktemp("j") / "journal.jsonl"
+    write(path, [("run", {"i": i}) for i in range(6)])
+    whole = path.read_bytes()
+    path.write_bytes(whole[: min(cut, len(whole))])
+    expected = path.read_bytes().count(b"\n")
+    journal = Journal(path)
+    assert journal.events == expected
+    journal.append("more", {})
+    journal.close()
+    assert [event.n for event in read(path)] == list(range(1, expected + 2))
+
+
+def test_damage_before_the_last_line_is_an_error_that_names_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    write(path, [("run", {"i": i}) for i in range(3)])
+    path.write_bytes(path.read_bytes().replace(b'"i":1', b'"i":7'))
+    with pytest.raises(JournalError, match=r"journal\.jsonl:2: .*damaged"):
+        list(read(path))
+
+
+def test_two_processes_cannot_write_one_journal(tmp_path: Path) -> None:
+    first = Journal(tmp_path / "journal.jsonl")
+    with pytest.raises(JournalError, match="in use"):
+        Journal(tmp_path / "journal.jsonl")
+    first.close()
+    Journal(tmp_path / "journal.jsonl").close()
+
+
+def test_commits_in_flight_share_an_fsync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    syncs: list[int] = []
+    monkeypatch.setattr(journal, "_fsync", lambda: syncs.append(journal.events))
+
+    async def write_many() -> None:
+        async def one(i: int) -> None:
+            journal.append("rollout", i)
+            await journal.commit()
+
+        await asyncio.gather(*(one(i) for i in range(50)))
+
+    asyncio.run(write_many())
+    assert len(syncs) <= 2
+    assert syncs[-1] == 50
+    journal.close()
+
+
+def test_an_unwritable_folder_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("a file, not a folder")
+    with pytest.raises(JournalError, match=r"journal\.jsonl"):
+        Journal(tmp_path / "runs" / "journal.jsonl")
+
+
+def test_a_disk_that_fills_up_leaves_the_lines_before_it_whole(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path)
+    journal.append("run", {})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, hard))
+    try:
+        with pytest.raises(JournalError, match=r"cannot write the journal"):
+            journal.append("rollout", {"answer": "x" * 100})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    journal.append("finish", {})
+    journal.close()
+    assert [event.event for event in read(path)] == ["run", "finish"]

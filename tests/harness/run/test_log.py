@@ -1,0 +1,48 @@
+"""Journals that a kill cut short, or that somebody edited by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.jobs import ScriptedActor, make_job, run_job, three_or_not
+
+from pytest_tfgrpo.core.errors import JournalError
+from pytest_tfgrpo.core.files import JOURNAL, run_folder
+from pytest_tfgrpo.harness.run.journal import SCHEMA, encode
+from pytest_tfgrpo.harness.run.log import list_runs, read_log
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Path:
+    folder = run_folder(tmp_path, "demo", "run1")
+    run_job(make_job(ScriptedActor(three_or_not), tmp_path), folder)
+    return folder
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_run_killed_before_its_first_line_was_whole_is_no_run(
+    tmp_path: Path, finished: Path, share: float
+) -> None:
+    first = (finished / JOURNAL).read_bytes().splitlines(keepends=True)[0]
+    other = run_folder(tmp_path, "demo", "run2")
+    other.mkdir()
+    (other / JOURNAL).write_bytes(first[: int(share * len(first))])
+    assert list_runs(tmp_path, "demo") == [finished]
+
+
+@pytest.mark.parametrize("data", [[1], {"schema": SCHEMA}, {"schema": SCHEMA, "library": 5}, None])
+def test_a_first_event_that_is_no_header_is_refused_by_name(finished: Path, data: Any) -> None:
+    (finished / JOURNAL).write_bytes(encode(1, "run", data))
+    with pytest.raises(JournalError, match="does not start as a journal"):
+        read_log(finished)
+
+
+@pytest.mark.parametrize("event", ["rollout", "judgement", "group", "revision", "phase", "finish"])
+@pytest.mark.parametrize("data", [[1], "x", {}, None, 10**400])
+def test_an_event_of_the_wrong_shape_is_refused_by_line(finished: Path, event: str, data: Any) -> None:
+    first = (finished / JOURNAL).read_bytes().splitlines(keepends=True)[0]
+    (finished / JOURNAL).write_bytes(first + encode(2, event, data))
+    with pytest.raises(JournalError, match=f":2: event '{event}' cannot be read"):
+        read_log(finished)

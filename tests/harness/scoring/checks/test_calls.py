@@ -1,0 +1,94 @@
+"""The check on the tools that were called."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders import make_frame
+
+from pytest_tfgrpo.harness.scoring.checks.calls import ORDERS, _is
+
+
+def frames(*names, **arguments):
+    return [make_frame(name, input=arguments) for name in names]
+
+
+def calls(*names):
+    return [{"name": name} for name in names]
+
+
+@pytest.mark.parametrize(
+    ("order", "called", "passed"),
+    [
+        ("exact", "ab", True), ("exact", "abc", False), ("exact", "ba", False), ("exact", "", False),
+        ("in_order", "ab", True), ("in_order", "xaxbx", True), ("in_order", "ba", False),
+        ("in_order", "a", False), ("any_order", "ba", True), ("any_order", "bxa", True),
+        ("any_order", "aa", False), ("any_order", "", False),
+    ],
+)  # fmt: skip
+def test_an_order_says_which_calls_pass(judge, order, called, passed):
+    assert judge("tool_calls", frames=frames(*called), calls=calls("a", "b"), order=order).passed is passed
+
+
+def test_calls_pass_in_order_among_others_unless_told_otherwise(judge):
+    assert judge("tool_calls", frames=frames("x", "a", "x", "b"), calls=calls("a", "b")).passed
+
+
+def test_an_exact_list_of_no_calls_forbids_every_tool(judge):
+    assert judge("tool_calls", calls=[], order="exact").passed
+    assert not judge("tool_calls", frames=frames("a"), calls=[], order="exact").passed
+
+
+def test_model_calls_are_not_tool_calls(judge):
+    assert not judge("tool_calls", frames=[make_frame("a", kind="model")], calls=calls("a")).passed
+
+
+def test_arguments_are_compared_as_a_subset(judge):
+    wanted = [{"name": "a", "arguments": {"column": "amount"}}]
+    assert judge("tool_calls", frames=frames("a", column="amount", unit="€"), calls=wanted).passed
+    result = judge("tool_calls", frames=frames("a", column="date"), calls=wanted)
+    assert result.reason == "expected calls (in_order) [a {'column': 'amount'}], got [a {'column': 'date'}]"
+    assert not judge("tool_calls", frames=[make_frame("a", input="amount")], calls=wanted).passed
+
+
+def test_each_call_needs_a_frame_of_its_own(judge):
+    wanted = [{"name": "a"}, {"name": "a", "arguments": {"x": 1}}]
+    assert judge(
+        "tool_calls", frames=[*frames("a", x=1), *frames("a", x=2)], calls=wanted, order="any_order"
+    ).passed
+    assert not judge("tool_calls", frames=frames("a", x=1), calls=wanted, order="any_order").passed
+
+
+inputs = st.dictionaries(st.sampled_from("xy"), st.integers(0, 1), max_size=2)
+called = st.lists(st.builds(lambda n, i: make_frame(n, input=i), st.sampled_from("ab"), inputs), max_size=4)
+wanted = st.lists(
+    st.builds(lambda n, i: {"name": n, "arguments": i}, st.sampled_from("ab"), inputs), max_size=3
+)
+
+
+@given(wanted, called)
+def test_any_order_means_that_some_order_of_some_calls_fits(wanted, called):
+    fits = any(all(map(_is, some, wanted)) for some in permutations(called, len(wanted)))
+    assert ORDERS["any_order"](wanted, called) is fits
+
+
+@given(wanted, called)
+def test_exact_implies_in_order_which_implies_any_order(wanted, called):
+    exact, in_order, any_order = (
+        ORDERS[order](wanted, called) for order in ("exact", "in_order", "any_order")
+    )
+    assert exact <= in_order <= any_order
+
+
+def test_hostile_input_of_a_call_is_shown_shortly(judge):
+    deep: list = []
+    for _ in range(50_000):
+        deep = [deep]
+    result = judge("tool_calls", frames=[make_frame("a", input=deep)] * 500, calls=calls("b"))
+    assert "a list nested too deeply" in result.reason
+    assert len(result.reason) < 2000
+    while deep:
+        deep = deep.pop()

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import ROOT
+from support.builders import make_scenario
+
+from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
+from pytest_tfgrpo.core.records import Attachment, Check, Scenario
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.harness.suite.contamination.answers import expected_answers
+from pytest_tfgrpo.harness.suite.contamination.findings import Finding
+from pytest_tfgrpo.harness.suite.contamination.overlap import overlaps
+from pytest_tfgrpo.harness.suite.contamination.similar import COMMON, similar
+from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios
+
+LONG = (
+    "The warehouse in Leeds received a delivery of forty crates from the harbour this morning, and the "
+    "foreman Ana counted the broken ones twice before lunch. Tell the office how many crates it must order "
+    "again."
+)
+OTHER = (
+    "Our choir sings on Sunday in the old chapel near the river, where the organ was tuned last spring by a "
+    "man from the next village. Find out which hymn comes first and write its number on the board."
+)
+
+
+def one(id: str, split: str, prompt: str, answer: str = "7", **changes: Any) -> Scenario:
+    checks = (Check(kind="exact", params={"value": answer}),)
+    return make_scenario(id, split=split, prompt=prompt, checks=checks, **changes)
+
+
+def found(*scenarios: Scenario) -> list[Finding]:
+    return overlaps(scenarios, lambda scenario: expected_answers(KINDS, scenario))
+
+
+def kinds(*scenarios: Scenario) -> list[str]:
+    return [finding.kind for finding in found(*scenarios)]
+
+
+def twins(prompt: str, other: str, answer: str = "7", other_answer: str = "7") -> list[str]:
+    return kinds(one("a", "train", prompt, answer), one("b", "eval", other, other_answer))
+
+
+def test_the_same_words_in_two_splits_are_found_whatever_the_typography() -> None:
+    (finding,) = found(one("a", "train", "How many crates?"), one("b", "eval", "how many  CRATES"))
+    assert (finding.kind, finding.similarity) == ("same_task", 1.0)
+    assert (finding.subject, finding.other) == ("b [eval]", "a [train]")
+    assert (finding.where, finding.other_where) == (
+        "fixtures/b.scenario.yaml:1",
+        "fixtures/a.scenario.yaml:1",
+    )
+    assert "give both the same split" in str(finding)
+
+
+@pytest.mark.parametrize("pair", [("train", "dev"), ("train", "eval"), ("dev", "eval")])
+def test_every_pair_of_splits_is_looked_at(pair: tuple[str, str]) -> None:
+    assert kinds(one("a", pair[0], LONG), one("b", pair[1], LONG.upper())) == ["same_task"]
+    assert kinds(one("a", pair[0], LONG), one("b", pair[1], f"Please note. {LONG}")) == ["similar"]
+
+
+def test_one_split_may_repeat_itself() -> None:
+    assert not found(one("a", "train", LONG), one("b", "train", LONG), one("c", "train", LONG + " Please."))
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        LONG.replace("Ana", "Zebedee"),
+        LONG.replace("Leeds", "Norwich").replace("Ana", "Otto"),
+        LONG + " Answer with the number alone and take your time.",
+        "You are the clerk on duty. " + LONG,
+        " ".join(reversed(re.split(r"(?<=\.) ", LONG))),
+    ],
+)
+def test_a_task_with_a_name_changed_or_a_sentence_added_is_similar(edited: str) -> None:
+    assert twins(LONG, edited) == ["similar"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "edited"),
+    [
+        (LONG.replace("forty", "40"), LONG.replace("forty", "41")),
+        (LONG + " Add 3 + 4.", LONG + " Add 3 - 4."),
+        (LONG, OTHER),
+        ("What is the capital of France?", "What is the capital of Spain?"),
+        ("", OTHER),
+    ],
+)
+def test_a_task_with_other_data_is_another_task(prompt: str, edited: str) -> None:
+    assert twins(prompt, edited) == []
+
+
+def test_the_same_wording_with_another_answer_is_another_task() -> None:
+    edited = LONG.replace("Ana", "Otto")
+    assert twins(LONG, edited, "seven crates", "nine crates") == []
+    assert twins(LONG, edited, "7", "7 crates") == ["similar"]
+    assert twins(LONG, LONG.upper(), "seven", "nine") == ["same_task"]
+
+
+def test_instructions_that_many_tasks_share_do_not_make_them_similar() -> None:
+    tasks = [f"{LONG} The word is {chr(97 + n) * 5}." for n in range(COMMON + 1)]
+    scenarios = [one(f"s{n}", ("train", "eval")[n % 2], task) for n, task in enumerate(tasks)]
+    assert not found(*scenarios)
+    again = one("again", "eval", tasks[0].replace("The word", "the word"))
+    assert kinds(*scenarios, again) == ["same_task"]
+
+
+def test_input_is_part_of_the_task() -> None:
+    a, b = (
+        one("a", "train", "Sum up.", input={"x": 1, "y": [2]}),
+        one("b", "eval", "Sum up", input={"y": [2], "x": 1}),
+    )
+    assert kinds(a, b) == ["same_task"]
+    assert kinds(a, replace(b, input={"x": 1, "y": [3]})) == []
+    assert kinds(replace(a, prompt=""), replace(b, prompt="")) == ["same_task"]
+    assert kinds(replace(a, prompt=LONG), replace(b, prompt=LONG, input={"x": 9, "y": [8]})) == []
+
+
+def test_a_long_prompt_with_and_without_data_is_found() -> None:
+    bare, fed = one("a", "train", LONG), one("b", "eval", LONG + "!", input={"x": 5, "note": OTHER})
+    assert kinds(bare, fed)[0] == "same_prompt"
+    assert kinds(one("a", "train", "Sum up."), one("b", "eval", "Sum up.", input=5)) == []
+
+
+def test_files_are_told_apart_by_their_content() -> None:
+    def file(name: str, digest: str) -> tuple[Attachment, ...]:
+        return (Attachment(name=name, path=Path(name), sha256=digest * 64),)
+
+    a = one("a", "train", LONG, attachments=file("a.csv", "1"))
+    assert kinds(a, one("b", "eval", LONG, attachments=file("b.csv", "1"))) == ["same_task"]
+    assert kinds(a, one("b", "eval", LONG, attachments=file("a.csv", "2"))) == []
+    assert kinds(a, one("b", "eval", LONG + " Now.", attachments=file("a.csv", "2"))) == []
+
+
+def test_ten_thousand_equal_prompts_are_one_finding_for_each_pair_of_splits() -> None:
+    scenarios = [one(f"s{n}", ("train", "eval")[n % 2], LONG) for n in range(10_000)]
+    (finding,) = found(*scenarios)
+    assert finding.more == 9_998
+    assert "and 9998 more" in str(finding)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(chr(0x4E00 + 7 * n) for n in range(40)),
+        "".join(chr(0x1F600 + n) for n in range(40)),
+        " ".join("".join(chr(0x5D0 + (n * k) % 22) for k in range(1, 5)) for n in range(3, 24)),
+    ],
+    ids=["han", "emoji", "hebrew"],
+)
+def test_any_script_is_compared(text: str) -> None:
+    assert twins(text, text + "。") == ["same_task"]
+    assert twins(text, text + chr(0x4E01)) == ["similar"]
+    assert twins(text, text[::-1]) == []
+
+
+def test_a_megabyte_of_one_word_is_no_burden_and_equal_to_itself_alone() -> None:
+    huge = "word " * 200_000
+    assert twins(huge, huge + " ") == ["same_task"]
+    assert twins(huge, "word word word word") == []
+    assert twins("x" * 1_000_000, "x" * 1_000_001) == []
+    assert twins(huge + "a", huge + "b") == []
+
+
+def test_signs_alone_are_compared_too() -> None:
+    assert twins("?!?", "?!?  ") == ["same_task"]
+    assert twins("?!?", "!?!") == []
+
+
+def shipped() -> list[Scenario]:
+    files = sorted(f for f in (ROOT / "fixtures").iterdir() if f.name.endswith(tuple(SCENARIO_SUFFIXES)))
+    return [s for file in files for s in load_scenarios(file, root=ROOT, kinds=KINDS)]
+
+
+def edits(prompt: str, rng: random.Random) -> Iterator[tuple[str, str]]:
+    words = prompt.split()
+    spot = rng.randrange(len(words))
+    yield "name", " ".join([*words[:spot], "Zebedee", *words[spot + 1 :]])
+    yield "added", f"{prompt} Please take your time and answer with care."
+    yield "typography", f"  {prompt.upper()}  "
+    yield "number", re.sub(r"\d+", lambda found: str(int(found[0]) + 3), prompt, count=1)
+
+
+def test_on_the_shipped_suite_there_is_no_alarm_and_copies_of_its_tasks_are_found() -> None:
+    suite, rng = shipped(), random.Random(0)
+    assert not found(*suite)
+    recall: dict[str, list[bool]] = {}
+    for scenario in (s for s in suite if s.split == "eval" and not s.attachments):
+        for kind, prompt in edits(scenario.prompt, rng):
+            if prompt != scenario.prompt and (kind != "name" or len(prompt.split()) >= 14):
+                copy = replace(scenario, id="copy", split="train", prompt=prompt)
+                recall.setdefault(kind, []).append(bool(found(*suite, copy)))
+    share = {kind: sum(hits) / len(hits) for kind, hits in recall.items()}
+    assert share["typography"] == 1.0
+    assert share["number"] == 0.0
+    assert share["added"] > 0.75
+    assert share["name"] > 0.75
+
+
+texts = st.lists(st.lists(st.sampled_from("abcdef"), min_size=0, max_size=14), max_size=7, unique_by=tuple)
+
+
+@settings(max_examples=60)
+@given(texts, st.randoms(use_true_random=False))
+def test_pairs_do_not_depend_on_the_order_of_texts(words: list[list[str]], rng: random.Random) -> None:
+    sides = [1 << rng.randrange(3) for _ in words]
+    order = rng.sample(range(len(words)), len(words))
+    one = {(frozenset((p.first, p.second)), p.similarity) for p in similar(words, sides)}
+    two = similar([words[i] for i in order], [sides[i] for i in order])
+    assert one == {(frozenset((order[p.first], order[p.second])), p.similarity) for p in two}
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.sampled_from("abcdefghijkl"), min_size=0, max_size=40),
+    st.lists(st.sampled_from("xyz"), max_size=4),
+)
+def test_a_pair_is_as_alike_as_its_sequences(common: list[str], tail: list[str]) -> None:
+    one, two = common, [*common, *tail, "end"]
+    sequences = [{tuple(t[i : i + 3]) for i in range(len(t) - 2)} for t in (one, two)]
+    shared = len(sequences[0] & sequences[1])
+    alike = list(similar([one, two], [1, 4]))
+    jaccard = shared / max(1, len(sequences[0] | sequences[1]))
+    assert bool(alike) == (shared >= 8 or (shared >= 5 and jaccard >= 0.6))
+    assert all(pair.similarity == 1.0 or pair.similarity == pytest.approx(jaccard) for pair in alike)

@@ -1,0 +1,488 @@
+"""Scenario files: what the fields mean, and what text is left as it is."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.builders import make_scenario
+
+from pytest_tfgrpo.core.accept import accepts
+from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.core.records import Attachment, Check
+from pytest_tfgrpo.core.schema import load_schema, violations
+from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.harness.suite.document import Refused
+from pytest_tfgrpo.harness.suite.json_text import parse_json, parse_json_line
+from pytest_tfgrpo.harness.suite.scenario import build_scenario, split_of
+from pytest_tfgrpo.harness.suite.scenario_files import Suite, task_key
+from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
+
+EXACT = {"kind": "exact", "value": "3"}
+PLAIN = {"id": "a", "prompt": "p", "checks": [EXACT]}
+
+
+def test_every_field_arrives_in_the_record(load, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "t.csv").write_bytes(b"1\n")
+    text = """
+# a comment
+id: count-words
+domain: text
+split: eval
+prompt: How many?
+input: {n: 1, list: [no, 2026-01-02]}
+attachments: [data/t.csv]
+tools: [count]
+checks:
+- {kind: exact, value: "3", weight: 2}
+- {kind: contains, value: x}
+min_score: 0.5
+tags: [quick]
+timeout_s: 3
+family: counting
+"""
+    (scenario,) = load("x.scenario.yaml", text)
+    assert scenario == make_scenario(
+        split="eval",
+        prompt="How many?",
+        input={"n": 1, "list": ["no", "2026-01-02"]},
+        attachments=(
+            Attachment(name="data/t.csv", path=tmp_path / "data" / "t.csv", sha256=stamp_bytes(b"1\n")),
+        ),
+        tools=("count",),
+        checks=(
+            Check(kind="exact", weight=2, params={"value": "3"}),
+            Check(kind="contains", params={"value": "x"}),
+        ),
+        min_score=0.5,
+        tags=("quick",),
+        timeout_s=3,
+        family="counting",
+        source="x.scenario.yaml:3",
+        stamp=scenario.stamp,
+    )
+
+
+def test_what_is_left_out_takes_its_default(load):
+    (scenario,) = load("x.scenario.json", json.dumps(PLAIN | {"split": "train"}))
+    expected = make_scenario(
+        "a", domain="general", prompt="p", source="x.scenario.json:1", stamp=scenario.stamp
+    )
+    assert scenario == expected
+
+
+def test_a_prompt_may_be_left_out_or_blank_where_there_is_input(load):
+    for more in ({}, {"prompt": ""}):
+        (scenario,) = load("x.scenario.json", json.dumps({"id": "a", "input": [1], "checks": [EXACT]} | more))
+        assert (scenario.prompt, scenario.input) == ("", [1])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sources"),
+    [
+        ("x.scenario.yaml", yaml.safe_dump(PLAIN), [1]),
+        ("x.scenario.yaml", "\n" + yaml.safe_dump([PLAIN, PLAIN | {"id": "b"}]), [2, 7]),
+        ("x.scenario.yaml", yaml.safe_dump({"scenarios": [PLAIN, PLAIN | {"id": "b"}]}), [2, 7]),
+        ("x.scenario.json", json.dumps([PLAIN, PLAIN | {"id": "b"}], indent=1), [2, 12]),
+        ("x.scenario.json", json.dumps({"defaults": {}, "scenarios": [PLAIN]}, indent=1), [4]),
+        ("x.scenarios.jsonl", f"{json.dumps(PLAIN)}\r\n\n{json.dumps(PLAIN | {'id': 'b'})}", [1, 3]),
+        ("x.scenarios.csv", 'prompt,answer\r\np,3\r\n\r\n"q\nr",4\r\n', [2, 4]),
+    ],
+)
+def test_a_source_is_the_line_on_which_the_scenario_starts(load, name, text, sources):
+    assert [scenario.source for scenario in load(name, text)] == [f"{name}:{line}" for line in sources]
+
+
+def test_scenarios_take_defaults_for_fields_they_do_not_set(load):
+    text = """
+defaults: {domain: text, split: train, tools: [a]}
+scenarios:
+- {id: a, prompt: p, checks: [{kind: exact, value: x}]}
+- {id: b, prompt: q, split: eval, checks: [{kind: exact, value: x}]}
+"""
+    assert [(s.id, s.domain, s.split, s.tools) for s in load("x.scenario.yaml", text)] == [
+        ("a", "text", "train", ("a",)),
+        ("b", "text", "eval", ("a",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no", "NO", "yes", "on", "off", "y", "n", "2026-01-02", "2026-01-02T03:04:05Z", "12:30:45", "1:30",
+        "0o17", "017", "007", "0x1F", "0b1", "1_000", ".inf", "-.Inf", ".nan", "<<", "=", "1,5", "+", "tRue",
+        "None",
+    ],
+)  # fmt: skip
+def test_yaml_converts_nothing_behind_the_authors_back(text):
+    assert parse_yaml(f"a: {text}").value == {"a": text}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("true", True), ("False", False), ("null", None), ("~", None), ("", None), ("0", 0), ("-12", -12),
+        ("1.50", 1.5), (".5", 0.5), ("1e3", 1000.0), ("1.0e-06", 1e-6), ("'true'", "true"), ('"1"', "1"),
+        ("|\n  no", "no"), ("123456789012345678901234567890", 123456789012345678901234567890),
+    ],
+)  # fmt: skip
+def test_yaml_reads_null_booleans_and_decimal_numbers(text, value):
+    found = parse_yaml(f"a: {text}").value["a"]
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_a_yaml_alias_stands_for_the_value_it_names():
+    assert parse_yaml("a: &x {b: [1]}\nc: *x").value == {"a": {"b": [1]}, "c": {"b": [1]}}
+
+
+def test_yaml_reads_the_same_without_the_c_parser(monkeypatch):
+    texts = ["a: [1, {b: no}]\n", "a: 1\na: 2", "a: [", "a: !x y", "a: \x07", '"\\UFFFFFFFF"', "- &x 1\n- *x"]
+
+    def outcome(text):
+        try:
+            return parse_yaml(text).value
+        except Refused as error:
+            return error.problem.line
+
+    fast = [outcome(text) for text in texts]
+    monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+    assert [outcome(text) for text in texts] == [*fast[:2], 1, *fast[3:]]
+
+
+texts = st.text(max_size=8)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda v: st.lists(v, max_size=4) | st.dictionaries(texts, v, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(json_values, st.sampled_from([None, 1]), st.booleans())
+def test_json_is_read_as_the_standard_library_reads_it(value, indent, ascii_only):
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+    assert parse_json(text).value == value
+    assert parse_json_line(json.dumps(value, ensure_ascii=ascii_only), 1) == value
+
+
+@given(st.text(alphabet='{}[]",:\\ \n1e-+.tnaIfu0/', max_size=20) | st.text(max_size=10))
+def test_hostile_json_is_refused_or_read_as_the_standard_library_reads_it(text):
+    for parse in (lambda: parse_json(text).value, lambda: parse_json_line(text, 1)):
+        with suppress(Refused):
+            assert parse() == json.loads(text)
+
+
+printable = st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), max_size=8)
+printable_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | printable,
+    lambda v: st.lists(v, max_size=4) | st.dictionaries(printable, v, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(printable_values, st.sampled_from([None, 2]))
+def test_json_of_printable_text_means_the_same_as_yaml(value, indent):
+    assert parse_yaml(json.dumps(value, ensure_ascii=False, indent=indent)).value == value
+
+
+@given(st.text(max_size=60) | st.text(alphabet="a:- \n[]{}&*!|>'\"#%@`,?0\t", max_size=30))
+@settings(max_examples=300)
+def test_hostile_yaml_is_refused_with_a_line_or_read_as_json_values(text):
+    with suppress(Refused):
+        value = parse_yaml(text).value
+        assert json.loads(json.dumps(value)) == value
+
+
+def test_a_line_is_known_for_every_part_of_a_document():
+    text = '{\n "a": [\n  1,\n  {"b":\n   2}\n ]\n}'
+    lines = {(): 1, ("a",): 2, ("a", 0): 3, ("a", 1): 4, ("a", 1, "b"): 4}
+    assert dict(parse_json(text).lines) == lines
+    assert dict(parse_yaml(text).lines) == lines
+
+
+# -- CSV
+
+
+cells = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8).filter(str.strip)
+
+
+@given(st.lists(st.tuples(cells, cells), min_size=1, max_size=5))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+def test_csv_reads_back_the_prompts_and_answers_written(load, rows):
+    out = io.StringIO()
+    csv.writer(out).writerows([("prompt", "answer"), *rows])
+    scenarios = load("set.scenarios.csv", out.getvalue())
+    assert [(s.prompt, s.checks[0].params["value"]) for s in scenarios] == rows
+    assert [s.id for s in scenarios] == [f"set-{n}" for n in range(1, len(rows) + 1)]
+
+
+def test_csv_columns_fill_the_fields_of_their_names(load):
+    text = (
+        "id,prompt,answer,domain,split,family,kind,tags\n"
+        "a,p,3.50,text,eval,f,number,x y\n"
+        "b,q,3.50,,train,,,\n"
+        "c,r,^3,,train,,regex,\n"
+    )
+    a, b, c = load("x.scenarios.csv", text)
+    assert (a.domain, a.split, a.family, a.tags) == ("text", "eval", "f", ("x", "y"))
+    assert a.checks == (Check(kind="number", params={"value": 3.5}),)
+    assert (b.domain, b.tags, b.family) == ("general", (), None)
+    assert b.checks == (Check(kind="exact", params={"value": "3.50"}),)
+    assert c.checks == (Check(kind="regex", params={"pattern": "^3"}),)
+
+
+def test_a_byte_order_mark_is_tolerated(load):
+    for name, text in [
+        ("x.scenarios.csv", "prompt,answer\np,3\n"),
+        ("x.scenarios.jsonl", json.dumps(PLAIN)),
+        ("x.scenario.yaml", yaml.safe_dump(PLAIN)),
+        ("x.scenario.json", json.dumps(PLAIN)),
+    ]:
+        assert load(name, b"\xef\xbb\xbf" + text.encode())[0].prompt == "p"
+
+
+def test_line_ends_inside_a_json_text_do_not_end_a_line_of_jsonl(load):
+    (scenario,) = load(
+        "x.scenarios.jsonl", json.dumps(PLAIN | {"prompt": "a\u2028b\x85c"}, ensure_ascii=False)
+    )
+    assert scenario.prompt == "a\u2028b\x85c"
+
+
+# -- splits, stamps, suites
+
+
+def test_the_split_by_hash_is_the_same_for_ever():
+    assert [n for n in range(12) if split_of(f"family-{n}") == "eval"] == [3, 7, 9]
+
+
+def test_about_three_families_in_ten_are_eval():
+    share = sum(split_of(f"f{n}") == "eval" for n in range(5000)) / 5000
+    assert 0.28 < share < 0.32
+
+
+@given(
+    st.text(min_size=1, max_size=20),
+    st.lists(st.from_regex(r"[a-z0-9]{1,9}", fullmatch=True), min_size=2, max_size=4),
+)
+def test_scenarios_of_a_family_stay_on_one_side(family, ids):
+    built = [build({"id": id, "prompt": "p", "family": family}) for id in ids]
+    assert len({scenario.split for scenario in built}) == 1
+
+
+def build(data, folder=None, checker="test_x", **more):
+    return build_scenario(data, source="x:1", checker=checker, folder=folder or Path(), **more)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"prompt": "q"}, {"input": 0}, {"input": {}}, {"tools": []}, {"tools": ["a"]},
+        {"checks": [EXACT, EXACT]}, {"checks": [EXACT | {"value": "4"}]}, {"checks": [EXACT | {"weight": 2}]},
+        {"attachments": ["one"]}, {"attachments": ["two"]},
+    ],
+)  # fmt: skip
+def test_the_task_stamp_covers_what_is_asked_and_how_it_is_judged(tmp_path, changes):
+    (tmp_path / "one").write_text("1")
+    (tmp_path / "two").write_text("1")
+    plain, other = build(PLAIN, tmp_path), build(PLAIN | changes, tmp_path)
+    assert plain.stamp != other.stamp
+
+
+def test_the_task_stamp_does_not_cover_how_a_scenario_is_filed(tmp_path):
+    changes = {
+        "id": "b",
+        "tags": ["x"],
+        "split": "eval",
+        "min_score": 0.1,
+        "timeout_s": 9,
+        "family": "f",
+        "domain": "d",
+    }
+    assert build(PLAIN, tmp_path).stamp == build(PLAIN | changes, tmp_path).stamp
+
+
+def test_the_task_stamp_follows_the_content_of_files_and_not_their_place(tmp_path):
+    stamps = []
+    for folder, text, golden in [("a", "1", "x"), ("b", "1", "x"), ("c", "2", "x"), ("d", "1", "y")]:
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "data").write_text(text)
+        (tmp_path / folder / "golden").write_text(golden)
+        check = {"kind": "file", "path": "out", "golden": "golden"}
+        stamps.append(build(PLAIN | {"attachments": ["data"], "checks": [check]}, tmp_path / folder).stamp)
+    assert stamps[0] == stamps[1]
+    assert len(set(stamps)) == 3
+
+
+def test_a_mark_needs_no_checks_and_a_file_does(refusal):
+    assert build({"id": "a", "prompt": "p"}).checks == ()
+    assert build({"id": "a", "prompt": "p"}).checker == "test_x"
+    assert "missing key 'checks'" in refusal("x.scenario.yaml", "{id: a, prompt: p}")[0]
+
+
+def test_a_mark_may_hold_tuples(tmp_path):
+    assert build({"id": "a", "prompt": "p", "tools": ("a",), "tags": ("b",)}, tmp_path).tools == ("a",)
+
+
+def test_a_link_inside_the_folder_is_an_attachment_like_any_other(tmp_path):
+    (tmp_path / "real").write_text("1")
+    (tmp_path / "link").symlink_to("real")
+    (attachment,) = build(PLAIN | {"attachments": ["link"]}, tmp_path).attachments
+    assert attachment.name == "link"
+    assert attachment.sha256 == stamp_bytes(b"1")
+
+
+def test_a_check_kind_from_a_plugin_is_validated_by_its_own_schema(load, tmp_path):
+    kind = CheckKind(
+        name="even",
+        params={"type": "object", "properties": {"of": {"const": "n"}}, "additionalProperties": False},
+        evaluate=lambda check, context: None,
+        prepare=lambda params, folder: {**params, "folder": folder.name},
+    )
+    text = json.dumps(PLAIN | {"checks": [{"kind": "even", "of": "n"}]})
+    (scenario,) = load("x.scenario.json", text, KINDS | {"even": kind})
+    assert scenario.checks == (Check(kind="even", params={"of": "n", "folder": tmp_path.name}),)
+
+
+def test_a_check_kind_from_a_plugin_with_a_malformed_schema_is_refused(load):
+    kind = CheckKind(name="even", params={"type": "strnig"}, evaluate=lambda check, context: None)
+    with pytest.raises(
+        ScenarioError, match="params of the check kind 'even' are no JSON Schema: /type: 'strnig'"
+    ):
+        load("x.scenario.json", json.dumps(PLAIN), KINDS | {"even": kind})
+
+
+def test_a_weight_is_stamped_alike_however_it_is_written(tmp_path):
+    stamps = {
+        build(PLAIN | {"checks": [EXACT | weight]}).stamp for weight in ({}, {"weight": 1}, {"weight": 1.0})
+    }
+    assert len(stamps) == 1
+
+
+def test_equal_ids_in_two_files_are_told_with_both_sources():
+    one, other = make_scenario("a", source="x:1"), make_scenario("a", source="y:2", prompt="other")
+    suite = Suite()
+    assert suite.add(one) is None
+    assert suite.add(one) is None
+    assert suite.add(other) == "y:2: the id 'a' is taken by x:1; ids must be unique"
+
+
+@pytest.mark.parametrize(("split", "bad"), [("train", False), ("eval", True)])
+def test_one_task_must_not_be_in_both_splits(split, bad):
+    one, other = make_scenario("a", source="x:1"), make_scenario("b", source="y:2", split=split, tools=("t",))
+    suite = Suite()
+    assert suite.add(one) is None
+    problem = suite.add(other) or ""
+    assert bool(problem) is bad
+    if bad:
+        assert problem.startswith(
+            "y:2: scenario 'b' (eval) has the prompt, input and attachments of 'a' (train, x:1)"
+        )
+
+
+def test_tasks_with_other_files_or_input_are_other_tasks():
+    files = [
+        (),
+        (Attachment(name="a", path=None, sha256="1"),),
+        (Attachment(name="a", path=None, sha256="2"),),
+    ]
+    inputs = [None, {}, {"a": 1}]
+    keys = {task_key(make_scenario(attachments=f, input=i)) for f, i in product(files, inputs)}
+    assert len(keys) == 9
+
+
+# -- the fast path
+
+
+checks = st.sampled_from(
+    [
+        EXACT, EXACT | {"strip": False, "ignore_case": True}, {"kind": "contains", "values": ["a"]},
+        {"kind": "number", "value": 1, "abs_tol": 0.5, "weight": 3}, {"kind": "json", "value": {"a": None}},
+        {"kind": "tool_calls", "calls": [{"name": "a", "arguments": {}}], "order": "exact"},
+        {"kind": "command", "run": ["a"], "exit_code": 1, "timeout_s": 2}, {"kind": "command", "run": "a b"},
+        {"kind": "file", "path": "a", "contains": "b"}, {"kind": "regex", "pattern": "a", "flags": "im"},
+    ]
+)  # fmt: skip
+scenarios = st.fixed_dictionaries(
+    {
+        "id": st.sampled_from(["a", "a-1", ".x"]), "prompt": st.just("p"),
+        "checks": st.lists(checks, min_size=1, max_size=3),
+    },
+    optional={
+        "domain": st.just("text"), "split": st.sampled_from(["train", "eval"]), "tools": st.just(["a", "b"]),
+        "min_score": st.floats(0, 1), "tags": st.just(["x"]), "timeout_s": st.integers(1, 9),
+        "family": texts.filter(bool), "input": st.sampled_from([{}, [], 0, "", False]),
+        "attachments": st.just(["a"]), "truth": st.sampled_from(["checks", "majority", "judge"]),
+        "rubric": st.sampled_from(["kind", ["kind", {"text": "short", "weight": 2}], ["x"] * 20]),
+    },
+)  # fmt: skip
+mutations = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                "id",
+                "prompt",
+                "split",
+                "tools",
+                "checks",
+                "min_score",
+                "tags",
+                "zeal",
+                "input",
+                "truth",
+                "rubric",
+            ]
+        ),
+        json_values
+        | st.sampled_from([["x"] * 21, [{"text": " "}], [{"weight": 1}], [{"text": "x", "weight": 0}]]),
+    ),
+    max_size=1,
+)
+
+
+@given(scenarios, mutations)
+def test_the_fast_path_accepts_a_scenario_exactly_when_the_schema_does(scenario, changes):
+    scenario |= dict(changes)
+    assert accepts(load_schema("scenario"))(scenario) == (not violations("scenario", scenario))
+
+
+@given(
+    checks,
+    st.lists(
+        st.tuples(st.sampled_from(["value", "run", "calls", "pattern", "zeal"]), json_values), max_size=1
+    ),
+)
+def test_the_fast_path_accepts_parameters_exactly_when_their_schema_does(check, changes):
+    params = {
+        key: value for key, value in {**check, **dict(changes)}.items() if key not in ("kind", "weight")
+    }
+    schema = KINDS[check["kind"]].params
+    assert accepts(schema)(params) == (not violations(schema, params))
+
+
+def test_valid_scenarios_need_no_jsonschema(tmp_path):
+    lines = [PLAIN | {"id": f"s{n}"} for n in range(3)]
+    (tmp_path / "x.scenarios.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from pytest_tfgrpo.harness.scoring.checks.registry import KINDS\n"
+        "from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios\n"
+        "print(len(load_scenarios(Path('x.scenarios.jsonl'), root=Path(), kinds=KINDS)))\n"
+        "print({'jsonschema', 'yaml', 'regex', 'numpy', 'asyncio'} & set(sys.modules))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert run.stdout == "3\nset()\n"

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+from support.completers import ScriptedCompleter, make_calls
+
+from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.core.records import ModelCall
+from pytest_tfgrpo.llm.fingerprint import fingerprint
+from pytest_tfgrpo.llm.protocol import Completion, Message, Request
+
+pytestmark = pytest.mark.asyncio
+
+
+def ask(text: str = "Why?", **changes: object) -> Request:
+    fields: dict[str, object] = {"temperature": 0.5, "seed": 1}
+    return Request(messages=(Message(role="user", content=text),), **fields | changes)  # type: ignore[arg-type]
+
+
+async def test_a_call_is_journaled_with_its_cost_before_anything_follows_from_it() -> None:
+    written: list[ModelCall] = []
+    calls, model = make_calls(written), ScriptedCompleter(lambda _: "Because.")
+    answer = await calls.complete(model, ask(), key="e1.learn.a", purpose="learn", epoch=1, subject="a")
+    assert answer.text == "Because."
+    [call] = written
+    assert (call.key, call.answer, call.cost_usd, call.tokens) == ("e1.learn.a", "Because.", 0.01, 120)
+    assert call.prompt == "[user]\nWhy?"
+    assert calls.of(1) == (call,)
+    assert calls.of(2) == ()
+
+
+async def test_a_resumed_run_does_not_pay_twice_for_an_answer_that_is_on_file() -> None:
+    written: list[ModelCall] = []
+    await make_calls(written).complete(
+        ScriptedCompleter(lambda _: "Because."), ask(), key="k", purpose="learn", epoch=1
+    )
+    model = ScriptedCompleter(lambda _: "Another answer.")
+    resumed = make_calls(recorded={"k": written[0]})
+    answer = await resumed.complete(model, ask(), key="k", purpose="learn", epoch=1)
+    assert (answer.text, answer.cost_usd, model.requests) == ("Because.", 0.01, [])
+    assert resumed.of(1) == tuple(written)
+
+
+async def test_an_answer_on_file_to_another_question_is_not_taken() -> None:
+    written: list[ModelCall] = []
+    model = ScriptedCompleter(lambda _: "Because.")
+    await make_calls(written).complete(model, ask(), key="k", purpose="learn", epoch=1)
+    resumed = make_calls(recorded={"k": written[0]})
+    await resumed.complete(model, ask("How?"), key="k", purpose="learn", epoch=1)
+    assert len(model.requests) == 2
+
+
+async def test_a_failed_call_is_journaled_and_made_again_by_a_resumed_run() -> None:
+    def fail(_: Request) -> Completion:
+        raise ModelError("the server is busy", "rate_limit")
+
+    written: list[ModelCall] = []
+    with pytest.raises(ModelError, match="busy"):
+        await make_calls(written).complete(ScriptedCompleter(fail), ask(), key="k", purpose="judge", epoch=1)
+    assert written[0].error == "rate_limit: the server is busy"
+    model = ScriptedCompleter(lambda _: "Now.")
+    answer = await make_calls(recorded={"k": written[0]}).complete(
+        model, ask(), key="k", purpose="judge", epoch=1
+    )
+    assert answer.text == "Now."
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"temperature": 0.6}, {"seed": 2}, {"max_tokens": 9}, {"schema": {"type": "object"}}],
+    ids=lambda changes: next(iter(changes)),
+)
+async def test_a_fingerprint_covers_all_that_an_answer_depends_on(changes: dict[str, object]) -> None:
+    model = ScriptedCompleter(lambda _: "")
+    assert fingerprint(model, ask()) != fingerprint(model, ask(**changes))
+    assert fingerprint(model, ask()) != fingerprint(model, ask("How?"))
+    other = ScriptedCompleter(lambda _: "", name="openai:other")
+    assert fingerprint(model, ask()) != fingerprint(other, ask())
+    assert fingerprint(model, ask()) == fingerprint(model, ask(timeout_s=3.0)), "a time limit changes nothing"

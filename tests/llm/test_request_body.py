@@ -1,0 +1,203 @@
+"""What is sent: a request as servers of the protocol read it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from support import fake_model
+from support.fake_model import check_request
+
+from pytest_tfgrpo.llm.config import Endpoint
+from pytest_tfgrpo.llm.protocol import Image, Message, Request, ToolCall, ToolSpec
+from pytest_tfgrpo.llm.request_body import PER_IMAGE_TOKENS, body_of, most_prompt_tokens
+
+SYSTEM = Message(role="system", content="Be brief.")
+USER = Message(role="user", content="How many?")
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
+TOOL = ToolSpec(name="count", description="counts", parameters={"type": "object", "properties": {}})
+
+
+def body(*messages: Message, endpoint: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
+    """Return the body as a strict server reads it."""
+    asked = Request(messages=messages or (USER,), temperature=0.25, **fields)
+    sent = json.loads(body_of(asked, "m", Endpoint(**(endpoint or {})), "max_tokens", 77))
+    check_request(sent, frozenset({"chat_template_kwargs"}))
+    assert isinstance(sent, dict)
+    return sent
+
+
+def test_a_plain_request_says_model_messages_temperature_and_limit() -> None:
+    assert body(SYSTEM, USER) == {
+        "model": "m",
+        "max_tokens": 77,
+        "temperature": 0.25,
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "How many?"}],
+    }
+
+
+def test_the_limit_goes_by_the_name_that_the_server_knows() -> None:
+    asked = Request(messages=(USER,), temperature=0)
+    sent = json.loads(body_of(asked, "m", Endpoint(), "max_completion_tokens", 5))
+    assert (sent["max_completion_tokens"], "max_tokens" in sent) == (5, False)
+
+
+def test_a_seed_is_sent_as_31_bits_where_the_server_takes_one() -> None:
+    assert body(seed=2**62 + 5)["seed"] == 5
+    assert "seed" not in body(seed=5, endpoint={"seed": False})
+    assert "seed" not in body()
+
+
+def test_a_model_that_refuses_a_temperature_is_sent_none() -> None:
+    assert "temperature" not in body(endpoint={"temperature": False})
+
+
+def test_reasoning_effort_and_further_members_are_sent() -> None:
+    fields = {"reasoning_effort": "high", "extra_body": {"chat_template_kwargs": {"enable_thinking": False}}}
+    sent = body(endpoint=fields)
+    assert sent["reasoning_effort"] == "high"
+    assert sent["chat_template_kwargs"] == {"enable_thinking": False}
+
+
+def test_system_messages_go_by_the_name_that_the_model_knows() -> None:
+    roles = [m["role"] for m in body(SYSTEM, USER, endpoint={"system_role": "developer"})["messages"]]
+    assert roles == ["developer", "user"]
+
+
+def test_for_a_model_without_system_role_they_open_the_next_message_of_the_user() -> None:
+    sent = body(SYSTEM, SYSTEM, USER, SYSTEM, endpoint={"system_role": "user"})["messages"]
+    assert sent == [
+        {"role": "user", "content": "Be brief.\n\nBe brief.\n\nHow many?"},
+        {"role": "user", "content": "Be brief."},
+    ]
+
+
+def test_tools_and_their_calls_are_written_as_functions() -> None:
+    call = ToolCall(id="c1", name="count", arguments='{"of": "x"}')
+    said = Message(role="assistant", content="", tool_calls=(call,))
+    sent = body(USER, said, Message(role="tool", content="3", tool_call_id="c1"), tools=(TOOL,))
+    assert sent["tools"] == [
+        {
+            "type": "function",
+            "function": {"name": "count", "description": "counts", "parameters": dict(TOOL.parameters)},
+        }
+    ]
+    assert sent["messages"][1:] == [
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "count", "arguments": '{"of": "x"}'}}
+            ],
+        },
+        {"role": "tool", "content": "3", "tool_call_id": "c1"},
+    ]
+
+
+@pytest.mark.parametrize("broken", ['{"of": "x', "", "[1]", "NaN", "[" * 100_000])
+def test_broken_arguments_are_sent_back_as_an_object_that_servers_can_parse(broken: str) -> None:
+    said = Message(role="assistant", content="", tool_calls=(ToolCall(id="c", name="f", arguments=broken),))
+    sent = body(USER, said, Message(role="tool", content="malformed", tool_call_id="c"))
+    arguments = json.loads(sent["messages"][1]["tool_calls"][0]["function"]["arguments"])
+    assert arguments == {"malformed_arguments": broken}
+
+
+def test_pictures_are_sent_as_data() -> None:
+    picture = Image(media_type="image/png", data=b"\x89PNG...")
+    sent = body(Message(role="user", content="What is this?", images=(picture,)))
+    assert sent["messages"][0]["content"] == [
+        {"type": "text", "text": "What is this?"},
+        {
+            "type": "image_url",
+            "image_url": {"url": f"data:image/png;base64,{base64.b64encode(picture.data).decode()}"},
+        },
+    ]
+
+
+def test_a_schema_is_enforced_where_the_server_can() -> None:
+    sent = body(schema=SCHEMA)
+    assert sent["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": SCHEMA},
+    }
+    assert sent["messages"][-1]["content"] == "How many?"
+
+
+@pytest.mark.parametrize(
+    ("change", "strict"),
+    [
+        ({"required": ["n"], "additionalProperties": False}, True),
+        ({"required": ["n"]}, False),
+        ({"additionalProperties": False}, False),
+        (
+            {"required": ["n"], "additionalProperties": False, "properties": {"n": {"type": "object"}}},
+            False,
+        ),
+    ],
+)
+def test_it_is_strict_where_every_object_is_closed(change: dict[str, Any], strict: bool) -> None:
+    sent = body(schema={**SCHEMA, **change})
+    assert sent["response_format"]["json_schema"].get("strict", False) is strict
+
+
+@pytest.mark.parametrize(("structured", "wanted"), [("json_object", {"type": "json_object"}), ("none", None)])
+def test_elsewhere_a_schema_is_asked_for_in_words(structured: str, wanted: Any) -> None:
+    sent = body(schema=SCHEMA, endpoint={"structured": structured})
+    assert sent.get("response_format") == wanted
+    asked = sent["messages"][-1]["content"]
+    assert asked.startswith("How many?\n\nAnswer with one JSON value")
+    assert asked.endswith(json.dumps(SCHEMA, separators=(",", ":")))
+
+
+def test_the_words_find_a_place_beside_pictures_and_without_any_message_of_the_user() -> None:
+    picture = Message(role="user", content="", images=(Image(media_type="image/png", data=b"x"),))
+    beside = body(picture, schema=SCHEMA, endpoint={"structured": "none"})["messages"][-1]["content"]
+    assert [part["type"] for part in beside] == ["image_url", "text"]
+    alone = body(SYSTEM, schema=SCHEMA, endpoint={"structured": "none"})["messages"]
+    assert [message["role"] for message in alone] == ["system", "user"]
+    said = Message(role="assistant", content="Yes?")
+    folded = body(SYSTEM, said, USER, endpoint={"system_role": "user"})["messages"]
+    assert [message["role"] for message in folded] == ["user", "assistant", "user"]
+
+
+def test_no_text_is_too_strange_to_send() -> None:
+    sent = body(Message(role="user", content="half \ud800 of a pair, \x00, é"))
+    assert sent["messages"][0]["content"] == "half ? of a pair, \x00, é"
+
+
+def test_the_bound_is_at_least_every_byte_that_is_sent() -> None:
+    picture = Image(media_type="image/png", data=b"x" * 100_000)
+    call = ToolCall(id="c", name="count", arguments='{"of": "' + "y" * 500 + '"}')
+    asked = Request(
+        messages=(
+            Message(role="system", content="é" * 1000),
+            Message(role="user", content="x" * 1000, images=(picture, picture)),
+            Message(role="assistant", content="", tool_calls=(call,)),
+            Message(role="tool", content="z" * 700, tool_call_id="c"),
+        ),
+        temperature=0,
+        tools=(TOOL,) * 5,
+        schema=SCHEMA,
+    )
+    sent = body_of(asked, "m", Endpoint(structured="none"), "max_tokens", 1)
+    pictures = 2 * len(base64.b64encode(picture.data))
+    assert most_prompt_tokens(asked) > len(sent) - pictures + 2 * PER_IMAGE_TOKENS - 600
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"messages": []},
+        {"messages": [{"role": "wizard", "content": "x"}]},
+        {"messages": [{"role": "user"}]},
+        {"messages": [{"role": "tool", "content": "x", "tool_call_id": "none"}]},
+        {"messages": [{"role": "assistant", **fake_model.calls(("f", {})).body["choices"][0]["message"]}]},  # type: ignore[index]
+        {"messages": [{"role": "user", "content": "x"}], "surprise": 1},
+        {"messages": [{"role": "user", "content": "x"}], "temperature": 3},
+    ],
+)
+def test_the_fake_server_refuses_what_real_ones_refuse(wrong: dict[str, Any]) -> None:
+    with pytest.raises((ValueError, KeyError)):
+        check_request({"model": "m", **wrong})

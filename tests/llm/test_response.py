@@ -1,0 +1,210 @@
+"""What is read: a server's completion, whatever it holds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import fake_model
+
+from pytest_tfgrpo.core.records import Usage
+from pytest_tfgrpo.llm.response import Answer, Malformed, parse_body, read_answer, read_usage
+
+
+def answer(finish: Any = "stop", **message: Any) -> Answer:
+    return read_answer(fake_model.completion({"role": "assistant", **message}, finish))
+
+
+def test_a_text_is_read() -> None:
+    found = answer(content="42")
+    assert (found.text, found.tool_calls, found.finish, found.model) == ("42", (), "stop", "fake-model-1")
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (None, ""),
+        ("", ""),
+        ([{"type": "text", "text": "4"}, {"type": "output_text", "text": "2"}], "42"),
+        ([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "42"}], "42"),
+        ([], ""),
+        ("half \ud800 pair", "half \ufffd pair"),
+        ("whole \U0001f600 pair", "whole \U0001f600 pair"),
+    ],
+)
+def test_a_content_may_be_text_parts_or_nothing(content: Any, text: str) -> None:
+    assert answer(content=content).text == text
+
+
+def test_hidden_reasoning_is_no_part_of_the_answer() -> None:
+    assert answer(content="42", reasoning_content="six times seven", reasoning="...").text == "42"
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [
+        ("stop", "stop"),
+        ("length", "length"),
+        ("content_filter", "content_filter"),
+        ("tool_calls", "stop"),
+        (None, "stop"),
+        ("eos", "stop"),
+        ("something new", "stop"),
+    ],
+)
+def test_why_the_model_stopped(reason: str | None, finish: str) -> None:
+    assert answer(reason, content="42").finish == finish
+
+
+def test_a_refusal_is_its_text() -> None:
+    found = answer(content=None, refusal="I can't help with that.")
+    assert (found.text, found.finish) == ("I can't help with that.", "refusal")
+
+
+def test_tool_calls_are_read_as_written_and_each_gets_an_id() -> None:
+    calls = [
+        {"id": "a", "function": {"name": "f", "arguments": '{"x": 1}'}},
+        {"id": "a", "function": {"name": "f", "arguments": "{broken"}},
+        {"function": {"name": "g", "arguments": {"x": 1}}},
+        {"id": None, "function": {"name": "h"}},
+    ]
+    found = answer("stop", content=None, tool_calls=calls)
+    assert found.finish == "tool_calls"
+    assert [(c.name, c.arguments) for c in found.tool_calls] == [
+        ("f", '{"x": 1}'),
+        ("f", "{broken"),
+        ("g", '{"x": 1}'),
+        ("h", ""),
+    ]
+    assert len({c.id for c in found.tool_calls}) == 4
+
+
+def test_calls_cut_by_the_limit_are_a_truncated_answer() -> None:
+    calls = [{"id": "a", "function": {"name": "f", "arguments": '{"x'}}]
+    assert answer("length", content=None, tool_calls=calls).finish == "length"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({}, "no choices"),
+        ({"error": {"message": "overloaded"}}, "no choices: overloaded"),
+        ({"choices": {}}, "no choices"),
+        ({"choices": []}, "empty choices"),
+        ({"choices": [None]}, "has no message"),
+        ({"choices": [{"text": "old protocol"}]}, "has no message"),
+        ({"choices": [{"message": None, "error": {"message": "upstream"}}]}, "has no message: upstream"),
+        ({"choices": [{"message": {"content": 42}}]}, "neither text nor a list"),
+        ({"choices": [{"message": {"content": ["x"]}}]}, "is not an object"),
+        ({"choices": [{"message": {"content": [{"type": "text"}]}}]}, "text None"),
+        ({"choices": [{"message": {"content": "x"}, "finish_reason": "error"}]}, "finish_reason 'error'"),
+        ({"choices": [{"message": {"content": "x"}, "finish_reason": 7}]}, "finish_reason 7"),
+        ({"choices": [{"message": {"tool_calls": "f()"}}]}, "not a list"),
+        ({"choices": [{"message": {"tool_calls": [{}]}}]}, "names no function"),
+        ({"choices": [{"message": {"tool_calls": [{"function": {"name": 1}}]}}]}, "names no function"),
+        ({"choices": [{"message": {"tool_calls": [{}] * 1000}}]}, "1000 tool calls"),
+    ],
+)
+def test_what_is_no_completion_is_refused(body: dict[str, Any], said: str) -> None:
+    with pytest.raises(Malformed, match=said):
+        read_answer(body)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "not JSON"),
+        (b"<html>", "not JSON"),
+        (b"[1]", "not an object"),
+        (b'{"a": NaN}', "NaN is not a number"),
+        (b'{"a": -Infinity}', "not a number"),
+        (b'{"a": 1, "a": 2}', "a key stands twice"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "not JSON"),
+        (b'{"a": ' * 200_000, "not JSON"),
+        (b"[" * 200_000, "not JSON"),
+        (b'{"a": "\xff"}', "not UTF-8"),
+        (b'{"a": 1} {"b": 2}', "not JSON"),
+    ],
+)
+def test_what_is_no_json_object_is_refused(data: bytes, said: str) -> None:
+    with pytest.raises(Malformed, match=said):
+        parse_body(data)
+
+
+MEMBERS = (
+    *("choices", "message", "content", "type", "text", "refusal", "error", "finish_reason", "id"),
+    *("tool_calls", "function", "name", "arguments", "usage", "prompt_tokens", "completion_tokens"),
+    *(
+        "total_tokens",
+        "completion_tokens_details",
+        "reasoning_tokens",
+        "prompt_tokens_details",
+        "cached_tokens",
+    ),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(MEMBERS),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=40,
+)
+
+
+@given(JSON, JSON, JSON)
+def test_any_json_is_an_answer_or_malformed(whole: Any, choice: Any, message: Any) -> None:
+    for body in (whole, {"choices": [choice]}, {"choices": [{"message": message}], "usage": choice}):
+        try:
+            parsed = parse_body(json.dumps(body).encode())
+            read_usage(parsed, 1000, 1000)
+            found = read_answer(parsed)
+        except Malformed:
+            continue
+        found.text.encode()
+        assert all(isinstance(call.arguments, str) for call in found.tool_calls)
+
+
+@pytest.mark.parametrize(
+    ("figures", "usage"),
+    [
+        (fake_model.usage(100, 20), Usage(prompt=100, completion=20)),
+        ({"prompt_tokens": 100, "completion_tokens": 20}, Usage(prompt=100, completion=20)),
+        (
+            fake_model.usage(100, 20, reasoning=15, cached=64),
+            Usage(prompt=100, completion=20, reasoning=15, cached=64),
+        ),
+        (
+            {**fake_model.usage(100, 20), "completion_tokens_details": None, "prompt_tokens_details": {}},
+            Usage(prompt=100, completion=20),
+        ),
+        ({**fake_model.usage(100, 20), "cost": 0.1, "queue_time": 3}, Usage(prompt=100, completion=20)),
+        (
+            {**fake_model.usage(100, 20), "total_tokens": 420},
+            Usage(prompt=100, completion=320, reasoning=300),
+        ),
+        (
+            {**fake_model.usage(100, 20, reasoning=300), "total_tokens": 420},
+            Usage(prompt=100, completion=320, reasoning=300),
+        ),
+        ({**fake_model.usage(100, 20, reasoning=300), "total_tokens": 500}, None),
+        ({**fake_model.usage(100, 20), "total_tokens": 119}, None),
+        ({**fake_model.usage(100, 20), "total_tokens": "120"}, None),
+        (fake_model.usage(100, 20, reasoning=21), None),
+        (fake_model.usage(100, 20, cached=101), None),
+        (fake_model.usage(100, 20, cached=-1), None),
+        (fake_model.usage(100, 5000), None),
+        (fake_model.usage(100_000, 20), None),
+        (fake_model.usage(0, 0), Usage(prompt=0, completion=0)),
+        *((figures, None) for figures in fake_model.WRONG_USAGE),
+    ],
+)
+def test_token_counts_are_believed_when_they_can_be_true(figures: Any, usage: Usage | None) -> None:
+    assert read_usage({"usage": figures}, most_prompt=1000, most_completion=1000) == usage

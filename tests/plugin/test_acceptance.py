@@ -1,0 +1,227 @@
+"""The dev split as the user meets it: its items, what is skipped, and what is said where it is too small."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.project import Project
+
+DEV = 20
+MARKED = """
+import pytest
+
+@pytest.mark.tfgrpo(prompt="How many?", split="dev")
+def test_count(rollout):
+    assert rollout.answer == "3"
+"""
+
+
+def with_dev(project: Project, dev: int = DEV, *, train: int = 2, sweep: int = 1) -> Any:
+    """Write a suite with an explicit dev split, whose answer is 3."""
+    values = [
+        {
+            "id": f"{split}{n}",
+            "domain": "text",
+            "split": split,
+            "prompt": f"How many words has {split} letter {n}, a b c?",
+            "checks": [{"kind": "exact", "value": "3"}],
+        }
+        for split, count in (("train", train), ("dev", dev), ("eval", sweep))
+        for n in range(count)
+    ]
+    return project.write("suite.scenario.json", json.dumps(values))
+
+
+@pytest.fixture
+def suite(project: Project) -> Any:
+    project.ini(actor="python:agent:learner", group_size=4, epochs=3, eval_rollouts=2, leave_out=0)
+    return with_dev(project)
+
+
+def test_a_dev_item_shows_its_last_group_and_is_skipped_where_nobody_was_asked(suite: Any) -> None:
+    result = suite.learn("-v", "-rs", "--junitxml=junit.xml")
+    result.stdout.fnmatch_lines(["*suite.scenario.json::dev0[[]epoch1[]] PASSED*"])
+    assert result.ret == 0
+    skipped = re.findall(r"SKIPPED \[\d+\].*: (.*)", result.stdout.str())
+    assert set(skipped) == {"the library did not change"}
+    properties = {
+        case.get("name"): {p.get("name"): p.get("value") for p in case.iter("property")}
+        for case in ET.parse(suite.root / "junit.xml").iter("testcase")
+    }
+    assert properties["dev0[epoch1]"]["tfgrpo_mode"] == "dev"
+    assert re.fullmatch(r".*\.e1d\d\.dev0", str(properties["dev0[epoch1]"]["tfgrpo_group"]))
+
+
+def test_what_does_harm_is_not_learned(suite: Any) -> None:
+    suite.ini(actor="python:agent:unlearner", group_size=4, epochs=2, eval_rollouts=2, leave_out=0)
+    result = suite.learn()
+    report = suite.report()
+    assert report["library"]["lessons"] == []
+    assert report["acceptance"]["epochs"][0]["verdict"] == "rejected"
+    result.stdout.fnmatch_lines(["dev split  epoch1 rejects its one change: -*"])
+
+
+def test_a_prompt_that_no_lesson_changed_is_not_asked(suite: Any) -> None:
+    other = {"id": "odd", "domain": "other", "split": "dev", "prompt": "Say three.", "checks": [
+        {"kind": "exact", "value": "3"}]}  # fmt: skip
+    suite.write("odd.scenario.json", json.dumps(other))
+    result = suite.learn("-v", "-rs", "-p", "no:randomly")
+    result.stdout.fnmatch_lines(["*odd.scenario.json::odd[[]epoch1[]] SKIPPED (no lesson changed its pro*"])
+    assert "odd" not in suite.calls
+
+
+@pytest.mark.parametrize("arguments", [(), ("--tfgrpo-dry-run",)])
+def test_too_few_dev_scenarios_are_said_so_and_their_items_deselected(
+    suite: Any, arguments: tuple[str, ...]
+) -> None:
+    with_dev(suite, dev=7)
+    result = suite.learn(*arguments)
+    text = " ".join(result.stdout.str().split())
+    assert "warning: acceptance is off: the 7 dev scenarios are not used, 20 are wanted; what is" in text
+    assert "add some, or set tfgrpo_acceptance = off" in text
+    assert not any(id.startswith("dev") for id in suite.calls)
+    if not arguments:
+        assert "14 deselected" in text
+        assert any("7 dev scenarios" in warning for warning in suite.report()["warnings"])
+
+
+def test_a_dry_run_tells_how_much_the_dev_split_may_take(suite: Any) -> None:
+    result = suite.learn("--tfgrpo-dry-run")
+    result.stdout.fnmatch_lines(["epoch1-dev *0.3 *20 *2 *up to 200", "in all *20 to 420"])
+
+
+def test_the_dev_split_is_taken_from_many_train_scenarios_where_none_is_named(suite: Any) -> None:
+    with_dev(suite, dev=0, train=140)
+    suite.learn("--tfgrpo-sample-size", "2", "--tfgrpo-epochs", "2")
+    report = suite.report()
+    dev = {s["id"] for s in report["scenarios"] if s["split"] == "dev"}
+    assert report["acceptance"]["scenarios"] == len(dev) >= DEV
+    assert report["acceptance"]["epochs"][0]["trials"]
+    assert not any("acceptance is off" in warning for warning in report["warnings"])
+
+
+def test_other_eval_scenarios_lead_to_the_same_library_with_the_shipped_optimizer(suite: Any) -> None:
+    """Their prompts, their answers, and how well the agent does on them have no part in what is learned."""
+
+    def learned() -> tuple[Any, Any, Any]:
+        suite.learn("-q", "--tfgrpo-contamination", "warn")
+        report = suite.report()
+        for trial in (trial for epoch in report["acceptance"]["epochs"] for trial in epoch["trials"]):
+            del trial["lessons"]  # their ids hold the run's
+        return report["library"]["hash"], report["acceptance"], report["gain"]["difference"]
+
+    with_dev(suite, dev=0, train=140)
+    plain = learned()
+    assert plain[1]["epochs"][0]["trials"]
+    assert suite.report()["library"]["lessons"]
+    path = suite.root / "suite.scenario.json"
+    rows = [row for row in json.loads(path.read_text()) if row["split"] != "eval"]
+    others = [
+        {
+            "id": f"another{n}",
+            "domain": "text",
+            "split": "eval",
+            "prompt": f"Use count_words or guess? How many has train letter {n}, words, a b c?",
+            "checks": [{"kind": "exact", "value": "count_words" if n % 2 else "3"}],
+        }
+        for n in range(30)
+    ]
+    path.write_text(json.dumps([*others[:15], *rows, *others[15:]]))
+    changed = learned()
+    assert changed[:2] == plain[:2]
+    assert changed[2] != plain[2]
+
+
+def test_plain_mode_runs_no_dev_scenario(suite: Any) -> None:
+    suite.ini(actor="python:agent:right")
+    suite.run().assert_outcomes(passed=1, deselected=2 + DEV)
+
+
+def test_a_test_function_of_the_dev_split_is_a_usage_error(project: Project) -> None:
+    project.write("test_agent.py", MARKED)
+    result = project.learn()
+    assert result.ret != 0
+    assert "cannot judge split='dev'" in result.stdout.str() + result.stderr.str()
+
+
+def test_a_majority_cannot_decide(suite: Any) -> None:
+    one = {"id": "m", "split": "dev", "prompt": "Say three.", "truth": "majority"}
+    suite.write("m.scenario.json", json.dumps(one))
+    result = suite.learn()
+    assert "truth: majority is for split: train alone" in result.stdout.str()
+
+
+def test_a_dev_item_fails_only_when_all_its_rollouts_are_errors(suite: Any) -> None:
+    suite.write(
+        "flaky.py",
+        """
+import agent
+from pytest_tfgrpo import ProviderError
+
+def solve(context):
+    if context.scenario.id == "dev0" or (context.scenario.id == "dev1" and context.seed % 2):
+        raise ProviderError("503 from the provider")
+    return agent.learner(context)
+""",
+    )
+    suite.ini(actor="python:flaky:solve", group_size=4, epochs=2, eval_rollouts=6, leave_out=0)
+    result = suite.learn("-v")
+    result.stdout.fnmatch_lines(["*::dev0[[]epoch1[]] FAILED*", "*::dev1[[]epoch1[]] PASSED*"])
+    result.assert_outcomes(failed=1, passed=2 + DEV - 1 + 2 + 1)
+
+
+def test_choosing_some_dev_scenarios_decides_nothing(suite: Any) -> None:
+    result = suite.learn("-k", "dev0 or train or eval")
+    assert "the 1 dev scenarios" in " ".join(result.stdout.str().split())
+    assert result.ret == 0
+
+
+def test_a_failed_dev_item_alone_decides_nothing_and_says_why(suite: Any) -> None:
+    suite.ini(actor="python:agent:provider", group_size=2, epochs=2, eval_rollouts=2, leave_out=0)
+    result = suite.learn("suite.scenario.json::dev3[epoch1]")
+    result.stdout.fnmatch_lines(
+        ["only dev scenarios are selected, which decide on what train scenarios teach; select those too"]
+    )
+
+
+def test_a_recording_answers_for_the_dev_split(suite: Any) -> None:
+    suite.learn("--tfgrpo-record", "answers.jsonl")
+    first = suite.report()
+    asked = len(suite.calls)
+    suite.learn("--tfgrpo-actor", "replay:answers.jsonl")
+    again = suite.report()
+    assert len(suite.calls) == asked
+    for report in (first, again):
+        for epoch in report["acceptance"]["epochs"]:
+            for trial in epoch["trials"]:
+                trial["lessons"] = []
+    assert again["acceptance"]["epochs"] == first["acceptance"]["epochs"]
+    assert again["library"]["hash"] == first["library"]["hash"]
+
+
+def test_workers_show_the_same(suite: Any) -> None:
+    suite.plugins("xdist.plugin")
+    result = suite.learn("-n", "2", "-v")
+    assert result.ret == 0
+    assert "dev0[epoch1]" in result.stdout.str()
+    assert re.search(r"\d+ skipped", result.stdout.str())
+    assert suite.report()["acceptance"]["epochs"][0]["verdict"] == "accepted"
+
+
+def test_an_interrupted_run_goes_on_in_the_dev_split(suite: Any) -> None:
+    suite.learn()
+    whole, folder = suite.report(), suite.runs()[-1]
+    lines = (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    at = next(n for n, line in enumerate(lines) if b'"candidate"' in line[:200])
+    (folder / "journal.jsonl").write_bytes(b"".join(lines[: at + 15]))
+    asked = len(suite.calls)
+    suite.learn("--tfgrpo-resume", folder.name)
+    assert suite.report()["acceptance"] == whole["acceptance"]
+    rollouts = [line for line in lines[: at + 15] if b'"rollout"' in line[:200]]
+    assert len(suite.calls) == 2 * asked - len(rollouts)
+    assert Path(folder / "report.html").exists()

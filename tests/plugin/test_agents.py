@@ -1,0 +1,77 @@
+"""Agents that misbehave cost one rollout, not the run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from typing import Any
+
+import pytest
+from support.project import Project
+
+AGENT2 = """
+import time
+
+
+def solve(context):
+    if "train1" not in context.scenario.id:
+        return "3"
+    kind = context.prompt.user.split()[0]
+    if kind == "crash":
+        raise RuntimeError("the agent fell over")
+    if kind == "hang":
+        time.sleep(3)
+    return {"garbage": 42, "oversize": "3" * 10_000_000}.get(kind)
+"""
+
+PROGRAM = """
+import json, os, signal, sys, time
+
+task = json.load(sys.stdin)
+kind = task["prompt"]["user"].split()[0] if "train1" in task["scenario"]["id"] else ""
+if kind == "crash":
+    os.kill(os.getpid(), signal.SIGKILL)
+if kind == "hang":
+    time.sleep(30)
+if kind == "oversize":
+    sys.stdout.write("3" * 10_000_000)
+elif kind == "garbage":
+    print(json.dumps({"answer": 42}))
+else:
+    print(json.dumps({"answer": "3"}))
+"""
+
+FAULTS = ("crash", "garbage", "hang", "oversize")
+
+
+def suite(project: Project, fault: str) -> Any:
+    one = {"domain": "text", "timeout_s": 1.0, "checks": [{"kind": "exact", "value": "3"}]}
+    scenarios = [
+        one | {"id": f"{split}{n}", "split": split, "prompt": f"{fault} {split}{n}"}
+        for split in ("train", "eval")
+        for n in range(2)
+    ]
+    return project.write("suite.scenario.json", json.dumps(scenarios))
+
+
+@pytest.mark.parametrize("actor", ["python:agent2:solve", f"command:{sys.executable} agent3.py"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_whatever_an_agent_does_costs_its_own_rollout_alone(project: Project, actor: str, fault: str) -> None:
+    project.write("agent2.py", AGENT2).write("agent3.py", PROGRAM)
+    suite(project, fault).ini(actor=actor, group_size=2, epochs=2)
+    result = project.learn()
+    assert result.ret == 0
+    code = "timeout" if fault == "hang" else fault
+    assert project.report()["faults"] == {"errors": {}, "failed": {code: 2}}
+    assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0, 0.5, 1.0]
+    assert project.manifest()["status"] == "complete"
+    result.stdout.fnmatch_lines([f"2 failures of the agent, scored 0: {code} 2"])
+
+
+def test_an_agent_in_another_language_is_one_setting_away(project: Project) -> None:
+    if shutil.which("perl") is None:
+        pytest.skip("NOT TESTED: perl is not installed")
+    project.write("agent.pl", 'my @all = <STDIN>;\nprint "{\\"answer\\": \\"3\\"}\\n";\n').scenarios()
+    assert project.learn("--tfgrpo-actor", "command:perl agent.pl").ret == 0
+    assert {row["gt_score"]["mean"] for row in project.report()["epochs"]} == {1.0}

@@ -1,0 +1,83 @@
+"""Every kind of check judges what an agent did, in a scenario file that pytest collects."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.project import Project
+
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+
+AGENT2 = """
+def solve(context):
+    good = context.scenario.domain == "good"
+    (context.workspace / "out.txt").write_text("total 3\\n" if good else "total 4\\n")
+    frames = [{"kind": "tool", "name": "count" if good else "guess", "input": {"n": 3}}]
+    right = "so it is $1 + 2$" if context.prompt.user == "math" else '{"n": 3}'
+    return {"answer": right if good else "four", "frames": frames}
+"""
+
+JUDGES = "def judge(context):\n    return 1.0 if '3' in context.answer else (0.0, 'no 3')\n"
+
+CHECKS = {
+    "exact": {"value": '{"n": 3}'},
+    "contains": {"value": '"n"'},
+    "regex": {"pattern": r"\d"},
+    "number": {"value": 3.0001, "abs_tol": 0.001},
+    "math": {"value": "6/2"},
+    "json": {"value": {"n": 3}},
+    "json_schema": {"schema": {"type": "object", "required": ["n"]}},
+    "tool_calls": {"calls": [{"name": "count", "arguments": {"n": 3}}]},
+    "file": {"path": "out.txt", "pattern": "total 3"},
+    "command": {"run": "grep -q 3 out.txt"},
+    "python": {"target": "judges:judge"},
+}
+
+
+def test_each_kind_has_its_example_here() -> None:
+    assert CHECKS.keys() == KINDS.keys()
+
+
+@pytest.mark.parametrize("kind", CHECKS)
+def test_a_check_passes_what_is_right_and_fails_what_is_wrong(project: Project, kind: str) -> None:
+    one = {"split": "eval", "prompt": kind, "checks": [{"kind": kind} | CHECKS[kind]]}
+    scenarios = [one | {"id": name, "domain": name} for name in ("good", "bad")]
+    project.write("agent2.py", AGENT2).write("judges.py", JUDGES)
+    project.write("suite.scenario.json", json.dumps(scenarios)).ini(actor="python:agent2:solve")
+    result = project.run("-rpf", "-o", "pythonpath=.")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [f"  {kind} failed*", "PASSED suite.scenario.json::good", "FAILED suite.scenario.json::bad*"]
+    )
+
+
+def test_the_score_is_the_weighted_share_of_the_checks(project: Project) -> None:
+    checks = [
+        {"kind": "exact", "value": "3"},
+        {"kind": "contains", "value": "nothing", "weight": 3},
+    ]
+    project.scenarios(train=0, sweep=1, checks=checks, min_score=0.25).run().assert_outcomes(passed=1)
+    result = project.scenarios(train=0, sweep=1, checks=checks, min_score=0.26).run()
+    result.stdout.fnmatch_lines(["suite-eval0: gt_score 0.250, at least 0.26 wanted"])
+
+
+def test_files_beside_a_scenario_are_there_for_the_agent_and_for_its_checks(project: Project) -> None:
+    project.write(
+        "agent2.py",
+        "def solve(context):\n"
+        "    text = (context.workspace / 'data/in.txt').read_text()\n"
+        "    (context.workspace / 'out.txt').write_text(text.upper())\n"
+        "    return 'done'\n",
+    )
+    project.write("data/in.txt", "abc\n").write("golden.txt", "ABC\n")
+    check = {"kind": "file", "path": "out.txt", "golden": "golden.txt"}
+    project.scenarios(train=0, sweep=1, attachments=["data/in.txt"], checks=[check])
+    project.ini(actor="python:agent2:solve").run().assert_outcomes(passed=1)
+    project.write("golden.txt", "ABD\n").run().assert_outcomes(failed=1)
+
+
+def test_a_csv_file_of_prompts_and_answers_is_a_suite(project: Project) -> None:
+    rows = "".join(f"How many are {n}?,{3 if n else 4},text,eval\n" for n in range(3))
+    project.write("simple.scenarios.csv", "prompt,answer,domain,split\n" + rows)
+    project.run().assert_outcomes(passed=2, failed=1)

@@ -1,0 +1,129 @@
+"""pytest-xdist: scenario items go to one worker, and the report is the same as without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.project import Project
+
+from pytest_tfgrpo.plugin.distributed import is_scenario_id
+
+TESTS = "import pytest\n@pytest.mark.parametrize('n', range(12))\ndef test_x(n): pass\n"
+
+
+@pytest.mark.parametrize(
+    ("node_id", "expected"),
+    [
+        ("fixtures/a.scenario.yaml::x[epoch1]", True),
+        ("a.scenarios.jsonl::x", True),
+        ("tfgrpo::gate", True),
+        ("tfgrpo::added[baseline]", True),
+        ("test_a.py::test_x[tfgrpo-epoch3-eval-r0]", True),
+        ("test_a.py::test_x[a-b-tfgrpo-baseline-r11]", True),
+        ("test_a.py::test_x[tfgrpo]", False),
+        ("test_a.py::test_x", False),
+        ("test_tfgrpo.py::test_epoch1", False),
+    ],
+)
+def test_scenario_items_are_known_by_their_node_ids(node_id: str, expected: bool) -> None:
+    assert is_scenario_id(node_id) is expected
+
+
+@pytest.fixture
+def project(project: Project) -> Project:
+    return project.plugins("xdist")
+
+
+def figures(project: Project) -> Any:
+    report = project.report()
+    keys = ("label", "mode", "rollouts", "errors", "gt_score", "pass_at_1", "experiences")
+    return [{key: row.get(key) for key in keys} for row in report["epochs"]]
+
+
+@pytest.mark.parametrize("mode", ["load", "loadfile", "loadscope"])
+def test_the_report_is_the_same_as_without_workers(project: Project, mode: str) -> None:
+    project.ini(actor="python:agent:half", group_size=3).scenarios(train=4, sweep=4).write("test_x.py", TESTS)
+    alone = project.learn()
+    one = figures(project)
+    together = project.learn("-n", "2", "--dist", mode)
+    assert alone.ret == together.ret == 0
+    together.assert_outcomes(passed=12 + 2 * 4 + 2 * 4 + 1)
+    assert figures(project) == one
+    assert len(project.runs()) == 2
+    together.stdout.fnmatch_lines(["*= tfgrpo =*", "*baseline*", "*files*"])
+
+
+def test_suites_without_scenarios_are_distributed_as_ever(project: Project) -> None:
+    project.write("test_x.py", TESTS)
+    result = project.run("-n", "2", "-v")
+    result.assert_outcomes(passed=12)
+    assert {"gw0", "gw1"} <= {word[1:4] for word in result.stdout.str().split() if word.startswith("[gw")}
+
+
+@pytest.mark.parametrize("mode", ["each", "worksteal", "loadgroup"])
+def test_other_modes_with_scenarios_are_a_usage_error(project: Project, mode: str) -> None:
+    project.write("test_x.py", TESTS).run("-n", "2", "--dist", mode).assert_outcomes(
+        passed=24 if mode == "each" else 12
+    )
+    result = project.scenarios().learn("-n", "2", "--dist", mode)
+    text = result.stdout.str() + result.stderr.str()
+    assert f"--dist {mode}" in text
+    assert "--dist load" in text
+    assert "no scenario was collected" not in text
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert project.calls == []
+
+
+def test_a_worker_that_dies_is_replaced_and_its_run_goes_on(project: Project) -> None:
+    project.write(
+        "agent2.py",
+        """
+import os, signal
+from pathlib import Path
+
+async def dies_once(context):
+    mark = Path(__file__).with_name("died")
+    log = Path(__file__).with_name("calls.log")
+    with log.open("a") as file:
+        file.write(f"{context.scenario.id} {context.seed}\\n")
+    if len(log.read_text().splitlines()) > 12 and not mark.exists():
+        mark.touch()
+        import asyncio
+        await asyncio.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "3" if context.seed % 2 else "4"
+""",
+    )
+    project.ini(actor="python:agent2:dies_once", group_size=3, concurrency=1).scenarios(train=4, sweep=4)
+    result = project.learn("-n", "1")
+    assert (project.root / "died").exists()
+    result.stdout.fnmatch_lines(["*crashed*", "*= tfgrpo =*"])
+    assert len(project.runs()) == 1
+    assert project.manifest()["status"] == "complete"
+    planned = 3 * (4 + 4 * 2 + 4)
+    assert planned <= len(project.calls) <= planned + 1
+
+
+def test_marked_functions_are_judged_in_one_worker_too(project: Project) -> None:
+    project.write(
+        "test_agent.py",
+        """
+import pytest
+
+@pytest.mark.parametrize("n", range(4))
+@pytest.mark.tfgrpo(domain="text", split="eval", prompt="How many words has 'a b {n}'?")
+def test_it(rollout, n):
+    assert rollout.answer == "3"
+
+@pytest.mark.parametrize("n", range(6))
+def test_other(n):
+    pass
+""",
+    )
+    project.ini(actor="python:agent:half", group_size=3).scenarios(train=2, sweep=2)
+    alone, one = project.learn(), figures(project)
+    together = project.learn("-n", "2")
+    assert alone.ret == together.ret == 0
+    together.assert_outcomes(passed=2 * 4 * 3 + 6 + 2 * 2 + 2 * 2 + 1)
+    assert figures(project) == one

@@ -1,0 +1,138 @@
+"""The gate as an item of pytest: what it compares with, what it says, and what turns a run red."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.project import Project
+
+
+@pytest.fixture(autouse=True)
+def in_the_project(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project.root)
+
+
+@pytest.fixture
+def saved(project: Project) -> Any:
+    """A project whose first run is the baseline ``main``."""
+    project.scenarios(train=0, sweep=20).ini(actor="python:agent:right")
+    assert project.learn().ret == 0
+    assert project.cli("baseline", "save", "main") == 0
+    return project.ini(actor="python:agent:right", baseline="main")
+
+
+def rule(project: Project, name: str) -> dict[str, Any]:
+    (found,) = [r for r in project.report()["gate"]["results"] if r["name"] == name]
+    return found  # type: ignore[no-any-return]
+
+
+def test_the_same_agent_as_the_baseline_does_not_fail(saved: Any) -> None:
+    assert saved.learn().ret == 0
+    assert rule(saved, "baseline")["outcome"] in ("pass", "inconclusive")
+
+
+def test_a_worse_agent_turns_the_run_red(saved: Any) -> None:
+    result = saved.learn("--tfgrpo-actor", "python:agent:wrong")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["FAILED tfgrpo::gate*"])
+    assert rule(saved, "baseline")["outcome"] == "fail"
+
+
+def test_in_plain_mode_a_baseline_adds_the_gate(saved: Any) -> None:
+    saved.run("--tfgrpo-actor", "python:agent:wrong", "-rf").stdout.fnmatch_lines(["FAILED tfgrpo::gate*"])
+    saved.run().assert_outcomes(passed=21)
+
+
+def test_another_actor_and_other_scenarios_are_compared_on_what_is_common_and_said(saved: Any) -> None:
+    saved.scenarios("more", train=0, sweep=4)
+    result = saved.learn("--tfgrpo-actor", "python:agent:paid")
+    said = " ".join(" ".join(result.outlines).split())
+    assert "the baseline was made with another actor (python:agent:right), " in said
+    assert "made with other scenarios (20 in common)" in said
+    assert rule(saved, "baseline")["figures"]["n"] == 20
+
+
+def test_too_small_an_intersection_is_inconclusive_and_fails_only_when_strict(saved: Any) -> None:
+    saved.scenarios("more", train=0, sweep=12)
+    result = saved.learn()
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["gate  inconclusive (passes with a warning)"])
+    assert saved.learn("--tfgrpo-gate-strict", "true").ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_an_open_comparison_prints_the_number_of_scenarios_that_would_settle_it(saved: Any) -> None:
+    agent = "def solve(context):\n    return '4' if context.scenario.id.endswith('l7') else '3'\n"
+    result = saved.write("agent2.py", agent).learn("--tfgrpo-actor", "python:agent2:solve")
+    assert result.ret == 0
+    assert rule(saved, "baseline")["outcome"] == "inconclusive"
+    settled = rule(saved, "baseline")["figures"]["settled_by"]
+    assert settled > 20
+    assert f"about {settled} eval scenarios would settle it" in " ".join(" ".join(result.outlines).split())
+
+
+def test_the_five_largest_regressions_are_named(saved: Any) -> None:
+    agent = """
+def solve(context):
+    late = "<experiences" in context.prompt.system
+    lost = context.scenario.id in [f"suite-eval{n}" for n in range(6)]
+    right = not lost if late else lost or context.seed % 2
+    frame = {"kind": "tool", "name": "count" if right else "guess"}
+    return {"answer": "3" if right else "4", "frames": [frame]}
+"""
+    saved.write("agent2.py", agent).scenarios(train=12, sweep=20).ini(actor="python:agent2:solve")
+    result = saved.learn()
+    found = saved.report()["regressions"]
+    assert [row["difference"] for row in found] == [-1.0] * 5
+    result.stdout.fnmatch_lines([f"{row['scenario']} *1.000  0.000  -1.000" for row in found])
+
+
+@pytest.mark.parametrize(
+    ("flag", "actor", "name"),
+    [
+        ("--tfgrpo-gate-max-errors=0", "python:agent:provider", "errors"),
+        ("--tfgrpo-gate-min-mean=0.9", "python:agent:wrong", "minimum mean"),
+        ("--tfgrpo-gate-max-cost-per-success-usd=0.5", "python:agent2:dear", "cost per success"),
+    ],
+)
+def test_each_hard_rule_fails_the_gate(project: Project, flag: str, actor: str, name: str) -> None:
+    frame = "{'kind': 'model', 'name': 'm', 'cost_usd': 0.6}"
+    project.write("agent2.py", f"def dear(context):\n    return {{'answer': '3', 'frames': [{frame}]}}\n")
+    project.scenarios(train=0, sweep=2)
+    result = project.learn(flag, "--tfgrpo-actor", actor)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert rule(project, name)["outcome"] == "fail"
+
+
+def test_errors_are_told_apart_and_judged_both_ways(project: Project) -> None:
+    agent = """
+from pytest_tfgrpo import ProviderError
+
+def solve(context):
+    if context.seed % 2:
+        raise ProviderError("503")
+    return "3"
+"""
+    project.write("agent2.py", agent).scenarios(train=0, sweep=12)
+    project.ini(actor="python:agent2:solve", group_size=4, gate_min_mean=0.9)
+    result = project.learn()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    found = rule(project, "minimum mean")["figures"]
+    assert found["errors_excluded"] == 1.0
+    assert found["errors_as_zero"] < 0.9
+    result.stdout.fnmatch_lines(["* errors, not scored: provider *"])
+
+
+def test_verbosity_is_respected(project: Project) -> None:
+    project.ini(actor="python:agent:learner", group_size=4).scenarios(train=12, sweep=12)
+    quiet = project.learn("-q").stdout.str()
+    usual = project.learn().stdout.str()
+    verbose = project.learn("-v").stdout.str()
+    assert "gate  passed" in quiet
+    assert "informative" not in quiet
+    assert "informative" in usual
+    assert "mean latency" not in usual
+    assert "mean latency" in verbose
+    section = usual.partition(" tfgrpo ===")[2].splitlines()[1:]
+    assert max(map(len, (line for line in section if not line.startswith("files")))) <= 80
+    assert "\x1b" not in usual

@@ -1,0 +1,270 @@
+"""A plugin that uses every hook."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.project import Project
+
+PLUGIN = """
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pytest_tfgrpo import CheckKind, Trajectory
+from pytest_tfgrpo.core.records import Check, CheckResult
+from pytest_tfgrpo.harness.gate.verdict import RuleResult
+
+SEEN = Path(__file__).with_name("seen.jsonl")
+
+
+def saw(**what):
+    with SEEN.open("a") as file:
+        file.write(json.dumps(what) + "\\n")
+
+
+class Actor:
+    name, paid, identity = "mine", False, {"version": 1}
+
+    async def __call__(self, call):
+        return Trajectory(answer="3" if call.seed % 2 else "333")
+
+    def bound(self, call_count):
+        return {"usd": 0.0, "tokens": 0}
+
+    async def aclose(self):
+        saw(closed=True)
+
+
+class Brevity:
+    name, weight = "brevity", 0.5
+
+    def __call__(self, batch):
+        return [1.0 / len(r.answer) if r.answer else 0.0 for r in batch.rollouts]
+
+
+class Optimizer:
+    name, identity = "mine", {"version": 1}
+
+    async def propose(self, context):
+        from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
+
+        saw(optimizer=context.epoch, groups=len(context.groups))
+        return await open_optimizer("heuristic").propose(context)
+
+
+class Rule:
+    name = "house rule"
+
+    def judge(self, run, baseline, settings):
+        return RuleResult(name=self.name, outcome="pass", message="the house is in order")
+
+
+def evaluate(check, context):
+    right = context.answer == check.params["digit"]
+    return CheckResult(kind=check.kind, weight=check.weight, credit=float(right))
+
+
+def pytest_tfgrpo_actor(config, spec):
+    return Actor() if spec == "mine" else None
+
+
+def pytest_tfgrpo_rewarders(config):
+    return [Brevity()]
+
+
+def pytest_tfgrpo_optimizer(config, spec):
+    return Optimizer() if spec == "mine" else None
+
+
+def pytest_tfgrpo_scenarios(config, scenarios):
+    kept = [s for s in scenarios if s.id != "suite-train1"]
+    return kept + [replace(kept[0], id="added", prompt="A new one", stamp="9" * 64)]
+
+
+def pytest_tfgrpo_checks(config):
+    schema = {"type": "object", "properties": {"digit": {"type": "string"}}, "required": ["digit"],
+              "additionalProperties": False}
+    return {"digit": CheckKind(name="digit", params=schema, evaluate=evaluate, blocking=False)}
+
+
+def pytest_tfgrpo_gate_rules(config):
+    return [Rule()]
+
+
+def pytest_tfgrpo_rollout(config, rollout):
+    saw(rollout=rollout.rollout_id)
+
+
+def pytest_tfgrpo_epoch(config, result):
+    saw(epoch=result.phase.label)
+
+
+def pytest_tfgrpo_experience(config, experience):
+    saw(experience=experience.summary32)
+
+
+def pytest_tfgrpo_run(config, run):
+    saw(run=run.status)
+
+
+def pytest_tfgrpo_report_section(config, run):
+    return [f"greetings from the plugin: {run.status}"]
+"""
+
+
+@pytest.fixture
+def plugged(project: Project) -> Any:
+    check = {"kind": "digit", "digit": "3"}
+    project.scenarios(train=3, sweep=2, checks=[check]).write("conftest.py", PLUGIN)
+    return project.ini(actor="mine", optimizer="mine", group_size=4)
+
+
+def seen(project: Project) -> list[dict[str, Any]]:
+    import json
+
+    return [json.loads(line) for line in (project.root / "seen.jsonl").read_text().splitlines()]
+
+
+def test_every_hook_takes_part(plugged: Any) -> None:
+    result = plugged.learn("-v")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["tfgrpo::added[[]epoch1[]] PASSED*"])
+    result.stdout.fnmatch_lines(["*house rule*in order*", "*greetings from the plugin: complete*"])
+    told = seen(plugged)
+    assert [t["epoch"] for t in told if "epoch" in t] == ["baseline", "epoch1", "epoch2", "epoch3-eval"]
+    assert [t["groups"] for t in told if "optimizer" in t] == [3, 3]
+    assert sum("rollout" in t for t in told) == 2 * 4 + 3 * 4 * 2 + 2 * 4
+    assert [t["run"] for t in told if "run" in t] == ["complete"]
+    assert {"closed": True} in told
+    ids = {s["id"] for s in plugged.report()["scenarios"]}
+    assert "added" in ids
+    assert "suite-train1" not in ids
+
+
+def test_who_is_supplied_without_an_identity_is_a_usage_error(plugged: Any) -> None:
+    plugged.write("conftest.py", PLUGIN.replace('name, identity = "mine", {"version": 1}', 'name = "mine"'))
+    result = plugged.learn()
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*hook pytest_tfgrpo_optimizer: *Optimizer* has no attribute 'identity'*"])
+
+
+def test_a_weighted_rewarder_takes_part_in_the_reward(plugged: Any) -> None:
+    from pytest_tfgrpo.harness.run.log import load_run
+
+    plugged.learn()
+    for phase in load_run(plugged.runs()[-1]).phases:
+        for group in phase.groups:
+            for rollout, score in zip(group.rollouts, group.scores, strict=True):
+                brevity = 1.0 / len(rollout.answer)
+                assert score.extra == {"brevity": brevity}
+                assert score.reward == pytest.approx((score.gt_score + 0.5 * brevity) / 1.5)
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "rollout(config, rollout)",
+        "epoch(config)",
+        "experience(config)",
+        "run(config)",
+        "report_section(config)",
+    ],
+)
+def test_an_observer_that_breaks_becomes_a_warning(project: Project, hook: str) -> None:
+    project.scenarios(train=3).ini(actor="python:agent:learner", group_size=4)
+    project.write("conftest.py", f"def pytest_tfgrpo_{hook}:\n    raise OSError('the wire is cut')\n")
+    result = project.learn()
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*broke*OSError: the wire is cut*"])
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "actor(config, spec)",
+        "rewarders(config)",
+        "optimizer(config, spec)",
+        "scenarios(scenarios)",
+        "checks()",
+        "gate_rules()",
+    ],
+)
+def test_a_supplier_that_breaks_is_a_usage_error_before_anything_is_paid_for(
+    project: Project, hook: str
+) -> None:
+    project.scenarios().write(
+        "conftest.py", f"def pytest_tfgrpo_{hook}:\n    raise OSError('no such thing')\n"
+    )
+    result = project.learn()
+    assert result.ret in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED)
+    name = hook.partition("(")[0]
+    text = result.stdout.str() + result.stderr.str()
+    assert f"hook pytest_tfgrpo_{name} broke: OSError: no such thing" in text
+    assert "Traceback" not in text
+    assert project.calls == []
+
+
+def test_every_hook_is_called_on_the_main_thread(project: Project) -> None:
+    names = ["rollout", "epoch", "experience", "run", "report_section"]
+    hooks = "".join(f"def pytest_tfgrpo_{name}():\n    here('{name}')\n" for name in names)
+    project.write(
+        "conftest.py",
+        f"""
+import threading
+from pathlib import Path
+
+def here(name):
+    with Path(__file__).with_name("threads.log").open("a") as file:
+        file.write(f"{{name}} {{threading.current_thread() is threading.main_thread()}}\\n")
+
+{hooks}
+""",
+    )
+    project.scenarios(train=12, sweep=2).ini(actor="python:agent:learner", group_size=4).learn()
+    told = set((project.root / "threads.log").read_text().splitlines())
+    assert told == {f"{name} True" for name in names}
+
+
+def test_a_rewarder_that_hangs_aborts_its_epoch_and_leaves_no_experience(project: Project) -> None:
+    rewarder = """
+import time
+
+class Slow:
+    name, weight = "slow", 1.0
+
+    def __call__(self, batch):
+        if any(rollout.mode == "train" for rollout in batch.rollouts):
+            time.sleep(2)
+        return [1.0] * len(batch.rollouts)
+
+def pytest_tfgrpo_rewarders():
+    return [Slow()]
+"""
+    project.scenarios(train=3, sweep=2).write("conftest.py", rewarder)
+    project.ini(actor="python:agent:learner", group_size=4, rewarder_timeout_s=0.2)
+    result = project.learn()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    manifest = project.manifest()
+    assert manifest["status"] == "aborted"
+    assert "rewarders (slow) ran over rewarder_timeout_s = 0.2" in manifest["reason"]
+    baseline, aborted = project.report()["epochs"]
+    assert (baseline["rollouts"], aborted["gt_score"]["n"]) == (8, 0)
+    assert aborted["rollouts"] > 0
+    assert manifest["tfgrpo"]["experiences"] == []
+    assert (project.runs()[-1] / "metrics.jsonl").read_text().count('"tool": null') == 8 + aborted["rollouts"]
+
+
+def test_a_built_in_check_kind_cannot_be_replaced(project: Project) -> None:
+    project.scenarios().write("conftest.py", "def pytest_tfgrpo_checks():\n    return {'exact': None}\n")
+    result = project.learn()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*'exact' is taken*"])
+
+
+def test_a_gate_rule_that_breaks_fails_the_gate(project: Project) -> None:
+    rule = "class Rule:\n    name = 'r'\n    def judge(self, *a):\n        raise OSError('x')\n"
+    project.scenarios().write("conftest.py", rule + "def pytest_tfgrpo_gate_rules():\n    return [Rule()]\n")
+    assert project.learn().ret == pytest.ExitCode.TESTS_FAILED

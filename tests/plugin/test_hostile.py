@@ -1,0 +1,95 @@
+"""What hostile actors, names and files can do to a terminal, a path or an exit code: nothing."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from support.project import Project
+
+from pytest_tfgrpo.core.errors import JournalError
+
+MARKED = """
+import pytest
+
+@pytest.mark.tfgrpo(domain="d", prompt="one", split="eval")
+def test_it(rollout):
+    pass
+"""
+
+
+def test_what_a_crashing_actor_says_reaches_the_terminal_without_its_codes(project: Project) -> None:
+    project.write(
+        "loud.py", 'def solve(context):\n    raise RuntimeError("\\x1b[2J\\x1b]0;mine\\x07 \\u202e")\n'
+    )
+    project.write("test_it.py", MARKED)
+    result = project.run("--tfgrpo-actor", "python:loud:solve", "--color=no")
+    result.stdout.fnmatch_lines(["*no answer to check*", "*RuntimeError:*"])
+    text = result.stdout.str()
+    assert not {"\x1b", "\x07", "\u202e"} & set(text)
+
+
+def test_a_run_to_resume_is_a_name_not_a_path(project: Project) -> None:
+    project.ini(actor="python:agent:crash").scenarios(train=0)
+    project.learn("--tfgrpo-budget-s", "0.001")
+    (folder,) = project.runs()
+    shutil.move(folder, project.root / "elsewhere")
+    result = project.learn("--tfgrpo-resume", "../../../elsewhere")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*no run '../../../elsewhere'*"])
+
+
+HANGING = """\
+import os
+import sys
+import time
+from pathlib import Path
+
+Path(sys.argv[1], f"pid-{os.getpid()}").touch()
+time.sleep(600)
+"""
+
+
+def test_sigterm_ends_a_run_cleanly_and_its_agents_with_it(project: Project) -> None:
+    project.scenarios(train=0, sweep=1).write("hang.py", HANGING)
+    actor = shlex.join([sys.executable, "hang.py", str(project.root)])
+    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--tfgrpo", "--tfgrpo-actor", f"command:{actor}"]
+    process = subprocess.Popen(
+        [sys.executable, *words],
+        cwd=project.root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and len(list(project.root.glob("pid-*"))) < 2:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == pytest.ExitCode.INTERRUPTED
+    assert project.manifest()["reason"] == "interrupted", output
+    agents = [int(path.name.removeprefix("pid-")) for path in project.root.glob("pid-*")]
+    assert len(agents) == 2
+    for agent in agents:
+        with pytest.raises(ProcessLookupError):
+            os.kill(agent, 0)
+
+
+@pytest.mark.parametrize("learning", [True, False])
+def test_a_report_that_cannot_be_written_fails_the_run(
+    project: Project, monkeypatch: pytest.MonkeyPatch, learning: bool
+) -> None:
+    def full(*args: object) -> None:
+        raise JournalError("cannot write report.html: the disk is full")
+
+    monkeypatch.setattr("pytest_tfgrpo.plugin.session.write", full)
+    project.scenarios(train=0)
+    result = project.run("--tfgrpo-out", "out", *(["--tfgrpo"] if learning else []))
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*cannot write report.html: the disk is full*"])

@@ -1,0 +1,327 @@
+"""Learning mode: pytest --tfgrpo."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from support.project import Project, item_names
+
+
+def test_scenarios_become_items_in_epoch_order_and_the_gate_is_last(project: Project) -> None:
+    result = project.scenarios(train=2, sweep=1).learn("-v")
+    assert item_names(result) == [
+        "suite.scenario.json::suite-eval0[baseline]",
+        "suite.scenario.json::suite-train0[epoch1]",
+        "suite.scenario.json::suite-train1[epoch1]",
+        "suite.scenario.json::suite-train0[epoch2]",
+        "suite.scenario.json::suite-train1[epoch2]",
+        "suite.scenario.json::suite-eval0[epoch3-eval]",
+        "tfgrpo::gate",
+    ]
+
+
+def test_learning_shows_as_a_gain_and_leaves_its_files(project: Project) -> None:
+    project.ini(actor="python:agent:learner", group_size=4).scenarios(train=12, sweep=12)
+    result = project.learn()
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        ["*baseline*", "*epoch1*", "*epoch3-eval*", "*gain*+0.*", "*gate*passed*", "*files*out*"]
+    )
+    folder = project.runs()[-1]
+    assert {p.name for p in folder.iterdir()} == {
+        "exposures.jsonl",
+        "journal.jsonl",
+        "manifest.json",
+        "metrics.jsonl",
+        "per-epoch.json",
+        "report.html",
+        "report.json",
+    }
+    assert {p.name for p in folder.parent.parent.iterdir()} == {"experiences.jsonl", "library.json", "runs"}
+    assert project.manifest()["status"] == "complete"
+    assert all(len(e["summary32"].split()) <= 32 for e in project.manifest()["tfgrpo"]["experiences"])
+
+
+def test_the_feature_variable_switches_learning_on(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEATURE_TFGRPO_GROUP", "1")
+    project.scenarios().run("-v").stdout.fnmatch_lines(["*[[]epoch1[]]*"])
+
+
+def test_a_gate_that_finds_a_loss_turns_the_run_red(project: Project) -> None:
+    project.ini(actor="python:agent:unlearner", group_size=4).scenarios(train=12, sweep=12)
+    result = project.learn()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(passed=48, failed=1)
+    result.stdout.fnmatch_lines(["*gate*FAILED*", "*gain*"])
+
+
+def test_a_learning_item_fails_only_if_its_whole_group_errored(project: Project) -> None:
+    project.scenarios(train=1, sweep=0).ini(actor="python:agent:wrong", group_size=2)
+    project.learn().assert_outcomes(passed=3)
+    project.ini(actor="python:agent:provider", group_size=2)
+    result = project.learn()
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(["*every rollout is an error*"])
+
+
+def test_the_header_names_who_takes_part(project: Project) -> None:
+    project.scenarios().ini(actor="python:agent:right", optimizer="none")
+    head = ["tfgrpo: actor python:agent:right, optimizer none, group size 2, 3 epochs, seed 0"]
+    project.learn("--tfgrpo-group-size", "2").stdout.fnmatch_lines(head)
+
+
+def test_an_error_that_many_items_share_is_told_once(project: Project) -> None:
+    project.scenarios(train=0, sweep=3).ini(actor="python:agent:provider", group_size=2)
+    result = project.learn("-rf")
+    shown = result.stdout.str()
+    assert shown.count("\nprompt:\n") == 1
+    assert (
+        shown.count("\nthe same as suite.scenario.json::suite-eval0[baseline]; see it whole: tfgrpo show ")
+        == 5
+    )
+    result.stdout.fnmatch_lines(["suite-eval2: every rollout is an error: provider: *"])
+
+
+def test_an_eval_item_fails_below_min_score_only_where_the_scenario_sets_it(project: Project) -> None:
+    project.scenarios("free", train=1, sweep=1).scenarios("strict", train=0, sweep=1, min_score=0.5)
+    result = project.ini(actor="python:agent:wrong", group_size=2).learn("-rf")
+    result.assert_outcomes(passed=5, failed=2)
+    result.stdout.fnmatch_lines(["FAILED strict.scenario.json::strict-eval0*"])
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        ("-k", "eval0 and epoch3"),
+        ("suite.scenario.json::suite-eval0[baseline]",),
+        ("suite.scenario.json::suite-eval0",),
+    ],
+)
+def test_choosing_any_item_brings_its_whole_scenario(project: Project, choice: Any) -> None:
+    result = project.scenarios().learn("-v", *choice)
+    assert item_names(result) == [
+        "suite.scenario.json::suite-eval0[baseline]",
+        "suite.scenario.json::suite-eval0[epoch3-eval]",
+        "tfgrpo::gate",
+    ]
+
+
+def test_the_gate_does_not_pass_a_partial_selection(project: Project) -> None:
+    project.scenarios(train=2, sweep=12).learn()
+    assert project.cli("baseline", "save", "main") == 0
+    result = project.learn("-k", "eval0 or train", "--tfgrpo-baseline", "main")
+    result.stdout.fnmatch_lines(["*not judged*"])
+    assert project.report()["gate"]["outcome"] != "pass"
+
+
+def test_collecting_only_runs_nothing(project: Project) -> None:
+    result = project.scenarios().ini().learn("--co", "-q")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*suite-train0[[]epoch1[]]*", "*tfgrpo::gate*"])
+    assert project.calls == []
+    assert not (project.root / "out").exists()
+
+
+def test_an_epoch_draws_sample_size_scenarios_and_logs_the_draw(project: Project) -> None:
+    project.scenarios(train=10, sweep=1).ini(actor="python:agent:half", sample_size=3)
+    result = project.learn()
+    result.assert_outcomes(passed=9, deselected=14)
+    draws = project.manifest()["draws"]
+    assert draws["epoch1"]["n"] == draws["epoch2"]["n"] == 3
+    assert draws["epoch1"]["scenarios"] != draws["epoch2"]["scenarios"]
+
+
+def test_a_used_up_budget_closes_the_gate(project: Project) -> None:
+    project.scenarios().ini(actor="python:agent:slow", budget_s=0.05, concurrency=1, group_size=8)
+    result = project.learn()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*budget_s*"])
+    assert project.manifest()["status"] == "incomplete"
+
+
+def test_random_order_plugins_change_neither_order_nor_results(project: Project) -> None:
+    project.scenarios("a").scenarios("b").ini(actor="python:agent:half", group_size=3)
+    first = project.learn("-v")
+    one = project.report()["epochs"]
+    second = project.learn("-v", "-p", "randomly", "-p", "no:cacheprovider")
+    other = project.report()["epochs"]
+    assert item_names(first) == item_names(second)
+    assert [row["gt_score"] for row in one] == [row["gt_score"] for row in other]
+
+
+def test_last_failed_reruns_the_scenario_that_failed(project: Project) -> None:
+    project.scenarios("good", train=0, sweep=1)
+    project.scenarios("bad", train=0, sweep=1, checks=[{"kind": "exact", "value": "4"}], min_score=1.0)
+    run = project.pytester.runpytest_inprocess
+    assert run("--tfgrpo").ret == 1
+    result = run("--tfgrpo", "--lf", "-v")
+    assert [n for n in item_names(result) if "good" in n] == []
+    assert "bad.scenario.json::bad-eval0[baseline]" in item_names(result)
+    run("--tfgrpo", "--ff", "-v").stdout.fnmatch_lines(["*tfgrpo::gate*", "*= tfgrpo =*"])
+
+
+def test_reruns_return_the_recorded_group(project: Project) -> None:
+    project.scenarios(train=0, sweep=1, min_score=1.0).ini(actor="python:agent:wrong", group_size=2)
+    result = project.plugins("rerunfailures").learn("--reruns", "3")
+    result.stdout.fnmatch_lines(["*rerun*"])
+    assert len(project.calls) == 4
+
+
+def test_real_latencies_go_to_junit_properties(project: Project) -> None:
+    project.scenarios(train=1, sweep=1).learn("--junitxml=out.xml")
+    cases = ElementTree.parse(project.root / "out.xml").getroot().iter("testcase")
+    found = {case.get("name"): {p.get("name") for p in case.iter("property")} for case in cases}
+    assert "tfgrpo_latency_ms" in found["suite-train0[epoch1]"]
+    assert "tfgrpo_gate" in found["gate"]
+
+
+def test_a_dry_run_prints_the_plan_and_pays_nothing(project: Project) -> None:
+    result = project.scenarios(train=3, sweep=2).learn("--tfgrpo-dry-run")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*baseline*", "*epoch1*"])
+    assert project.calls == []
+    assert not (project.root / "out").exists()
+
+
+def test_a_dry_run_says_what_the_actor_declares_as_its_most(project: Project) -> None:
+    actor = """
+class Dear:
+    name, paid, identity = "dear", True, {}
+
+    async def __call__(self, call):
+        raise AssertionError("it was asked")
+
+    def bound(self, calls):
+        return {"usd": 0.5 * calls, "tokens": 1000 * calls}
+
+    async def aclose(self):
+        pass
+
+def pytest_tfgrpo_actor(spec):
+    return Dear() if spec == "dear" else None
+"""
+    project.scenarios(train=3, sweep=2).write("conftest.py", actor).ini(actor="dear", group_size=4)
+    result = project.learn("--tfgrpo-dry-run")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        [
+            "3 train and 2 eval scenarios; 0 lessons to start",
+            "baseline * 2 * 4 * 8",
+            "epoch1 * 3 * 4 * 12",
+            "in all * 40",
+            "cost    at most $20.00",
+            "tokens  at most 40.0k",
+        ]
+    )
+
+
+def test_metrics_have_a_line_per_call_and_per_rollout_and_the_manifest_tells_what_was_run(
+    project: Project,
+) -> None:
+    project.scenarios(train=12, sweep=2).ini(actor="python:agent:learner", group_size=4)
+    project.learn()
+    text = (project.runs()[-1] / "metrics.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    keys = ["epoch", "group_id", "rollout_id", "tool", "tokens", "cost_usd", "latency_ms"]
+    assert all(list(line) == keys for line in lines)
+    assert [line["epoch"] for line in lines] == sorted(line["epoch"] for line in lines)
+    rollouts = 4 * (2 + 2 * 12 + 2)
+    assert sum(line["tool"] is None for line in lines) == len(lines) / 2 == rollouts
+    manifest = project.manifest()
+    assert {"settings", "stamps", "versions", "seed", "draws", "warnings", "gate"} <= manifest.keys()
+    assert set(manifest["stamps"]) == {"settings", "packs", "scenarios", "actor", "eval", "library"}
+    assert manifest["tfgrpo"]["epochs"] == project.report()["epochs"]
+    assert manifest["gate"]["outcome"] == project.report()["gate"]["outcome"]
+
+
+def test_an_unwritable_output_folder_stops_the_run(project: Project) -> None:
+    project.scenarios().write("out", "a file where the folder should be")
+    result = project.learn()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*cannot open the journal*out*", "*tfgrpo: the run broke: JournalError*"])
+
+
+def test_a_changed_pack_is_refused_by_name(project: Project) -> None:
+    project.scenarios().write("prompt-packs/text/system.md", "Solve it.\n").write(
+        "prompt-packs/text/manifest.json",
+        json.dumps(
+            {"id": "text", "domain": "text", "system": "system.md", "inject": [], "experience_slots": 4}
+        ),
+    )
+    result = project.learn()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*prompt-packs/text/manifest.json*tfgrpo stamp*"])
+    assert project.cli("stamp") == 0
+    assert project.learn().ret == 0
+    project.write("prompt-packs/text/system.md", "Solve it differently.\n")
+    assert project.learn().ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_a_committed_library_is_where_a_run_starts(project: Project) -> None:
+    project.ini(actor="python:agent:learner", group_size=4, library="lessons.json").scenarios(
+        train=12, sweep=12
+    )
+    missing = project.learn()
+    assert missing.ret == pytest.ExitCode.USAGE_ERROR
+    missing.stderr.fnmatch_lines(["*lessons.json*--tfgrpo-library none*tfgrpo library promote*"])
+    assert project.learn("--tfgrpo-library", "none").ret == 0
+    learned = project.report()["epochs"][-1]["gt_score"]["mean"]
+    assert project.cli("library", "promote", project.runs()[-1].name) == 0
+    assert project.learn().ret == 0
+    assert project.report()["epochs"][0]["gt_score"]["mean"] == learned
+
+
+def test_very_large_files_collect_to_one_item_per_epoch(project: Project) -> None:
+    check = {"kind": "exact", "value": "3"}
+    scenarios = [
+        {
+            "id": f"s{n}",
+            "domain": "d",
+            "split": "eval" if n < 3 else "train",
+            "prompt": f"{n}",
+            "checks": [check],
+        }
+        for n in range(20_001)
+    ]
+    project.write("big.scenarios.jsonl", "".join(json.dumps(s) + "\n" for s in scenarios))
+    result = project.learn("-v", "--tfgrpo-sample-size", "2")
+    assert item_names(result) == [
+        "big.scenarios.jsonl::baseline",
+        "big.scenarios.jsonl::epoch1",
+        "big.scenarios.jsonl::epoch2",
+        "big.scenarios.jsonl::epoch3-eval",
+        "tfgrpo::gate",
+    ]
+    assert len(project.calls) == 20
+
+
+def test_an_epoch_starts_with_its_first_item_and_not_before(project: Project) -> None:
+    project.scenarios(train=2, sweep=2, min_score=1.0).ini(actor="python:agent:wrong")
+    project.write(
+        "conftest.py",
+        """
+import time
+from pathlib import Path
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" and "baseline" in report.nodeid:
+        time.sleep(0.1)
+        calls = Path(__file__).with_name("calls.log").read_text()
+        assert "train" not in calls, "the next epoch was started while this one was still reported"
+""",
+    )
+    assert project.learn().ret == pytest.ExitCode.TESTS_FAILED
+    assert len(project.calls) == 4 + 4 * 2 + 4
+
+
+@pytest.mark.parametrize("flag", ["-x", "--maxfail=2"])
+def test_after_a_stop_no_later_epoch_is_paid_for(project: Project, flag: str) -> None:
+    project.scenarios(min_score=1.0).ini(actor="python:agent:wrong")
+    project.learn(flag)
+    assert project.manifest()["status"] == "incomplete"
+    assert not [name for name in project.calls if "train" in name]
+    assert project.report()["gate"]["outcome"] == "fail"

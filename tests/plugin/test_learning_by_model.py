@@ -1,0 +1,233 @@
+"""Learning by a language model as a user meets it: pytest, a server, a library that grew."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import ROOT
+from support.fake_model import SILENT, Body, FakeModel, Reply, refused
+from support.project import Project
+from support.teachers import operation, says
+
+from pytest_tfgrpo.harness.learning.optimizer import llm
+
+LESSON = "For letters: count each of the words, one by one."
+ARGUMENTS = ("--tfgrpo", "--tfgrpo-optimizer", "llm", "--tfgrpo-teacher", "openai:big")
+
+
+def asked(body: Body) -> str:
+    return str(body["messages"][-1]["content"])
+
+
+def stage(body: Body) -> str:
+    """Return the stage of a teacher's request."""
+    return "consolidation" if "Several tasks of one domain" in asked(body) else "critique"
+
+
+def pupil(body: Body) -> str:
+    """Be right on some seeds, and always once the prompt carries the lesson."""
+    return "3" if LESSON in body["messages"][0]["content"] or body["seed"] % 3 == 0 else "4"
+
+
+def teacher(body: Body) -> str:
+    """Propose the lesson until it is in force; then keep it."""
+    text = asked(body)
+    if stage(body) == "consolidation":
+        return says(operation(lesson=LESSON, sources=["P1", "P2"]))
+    assert "Reward 1.000" in text
+    assert "Reward 0.000" in text
+    return says(operation("KEEP", "", ids=["L1"]) if f"| {LESSON}" in text else operation(lesson=LESSON))
+
+
+def answer(body: Body, attempt: int) -> Reply | Body | str:
+    return teacher(body) if body["model"] == "big" else pupil(body)
+
+
+@pytest.fixture
+def learning(project: Project, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-Zq8vWn3xKd7LpR2m")
+    settings = {"group_size": 4, "eval_mode": "separate", "epochs": 1}
+    return project.ini(actor="openai:small", **settings).scenarios(train=6, sweep=3)
+
+
+def lessons(project: Project) -> list[str]:
+    return [lesson["text"] for lesson in project.report()["library"]["lessons"]]
+
+
+def to_teacher(server: FakeModel) -> list[Body]:
+    return [body for body in server.requests if body["model"] == "big"]
+
+
+def test_a_lesson_of_the_teacher_helps_in_the_final_sweep(
+    learning: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeModel(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        learning.run(*ARGUMENTS).assert_outcomes(passed=13)
+    report = learning.report()
+    assert lessons(learning) == [LESSON]
+    assert report["epochs"][-1]["gt_score"]["mean"] == 1.0
+    assert report["epochs"][0]["gt_score"]["mean"] < 1.0
+    stages = Counter(map(stage, to_teacher(server)))
+    assert stages["consolidation"] == 1
+    assert stages["critique"] == report["epochs"][1]["informative_groups"] > 1
+    assert all(body["response_format"]["type"] == "json_schema" for body in to_teacher(server))
+
+
+def test_without_a_teacher_the_actors_model_teaches(learning: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def alone(body: Body, attempt: int) -> str:
+        return teacher(body) if body["messages"][0]["content"].startswith("You coach") else pupil(body)
+
+    with FakeModel(alone) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        learning.run("--tfgrpo", "--tfgrpo-optimizer", "llm").assert_outcomes(passed=13)
+    assert {body["model"] for body in server.requests} == {"small"}
+    assert lessons(learning) == [LESSON]
+
+
+def test_a_recorded_run_learns_the_same_again_without_a_server(
+    learning: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeModel(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        learning.run(*ARGUMENTS, "--tfgrpo-record", "recording.jsonl").assert_outcomes(passed=13)
+        asked_before = len(server.requests)
+        learning.run(*ARGUMENTS, "--tfgrpo-actor", "replay:recording.jsonl").assert_outcomes(passed=13)
+        assert len(server.requests) == asked_before
+    first, second = (json.loads((run / "report.json").read_text()) for run in learning.runs())
+    assert first["run_id"] != second["run_id"]
+    assert first["library"]["hash"] == second["library"]["hash"]
+    assert lessons(learning) == [LESSON]
+
+
+def test_the_readmes_commands_estimate_learn_within_the_budget_and_replay(
+    learning: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prices = "prices:\n  small: {input: 1, output: 4}\n  large: {input: 2, output: 8}\n"
+    learning.write("models.yaml", prices)
+    monkeypatch.setenv("TFGRPO_MODELS", "models.yaml")
+    estimate, learn, replay = readme_commands()
+    with FakeModel(lambda body, n: teacher(body) if body["model"] == "large" else pupil(body)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        assert learning.run(*estimate).ret == 0
+        assert server.requests == []
+        learning.run(*learn).assert_outcomes(passed=13)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    learning.run(*replay).assert_outcomes(passed=13)
+    recorded, replayed = (json.loads((run / "report.json").read_text()) for run in learning.runs())
+    assert 0 < recorded["cost"]["usd"] < 2
+    assert recorded["cost"]["usd"] == replayed["cost"]["usd"]
+    assert recorded["epochs"] == replayed["epochs"]
+
+
+def readme_commands() -> list[list[str]]:
+    """Return the arguments of the README's three runs of pytest with a language model."""
+    readme = (ROOT / "README.md").read_text().replace("\\\n", "")
+    block = readme.partition("```sh never-run\npytest ")[2].partition("```")[0]
+    return [shlex.split(line.removeprefix("pytest ")) for line in block.splitlines()]
+
+
+def test_a_teacher_that_cannot_be_reached_is_told_and_ends_nothing(
+    learning: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(body: Body, attempt: int) -> Reply | str:
+        return refused(404, "no such model") if body["model"] == "big" else pupil(body)
+
+    with FakeModel(gone) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        result = learning.run(*ARGUMENTS)
+    result.assert_outcomes(passed=13)
+    (_, epoch, _) = learning.report()["epochs"]
+    assert lessons(learning) == []
+    asked_about = epoch["informative_groups"]
+    assert asked_about > 0
+    assert learning.report()["library"]["failures"] == {"rejected": asked_about}
+    result.stdout.fnmatch_lines([f"*failed in learning: rejected {asked_about}*"])
+
+
+def test_other_prompts_are_another_run_and_broken_ones_a_usage_error(
+    learning: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = learning.root / "prompt-packs" / "optimizer"
+    shutil.copytree(Path(llm.__file__).parent / "prompts" / "optimizer", own)
+    stamps = []
+    with FakeModel(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        for text in ("You coach", "You coach and cheer"):
+            system = own / "system.md"
+            system.write_text(system.read_text().replace("You coach", text, 1))
+            assert learning.cli("stamp", str(own)) == 0
+            learning.run(*ARGUMENTS).assert_outcomes(passed=13)
+            stamps.append(learning.manifest()["stamps"])
+        (own / "critique.md").write_text("Say {{something}}")
+        learning.cli("stamp", str(own))
+        broken = learning.run(*ARGUMENTS)
+    assert stamps[0]["models"] != stamps[1]["models"]
+    assert {k: v for k, v in stamps[0].items() if k != "models"} == {
+        k: v for k, v in stamps[1].items() if k != "models"
+    }
+    assert broken.ret == pytest.ExitCode.USAGE_ERROR
+    assert "critique.md lacks the place {{attempts}}" in broken.stderr.str() + broken.stdout.str()
+
+
+def start(project: Project, server: FakeModel, *args: str) -> subprocess.Popen[str]:
+    environ = {k: v for k, v in os.environ.items() if not k.startswith(("TFGRPO_", "PYTEST_"))}
+    return subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *ARGUMENTS, *args],
+        cwd=project.root,
+        env=environ | {"OPENAI_BASE_URL": server.base_url},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def calls_on_file(project: Project) -> int:
+    (run,) = project.runs()
+    return (run / "journal.jsonl").read_bytes().count(b'"event":"call"')
+
+
+def test_a_run_killed_between_learning_calls_pays_for_none_of_them_twice(learning: Any) -> None:
+    learning.ini(actor="openai:small", group_size=4, eval_mode="separate", epochs=1, concurrency=1)
+    arrived, held_at = threading.Event(), 3
+    answered: Counter[str] = Counter()
+    taught = 0
+
+    def interrupted(body: Body, attempt: int) -> Reply | Body | str:
+        nonlocal taught
+        if body["model"] == "big":
+            taught += 1
+            if taught == held_at:
+                arrived.set()
+                return SILENT
+            answered[json.dumps(body)] += 1
+        return answer(body, attempt)
+
+    with FakeModel(interrupted) as server:
+        process = start(learning, server)
+        assert arrived.wait(60)
+        deadline = time.monotonic() + 30
+        while calls_on_file(learning) < held_at - 1 and time.monotonic() < deadline:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        before = len([body for body in server.requests if body["model"] == "small"])
+        resumed = start(learning, server, "--tfgrpo-resume", learning.runs()[-1].name)
+        output, _ = resumed.communicate(timeout=60)
+    assert resumed.returncode == 0, output
+    assert set(answered.values()) == {1}
+    assert len(answered) == taught - 1 == calls_on_file(learning)
+    assert len(server.requests) - taught - before == 12  # the final sweep alone
+    assert lessons(learning) == [LESSON]

@@ -1,0 +1,139 @@
+"""Lessons across runs: the committed library, stamps, the store, and what a reader is told of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from support.project import Project
+
+MANIFEST = {"id": "text", "domain": "text", "system": "system.md", "inject": [], "experience_slots": 4}
+
+
+@pytest.fixture
+def taught(project: Project) -> Any:
+    """A project with a stamped pack whose first run was promoted to the committed library."""
+    project.write("prompt-packs/text/system.md", "Solve it.\n")
+    project.write("prompt-packs/text/manifest.json", json.dumps(MANIFEST))
+    assert project.cli("stamp") == 0
+    project.scenarios(train=12, sweep=12)
+    project.ini(actor="python:agent:learner", group_size=4, library="library.json")
+    assert project.learn("--tfgrpo-library", "none").ret == 0
+    assert project.cli("library", "promote", "latest") == 0
+    return project
+
+
+@pytest.fixture(autouse=True)
+def in_the_project(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project.root)
+
+
+def test_plain_mode_carries_the_committed_library_and_leaves_it_alone(taught: Any) -> None:
+    before = (taught.root / "library.json").read_bytes()
+    taught.run().assert_outcomes(passed=12, deselected=12)
+    assert taught.run("--tfgrpo-library", "none").ret == pytest.ExitCode.TESTS_FAILED
+    assert (taught.root / "library.json").read_bytes() == before
+
+
+def test_learning_does_not_touch_the_committed_file(taught: Any) -> None:
+    before = (taught.root / "library.json").read_bytes()
+    taught.ini(actor="python:agent:half", group_size=4, library="library.json")
+    taught.learn()
+    assert (taught.root / "library.json").read_bytes() == before
+
+
+def test_lessons_of_another_pack_are_left_out_counted_and_warned_of_until_rebased(taught: Any) -> None:
+    taught.write("prompt-packs/text/system.md", "Solve it well.\n")
+    assert taught.cli("stamp") == 0
+    lessons = len(json.loads((taught.root / "library.json").read_text())["experiences"])
+    result = taught.learn()
+    warning = f"{lessons} experiences were left out: they were learned under another prompt pack"
+    assert any(text.startswith(warning) for text in taught.manifest()["warnings"])
+    assert warning.split(":")[0] in " ".join(result.outlines)
+    assert taught.report()["epochs"][0]["gt_score"]["mean"] < 1.0
+    assert taught.cli("library", "rebase") == 0
+    taught.learn()
+    assert not any("left out" in text for text in taught.manifest()["warnings"])
+    assert taught.report()["epochs"][0]["gt_score"]["mean"] == 1.0
+
+
+def test_lessons_learned_with_another_actor_are_warned_of(taught: Any) -> None:
+    taught.learn("--tfgrpo-actor", "python:agent:half")
+    (warning,) = [text for text in taught.manifest()["warnings"] if "actor" in text]
+    assert warning == "the library holds lessons learned with another actor: python:agent:learner"
+
+
+def test_a_committed_lesson_that_holds_an_eval_answer_is_found_before_the_run(taught: Any) -> None:
+    calls = len(taught.calls)
+    taught.scenarios("new", train=0, sweep=12, checks=[{"kind": "exact", "value": "Letter"}])
+    result = taught.learn("--tfgrpo-baseline-sweep", "off")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*new-eval0 ?eval? (new.scenario.json:2) has its answer in lesson *: 'letter'; *"]
+    )
+    assert len(taught.calls) == calls
+
+
+def test_where_contamination_only_warns_such_a_lesson_leaves_the_gate_open_and_stays(taught: Any) -> None:
+    lesson = json.loads((taught.root / "library.json").read_text())["experiences"][0]["summary32"]
+    assert " letter" in lesson
+    taught.scenarios("new", train=0, sweep=12, checks=[{"kind": "exact", "value": "Letter"}])
+    result = taught.learn("--tfgrpo-baseline-sweep", "off", "--tfgrpo-contamination", "warn")
+    result.stdout.fnmatch_lines(["*inconclusive*contamination: contaminated: *"])
+    (rule,) = [r for r in taught.report()["gate"]["results"] if r["name"] == "contamination"]
+    assert rule["outcome"] == "inconclusive"
+    assert rule["figures"]["leaks"][0]["scenario_id"] == "new-eval0"
+    assert lesson in {each["text"] for each in taught.report()["library"]["lessons"]}
+
+
+def test_a_lesson_learned_in_the_run_that_holds_an_eval_answer_fails_the_gate(project: Project) -> None:
+    project.scenarios(train=12, sweep=0).ini(actor="python:agent:learner", group_size=4)
+    project.scenarios("new", train=0, sweep=12, checks=[{"kind": "exact", "value": "Letter"}])
+    result = project.learn()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*FAILED*contamination: contaminated: *"])
+    assert any(" letter" in each["text"] for each in project.report()["library"]["lessons"])
+
+
+def test_epochs_without_spread_say_so(project: Project) -> None:
+    result = project.scenarios().learn()
+    result.stdout.fnmatch_lines(["warning: epoch1: no group had spread*", "warning: epoch2: no group had*"])
+
+
+def test_lessons_keep_within_the_words_that_are_set(project: Project) -> None:
+    project.scenarios(train=12, sweep=2).ini(
+        actor="python:agent:learner", group_size=4, experience_max_words=8
+    )
+    project.learn()
+    lessons = project.manifest()["tfgrpo"]["experiences"]
+    assert lessons
+    assert max(len(lesson["summary32"].split()) for lesson in lessons) <= 8
+
+
+def test_the_library_cap_holds_per_domain(project: Project) -> None:
+    project.scenarios(train=12, sweep=2).ini(actor="python:agent:learner", group_size=4, library_cap=1)
+    project.learn()
+    assert len(project.report()["library"]["lessons"]) == 1
+
+
+def test_a_damaged_line_of_the_store_is_skipped_and_told(project: Project, capsys: Any) -> None:
+    project.scenarios(train=12, sweep=2).ini(actor="python:agent:learner", group_size=4, task_id="t")
+    store = project.write("out/t/experiences.jsonl", "garbage\n").root / "out/t/experiences.jsonl"
+    result = project.learn()
+    (warning,) = [text for text in project.manifest()["warnings"] if "experiences.jsonl" in text]
+    assert warning.startswith(f"{store}: 1 malformed lines were skipped; the first is line 1: ")
+    assert " 1 malformed lines were" in result.stdout.str()
+    assert project.cli("experiences", "--export") == 0
+    out, err = capsys.readouterr()
+    assert all(json.loads(line)["summary32"] for line in out.splitlines()[-1:])
+    assert "1 malformed lines were skipped" in err
+
+
+def test_the_share_of_groups_that_gave_a_lesson_is_reported(project: Project) -> None:
+    project.scenarios(train=12, sweep=2).ini(actor="python:agent:learner", group_size=4)
+    result = project.learn()
+    library = project.report()["library"]
+    assert 0 < library["lesson_groups"] <= library["informative_groups"] <= library["groups"] == 24
+    told = f"*{library['lesson_groups']} of 24 training groups gave one*"
+    result.stdout.fnmatch_lines([told])

@@ -1,0 +1,402 @@
+"""Runs against a model server: whole ones, faulty ones, killed ones, and ones short of money."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support import fake_model
+from support.fake_model import Body, FakeModel, Reply
+from support.project import Project
+
+KEY = "sk-test-SECRET0123456789abcdef"
+SPELLINGS = [spelling.encode() for spelling in (KEY, "SECRET0123456789", KEY[::-1])]
+ECHO = "you sent KEY, did you not"
+PRICED = "prices: {m: {input: 100, output: 1000}}\n"
+TOOLS = '''
+def lookup(key: str) -> str:
+    """Look a word up."""
+    return f"{key} means 3"
+'''
+LOUD = (
+    *("--junitxml=out/junit.xml", "--log-file=out/debug.log", "--log-level=DEBUG"),
+    *("-rA", "--showlocals", "-vv", "--tfgrpo-record", "out/recording.jsonl"),
+)
+"""Write and show all that there is."""
+Serve = Callable[..., FakeModel]
+
+
+@pytest.fixture
+def serve(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """Start a model server that the project's actor asks; retries are off."""
+    running: list[FakeModel] = []
+
+    def start(answer: Any, **options: Any) -> FakeModel:
+        running.append(FakeModel(answer, keys=[KEY], **options).__enter__())
+        monkeypatch.setenv("OPENAI_BASE_URL", running[-1].base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        return running[-1]
+
+    project.write("models.yaml", "endpoints: {default: {retries: 0}}\n")
+    settings(project)
+    yield start
+    for server in running:
+        server.__exit__()
+
+
+def settings(project: Project, **changes: object) -> Project:
+    return project.ini(
+        **{"actor": "openai:m", "models": "models.yaml", "epochs": 2, "baseline_sweep": "off"} | changes
+    )
+
+
+def rollouts(project: Project) -> list[dict[str, Any]]:
+    lines = (project.runs()[-1] / "journal.jsonl").read_text().splitlines()
+    return [event["data"] for event in map(json.loads, lines) if event["event"] == "rollout"]
+
+
+def one_call(project: Project) -> Any:
+    """Make the project one with a single eval scenario, tried once."""
+    settings(project, eval_rollouts=1)
+    return project.scenarios(train=0, sweep=1, timeout_s=0.5)
+
+
+def test_a_whole_run_asks_with_prompt_temperature_seed_and_key(project: Project, serve: Serve) -> None:
+    server = serve(lambda request, _: "3")
+    result = project.scenarios(train=2, sweep=2).learn()
+    assert result.ret == 0
+    assert len(server.requests) == 2 * 2 + 2 * 2
+    assert server.refusals == []
+    assert {request["temperature"] for request in server.requests} == {0.7, 0.3}
+    assert len({request["seed"] for request in server.requests}) == 8
+    assert {header["authorization"] for header in server.headers} == {f"Bearer {KEY}"}
+    report = project.report()
+    assert [epoch["gt_score"]["mean"] for epoch in report["epochs"]] == [1.0, 1.0]
+    assert all(epoch["tokens"]["sum"] > 0 and epoch["cost_usd"]["sum"] is None for epoch in report["epochs"])
+
+
+def test_a_model_uses_the_tools_of_the_project(project: Project, serve: Serve) -> None:
+    def answer(request: Body, _: int) -> Reply | str:
+        last = request["messages"][-1]
+        if last["role"] == "tool":
+            return str(last["content"]).rpartition(" ")[2]
+        return fake_model.calls(("lookup", {"key": "three"}))
+
+    server = serve(answer)
+    project.write("words.py", TOOLS)
+    settings(project, tools="words")
+    assert project.scenarios(train=1, sweep=1, tools=["lookup"]).learn().ret == 0
+    assert server.refusals == []
+    for rollout in rollouts(project):
+        assert [(f["kind"], f["name"]) for f in rollout["frames"]] == [
+            ("model", "m"), ("tool", "lookup"), ("model", "m"),
+        ]  # fmt: skip
+    assert {row["tool"] for row in project.report()["epochs"][-1]["tools"]} == {"m", "lookup"}
+
+
+def test_a_picture_reaches_the_server(project: Project, serve: Serve) -> None:
+    server = serve(lambda request, _: "3")
+    (project.root / "look.png").write_bytes(b"\x89PNG\r\n\x1a\npixels")
+    one_call(project).scenarios(train=0, sweep=1, attachments=["look.png"])
+    assert project.learn().ret == 0
+    text, picture = server.requests[0]["messages"][-1]["content"]
+    assert text["type"] == "text"
+    assert picture["image_url"]["url"].startswith("data:image/png;base64,iVBORw0KGgpwaXhlbHM")
+
+
+def test_a_tool_that_does_not_exist_is_a_usage_error_before_any_call(project: Project, serve: Serve) -> None:
+    server = serve(lambda request, _: "3")
+    project.write("words.py", TOOLS)
+    settings(project, tools="words")
+    result = project.scenarios(train=0, sweep=1, tools=["lokup"]).learn()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*actor: scenario 'suite-eval0': there is no tool 'lokup'; *did you mean 'lookup'[?]"]
+    )
+    assert server.requests == []
+
+
+def test_a_model_that_costs_money_needs_leave_to_run_without_the_flag(project: Project, serve: Serve) -> None:
+    server = serve(lambda request, _: "3")
+    result = project.scenarios(train=0, sweep=1).run()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*actor 'openai:m' costs money; set tfgrpo_plain = true*"])
+    assert server.requests == []
+    assert project.run("--tfgrpo-plain", "true").ret == 0
+    assert len(server.requests) == 1
+
+
+def echoed(reply: Reply) -> Reply:
+    return replace(reply, echo_key=True)
+
+
+LOOP = fake_model.calls(("lookup", {"key": "KEY"}), content=ECHO)
+FAULTS = [
+    pytest.param(echoed(fake_model.text(ECHO)), None, None, id="answer with the key"),
+    pytest.param(echoed(fake_model.refused(400, ECHO)), "errors", "rejected", id="400"),
+    pytest.param(echoed(fake_model.refused(401, ECHO)), "errors", "auth", id="401"),
+    pytest.param(fake_model.refused(403, "sorry"), "errors", "auth", id="403"),
+    pytest.param(echoed(fake_model.refused(404, ECHO)), "errors", "rejected", id="404"),
+    pytest.param(fake_model.rate_limited(), "errors", "rate_limit", id="429"),
+    pytest.param(fake_model.rate_limited("600"), "errors", "rate_limit", id="429 with Retry-After"),
+    pytest.param(echoed(fake_model.refused(500, ECHO)), "errors", "server", id="500"),
+    pytest.param(fake_model.OVERLOADED, "errors", "server", id="503 in HTML"),
+    pytest.param(fake_model.REDIRECT, "errors", "rejected", id="redirect"),
+    pytest.param(fake_model.RESET, "errors", "connection", id="reset in mid-body"),
+    pytest.param(fake_model.TOO_SHORT, "errors", "connection", id="shorter than announced"),
+    pytest.param(fake_model.SILENT, "errors", "timeout", id="never answering"),
+    pytest.param(fake_model.DRIP, "errors", "timeout", id="slow drip"),
+    pytest.param(echoed(Reply(body=b'{"KEY": "half')), "errors", "bad_response", id="invalid JSON"),
+    pytest.param(echoed(Reply(body={"answer": ECHO})), "errors", "bad_response", id="wrong shape"),
+    pytest.param(fake_model.EMPTY_CHOICES, "errors", "bad_response", id="empty choices"),
+    pytest.param(fake_model.filtered(), "errors", "content_filter", id="filtered"),
+    pytest.param(fake_model.huge(), "failed", "oversize", id="10 MB"),
+    pytest.param(fake_model.huge(2_000_000), "failed", "oversize", id="2 MB"),
+    pytest.param(echoed(fake_model.text(ECHO, finish="length")), "failed", "truncated", id="truncated"),
+    pytest.param(echoed(fake_model.text(None, refusal=ECHO)), "failed", "refusal", id="refusal"),
+    pytest.param(fake_model.text(""), "failed", "no_answer", id="no answer"),
+    pytest.param(echoed(LOOP), "failed", "tool_loop", id="endless loop"),
+    pytest.param(fake_model.UNKNOWN_TOOL, "failed", "tool_loop", id="unknown tool for ever"),
+    pytest.param(fake_model.BROKEN_ARGUMENTS, "failed", "tool_loop", id="broken arguments for ever"),
+]
+
+
+@pytest.mark.parametrize(("reply", "kind", "code"), FAULTS)
+def test_each_fault_has_its_outcome_and_none_shows_the_key(
+    project: Project, serve: Serve, reply: Reply, kind: str | None, code: str | None
+) -> None:
+    server = serve(lambda request, _: reply)
+    project.write("words.py", TOOLS)
+    settings(project, eval_rollouts=1, tools="words", max_steps=2)
+    project.scenarios(train=1, sweep=1, timeout_s=0.5)
+    result = project.learn(*LOUD)
+    assert result.ret == (pytest.ExitCode.OK if kind is None else pytest.ExitCode.TESTS_FAILED)
+    assert server.requests
+    found = rollouts(project)
+    assert len(found) == 3
+    outcomes = {(r["status"], r["failure"] and r["failure"]["code"]) for r in found}
+    expected = {"errors": "error", "failed": "failed", None: "ok"}[kind]
+    assert outcomes == {(expected, code)}
+    faults = {"errors": {}, "failed": {}} | ({kind: {code: 3}} if kind else {})
+    assert project.report()["faults"] == faults
+    assert [e["errors"] for e in project.report()["epochs"]] == ([2, 1] if kind == "errors" else [0, 0])
+    scores = [e["gt_score"]["n"] for e in project.report()["epochs"]]
+    assert scores == ([0, 0] if kind == "errors" else [1, 1])
+    assert project.manifest()["status"] == "complete"
+    assert_no_key(project, result.stdout.str() + result.stderr.str())
+
+
+def assert_no_key(project: Project, shown: str) -> None:
+    files = [path for path in project.root.rglob("*") if path.is_file()]
+    assert {path.name for path in files} >= {
+        "report.html", "report.json", "journal.jsonl", "recording.jsonl", "junit.xml", "debug.log"
+    }  # fmt: skip
+    for spelling in SPELLINGS:
+        assert spelling not in shown.encode()
+        assert [str(path) for path in files if spelling in path.read_bytes()] == []
+
+
+@pytest.mark.parametrize("kind", ["answer", "refusal", "no JSON"])
+def test_a_teacher_or_judge_that_tells_the_key_is_told_without_it(
+    project: Project, serve: Serve, kind: str
+) -> None:
+    def answer(body: Body, _: int) -> Reply | str:
+        if body["model"] == "m":
+            return "3" if body["seed"] % 2 else "4"
+        told = {"answer": fake_model.text(ECHO), "refusal": fake_model.refused(400, ECHO)}
+        return echoed(told.get(kind) or Reply(body=b"KEY KEY KEY"))
+
+    server = serve(answer)
+    settings(project, optimizer="llm", teacher="openai:teacher", judge="openai:judge")
+    project.scenarios(rubric=["It is short."])
+    result = project.learn(*LOUD)
+    assert {body["model"] for body in server.requests} == {"m", "teacher", "judge"}
+    assert (project.root / "out" / "recording.jsonl").read_text().count('"kind":"call"') > 2
+    assert_no_key(project, result.stdout.str() + result.stderr.str())
+
+
+def test_a_successful_run_shows_the_key_nowhere(project: Project, serve: Serve) -> None:
+    serve(lambda request, _: "3")
+    project.scenarios()
+    result = project.learn(*LOUD)
+    assert result.ret == 0
+    assert_no_key(project, result.stdout.str() + result.stderr.str())
+
+
+@pytest.mark.parametrize("usage", fake_model.WRONG_USAGE, ids=str)
+def test_wrong_figures_of_use_are_unknown_and_the_answer_counts(
+    project: Project, serve: Serve, usage: Any
+) -> None:
+    serve(lambda request, _: fake_model.text("3", usage=usage))
+    project.write("models.yaml", PRICED)
+    assert one_call(project).learn().ret == 0
+    (rollout,) = rollouts(project)
+    assert rollout["status"] == "ok"
+    assert rollout["cost_usd"] is None or 0 <= rollout["cost_usd"] < 10
+    assert 0 <= rollout["tokens"] < 10_000
+
+
+def test_a_burst_of_errors_is_got_over(project: Project, serve: Serve) -> None:
+    replies = [fake_model.refused(500), fake_model.rate_limited("0")]
+    server = serve(lambda request, attempt: replies[attempt] if attempt < 2 else "3")
+    project.write("models.yaml", "endpoints: {default: {retries: 3}}\n")
+    assert one_call(project).scenarios(train=0, sweep=1, timeout_s=30).learn().ret == 0
+    assert len(server.requests) == 3
+
+
+def test_a_narrow_server_makes_no_rollout_wait_beyond_its_time_limit(project: Project, serve: Serve) -> None:
+    server = serve(lambda request, _: "3", delay_s=0.1)
+    project.write("models.yaml", "endpoints: {default: {concurrency: 2}}\n")
+    assert project.scenarios(train=0, sweep=15, timeout_s=1.0).learn().ret == 0
+    assert server.most_in_flight == 2
+    assert project.report()["faults"] == {"errors": {}, "failed": {}}
+
+
+def test_rollouts_that_wait_behind_a_judge_at_a_narrow_server_are_no_late_ones(
+    project: Project, serve: Serve
+) -> None:
+    def answer(body: Body, _: int) -> str:
+        if body["model"] == "m":
+            return "3"
+        keys = body["response_format"]["json_schema"]["schema"]["properties"]
+        return json.dumps({key: {"why": "it is so", "met": True} for key in keys})
+
+    server = serve(answer, delay_s=0.05)
+    project.write("models.yaml", "endpoints: {default: {concurrency: 1}}\n")
+    settings(project, judge="openai:judge", judge_votes=15, eval_rollouts=1)
+    result = project.scenarios(train=0, sweep=3, timeout_s=0.5, rubric=["It is short."]).learn()
+    assert len(server.requests) == 48, "the votes on one answer take longer than the time limit"
+    assert project.report()["faults"] == {"errors": {}, "failed": {}}
+    assert result.ret == 0
+
+
+def used(server: FakeModel) -> Iterator[tuple[int, float]]:
+    """Yield tokens and dollars of each request, at the prices of PRICED, as the server counts them."""
+    for request in server.requests:
+        body = fake_model.completion({"role": "assistant", "content": "3"})
+        counts = fake_model.counted(request, body)
+        prompt, completion = counts["prompt_tokens"], counts["completion_tokens"]
+        yield prompt + completion, (prompt * 100 + completion * 1000) / 1e6
+
+
+@pytest.mark.parametrize(("budget", "of"), [({"budget_tokens": 6000}, 0), ({"budget_usd": 0.4}, 1)])
+def test_a_budget_is_never_overrun_and_ends_the_run_in_good_order(
+    project: Project, serve: Serve, budget: dict[str, float], of: int
+) -> None:
+    server = serve(lambda request, _: "3", delay_s=0.005)
+    project.write("models.yaml", PRICED)
+    settings(project, max_tokens=50, **budget)
+    result = project.scenarios(train=30, sweep=30).learn()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    spent = sum(use[of] for use in used(server))
+    (limit,) = budget.values()
+    assert 0.5 * limit < spent <= limit
+    assert project.manifest()["status"] != "complete"
+    result.stdout.fnmatch_lines([f"*{next(iter(budget))} of * is used up*"])
+
+
+def test_waiting_for_room_in_the_budget_is_no_part_of_a_rollouts_time(project: Project, serve: Serve) -> None:
+    server = serve(lambda request, _: "3", delay_s=0.1)
+    settings(project, max_tokens=50_000, budget_tokens=90_000)  # room for one call at a time
+    assert project.scenarios(train=0, sweep=8, timeout_s=1.0).learn().ret == 0
+    assert server.most_in_flight == 1
+    assert len(server.requests) == 16
+    assert project.report()["faults"] == {"errors": {}, "failed": {}}
+
+
+def test_a_budget_counts_what_a_resumed_run_has_spent(project: Project, serve: Serve) -> None:
+    server = serve(lambda request, _: "3")
+    settings(project, max_tokens=50, budget_tokens=6000)
+    project.scenarios(train=30, sweep=30).learn()
+    asked = len(server.requests)
+    project.learn("--tfgrpo-resume")
+    assert len(server.requests) <= asked + 1
+    assert sum(tokens for tokens, _ in used(server)) <= 6000
+
+
+def test_a_rollout_that_the_budget_broke_off_is_paid_once_more_and_counted(
+    project: Project, serve: Serve
+) -> None:
+    def answer(request: Body, _: int) -> Reply:
+        done = request["messages"][-1]["role"] == "tool"
+        reply = fake_model.text("3") if done else fake_model.calls(("lookup", {"key": "three"}))
+        assert isinstance(reply.body, dict)
+        return replace(reply, body=reply.body | {"usage": fake_model.usage(200, 20)})
+
+    server = serve(answer, delay_s=0.005)
+    project.write("words.py", TOOLS)
+    settings(project, tools="words", max_tokens=50)
+    project.scenarios(train=10, sweep=10)
+    first = project.learn("--tfgrpo-budget-tokens", "9000")
+    assert first.ret == pytest.ExitCode.TESTS_FAILED
+    assert 4500 < len(server.requests) * 220 <= 9000
+    assert all(rollout["status"] == "ok" for rollout in rollouts(project))
+    assert project.learn("--tfgrpo-resume", "--tfgrpo-budget-tokens", "100000").ret == 0
+    assert 2 * 40 < len(server.requests) <= 2 * 40 + 20
+    assert project.report()["cost"]["tokens"] == len(server.requests) * 220
+
+
+def test_a_budget_in_dollars_needs_a_price(project: Project, serve: Serve) -> None:
+    server = serve(lambda request, _: "3")
+    settings(project, budget_usd=1)
+    result = project.scenarios().learn()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*price of *m* is unknown*"])
+    assert server.requests == []
+
+
+def test_a_killed_run_repeats_no_finished_rollout(project: Project, serve: Serve) -> None:
+    server = serve(lambda request, _: "3" if request["seed"] % 2 else "4", delay_s=0.01)
+    settings(project, epochs=3, group_size=3, concurrency=2)
+    project.scenarios(train=6, sweep=4)
+    planned = 6 * 3 * 2 + 4 * 3
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tfgrpo"]
+    resume: list[str] = []
+    finished: set[str] = set()
+    kills = 0
+    for target in (5, 17, 40):
+        process = subprocess.Popen(
+            [*command, *resume], cwd=project.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        wait_for_rollouts(project, process, target)
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        process.communicate()
+        finished |= {rollout["rollout_id"] for rollout in whole_rollouts(project)}
+        resume = ["--tfgrpo-resume"]
+    assert kills == 3
+    before = len(server.requests)
+    done = subprocess.run(
+        [*command, *resume], cwd=project.root, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "passed" in done.stdout, done.stdout + done.stderr
+    assert len(server.requests) - before == planned - len(finished)
+    counts = Counter(rollout["rollout_id"] for rollout in whole_rollouts(project))
+    assert len(counts) == planned
+    assert set(counts.values()) == {1}
+    assert project.manifest()["status"] == "complete"
+
+
+def whole_rollouts(project: Project) -> list[dict[str, Any]]:
+    """Return the rollouts in a journal whose last line may be torn."""
+    (journal,) = (project.root / "out").glob("*/runs/*/journal.jsonl")
+    whole = [line for line in journal.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+    return [event["data"] for event in map(json.loads, whole) if event["event"] == "rollout"]
+
+
+def wait_for_rollouts(project: Project, process: subprocess.Popen[bytes], count: int) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and process.poll() is None:
+        journals = list((project.root / "out").glob("*/runs/*/journal.jsonl"))
+        if journals and journals[0].read_bytes().count(b'"event":"rollout"') >= count:
+            return
+        time.sleep(0.002)

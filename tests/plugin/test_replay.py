@@ -1,0 +1,548 @@
+"""Record and replay as a user meets them: a run once paid for is repeated from a file, to the same report."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.fake_model import OVERLOADED, Body, FakeModel, Reply
+from support.project import Project
+from support.teachers import operation, says
+
+from pytest_tfgrpo.cli import main
+
+FILE = "recording.jsonl"
+REPLAY = ("--tfgrpo-actor", f"replay:{FILE}")
+RECORD = ("--tfgrpo-record", FILE)
+LESSON = "For letters: count each of the words, one by one."
+TIMES = ("started_at", "finished_at", "updated_at", "created_at")
+HISTORY = "evaluations"
+"""The runs before it."""
+
+
+def comparable(path: Path) -> Any:
+    """Return a file of a run without what may differ: ids, times, the runs before, and who answers."""
+    value = json.loads(path.read_text().replace(path.parent.name, "RUN"))
+    value.get("settings", {}).update(actor="", record="")
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, dict):
+            ids = {"id", "parents"} if "polarity" in value else set()
+            return {k: clean(v) for k, v in value.items() if k not in {*TIMES, HISTORY, *ids}}
+        return [clean(v) for v in value] if isinstance(value, list) else value
+
+    return clean(value)
+
+
+def assert_same(recorded: Path, replayed: Path) -> None:
+    assert recorded != replayed
+    for name in ("report.json", "per-epoch.json"):
+        assert comparable(replayed / name) == comparable(recorded / name)
+
+
+def asked(body: Body) -> str:
+    return str(body["messages"][-1]["content"])
+
+
+def answer(body: Body, attempt: int) -> Reply | Body | str:
+    """Be pupil, teacher or judge; never the same answer twice, and now and then none."""
+    if body["model"] == "teacher":
+        if "Several tasks of one domain" in asked(body):
+            return says(operation(lesson=LESSON, sources=["P1"]))
+        return "no JSON at all" if attempt == 0 and body["seed"] % 5 == 0 else says(operation(lesson=LESSON))
+    if body["model"] == "judge":
+        keys = body["response_format"]["json_schema"]["schema"]["properties"]
+        return json.dumps({key: {"why": "it is so", "met": body["seed"] % 2 == 0} for key in keys})
+    if body["seed"] % 11 == 0:
+        return OVERLOADED
+    return "3" if LESSON in body["messages"][0]["content"] or body["seed"] % 3 == 0 else "4"
+
+
+@pytest.fixture
+def models(project: Project, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a project whose actor, teacher and judge are models, asked through ``OPENAI_BASE_URL``."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-Zq8vWn3xKd7LpR2m")
+    project.write(
+        "models.yaml",
+        "endpoints: {default: {retries: 0}}\n"
+        "prices: {pupil: {input: 1, output: 10}, judge: {input: 2, output: 20}}\n",
+    )
+    project.ini(
+        actor="openai:pupil",
+        optimizer="llm",
+        teacher="openai:teacher",
+        judge="openai:judge",
+        models="models.yaml",
+        group_size=4,
+        judge_votes=3,
+    )
+    return project.scenarios(train=6, sweep=3, rubric=["The answer is short.", "The answer is a number."])
+
+
+def test_a_run_with_models_replays_to_the_same_report_without_a_server(
+    models: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeModel(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        done = models.learn(*RECORD)
+    done.stdout.fnmatch_lines(["recorded * rollouts and * model calls in recording.jsonl *"])
+    by_model = {body["model"] for body in server.requests}
+    assert by_model == {"pupil", "teacher", "judge"}
+    monkeypatch.delenv("OPENAI_API_KEY")
+    models.learn(*REPLAY)
+    recorded, replayed = models.runs()
+    assert_same(recorded, replayed)
+    report = models.report()
+    assert report["library"]["lessons"][0]["text"] == LESSON
+    assert report["faults"]["errors"] == {"server": report["faults"]["errors"]["server"]}
+    assert "sk-test" not in (models.root / FILE).read_text()
+
+
+def test_a_run_is_recorded_after_it_was_made(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeModel(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        models.learn()
+    assert main(["record", "add", FILE]) == 0
+    text = (models.root / FILE).read_text()
+    assert main(["record", "add", FILE, "--run", models.runs()[-1].name]) == 0
+    assert (models.root / FILE).read_text() == text
+    monkeypatch.delenv("OPENAI_API_KEY")
+    models.learn(*REPLAY)
+    assert_same(*models.runs())
+
+
+def test_a_run_whose_files_are_gone_is_not_recorded_afterwards(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.ini(actor="python:agent:right").scenarios(checks=[{"kind": "file", "path": "a", "contains": "x"}])
+    project.learn()
+    assert main(["record", "add", FILE]) == 1
+    assert "was made without --tfgrpo-record" in capsys.readouterr().err
+    assert not (project.root / FILE).exists()
+
+
+def test_a_replay_loads_no_client(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeModel(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        models.learn(*RECORD)
+    models.write(
+        "conftest.py",
+        "import sys\n"
+        "def pytest_sessionfinish():\n"
+        "    assert not {'aiohttp', 'httpx', 'pytest_tfgrpo.llm.transport'} & sys.modules.keys()\n",
+    )
+    done = run(models, *REPLAY)
+    assert "INTERNALERROR" not in done
+    assert_same(*models.runs())
+
+
+AGENTS = '''
+from pytest_tfgrpo import AgentFailure, ProviderError
+
+
+class Moody:
+    """Never says the same twice."""
+
+    said = 0
+
+
+def moody(context):
+    """Fail in every way there is; be right on some seeds, and always once the prompt carries a lesson."""
+    Moody.said += 1
+    match context.seed % 7:
+        case 0:
+            raise RuntimeError("the agent fell over")
+        case 1:
+            raise ProviderError("503 from the provider")
+        case 2:
+            raise AgentFailure("it gave up", "gave_up")
+    right = context.seed % 3 == 0 or "<experiences" in context.prompt.system
+    frame = {"kind": "tool", "name": "count" if right else "guess", "tokens": 3, "cost_usd": 0.001}
+    frame |= {"output": f"try {Moody.said}", "latency_ms": 1.5}
+    return {"answer": "3" if right else "4", "frames": [frame]}
+'''
+
+
+@pytest.fixture
+def moody(project: Project) -> Any:
+    project.write("moody.py", AGENTS)
+    return project.ini(actor="python:moody:moody", group_size=4).scenarios(train=6, sweep=4)
+
+
+def run(project: Project, *args: str) -> str:
+    """Run a learning run in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tfgrpo", *args],
+        cwd=project.root, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+def test_whatever_became_of_rollouts_becomes_of_them_again(moody: Any) -> None:
+    moody.learn(*RECORD)
+    moody.learn(*REPLAY, "--tfgrpo-concurrency", "1")
+    recorded, replayed = moody.runs()
+    report = moody.report()
+    assert report["faults"] == {
+        "errors": {"provider": report["faults"]["errors"]["provider"]},
+        "failed": {code: report["faults"]["failed"][code] for code in ("crash", "gave_up")},
+    }
+    report["settings"]["concurrency"] = 64
+    (replayed / "report.json").write_text(json.dumps(report))
+    assert_same(recorded, replayed)
+
+
+def test_equal_questions_of_two_sweeps_keep_their_own_answers(moody: Any) -> None:
+    """Without lessons the final sweep asks what the baseline sweep asked."""
+    moody.ini(actor="python:moody:moody", optimizer="none").learn(*RECORD)
+    moody.learn(*REPLAY)
+    first, last = (rollouts(folder) for folder in moody.runs())
+    outputs = [[frame["output"] for frame in rollout["frames"]] for rollout in first]
+    assert len({text for texts in outputs for text in texts}) == sum(map(bool, outputs))
+    assert [[frame["output"] for frame in rollout["frames"]] for rollout in last] == outputs
+
+
+@pytest.mark.parametrize("keep", [0.2, 0.5, 0.8])
+def test_a_replay_that_was_killed_goes_on_where_it_was(moody: Any, keep: float) -> None:
+    moody.ini(actor="python:moody:moody", optimizer="none").learn(*RECORD)
+    moody.learn(*REPLAY)
+    first, last = moody.runs()
+    cut(last, keep)
+    moody.learn(*REPLAY, "--tfgrpo-resume", last.name)
+    assert moody.runs() == [first, last]
+    assert_same(first, last)
+
+
+@pytest.mark.parametrize("keep", [0.3, 0.6, 0.9])
+def test_a_replay_with_models_that_was_killed_goes_on_where_it_was(
+    models: Any, monkeypatch: pytest.MonkeyPatch, keep: float
+) -> None:
+    with FakeModel(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        models.learn(*RECORD)
+    models.learn(*REPLAY)
+    first, last = models.runs()
+    cut(last, keep)
+    models.learn(*REPLAY, "--tfgrpo-resume", last.name)
+    assert_same(first, last)
+
+
+def cut(folder: Path, keep: float) -> None:
+    """Leave of a run what it had written when it was killed, a share of its journal."""
+    data = (folder / "journal.jsonl").read_bytes()
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    (folder / "journal.jsonl").write_bytes(data[: int(keep * len(data))])
+
+
+def rollouts(folder: Path) -> list[dict[str, Any]]:
+    events = map(json.loads, (folder / "journal.jsonl").read_text().splitlines())
+    found = [event["data"] for event in events if event["event"] == "rollout"]
+    return sorted(found, key=lambda r: (r["epoch"], r["scenario_id"], r["index"]))
+
+
+def test_recording_a_replay_changes_nothing(moody: Any) -> None:
+    moody.learn(*RECORD)
+    before = (moody.root / FILE).read_bytes()
+    moody.learn(*REPLAY, *RECORD).stdout.fnmatch_lines(["recorded * (0 new)"])
+    assert (moody.root / FILE).read_bytes() == before
+
+
+def test_plain_mode_records_and_replays_without_writing_anything_else(moody: Any) -> None:
+    moody.write("moody.py", AGENTS.replace("context.seed % 7", "5"))
+    recorded = moody.run("-v", *RECORD)
+    replayed = moody.run("-v", *REPLAY)
+    assert recorded.parseoutcomes() == replayed.parseoutcomes()
+    assert recorded.parseoutcomes().keys() >= {"passed", "failed"}
+    assert not (moody.root / "out").exists()
+    assert [path.name for path in moody.root.glob("*.jsonl")] == [FILE]
+
+
+def test_workers_record_and_replay_as_one_process_does(moody: Any) -> None:
+    moody.plugins("xdist").learn("-n", "2", *RECORD)
+    moody.learn("-n", "2", *REPLAY)
+    assert_same(*moody.runs())
+
+
+def test_a_resumed_run_records_also_what_was_paid_for_before_it_was_killed(project: Project) -> None:
+    project.write(
+        "moody.py", AGENTS.replace("    Moody.said += 1\n", "    Moody.said += 1\n    time.sleep(0.01)\n")
+    )
+    project.write("moody.py", "import time\n" + (project.root / "moody.py").read_text())
+    project.ini(actor="python:moody:moody", group_size=4, concurrency=2).scenarios(train=6, sweep=4)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tfgrpo", *RECORD],
+        cwd=project.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and process.poll() is None:
+        if project.runs() and len(journal(project.runs()[0])) > 25:
+            break
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (project.root / FILE).exists()
+    run(project, "--tfgrpo-resume", "latest", *RECORD)
+    run(project, *REPLAY)
+    assert_same(*project.runs())
+
+
+def journal(folder: Path) -> list[bytes]:
+    path = folder / "journal.jsonl"
+    return (
+        [line for line in path.read_bytes().splitlines() if b'"event":"rollout"' in line]
+        if path.exists()
+        else []
+    )
+
+
+def test_an_incomplete_run_records_what_was_done(moody: Any) -> None:
+    moody.write("moody.py", AGENTS.replace("context.seed % 7", "1")).learn(*RECORD, "-x")
+    (folder,) = moody.runs()
+    assert moody.report()["status"] == "incomplete"
+    assert len((moody.root / FILE).read_text().splitlines()) - 1 == len(journal(folder)) > 0
+
+
+CHECKERS = """
+import pytest
+
+@pytest.mark.tfgrpo(id="counted", domain="text", split="eval", prompt="How many letters has a word?")
+def test_counted(rollout):
+    assert rollout.answer == "3"
+
+@pytest.mark.tfgrpo(id="written", domain="text", split="eval", prompt="Write a file.")
+def test_written(rollout):
+    assert (rollout.workspace / "sub" / "note.txt").read_text() == "done"
+
+@pytest.mark.tfgrpo(id="skipped", domain="text", split="eval", prompt="Not here?")
+def test_skipped(rollout):
+    pytest.skip("not on this machine")
+
+@pytest.mark.tfgrpo(id="broken", domain="text", split="eval", prompt="What breaks?")
+def test_broken(rollout):
+    raise RuntimeError("the checker fell over")
+"""
+
+
+WRITER = """
+import json
+from pathlib import Path
+
+def write(context):
+    note = Path(context.workspace) / "sub" / "note.txt"
+    note.parent.mkdir()
+    note.write_text("done")
+    (note.parent / "raw.bin").write_bytes(bytes(range(256)))
+    (Path(context.workspace) / "given.txt").unlink(missing_ok=True)
+    return "3" if context.seed % 2 else "4"
+"""
+
+
+@pytest.mark.parametrize("mode", [(), ("--tfgrpo",)], ids=["plain", "learning"])
+def test_test_functions_judge_a_replay_as_they_judged_the_run(
+    project: Project, mode: tuple[str, ...]
+) -> None:
+    project.write("writer.py", WRITER).write("test_all.py", CHECKERS).ini(
+        actor="python:writer:write", group_size=3
+    )
+    recorded = project.run(*mode, *RECORD, "--tfgrpo-out", "out")
+    (project.root / "writer.py").unlink()
+    replayed = project.run(*mode, *REPLAY, "--tfgrpo-out", "out")
+    assert recorded.parseoutcomes() == replayed.parseoutcomes()
+    assert {"passed", "skipped", "failed"} <= recorded.parseoutcomes().keys()
+    assert_same(*project.runs())
+
+
+def test_what_an_agent_left_in_its_workspace_is_there_again(project: Project) -> None:
+    project.write("writer.py", WRITER).write("given.txt", "take this away").ini(actor="python:writer:write")
+    gone = "import pathlib, sys; sys.exit(pathlib.Path('given.txt').exists())"
+    checks = [
+        {"kind": "file", "path": "sub/note.txt", "contains": "done"},
+        {"kind": "command", "run": [sys.executable, "-c", gone]},
+    ]
+    project.scenarios(checks=checks, attachments=["given.txt"])
+    project.learn(*RECORD)
+    (project.root / "writer.py").unlink()
+    project.learn(*REPLAY)
+    assert_same(*project.runs())
+    assert project.report()["epochs"][-1]["gt_score"]["mean"] == 1.0
+
+
+def test_too_much_in_a_workspace_is_an_error_of_the_replay_not_of_the_agent(project: Project) -> None:
+    project.write("writer.py", WRITER.replace('"done"', '"done" * 2_000_000')).ini(
+        actor="python:writer:write"
+    )
+    project.scenarios(checks=[{"kind": "file", "path": "sub/note.txt", "contains": "done"}])
+    project.learn(*RECORD)
+    project.learn(*REPLAY)
+    assert project.report()["faults"] == {"errors": {"replay_files": 16}, "failed": {}}
+
+
+def test_a_baseline_of_the_recorded_run_compares_with_the_replay(moody: Any) -> None:
+    moody.learn(*RECORD)
+    assert moody.cli("baseline", "save", "main") == 0
+    result = moody.learn(*REPLAY, "--tfgrpo-baseline", "main", "-v")
+    assert "another actor" not in result.stdout.str()
+    (rule,) = [rule for rule in moody.report()["gate"]["results"] if rule["name"] == "baseline"]
+    assert "notes" not in rule["figures"]
+    assert rule["figures"]["difference"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (("--tfgrpo-seed", "5"), "the seed changed); settings differ: seed was 0, is 5"),
+        (
+            ("--tfgrpo-temperature-eval", "0.5"),
+            "the temperature changed); settings differ: temperature_eval was 0.3",
+        ),
+        (("--tfgrpo-group-size", "5"), "the seed changed); settings differ: group_size was 4, is 5"),
+    ],
+)
+def test_what_a_recording_lacks_is_told_with_what_differs(
+    moody: Any, args: tuple[str, ...], why: str
+) -> None:
+    moody.ini(actor="python:moody:moody", group_size=4, optimizer="none").learn(*RECORD)
+    result = moody.learn(*REPLAY, *args)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert moody.report()["faults"]["errors"]["replay_miss"] > 0
+    (warning,) = [w for w in moody.report()["warnings"] if "lacks" in w]
+    assert why in warning
+    assert warning.endswith(
+        "record them with --tfgrpo-actor 'python:moody:moody' --tfgrpo-record recording.jsonl"
+    )
+
+
+def test_a_changed_scenario_and_a_changed_prompt_are_told_apart(moody: Any) -> None:
+    moody.learn(*RECORD)
+    file = moody.root / "suite.scenario.json"
+    values = json.loads(file.read_text())
+    values[-1]["prompt"] += " Think!"
+    file.write_text(json.dumps(values))
+    moody.learn(*REPLAY)
+    (warning,) = [w for w in moody.report()["warnings"] if "lacks" in w]
+    assert "(rollouts: 8, the scenario's stamp changed" in warning
+
+
+def test_a_replay_is_never_recorded_as_if_it_had_answers(moody: Any) -> None:
+    moody.learn(*RECORD)
+    before = (moody.root / FILE).read_bytes()
+    moody.learn(*REPLAY, *RECORD, "--tfgrpo-seed", "5")
+    assert (moody.root / FILE).read_bytes() == before
+    assert moody.cli("record", "prune", FILE) == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--tfgrpo-actor", "replay:none.jsonl"), "there is no recording"),
+        (("--tfgrpo-actor", "replay:"), "replay needs the file of a recording"),
+        (("--tfgrpo-actor", f"replay:{FILE}#python:moody:wrong"), "did you mean 'python:moody:moody'"),
+        ((*REPLAY, "--tfgrpo-max-steps", "3"), "max_steps was 10 when 'python:moody:moody' was recorded"),
+        ((*REPLAY, "--tfgrpo-judge", "openai:judge"), "no language model 'openai:judge'; it has none"),
+        (("--tfgrpo-record", "moody.py"), "moody.py:1: not JSON"),
+        (("--tfgrpo-record", "."), "is a folder; name a file"),
+    ],
+)
+def test_misuse_is_found_before_anything_is_asked(moody: Any, args: tuple[str, ...], said: str) -> None:
+    moody.learn(*RECORD)
+    runs = moody.runs()
+    result = moody.learn(*args)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert said in result.stderr.str() + result.stdout.str()
+    assert moody.runs() == runs
+
+
+def test_of_several_actors_in_a_file_one_is_named(project: Project) -> None:
+    project.scenarios()
+    for actor in ("python:agent:right", "python:agent:wrong"):
+        project.learn("--tfgrpo-actor", actor, *RECORD)
+    result = project.learn(*REPLAY)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"replay:{FILE}#python:agent:wrong" in result.stderr.str() + result.stdout.str()
+    for actor, mean in (("python:agent:right", 1.0), ("python:agent:wrong", 0.0)):
+        project.learn("--tfgrpo-actor", f"replay:{FILE}#{actor}")
+        assert project.report()["epochs"][-1]["gt_score"]["mean"] == mean
+
+
+def test_a_secret_in_an_answer_stays_out_of_the_file_and_is_told(project: Project) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2"
+    project.write("agent.py", f"def leak(context):\n    return 'the token is {secret}'\n")
+    project.ini(actor="python:agent:leak").scenarios().learn(*RECORD).stdout.fnmatch_lines(
+        ["*16 of them held a secret, which was taken out: replays see redacted texts"]
+    )
+    text = (project.root / FILE).read_text()
+    assert secret not in text
+    assert json.loads(text.splitlines()[0])["redacted"] == len(text.splitlines()) - 1
+
+
+def test_a_budget_is_not_spent_by_a_replay(moody: Any) -> None:
+    moody.learn(*RECORD)
+    moody.learn(*REPLAY, "--tfgrpo-budget-usd", "0.001", "--tfgrpo-budget-tokens", "1")
+    assert moody.report()["status"] == "complete"
+
+
+def test_a_model_call_that_is_lacking_aborts_the_run_and_says_why(
+    models: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeModel(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        models.learn(*RECORD)
+    file = models.root / FILE
+    kept = [line for line in file.read_text().splitlines() if '"purpose":"learn"' not in line]
+    file.write_text("\n".join(kept) + "\n")
+    models.learn(*REPLAY)
+    report = models.report()
+    assert report["status"] == "aborted"
+    assert re.search(
+        r"a call of 'openai:teacher' is not in recording.jsonl: it was never recorded", report["reason"]
+    )
+
+
+def test_votes_that_are_lacking_are_no_verdict(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeModel(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        models.learn(*RECORD)
+    file = models.root / FILE
+    kept = [line for line in file.read_text().splitlines() if '"purpose":"judge"' not in line]
+    file.write_text("\n".join(kept) + "\n")
+    models.learn(*REPLAY)
+    (warning,) = [w for w in models.report()["warnings"] if "lacks" in w]
+    assert "model calls: " in warning
+
+
+def entries(project: Project) -> list[Mapping[str, Any]]:
+    return [json.loads(line) for line in (project.root / FILE).read_text().splitlines()[1:]]
+
+
+def test_the_file_of_a_run_is_fit_for_git(moody: Any) -> None:
+    moody.learn(*RECORD)
+    text = (moody.root / FILE).read_bytes()
+    assert text.isascii()
+    found = entries(moody)
+    order = [(e["scenario"], e["kind"], e["fingerprint"], e["take"]) for e in found]
+    assert order == sorted(set(order))
+    assert moody.runs()[0].name.encode() not in text
+    assert moody.cli("record", "verify", FILE) == 0
+
+
+def test_a_recording_that_cannot_be_written_is_made_later(project: Project) -> None:
+    project.scenarios(train=0, sweep=1).write(
+        "conftest.py",
+        "import os\ndef pytest_tfgrpo_rollout():\n    os.makedirs('recording.jsonl', exist_ok=True)\n",
+    )
+    result = project.ini(actor="python:agent:right", baseline_sweep="off").learn(*RECORD)
+    result.stdout.fnmatch_lines(["*nothing need be paid for again: tfgrpo record add recording.jsonl*"])
+    (project.root / FILE).rmdir()
+    (project.root / "conftest.py").unlink()
+    assert main(["record", "add", FILE]) == 0
+    project.learn(*REPLAY).assert_outcomes(passed=2)

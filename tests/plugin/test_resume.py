@@ -1,0 +1,261 @@
+"""Runs that are killed or interrupted, and resumed."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.project import Project
+
+PLANNED = 3 * (4 + 6 * 2 + 4)
+ARGUMENTS = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tfgrpo"]
+
+
+@pytest.fixture
+def slow(project: Project) -> Any:
+    project.write(
+        "agent2.py",
+        """
+import asyncio
+from pathlib import Path
+
+
+async def solve(context):
+    with Path(__file__).with_name("calls.log").open("a") as file:
+        file.write(f"{context.scenario.id} {context.seed}\\n")
+    await asyncio.sleep(0.01)
+    right = context.seed % 3 == 0 or "<experiences" in context.prompt.system
+    frame = {"kind": "tool", "name": "count" if right else "guess", "tokens": 3, "cost_usd": 0.001}
+    return {"answer": "3" if right else "4", "frames": [frame]}
+""",
+    )
+    return project.ini(actor="python:agent2:solve", group_size=3, concurrency=2).scenarios(train=6, sweep=4)
+
+
+def start(project: Project, *args: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*ARGUMENTS, *args], cwd=project.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def finish(project: Project, *args: str) -> str:
+    done = subprocess.run(
+        [*ARGUMENTS, *args], cwd=project.root, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def comparable(folder: Path) -> Any:
+    """Return the report without times and without the names that hang on the run id."""
+    text = (folder / "report.json").read_text().replace(folder.name, "RUN")
+    report = json.loads(text)
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {
+                k: clean(v) for k, v in value.items() if "latency" not in k and not k.endswith(("_at", "id"))
+            }
+        return [clean(v) for v in value] if isinstance(value, list) else value
+
+    return clean(report)
+
+
+def wait_for_rollouts(project: Project, process: subprocess.Popen[str], count: int) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and process.poll() is None:
+        journals = list((project.root / "out").glob("*/runs/*/journal.jsonl"))
+        if journals and journals[0].read_bytes().count(b'"event":"rollout"') >= count:
+            return
+        time.sleep(0.002)
+
+
+def test_a_run_killed_at_random_points_resumes_to_the_same_report(slow: Any) -> None:
+    finish(slow)
+    (whole,) = slow.runs()
+    expected = comparable(whole)
+    (slow.root / "out").rename(slow.root / "reference")
+    (slow.root / "calls.log").unlink()
+    places = random.Random(5)
+    kills, resume = 0, []
+    for target in sorted(places.sample(range(1, PLANNED), 5)):
+        process = start(slow, *resume)
+        wait_for_rollouts(slow, process, target)
+        time.sleep(places.random() * 0.02)
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        process.communicate()
+        resume = ["--tfgrpo-resume"]
+    assert kills >= 3
+    finish(slow, *resume)
+    (folder,) = slow.runs()
+    assert comparable(folder) == expected
+    assert json.loads((folder / "manifest.json").read_text())["status"] == "complete"
+    # Each kill can cost what was in flight or finished within one group commit, and no more.
+    assert PLANNED <= len(slow.calls) <= PLANNED + kills * 16
+    journal = (folder / "journal.jsonl").read_text()
+    rollouts = Counter(re.findall(r'"event":"rollout","data":\{"rollout_id":"([^"]+)"', journal))
+    assert len(rollouts) == PLANNED
+    assert set(rollouts.values()) == {1}
+
+
+def test_an_interrupt_ends_cleanly_with_everything_on_disk_and_can_be_resumed(slow: Any) -> None:
+    process = start(slow)
+    wait_for_rollouts(slow, process, 20)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == pytest.ExitCode.INTERRUPTED
+    assert "incomplete" in output
+    assert "Traceback" not in output
+    (folder,) = slow.runs()
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert (manifest["status"], manifest["reason"]) == ("incomplete", "interrupted")
+    paid = len(slow.calls)
+    finish(slow, "--tfgrpo-resume", folder.name)
+    assert json.loads((folder / "manifest.json").read_text())["status"] == "complete"
+    assert len(slow.calls) <= PLANNED + 4
+    assert len(slow.calls) > paid
+
+
+def test_resume_refuses_what_has_changed_by_name(slow: Any) -> None:
+    process = start(slow)
+    wait_for_rollouts(slow, process, 5)
+    process.kill()
+    process.communicate()
+    result = slow.learn("--tfgrpo-resume", "--tfgrpo-group-size", "4")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*cannot be resumed: settings changed*"])
+    slow.scenarios(train=7, sweep=4)
+    slow.learn("--tfgrpo-resume").stderr.fnmatch_lines(["*cannot be resumed: scenarios changed*"])
+
+
+def test_resume_without_an_incomplete_run_is_an_error(project: Project) -> None:
+    project.scenarios()
+    project.learn("--tfgrpo-resume").stderr.fnmatch_lines(["*no incomplete run*"])
+    project.learn("--tfgrpo-resume", "nothere").stderr.fnmatch_lines(["*no run 'nothere'*"])
+    assert project.learn().ret == 0
+    project.learn("--tfgrpo-resume", project.runs()[-1].name).stderr.fnmatch_lines(["*is complete*"])
+
+
+def test_two_processes_cannot_resume_one_run_at_once(slow: Any) -> None:
+    process = start(slow)
+    wait_for_rollouts(slow, process, 5)
+    process.kill()
+    process.communicate()
+    first = start(slow, "--tfgrpo-resume")
+    wait_for_rollouts(slow, first, 8)
+    second = slow.learn("--tfgrpo-resume")
+    second.stdout.fnmatch_lines(["*in use by another process*"])
+    first.communicate(timeout=60)
+    assert first.returncode == 0
+
+
+def test_judged_rollouts_of_marked_functions_are_not_judged_again(project: Project) -> None:
+    project.write(
+        "test_agent.py",
+        """
+import os, signal, pytest
+from pathlib import Path
+
+@pytest.mark.tfgrpo(domain="text", split="eval", prompt="How many words has 'a b c'?")
+def test_it(rollout):
+    log = Path(__file__).with_name("judged.log")
+    with log.open("a") as file:
+        file.write(rollout.rollout_id + "\\n")
+    if len(log.read_text().splitlines()) == 5:
+        import time
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGKILL)
+    assert rollout.answer == "3"
+""",
+    )
+    project.ini(actor="python:agent:half", group_size=4)
+    process = start(project)
+    process.communicate(timeout=30)
+    assert process.returncode == -signal.SIGKILL
+    finish(project, "--tfgrpo-resume")
+    judged = Counter((project.root / "judged.log").read_text().split())
+    assert len(judged) == 8
+    assert sum(judged.values()) <= 9
+    assert project.manifest()["status"] == "complete"
+
+
+def test_the_process_leaves_no_workspace_behind(slow: Any) -> None:
+    finish(slow)
+    assert not list((slow.root / "out").rglob("work"))
+    assert (slow.root / "out").is_dir()
+
+
+def test_a_resumed_test_function_finds_the_workspace_as_the_agent_left_it(project: Project) -> None:
+    project.write(
+        "agent2.py",
+        "def write(context):\n    (context.workspace / 'x.txt').write_text('hello')\n    return 'done'\n",
+    )
+    project.write(
+        "test_agent.py",
+        """
+import os, pytest
+from pathlib import Path
+
+@pytest.mark.tfgrpo(domain="text", split="eval", prompt="Write hello into x.txt")
+def test_it(rollout, rollout_workspace):
+    if not Path(__file__).with_name("again").exists():
+        Path(__file__).with_name("again").touch()
+        raise KeyboardInterrupt
+    assert (rollout_workspace / "x.txt").read_text() == "hello"
+""",
+    )
+    project.ini(actor="python:agent2:write")
+    process = start(project)
+    process.communicate(timeout=30)
+    assert process.returncode == pytest.ExitCode.INTERRUPTED
+    finish(project, "--tfgrpo-resume")
+    assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0, 1.0]
+    assert not list((project.root / "out").rglob("x.txt"))
+
+
+@pytest.mark.parametrize(
+    ("what", "change"),
+    [
+        ("settings", ["--tfgrpo-seed", "9"]),
+        ("actor", ["--tfgrpo-actor", "python:agent:half"]),
+        ("packs", ["--tfgrpo-prompt-packs", "other-packs"]),
+        ("library", ["--tfgrpo-library", "library.json"]),
+        ("scenarios", ["-k", "eval0"]),
+    ],
+)
+def test_each_difference_from_the_run_to_resume_is_named(
+    project: Project, what: str, change: list[str]
+) -> None:
+    project.scenarios(train=12, sweep=12).ini(actor="python:agent:learner", group_size=4)
+    project.learn()
+    (project.runs()[-1].parent.parent / "library.json").rename(project.root / "library.json")
+    manifest = {"id": "o", "domain": "*", "system": "system.md", "inject": [], "experience_slots": 4}
+    project.write("other-packs/o/system.md", "Solve.\n")
+    project.write("other-packs/o/manifest.json", json.dumps(manifest))
+    assert project.cli("stamp", str(project.root / "other-packs")) == 0
+    project.learn("--tfgrpo-budget-s", "0.001")
+    assert project.manifest()["status"] == "incomplete"
+    result = project.learn("--tfgrpo-resume", *change)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*cannot be resumed: {what} changed since*"])
+    assert project.learn("--tfgrpo-resume").ret == 0
+
+
+def test_more_budget_finishes_a_run_that_ran_out_of_it(project: Project) -> None:
+    project.scenarios(train=2, sweep=2).ini(actor="python:agent:right", concurrency=1)
+    project.learn("--tfgrpo-budget-s", "0.001")
+    assert project.manifest()["reason"] == "budget_s of 0.001 s is used up"
+    assert project.learn("--tfgrpo-resume").ret == 0
+    assert len(project.runs()) == 1
+    assert project.manifest()["status"] == "complete"

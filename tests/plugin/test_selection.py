@@ -1,0 +1,96 @@
+"""Which items run, and in which order, whatever other plugins make of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.project import Project, item_names
+
+OTHERS = "def test_a(): pass\ndef test_b(): pass\n"
+
+
+def test_failed_first_changes_neither_the_order_of_epochs_nor_the_place_of_the_gate(project: Project) -> None:
+    project.scenarios("a", train=1, sweep=1).scenarios("b", train=1, sweep=1, min_score=1.0)
+    project.ini(actor="python:agent:wrong").write("test_x.py", OTHERS)
+    run = project.pytester.runpytest_inprocess
+    first = run("--tfgrpo", "-v")
+    second = run("--tfgrpo", "--ff", "-v")
+    assert first.ret == second.ret == pytest.ExitCode.TESTS_FAILED
+    assert item_names(second) == item_names(first)
+    assert item_names(second)[-1] == "tfgrpo::gate"
+
+
+def test_a_random_order_of_tests_is_none_of_epochs_and_gate(project: Project) -> None:
+    project.scenarios("a", train=2, sweep=2).scenarios("b", train=2, sweep=2)
+    project.write("test_x.py", OTHERS).plugins("randomly")
+    orders = set()
+    for seed in ("1", "2", "3"):
+        ran = item_names(project.learn("-v", f"--randomly-seed={seed}"))
+        labels = [name.partition("[")[2].rstrip("]") for name in ran if "scenario" in name]
+        assert labels == sorted(labels, key=["baseline", "epoch1", "epoch2", "epoch3-eval"].index)
+        assert ran[-1] == "tfgrpo::gate"
+        orders.add(tuple(ran))
+    assert len(orders) > 1
+
+
+def test_failed_first_and_last_failed_find_items_by_their_ids_in_a_folder(project: Project) -> None:
+    one = "id: {0}\nprompt: {0}?\nsplit: eval\nchecks: [{{kind: exact, value: '3'}}]\n"
+    project.write("deep/a.scenario.yaml", one.format("good"))
+    project.write("deep/b.scenario.yaml", one.format("bad") + "min_score: 1\n")
+    project.ini(actor="python:agent:wrong")
+    run = project.pytester.runpytest_inprocess
+    assert run("--tfgrpo").ret == pytest.ExitCode.TESTS_FAILED
+    assert item_names(run("--tfgrpo", "--lf", "-v")) == [
+        "deep/b.scenario.yaml::bad[baseline]",
+        "deep/b.scenario.yaml::bad[epoch3-eval]",
+        "tfgrpo::gate",
+    ]
+
+
+def test_without_a_selected_scenario_there_is_no_gate_and_no_run(project: Project) -> None:
+    project.scenarios().write("test_x.py", OTHERS).ini()
+    result = project.learn("-v", "-k", "test_a or test_b")
+    assert sorted(item_names(result)) == ["test_x.py::test_a", "test_x.py::test_b"]
+    assert result.ret == 0
+
+
+def test_an_epoch_draws_from_the_selected_scenarios_alone(project: Project) -> None:
+    project.scenarios(train=10, sweep=1).ini(actor="python:agent:half", sample_size=3)
+    project.learn("-k", "train1 or train2 or train3")
+    draws = project.manifest()["draws"]
+    wanted = [f"suite-train{n}" for n in (1, 2, 3)]
+    assert draws["epoch1"]["scenarios"] == draws["epoch2"]["scenarios"] == wanted
+
+
+def test_a_scenario_is_selected_by_its_tags(project: Project) -> None:
+    project.scenarios("a", tags=["smoke"]).scenarios("b", tags=["slow"])
+    assert {name[0] for name in item_names(project.run("-v", "-k", "smoke"))} == {"a"}
+
+
+def test_items_are_listed_in_the_order_in_which_they_run(project: Project) -> None:
+    project.scenarios(train=1, sweep=1)
+    project.learn("--co", "-q").stdout.fnmatch_lines(
+        [
+            "suite.scenario.json::suite-eval0[[]baseline[]]",
+            "suite.scenario.json::suite-train0[[]epoch1[]]",
+            "suite.scenario.json::suite-train0[[]epoch2[]]",
+            "suite.scenario.json::suite-eval0[[]epoch3-eval[]]",
+            "tfgrpo::gate",
+        ],
+        consecutive=True,
+    )
+
+
+def test_in_plain_mode_a_very_large_file_is_one_item_that_names_what_fails(project: Project) -> None:
+    check = {"kind": "exact", "value": "3"}
+    one = {"domain": "d", "checks": [check]}
+    rows = [
+        one | {"id": f"s{n}", "split": "eval" if n < 3 else "train", "prompt": str(n)} for n in range(20_001)
+    ]
+    project.write("big.scenarios.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    result = project.run("-v")
+    assert item_names(result) == ["big.scenarios.jsonl::eval"]
+    assert result.ret == 0
+    result = project.run("--tfgrpo-actor", "python:agent:wrong")
+    result.stdout.fnmatch_lines([f"s{n}: gt_score 0.000, at least 1 wanted" for n in range(3)])

@@ -1,0 +1,106 @@
+"""A sequential gate as pytest shows it: skipped items, one line, and a verdict that stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.project import Project
+
+FORGETFUL = """
+import asyncio
+from pathlib import Path
+
+
+async def solve(context):
+    with Path(__file__).with_name("calls.log").open("a") as file:
+        file.write(f"{context.scenario.id} {context.seed}\\n")
+    await asyncio.sleep(0)
+    return "4"
+"""
+
+
+@pytest.fixture(autouse=True)
+def in_the_project(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project.root)
+
+
+@pytest.fixture
+def saved(project: Project) -> Any:
+    """A project of 60 eval scenarios whose baseline is right everywhere, and whose agent now is not."""
+    project.scenarios(train=0, sweep=58).scenarios("kept", train=0, sweep=2, min_score=0.5)
+    assert project.run("--tfgrpo-out", "out").ret == 0
+    assert project.cli("baseline", "save", "main") == 0
+    (project.root / "calls.log").unlink()
+    return project.write("agent2.py", FORGETFUL).ini(
+        actor="python:agent2:solve", baseline="main", gate_sequential="true", concurrency=2, out="out"
+    )
+
+
+def test_in_plain_mode_what_is_settled_is_skipped_and_what_has_a_minimum_is_run(saved: Any) -> None:
+    result = saved.run("-rs", "-v")
+    asked = set(saved.calls)
+    assert {"kept-eval0", "kept-eval1"} <= asked
+    assert len(asked) < 50
+    outcomes = result.parseoutcomes()
+    assert outcomes["skipped"] == 60 - len(asked)
+    assert outcomes["failed"] == len(asked) + 1
+    result.stdout.fnmatch_lines(["tfgrpo::gate FAILED*", "SKIPPED * settled"])
+    said = " ".join(" ".join(result.outlines).split())
+    assert f"sequential gate {60 - len(asked)} rollouts saved: settled, " in said
+    assert f"means and gain are over the {len(asked)} that were" in said
+
+
+def test_a_run_that_was_settled_cannot_be_saved_as_a_baseline(saved: Any, capsys: Any) -> None:
+    saved.run()
+    capsys.readouterr()
+    assert saved.cli("baseline", "save", "other") == 1
+    assert "as its gate was settled" in capsys.readouterr().err
+
+
+def test_across_workers_the_same_is_skipped_and_said(saved: Any) -> None:
+    result = saved.plugins("xdist").run("-n", "2")
+    skipped = result.parseoutcomes()["skipped"]
+    assert skipped == 60 - len(set(saved.calls)) > 10
+    assert f"sequential gate  {skipped} rollouts saved" in "\n".join(result.outlines)
+
+
+def test_with_test_functions_a_sweep_runs_whole_and_says_why(saved: Any) -> None:
+    saved.write(
+        "test_marked.py",
+        """
+import pytest
+
+@pytest.mark.tfgrpo(prompt="How many words has this letter, a b c?", domain="text", split="eval")
+def test_words(rollout):
+    assert rollout.answer == "3"
+""",
+    )
+    result = saved.run()
+    assert len(set(saved.calls)) == 61
+    said = " ".join(" ".join(result.outlines).split())
+    assert "sequential gate 0 rollouts saved: test functions judge it, in an order of their own" in said
+
+
+def test_off_by_default_nothing_is_skipped_or_said(saved: Any) -> None:
+    result = saved.run("--tfgrpo-gate-sequential", "false")
+    assert len(set(saved.calls)) == 60
+    assert "sequential" not in "\n".join(line for line in result.outlines if "gate  " in line)
+
+
+def test_forty_scenarios_save_nothing_and_the_line_says_so(project: Project) -> None:
+    project.scenarios(train=0, sweep=40)
+    assert project.run("--tfgrpo-out", "out").ret == 0
+    assert project.cli("baseline", "save", "main") == 0
+    result = project.ini(actor="python:agent:right", baseline="main", gate_sequential="true", out="out").run()
+    assert result.ret == 0
+    assert project.report()["sequential"]["rollouts_saved"] == 0
+    result.stdout.fnmatch_lines(["sequential gate  0 rollouts saved: nothing was settled before the end"])
+
+
+def test_a_minimum_alone_is_settled_too(project: Project) -> None:
+    project.scenarios(train=0, sweep=60).write("agent2.py", FORGETFUL)
+    project.ini(actor="python:agent2:solve", gate_min_mean=0.5, gate_sequential="true", concurrency=2)
+    result = project.run()
+    assert result.parseoutcomes()["skipped"] > 20
+    assert "over the first" in " ".join(" ".join(result.outlines).split())

@@ -1,0 +1,113 @@
+"""Settings as pytest reads them: flags, then environment, then ini file, then defaults."""
+
+from __future__ import annotations
+
+import pytest
+from support.project import Project
+from support.tools import run_pytest
+
+from pytest_tfgrpo.core.settings import default_task_id
+
+SINCE_9 = pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest 9 introduced native TOML")
+
+
+def test_the_plugin_is_loaded_by_name_where_autoload_is_off(project: Project) -> None:
+    project.scenarios(train=1, sweep=1)
+    done = run_pytest(project.root, "--tfgrpo", "-q")  # which sets PYTEST_DISABLE_PLUGIN_AUTOLOAD
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "gate  passed" in done.stdout
+
+
+def test_flags_beat_the_environment_which_beats_the_ini_file_which_beats_defaults(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.scenarios(train=1, sweep=1).ini(actor="python:agent:right", seed=1, epochs=4, task_id="t")
+    monkeypatch.setenv("TFGRPO_SEED", "2")
+    monkeypatch.setenv("TFGRPO_GROUP_SIZE", "4")
+    project.learn("--tfgrpo-seed", "3")
+    manifest = project.manifest()
+    found = manifest["settings"]
+    assert [found[name] for name in ("seed", "group_size", "epochs", "sample_size")] == [3, 4, 4, 100]
+    assert manifest["origins"] == {
+        "actor": "ini key tfgrpo_actor",
+        "seed": "flag --tfgrpo-seed",
+        "group_size": "environment TFGRPO_GROUP_SIZE",
+        "epochs": "ini key tfgrpo_epochs",
+        "task_id": "ini key tfgrpo_task_id",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "setting", "expected"),
+    [
+        ("TFGRPO_TRAIN_TEMP", "1.5", "temperature_train", 1.5),
+        ("TFGRPO_EVAL_TEMP", "0.1", "temperature_eval", 0.1),
+        ("TFGRPO_EPOCHS", "2", "epochs", 2),
+        ("TFGRPO_SAMPLE_SIZE", "1", "sample_size", 1),
+        ("TFGRPO_EXPERIENCE_MAX_WORDS", "8", "experience_max_words", 8),
+    ],
+)
+def test_the_variables_of_the_source_are_settings(
+    project: Project, monkeypatch: pytest.MonkeyPatch, name: str, value: str, setting: str, expected: object
+) -> None:
+    monkeypatch.setenv(name, value)
+    project.scenarios(train=1, sweep=1).learn()
+    assert project.manifest()["settings"][setting] == expected
+
+
+@pytest.mark.parametrize("value", ["0", "false", "no", "off"])
+def test_the_feature_variable_may_say_no(
+    project: Project, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("FEATURE_TFGRPO_GROUP", value)
+    project.scenarios(train=1, sweep=1).run().assert_outcomes(passed=1, deselected=1)
+
+
+TYPED = """
+asyncio_default_fixture_loop_scope = "function"
+tfgrpo_actor = "python:agent:right"
+tfgrpo_group_size = 3
+tfgrpo_temperature_train = 1
+tfgrpo_temperature_eval = 0.25
+tfgrpo_gate_strict = false
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "section"),
+    [
+        ("pyproject.toml", "[tool.pytest.ini_options]"),
+        pytest.param("pyproject.toml", "[tool.pytest]", marks=SINCE_9),
+        pytest.param("pytest.toml", "[pytest]", marks=SINCE_9),
+    ],
+)
+def test_typed_toml_settings_are_read(project: Project, file: str, section: str) -> None:
+    (project.root / "pytest.ini").unlink()
+    project.write(file, section + TYPED).scenarios(train=1, sweep=1)
+    assert project.learn().ret == 0
+    found = project.manifest()["settings"]
+    names = ("group_size", "temperature_train", "temperature_eval", "gate_strict")
+    assert [found[name] for name in names] == [3, 1.0, 0.25, False]
+
+
+@SINCE_9
+@pytest.mark.parametrize("line", ['tfgrpo_group_size = "3"', "tfgrpo_actor = 3", "tfgrpo_plain = 1"])
+def test_a_native_value_of_another_type_is_named_with_its_file(project: Project, line: str) -> None:
+    (project.root / "pytest.ini").unlink()
+    result = project.write("pyproject.toml", f"[tool.pytest]\n{line}\n").run()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*pyproject.toml*{line.split()[0]}*expects*"])
+
+
+def test_a_task_names_its_folder_after_the_root_unless_told_otherwise(project: Project) -> None:
+    project.scenarios(train=1, sweep=1).learn()
+    assert [path.name for path in (project.root / "out").iterdir()] == [default_task_id(project.root.name)]
+    project.learn("--tfgrpo-task-id", "mine", "--tfgrpo-out", "elsewhere")
+    assert [path.name for path in (project.root / "elsewhere").iterdir()] == ["mine"]
+
+
+def test_one_epoch_is_a_sweep_of_its_own_with_separate_evaluation(project: Project) -> None:
+    project.scenarios(train=1, sweep=1).ini(actor="python:agent:right", epochs=1)
+    assert project.learn().ret == pytest.ExitCode.USAGE_ERROR
+    assert project.learn("--tfgrpo-eval-mode", "separate", "--tfgrpo-baseline-sweep", "off").ret == 0
+    assert [row["mode"] for row in project.report()["epochs"]] == ["train", "eval"]

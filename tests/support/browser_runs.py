@@ -1,0 +1,137 @@
+"""Runs whose report pages are worth a look: with trajectories, lessons, errors, and text that means harm."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pytest_tfgrpo.core.lessons import Library
+from pytest_tfgrpo.core.records import Frame, Group, Rollout, Run
+from pytest_tfgrpo.harness.gate.verdict import judge
+from pytest_tfgrpo.harness.report.compare import versus
+from pytest_tfgrpo.harness.report.page.html import html
+from pytest_tfgrpo.harness.report.value import build
+from pytest_tfgrpo.harness.suite.prompt import render_prompt
+from support.builders import make_experience, make_frame, make_pack
+from support.sweeps import SETTINGS, Credits, make_run
+
+HOSTILE = (
+    "</script><script>window.__hacked = 1</script><img src=x onerror='window.__hacked = 2'>"
+    "<svg/onload=window.__hacked=3> {{ 7 * 7 }} \x1b]0;x\x07 \u202e <!-- ]]> "
+    "javascript:window.__hacked=4 \" ' `"
+)
+DOMAINS = ("text", "dates", "orders")
+PACK = make_pack("*", id="sample", system="Solve the task and say nothing else.")
+
+
+def sample_page(run: Run, *, beside: bool = False) -> str:
+    """Return the report page of a run; `beside` compares it with one before it."""
+    verdict = judge(run, baseline=None, settings=run.settings)
+    value = build(run, verdict, sections=["cache: 12 hits"], files="out/demo/runs/run2")
+    return html(value, run, versus(first_run(), run) if beside else None)
+
+
+def first_run() -> Run:
+    return _made("run1", 0.5, seed=1)
+
+
+def second_run() -> Run:
+    return _made("run2", 0.85, seed=2, settings={**SETTINGS, "seed": 7})
+
+
+def hostile_run() -> Run:
+    """Return a run in which every text that others wrote tries to become part of the page."""
+    run = second_run()
+    lesson = make_experience(9, summary32=HOSTILE, domain=HOSTILE)
+    scenarios = tuple(
+        replace(s, prompt=HOSTILE, input={HOSTILE: HOSTILE}, source=HOSTILE) for s in run.scenarios
+    )
+    scenarios = tuple(replace(s, domain=HOSTILE) if n % 2 else s for n, s in enumerate(scenarios))
+    frames = tuple(
+        make_frame(HOSTILE, kind=kind, input=text, output=HOSTILE, error=HOSTILE)
+        for kind, text in (("model", HOSTILE), ("tool", {HOSTILE: [HOSTILE]}))
+    )
+
+    def harmful(rollout: Rollout) -> Rollout:
+        checks = tuple(replace(check, reason=HOSTILE) for check in rollout.checks)
+        failure = replace(rollout.failure, message=HOSTILE) if rollout.failure else None
+        return replace(rollout, answer=HOSTILE, frames=frames, checks=checks, failure=failure)
+
+    return replace(
+        _asked(replace(_rollouts(run, harmful), scenarios=scenarios, packs=(replace(PACK, system=HOSTILE),))),
+        library=Library(hash="f" * 64, experiences=(lesson,)),
+        warnings=(HOSTILE,),
+        reason=HOSTILE,
+        settings={**run.settings, "actor": HOSTILE, HOSTILE: HOSTILE},
+        stamps={HOSTILE: HOSTILE},
+    )
+
+
+def _made(run_id: str, passed: float, *, seed: int, **changes: object) -> Run:
+    """Return a run of 24 eval and 12 train scenarios, 3 rollouts each, with errors and a timeout."""
+    rng = random.Random(seed)
+    ids = [f"{domain}-{n}" for domain in ("count", "date", "order") for n in range(8)]
+
+    def drawn(ids: Sequence[str], chance: float) -> dict[str, Credits]:
+        return {
+            id: [1.0 if rng.random() < chance else 0.5 * (rng.random() < 0.2) for _ in range(3)] for id in ids
+        }
+
+    final = drawn(ids, passed) | {"count-3": [0, 0, 0.5], "date-1": [1, None, -1]}
+    train = drawn([f"train-{n}" for n in range(12)], 0.5) | {"train-0": [1, 0, 0.5]}
+    run = make_run(drawn(ids, 0.4), final, train, run_id=run_id, **changes)
+    domain_of = {"c": "text", "d": "dates", "o": "orders", "t": "text"}
+    scenarios = tuple(
+        replace(
+            s,
+            domain=domain_of[s.id[0]],
+            stamp=f"task of {s.id}",
+            prompt=f"{s.id}: how many words are in 'a b c'?",
+        )
+        for s in run.scenarios
+    )
+    asked = _asked(replace(run, scenarios=scenarios, packs=(PACK,)))
+    return _rollouts(asked, lambda rollout: replace(rollout, frames=_frames(rollout)))
+
+
+def _asked(run: Run) -> Run:
+    """Return the run as if asked with its pack, with lessons in the final sweep, all left out in training."""
+    (pack,), scenarios = run.packs, {s.id: s for s in run.scenarios}
+
+    def asked(rollout: Rollout) -> Rollout:
+        lessons = run.library.experiences if rollout.mode == "eval" else ()
+        prompt = render_prompt(pack, scenarios[rollout.scenario_id], lessons)
+        carried = tuple(lesson.id for lesson in lessons)
+        withheld = tuple(e.id for e in run.library.experiences) if rollout.mode == "train" else ()
+        return replace(rollout, experiences=carried, left_out=withheld, prompt_stamp=prompt.stamp)
+
+    return _rollouts(run, asked)
+
+
+def _frames(rollout: Rollout) -> tuple[Frame, ...]:
+    won = bool(rollout.checks) and all(check.passed for check in rollout.checks)
+    tool = "count_words" if won else "guess"
+    plan = make_frame(
+        "m-1",
+        kind="model",
+        input=f"How many? {rollout.scenario_id}",
+        output=f"I use {tool}.",
+        cost_usd=0.0004,
+    )
+    call = make_frame(tool, input={"text": "a b c", "strict": won}, output=rollout.answer)
+    return (
+        plan,
+        call,
+        make_frame("m-1", kind="model", input="3", output="word " * (120 if won else 900), cost_usd=0.0006),
+    )
+
+
+def _rollouts(run: Run, change: object) -> Run:
+    """Return the run with every rollout changed."""
+
+    def changed(group: Group) -> Group:
+        return replace(group, rollouts=tuple(map(change, group.rollouts)))  # type: ignore[arg-type]
+
+    phases = (replace(phase, groups=tuple(map(changed, phase.groups))) for phase in run.phases)
+    return replace(run, phases=tuple(phases))

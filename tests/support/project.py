@@ -1,0 +1,179 @@
+"""A fluent harness: write a small project, run pytest in it, look at what came out."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pytest_tfgrpo
+from pytest_tfgrpo.cli import main
+
+
+def import_everything() -> None:
+    """Import the whole package: pytest's in-process runs forget modules that they are the first to import."""
+    for name in (
+        "hypothesis",
+        "jinja2",
+        "jsonschema",
+        "pyreqwest.client",
+        "pyreqwest.exceptions",
+        "regex",
+        "yaml",
+    ):
+        importlib.import_module(name)
+
+    for module in pkgutil.walk_packages(pytest_tfgrpo.__path__, "pytest_tfgrpo."):
+        importlib.import_module(module.name)
+
+
+import_everything()
+
+AGENT = '''
+import time
+from pathlib import Path
+
+from pytest_tfgrpo import ProviderError
+
+
+def _log(context):
+    with Path(__file__).with_name("calls.log").open("a") as file:
+        file.write(f"{context.scenario.id} {context.seed}\\n")
+
+
+def right(context):
+    _log(context)
+    return "3"
+
+
+def wrong(context):
+    _log(context)
+    return "4"
+
+
+def half(context):
+    _log(context)
+    return "3" if context.seed % 2 else "4"
+
+
+def _with_tool(answer):
+    tool = "count_words" if answer == "3" else "guess"
+    return {"answer": answer, "frames": [{"kind": "tool", "name": tool, "output": answer, "tokens": 2}]}
+
+
+def learner(context):
+    """Right on some seeds, and always once the prompt carries an experience."""
+    _log(context)
+    return _with_tool("3" if context.seed % 3 == 0 or "<experiences" in context.prompt.system else "4")
+
+
+def unlearner(context):
+    """Right on most seeds, and never once the prompt carries an experience."""
+    _log(context)
+    return _with_tool("4" if "<experiences" in context.prompt.system or context.seed % 4 == 0 else "3")
+
+
+def provider(context):
+    raise ProviderError("503 from the provider")
+
+
+def crash(context):
+    raise RuntimeError("the agent fell over")
+
+
+async def slow(context):
+    import asyncio
+
+    _log(context)
+    await asyncio.sleep(0.02)
+    return half(context)
+
+
+def paid(context):
+    return "3"
+
+
+paid.paid = True
+'''
+
+
+class Project:
+    """A project in a temporary folder."""
+
+    def __init__(self, pytester: pytest.Pytester, environ: pytest.MonkeyPatch) -> None:
+        self.pytester = pytester
+        self._environ = environ
+        self.plugins()
+        self.root = pytester.path
+        (self.root / "agent.py").write_text(AGENT)
+        self.ini(actor="python:agent:right")
+
+    def plugins(self, *names: str) -> Project:
+        """Load these plugins beside ours; setting up all that are installed takes each run 0.1 s."""
+        self._environ.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        self._environ.setenv("PYTEST_ADDOPTS", " ".join(f"-p {name}" for name in ("tfgrpo", *names)))
+        return self
+
+    def ini(self, **settings: object) -> Project:
+        lines = [f"tfgrpo_{name} = {value}\n" for name, value in settings.items()]
+        (self.root / "pytest.ini").write_text("".join(["[pytest]\n", *lines]))
+        return self
+
+    def scenarios(self, name: str = "suite", *, train: int = 2, sweep: int = 2, **fields: Any) -> Project:
+        """Write a file of scenarios whose answer is 3."""
+        values = []
+        for split, count in (("train", train), ("eval", sweep)):
+            for n in range(count):
+                one = {"id": f"{name}-{split}{n}", "domain": "text", "split": split}
+                one |= {"prompt": f"How many words has {split} letter {n} of {name}, a b c?"}
+                one |= {"checks": [{"kind": "exact", "value": "3"}]}
+                values.append(one | fields)
+        (self.root / f"{name}.scenario.json").write_text(json.dumps(values, indent=1))
+        return self
+
+    def write(self, name: str, text: str) -> Project:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return self
+
+    def run(self, *args: str) -> pytest.RunResult:
+        """Run pytest in this process."""
+        return self.pytester.runpytest_inprocess("-p", "no:cacheprovider", *args)
+
+    def learn(self, *args: str) -> pytest.RunResult:
+        return self.run("--tfgrpo", *args)
+
+    def cli(self, *args: str) -> int:
+        """Run the command ``tfgrpo`` in the project; returns its exit code."""
+        return main(list(args))
+
+    @property
+    def calls(self) -> list[str]:
+        """Scenario ids in order of the agent's calls."""
+        log = self.root / "calls.log"
+        return [line.split()[0] for line in log.read_text().splitlines()] if log.exists() else []
+
+    def runs(self) -> list[Path]:
+        return sorted((self.root / "out").glob("*/runs/*"))
+
+    def report(self) -> dict[str, Any]:
+        """Return the report of the latest run."""
+        return json.loads((self.runs()[-1] / "report.json").read_text())  # type: ignore[no-any-return]
+
+    def manifest(self) -> dict[str, Any]:
+        return json.loads((self.runs()[-1] / "manifest.json").read_text())  # type: ignore[no-any-return]
+
+
+def item_names(result: pytest.RunResult) -> list[str]:
+    """Return the node ids of a ``-v`` run in order."""
+    return [
+        m[1]
+        for line in result.outlines
+        if (m := re.match(r"(\S+::.*?) (?:PASSED|FAILED|SKIPPED|ERROR)", line))
+    ]

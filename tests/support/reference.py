@@ -1,0 +1,173 @@
+"""Reference pages: the parts of the documentation that are made from the program."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_tfgrpo import cli, hookspecs
+from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.core.settings import TABLE, Setting
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+
+
+def settings() -> str:
+    """Return the table of settings."""
+    rows = [(f"`{s.name}`", _default(s.default), _guard(s), _cell(s.help)) for s in TABLE]
+    return _table(("setting", "default", "guard", "meaning"), rows)
+
+
+def _default(value: object) -> str:
+    return "" if value is None else f"`{value!s}`"
+
+
+def _guard(setting: Setting) -> str:
+    """Return what a value must be, in the words of its own error."""
+    try:
+        setting.parse("")
+    except ValueError as error:
+        text = str(error).removeprefix("must ").removeprefix("be ")
+        return "" if text == "not be empty" else _cell(text)
+    raise AssertionError(f"{setting.name} takes the empty text")
+
+
+def aliases() -> str:
+    """Return the environment variables that stand for a setting beside its own."""
+    rows = [(f"`{name}`", f"`{s.name}`") for s in TABLE for name in s.aliases]
+    return _table(("variable", "setting"), rows)
+
+
+def hooks() -> str:
+    """Return the reference of the hooks: signature and docstring of each."""
+    tree = ast.parse(Path(str(hookspecs.__file__)).read_text(encoding="utf-8"))
+    parts = [(ast.get_docstring(tree) or "").partition("\n\n")[2]]
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            parts.append(f"### {node.name}")
+            parts.append(
+                f"```text\n{node.name}({ast.unparse(node.args)}) -> {ast.unparse(node.returns)}\n```"
+            )  # type: ignore[arg-type]
+            parts.append(_code(ast.get_docstring(node) or ""))
+    return "\n\n".join(map(_code, parts))
+
+
+def fields() -> str:
+    """Return the table of the fields of a scenario."""
+    schema = load_schema("scenario")
+    rows = []
+    for name, field in schema["properties"].items():
+        needed = "required" if name in schema["required"] else _json(field.get("default"))
+        rows.append((f"`{name}`", _type(field), needed, _cell(field.get("description", ""))))
+    return _table(("field", "type", "default", "meaning"), rows)
+
+
+def gate_keys() -> str:
+    """Return the table of the keys of a named gate."""
+    keys = load_schema("gates")["$defs"]["gate"]["properties"]
+    rows = [(f"`{name}`", _type(key), _json(key.get("default")), _about(key)) for name, key in keys.items()]
+    return _table(("key", "type", "default", "meaning"), rows)
+
+
+def checks() -> str:
+    """Return the reference of the check kinds: what each finds, and its parameters."""
+    kinds = load_schema("scenario")["$defs"]
+    assert kinds.keys() == KINDS.keys()
+    parts = []
+    for kind, schema in kinds.items():
+        required = set(schema.get("required", ()))
+        rows = [
+            (
+                f"`{name}`",
+                _type(param),
+                "required" if name in required else _json(param.get("default")),
+                _about(param),
+            )
+            for name, param in schema["properties"].items()
+        ]
+        parts += [
+            f"### {kind}",
+            f"{_cell(schema['description'][:1].upper() + schema['description'][1:])}.",
+            _table(("parameter", "type", "default", "meaning"), rows),
+        ]
+    return "\n\n".join(parts)
+
+
+def commands() -> str:
+    """Return the reference of the ``tfgrpo`` command."""
+    parts = []
+    for parser in _leaves(cli.parser()):
+        rows = [(f"`{_call(action)}`", _cell(action.help or "")) for action in _arguments(parser)]
+        parts += [f"### {parser.prog}", str(parser.description)]
+        parts += [_table(("argument", "meaning"), rows)] if rows else []
+    return "\n\n".join(parts)
+
+
+def _leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    for group in groups:
+        for child in group.choices.values():
+            yield from _leaves(child)
+    if not groups:
+        yield parser
+
+
+def _arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    found = [action for action in parser._actions if action.dest != "help"]
+    return [a for a in found if not a.option_strings] + [a for a in found if a.option_strings]
+
+
+def _call(action: argparse.Action) -> str:
+    metavar = str(action.metavar or action.dest)
+    if not action.option_strings:
+        return f"[{metavar}]" if action.nargs in ("?", "*") else metavar
+    return ", ".join(action.option_strings) + (f" {metavar}" if action.nargs != 0 else "")
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return " or ".join(f"`{value}`" for value in schema["enum"])
+    names = schema.get("type", "any value")
+    text = names if isinstance(names, str) else " or ".join(names)
+    return (
+        f"{text} of {_type(schema['items'])}s"
+        if text == "array" and "type" in schema.get("items", {})
+        else text
+    )
+
+
+def _about(schema: Mapping[str, Any]) -> str:
+    return _cell(schema.get("description", ""))
+
+
+def _json(value: object) -> str:
+    return "" if value is None else f"`{json.dumps(value)}`"
+
+
+def _code(text: str) -> str:
+    """Return reStructuredText's double backquotes as Markdown's single ones."""
+    return text.replace("``", "`") if "```" not in text else text
+
+
+def _cell(text: str) -> str:
+    return _code(text).replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+PARTS: Mapping[str, Callable[[], str]] = {
+    "settings": settings,
+    "aliases": aliases,
+    "hooks": hooks,
+    "fields": fields,
+    "checks": checks,
+    "commands": commands,
+    "gate_keys": gate_keys,
+}
+"""Generated parts by the name that a page calls them by."""

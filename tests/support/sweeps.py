@@ -1,0 +1,137 @@
+"""Whole runs for tests: a few scenarios, a baseline sweep, a training epoch and a final sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_tfgrpo.core.lessons import Library, Operation, Revision
+from pytest_tfgrpo.core.records import (
+    CheckResult,
+    Failure,
+    Group,
+    Mode,
+    Phase,
+    PhaseResult,
+    Rollout,
+    Run,
+    Scenario,
+)
+from pytest_tfgrpo.core.settings import TABLE
+from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
+from support.builders import make_experience, make_rollout, make_scenario
+
+SETTINGS: Mapping[str, Any] = {setting.name: setting.default for setting in TABLE} | {"actor": "offline"}
+Credits = Sequence[float | None]
+
+
+def make_result(
+    credits: Mapping[str, Credits],
+    *,
+    epoch: int = 1,
+    mode: Mode = "eval",
+    scenarios: Sequence[Scenario] = (),
+    run_id: str = "run1",
+    **changes: Any,
+) -> PhaseResult:
+    """Return a phase with one group per scenario id in `credits`; None makes an error, -1 a timeout."""
+    known = {s.id: s for s in scenarios}
+    groups = [
+        _group(known.get(id) or make_scenario(id), row, epoch, mode, run_id) for id, row in credits.items()
+    ]
+    phase = Phase(
+        epoch=epoch,
+        mode=mode,
+        temperature=0.7 if mode == "train" else 0.3,
+        rollouts=max((len(row) for row in credits.values()), default=1),
+        scenarios=tuple(credits),
+    )
+    fields: dict[str, Any] = {"status": "complete", "library_hash": "b" * 64}
+    return PhaseResult(phase=phase, groups=tuple(groups), **fields | changes)
+
+
+def _group(scenario: Scenario, credits: Credits, epoch: int, mode: Mode, run_id: str) -> Group:
+    rollouts = [_rollout(scenario, i, credit, epoch, mode, run_id) for i, credit in enumerate(credits)]
+    return group_of(rollouts, score(rollouts, {scenario.id: scenario}), scenario)
+
+
+def _rollout(
+    scenario: Scenario, index: int, credit: float | None, epoch: int, mode: Mode, run_id: str
+) -> Rollout:
+    changes: dict[str, Any] = {
+        "scenario_id": scenario.id,
+        "epoch": epoch,
+        "mode": mode,
+        "run_id": run_id,
+        "group_id": f"{run_id}.e{epoch}.{scenario.id}",
+        "temperature": 0.7 if mode == "train" else 0.3,
+        "latency_ms": 10.0 * (index + 1),
+        "cost_usd": 0.001,
+        "tokens": 100 + index,
+    }
+    if credit is None:
+        changes |= {"failure": Failure(code="provider", message="503 from the provider"), "answer": ""}
+    elif credit < 0:
+        changes |= {"failure": Failure(code="timeout", message="no answer in 2 s"), "status": "failed"}
+        changes |= {"answer": "", "checks": (CheckResult(kind="exact", weight=1.0, credit=0.0),)}
+    elif credit < 1:
+        reason = "expected '3', got '4'"
+        changes |= {"checks": (CheckResult(kind="exact", weight=1.0, credit=credit, reason=reason),)}
+        changes |= {"answer": "4"}
+    return make_rollout(index, credit, **changes)
+
+
+def make_run(
+    baseline: Mapping[str, Credits] | None = None,
+    final: Mapping[str, Credits] | None = None,
+    train: Mapping[str, Credits] | None = None,
+    **changes: Any,
+) -> Run:
+    """Return a run of the phases that are given; ids that start with ``date`` are of the domain `dates`."""
+    run_id = changes.get("run_id", "run1")
+    ids = dict.fromkeys([*(baseline or {}), *(train or {}), *(final or {})])
+    scenarios = changes.pop("scenarios", None) or tuple(
+        make_scenario(
+            id,
+            domain="dates" if id.startswith("date") else "text",
+            split="train" if id in (train or {}) else "eval",
+            stamp=f"{n:064x}",
+        )
+        for n, id in enumerate(ids)
+    )
+    library = Library(hash="c" * 64, experiences=(make_experience(1), make_experience(2, polarity="avoid")))
+    revision = Revision(
+        epoch=1,
+        library=library,
+        applied=tuple(Operation(kind="add", experience=e) for e in library.experiences),
+        lesson_groups=1,
+        informative_groups=1,
+    )
+    phases = []
+    if baseline is not None:
+        phases.append(make_result(baseline, epoch=0, mode="baseline", scenarios=scenarios, run_id=run_id))
+    if train is not None:
+        phases.append(make_result(train, mode="train", scenarios=scenarios, run_id=run_id, revision=revision))
+    if final is not None:
+        carried = ("b" if baseline is None else "c") * 64
+        phases.append(make_result(final, epoch=2, scenarios=scenarios, run_id=run_id, library_hash=carried))
+    fields: dict[str, Any] = {
+        "run_id": run_id,
+        "task_id": "demo",
+        "status": "complete",
+        "started_at": "2026-01-31T12:00:00.000Z",
+        "finished_at": "2026-01-31T12:00:30.000Z",
+        "settings": SETTINGS,
+        "stamps": {"actor": "1" * 64, "packs": "2" * 64, "scenarios": "3" * 64},
+        "versions": {"pytest-tfgrpo": "0.1.0"},
+        "scenarios": scenarios,
+        "phases": tuple(phases),
+        "library_start": Library(hash="b" * 64),
+        "library": library if train is not None else Library(hash="b" * 64),
+    }
+    return Run(**fields | changes)
+
+
+def evenly(n: int, credits: Credits, prefix: str = "s") -> dict[str, Credits]:
+    """Return `n` scenarios that all score `credits`."""
+    return {f"{prefix}{i}": credits for i in range(n)}
