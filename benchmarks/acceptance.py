@@ -21,7 +21,7 @@ import numpy as np
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Reward, Support
 from pytest_tfgrpo.harness.learning.acceptance.decision import Limits, decide
 from pytest_tfgrpo.harness.learning.acceptance.per_lesson import Case
-from pytest_tfgrpo.harness.learning.acceptance.rule import Pairs, Rule
+from pytest_tfgrpo.harness.learning.acceptance.rule import AcceptanceRule, Pairs
 from pytest_tfgrpo.harness.learning.library.library import carry_out, empty
 from pytest_tfgrpo.harness.metrics.comparison import Tally
 from pytest_tfgrpo.harness.run.schedule import MIN_DEV
@@ -102,7 +102,7 @@ def settle(rng: np.random.Generator, rule: str, size: int, rollouts: int, effect
     operations = [lesson(n) for n in range(len(effects))]
     made = carry_out(empty(), operations, cap=200, epoch=1)
     bench = Simulated(rng, size, rollouts, {f"l{n}": effect for n, effect in enumerate(effects)})
-    limits = Limits(rule=Rule(name=rule, margin=MARGIN), scenarios=size, rollouts=10**9, cap=200)  # type: ignore[arg-type]
+    limits = Limits(rule=AcceptanceRule(name=rule, margin=MARGIN), scenarios=size, rollouts=10**9, cap=200)  # type: ignore[arg-type]
     revision = asyncio.run(decide(empty(), made, bench, limits))
     return {int(e.id[1:]) for e in revision.library.experiences}
 
@@ -162,7 +162,7 @@ def by_effect(
     operations = [lesson(n) for n in range(len(effects))]
     made = carry_out(empty(), operations, cap=200, epoch=1)
     size = max(MIN_DEV, each * len(effects))
-    limits = Limits(rule=Rule(name=rule, margin=MARGIN), scenarios=size, rollouts=10**9, cap=200)  # type: ignore[arg-type]
+    limits = Limits(rule=AcceptanceRule(name=rule, margin=MARGIN), scenarios=size, rollouts=10**9, cap=200)  # type: ignore[arg-type]
     kept: dict[float, list[bool]] = {}
     for _ in range(runs):
         revision = asyncio.run(decide(empty(), made, Families(rng, each, rollouts, effects), limits))

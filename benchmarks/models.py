@@ -151,7 +151,7 @@ def call_ms(environ: dict[str, str]) -> float:
 
     async def run() -> float:
         budget = Budget({"budget_tokens": 10**9})
-        models = Models(load_models(None), environ=environ, purse=budget, max_tokens=4096)
+        models = Models(load_models(None), environ=environ, spending=budget, max_tokens=4096)
         completer = models.open("openai:bench")
 
         async def ask(numbers: Iterator[int]) -> None:

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from pytest_tfgrpo.harness.gate.sequential import Bars, Reading, Rule, Watch
+from pytest_tfgrpo.harness.gate.sequential import Bars, Watch, WatchedReading, WatchedRule
 from pytest_tfgrpo.harness.metrics.comparison import Tally
 
 SIZES = (40, 100, 400, 2000)
@@ -46,7 +46,7 @@ def fixed_set(rng: np.random.Generator, n: int, difference: float) -> np.ndarray
 def watched(values: np.ndarray) -> tuple[str, int]:
     """Return what the watch finds, and after how many scenarios."""
     ids = [str(i) for i in range(values.size)]
-    reading = Reading(dict.fromkeys(ids, 0.0), bar=MARGIN, share=1.0, difference=True)
+    reading = WatchedReading(dict.fromkeys(ids, 0.0), bar=MARGIN, share=1.0, difference=True)
     for n, (id, value) in enumerate(zip(ids, values.tolist(), strict=True), 1):
         reading.feed(id, value)
         if reading.finding != "open":
@@ -103,7 +103,7 @@ def cost(n: int) -> str:
         }
 
     before, after = rows(), rows()
-    rules = [Rule(name, before, dict.fromkeys(before, "s"), bar=0.0, difference=True) for name in "ab"]
+    rules = [WatchedRule(name, before, dict.fromkeys(before, "s"), bar=0.0, difference=True) for name in "ab"]
     watch = Watch(tuple(before), rules, Bars(needs_end="measured to the end"))
     worst, started = 0.0, time.perf_counter()
     for id, tally in after.items():

@@ -307,6 +307,31 @@ def test_modules_are_named_for_their_subject() -> None:
     assert [m.path for m in modules().values() if m.name.rpartition(".")[2] in FORBIDDEN_NAMES] == []
 
 
+def test_a_public_type_name_means_one_thing() -> None:
+    homes: dict[str, list[str]] = {}
+    for module in modules().values():
+        for node in module.tree.body:
+            for name in types_defined(node):
+                homes.setdefault(name, []).append(module.path)
+    assert len(homes) > 200
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
+
+
+def types_defined(node: ast.stmt) -> Iterator[str]:
+    """Yield the public names of the classes and type aliases that a statement defines."""
+    match node:
+        case ast.ClassDef(name=name):
+            pass
+        case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id="TypeAlias")):
+            pass
+        case ast.Assign(targets=[ast.Name(id=name)]) if not name.isupper():
+            pass
+        case _:
+            return
+    if name[0].isupper():
+        yield name
+
+
 @pytest.mark.parametrize("name", sorted(n for n, m in modules().items() if "__all__" in ast.dump(m.tree)))
 def test_a_list_of_public_names_is_sorted_and_names_what_there_is(name: str) -> None:
     module = modules()[name]

@@ -18,7 +18,7 @@ from pytest_tfgrpo.core.files import EXPERIENCES, LIBRARY
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
     from pytest_tfgrpo.core.lessons import Experience, Library, Tombstone
-    from pytest_tfgrpo.harness.learning.attribution.effects import Standing
+    from pytest_tfgrpo.harness.learning.attribution.effects import LessonEffect
 
 WIDTH = 80
 INDENT = " " * 6
@@ -26,11 +26,11 @@ SORTS = ("effect", "age", "support", "domain")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Lesson:
+class LessonRow:
     """One lesson as it is listed."""
 
     experience: Experience
-    standing: Standing
+    standing: LessonEffect
     fate: str
     """Why it is not in force; empty when it is."""
     runs: int
@@ -95,7 +95,7 @@ def _listing(
     sort: str,
 ) -> Iterator[str]:
     from pytest_tfgrpo.core.text import line, wrapped
-    from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, standings
+    from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, lesson_effects
     from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
     from pytest_tfgrpo.harness.learning.attribution.pooling import records
     from pytest_tfgrpo.harness.run.log import list_runs
@@ -104,12 +104,12 @@ def _listing(
     for complaint in complaints:
         _warn(line(complaint))
     pooled = [record for record in found if record.measure == found[-1].measure]
-    known = standings([row for record in pooled for row in record.rows])
+    known = lesson_effects([row for record in pooled for row in record.rows])
     alive = {e.id for e in in_force}
     heirs = {parent: e for e in every.values() for parent in e.parents}
     now = datetime.now(UTC)
     lessons = [
-        Lesson(
+        LessonRow(
             experience=e,
             standing=known.get(content_key(e), UNSEEN),
             fate="" if e.id in alive else _fate(e, heirs, tombstones),
@@ -134,7 +134,7 @@ def _listing(
         yield from _lines(lesson)
 
 
-def _lines(lesson: Lesson) -> Iterator[str]:
+def _lines(lesson: LessonRow) -> Iterator[str]:
     from pytest_tfgrpo.core.text import interval, line, wrapped
     from pytest_tfgrpo.harness.report.attribution import probability
     from pytest_tfgrpo.numerics.attribution import MIN_ARM
@@ -176,8 +176,8 @@ def _count(n: int, what: str) -> str:
     return f"{n} {what}" + ("" if n == 1 else "s")
 
 
-def _order(sort: str) -> Callable[[Lesson], tuple[Any, ...]]:
-    def key(lesson: Lesson) -> tuple[Any, ...]:
+def _order(sort: str) -> Callable[[LessonRow], tuple[Any, ...]]:
+    def key(lesson: LessonRow) -> tuple[Any, ...]:
         e, standing = lesson.experience, lesson.standing
         rest = (e.domain, e.polarity != "do", e.summary32, e.id)
         if sort == "age":

@@ -24,7 +24,7 @@ COMMITTED = "committed"
 SHOWN = 10
 
 
-class Found(NamedTuple):
+class FoundRollout(NamedTuple):
     """A rollout with what belongs to it."""
 
     rollout: Rollout
@@ -75,7 +75,7 @@ def run_before(project: Project, folder: Path, wanted: str) -> Path:
     return find_run(project, wanted)
 
 
-def find_rollout(project: Project, wanted: str) -> Found:
+def find_rollout(project: Project, wanted: str) -> FoundRollout:
     """Return the rollout with this id, or the one whose id ends so, the latest run first.
 
     Raises JournalError when there is none, or several in the same run.
@@ -96,17 +96,17 @@ def find_rollout(project: Project, wanted: str) -> Found:
     )
 
 
-def _rollouts(folder: Path) -> Iterator[Found]:
+def _rollouts(folder: Path) -> Iterator[FoundRollout]:
     run = load_run(folder)
     scenarios = {scenario.id: scenario for scenario in run.scenarios}
     whole = set()
     for group in (group for result in run.phases for group in (*result.groups, *result.dev)):
         for rollout, score in zip(group.rollouts, group.scores, strict=True):
             whole.add(rollout.rollout_id)
-            yield Found(rollout, score, scenarios[rollout.scenario_id])
+            yield FoundRollout(rollout, score, scenarios[rollout.scenario_id])
     for rollout in read_log(folder).rollouts.values():
         if rollout.rollout_id not in whole:
-            yield Found(rollout, None, scenarios[rollout.scenario_id])
+            yield FoundRollout(rollout, None, scenarios[rollout.scenario_id])
 
 
 def read_report(folder: Path) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from pytest_tfgrpo.cli.parsers import (
 from pytest_tfgrpo.core.errors import RecordingError
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.recording.maintenance import Use
+    from pytest_tfgrpo.harness.recording.maintenance import RunUse
 
 
 def declare(commands: Subparsers) -> None:
@@ -91,7 +91,7 @@ def prune(arguments: Arguments) -> Iterator[str]:
     yield from maintenance.prune(Path(arguments.file), uses, others=arguments.others, dry=arguments.dry_run)
 
 
-def _use_of(folder: Path) -> Use:
+def _use_of(folder: Path) -> RunUse:
     from pytest_tfgrpo.harness.recording import maintenance
     from pytest_tfgrpo.harness.run.log import load_run, read_log
 

@@ -243,7 +243,7 @@ class CheckResult:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Opinion:
+class JudgeResult:
     """What a judge said of one rollout, over all its votes."""
 
     score: float | None
@@ -328,7 +328,7 @@ class Rollout:
     """Ids of the experiences that its prompt carried."""
     left_out: tuple[str, ...] = ()
     """Ids of those that were selected for its prompt and left out by chance, to measure what they do."""
-    opinion: Opinion | None = None
+    opinion: JudgeResult | None = None
     """What the judge said; None when none was asked."""
     prompt_stamp: str = ""
     """Stamp of the prompt that it was asked with."""
@@ -472,7 +472,7 @@ class Run:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judgement:
+class CheckerResult:
     """What a marked test function found of one rollout."""
 
     outcome: Literal["score", "error", "skip"]

@@ -47,11 +47,11 @@ def from_wire(cls: type[T], data: Any) -> T:
     return typing.cast(T, _reader(hint)(data, cls.__name__))
 
 
-Reader: typing.TypeAlias = Callable[[Any, str], Any]
+WireReader: typing.TypeAlias = Callable[[Any, str], Any]
 
 
 @cache
-def _reader(hint: Any) -> Reader:
+def _reader(hint: Any) -> WireReader:
     if hint is Any:
         return lambda data, _where: data
     if dataclasses.is_dataclass(hint):
@@ -76,7 +76,7 @@ def _expect(data: Any, kind: type, where: str) -> Any:
     return data
 
 
-def _scalar_reader(hint: type) -> Reader:
+def _scalar_reader(hint: type) -> WireReader:
     if hint is float:
 
         def read_float(data: Any, where: str) -> float:
@@ -90,7 +90,7 @@ def _scalar_reader(hint: type) -> Reader:
     return lambda data, where: _expect(data, hint, where)
 
 
-def _literal_reader(values: tuple[Any, ...]) -> Reader:
+def _literal_reader(values: tuple[Any, ...]) -> WireReader:
     def read(data: Any, where: str) -> Any:
         if data not in values:
             raise ValueError(f"{where}: expected one of {', '.join(map(repr, values))}, got {data!r}")
@@ -99,7 +99,7 @@ def _literal_reader(values: tuple[Any, ...]) -> Reader:
     return read
 
 
-def _union_reader(args: tuple[Any, ...]) -> Reader:
+def _union_reader(args: tuple[Any, ...]) -> WireReader:
     inner = [a for a in args if a is not type(None)]
     if len(inner) != 1 or len(inner) == len(args):
         raise TypeError(f"only `X | None` travels on the wire, not {args!r}")
@@ -110,7 +110,7 @@ def _union_reader(args: tuple[Any, ...]) -> Reader:
     return read
 
 
-def _tuple_reader(args: tuple[Any, ...]) -> Reader:
+def _tuple_reader(args: tuple[Any, ...]) -> WireReader:
     variadic = len(args) == 2 and args[1] is Ellipsis
 
     def read(data: Any, where: str) -> Any:
@@ -124,21 +124,21 @@ def _tuple_reader(args: tuple[Any, ...]) -> Reader:
     return read
 
 
-def _mapping_reader(value_hint: Any) -> Reader:
+def _mapping_reader(value_hint: Any) -> WireReader:
     def read(data: Any, where: str) -> Any:
         return {k: _reader(value_hint)(v, f"{where}/{k}") for k, v in _expect(data, dict, where).items()}
 
     return read
 
 
-def _record_reader(cls: type) -> Reader:
+def _record_reader(cls: type) -> WireReader:
     hints = get_type_hints(cls)
     required = {
         f.name
         for f in dataclasses.fields(cls)
         if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
     }
-    readers: dict[str, Reader] = {}
+    readers: dict[str, WireReader] = {}
 
     def read(data: Any, where: str) -> Any:
         if not readers:  # resolved late: records may nest

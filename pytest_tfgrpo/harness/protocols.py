@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.records import (
     Attachment,
     Group,
     Json,
-    Opinion,
+    JudgeResult,
     Prompt,
     PromptPack,
     Rollout,
@@ -24,6 +24,7 @@ from pytest_tfgrpo.core.records import (
 )
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.llm.calls import Calls
+from pytest_tfgrpo.numerics.arrays import Floats
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,9 +96,6 @@ def as_metered(actor: Actor) -> Metered | None:
     return actor if isinstance(actor, Metered) and actor.metered else None
 
 
-Floats = npt.NDArray[np.float64]
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RewardBatch:
     """N rollouts of K whole groups; arrays run over rollouts (``_N``)."""
@@ -132,7 +130,7 @@ class Judge(Protocol):
     identity: Mapping[str, Json]
     """What makes two judges the same: model, template, votes."""
 
-    async def opine(self, scenario: Scenario, rollout: Rollout, calls: Calls) -> Opinion:
+    async def ask_judge(self, scenario: Scenario, rollout: Rollout, calls: Calls) -> JudgeResult:
         """Return a verdict or, with score None, why there is none; never a default score.
 
         Raises BudgetError when a call was not made.

@@ -18,7 +18,7 @@ from pytest_tfgrpo.core.errors import BudgetError, SettingError
 from pytest_tfgrpo.core.records import Json, ModelCall, Rollout
 from pytest_tfgrpo.core.text import line, money
 from pytest_tfgrpo.llm.protocol import Completer, Message, Request
-from pytest_tfgrpo.llm.queueing import current_turn
+from pytest_tfgrpo.llm.queueing import current_ticket
 
 SHORTEST = Request(messages=(Message(role="user", content=""),), temperature=0.0)
 """No call of a run can use less than this one."""
@@ -87,12 +87,12 @@ class Budget:
 
     async def reserve(self, bound: Mapping[str, float | None]) -> None:
         """Set aside the most that a call can use, once it fits; raises BudgetError when it never will."""
-        turn = current_turn()
-        number = (turn.place, next(self._arrivals))
+        ticket = current_ticket()
+        number = (ticket.place, next(self._arrivals))
         if not self._is_served(number, bound):
             insort(self._queue, number)
             try:
-                with turn.waiting():
+                with ticket.waiting():
                     while not self._is_served(number, bound):
                         bell = self._bells[number] = asyncio.get_running_loop().create_future()
                         await bell

@@ -16,7 +16,7 @@ from pytest_tfgrpo.llm.config import HOSTED, Endpoint, MaxTokensField
 from pytest_tfgrpo.llm.http_errors import read_refusal, retry_after_s
 from pytest_tfgrpo.llm.keys import Scrubber, Secret
 from pytest_tfgrpo.llm.prices import Price, PriceTable
-from pytest_tfgrpo.llm.protocol import Completion, Purse, Request, ToolCall
+from pytest_tfgrpo.llm.protocol import Completion, Request, Spending, ToolCall
 from pytest_tfgrpo.llm.request_body import body_of, most_prompt_tokens
 from pytest_tfgrpo.llm.response import Malformed, parse_body, read_answer, read_usage
 from pytest_tfgrpo.llm.transport import Reply, Transport, TransportError
@@ -125,7 +125,7 @@ class ChatCompleter:
         *,
         name: str,
         transport: Transport,
-        purse: Purse,
+        spending: Spending,
         prices: PriceTable,
         max_tokens: int,
         pace: Pace,
@@ -139,7 +139,7 @@ class ChatCompleter:
         self._door = door
         self._endpoint = door.endpoint
         self._transport = transport
-        self._purse = purse
+        self._spending = spending
         self.price = FREE if door.endpoint.free else prices.find(model, door.endpoint.name)
         """What its tokens cost; None when that is unknown."""
         self._max_tokens = door.endpoint.max_tokens or max_tokens
@@ -258,7 +258,7 @@ class ChatCompleter:
     async def _attempt(self, call: _Call) -> Completion:
         """Make one HTTP call, reserved before and settled after, whatever becomes of it; raises _Failed."""
         try:
-            await self._purse.reserve(call.bound)
+            await self._spending.reserve(call.bound)
         except BudgetError as error:
             if call.cost_usd == 0:
                 raise
@@ -275,7 +275,7 @@ class ChatCompleter:
             call.pay(used[0])
             raise
         finally:
-            self._purse.settle(call.bound, usd=used[0], tokens=used[1])
+            self._spending.settle(call.bound, usd=used[0], tokens=used[1])
 
     async def _send(self, call: _Call) -> Reply:
         """Return the server's reply to one request; raises _Failed unless it is a success."""

@@ -34,7 +34,7 @@ HINTS = (
 """Words of a server that refuses a part of the protocol, and the line of an endpoint that leaves it out."""
 
 
-class Refusal(NamedTuple):
+class HttpRefusal(NamedTuple):
     """Why a server gave no completion."""
 
     code: str
@@ -48,26 +48,26 @@ class Refusal(NamedTuple):
     """It may be the demand for a form of the answer that the server refuses."""
 
 
-def read_refusal(reply: Reply) -> Refusal:
+def read_refusal(reply: Reply) -> HttpRefusal:
     """Return what a reply that is no success means."""
     words, code = _words(reply)
     status = reply.status
     message = f"HTTP {status}" + (f": {words}" if words else "")
     if 300 <= status < 400:
         target = f" to {reply.location}" if reply.location else ""
-        return Refusal("rejected", f"HTTP {status}: redirected{target}; set base_url to it", False, True)
+        return HttpRefusal("rejected", f"HTTP {status}: redirected{target}; set base_url to it", False, True)
     if FILTERED.search(code) or (status in (400, 403) and FILTERED.search(words)):
-        return Refusal("content_filter", message, False, False)
+        return HttpRefusal("content_filter", message, False, False)
     if status == 429 and USED_UP.search(f"{code} {words}"):
-        return Refusal("rate_limit", message, False, True)
+        return HttpRefusal("rate_limit", message, False, True)
     if status in AGAIN or status >= 500:
-        return Refusal(CODES.get(status, "server"), message, True, False, form=status in (500, 501))
+        return HttpRefusal(CODES.get(status, "server"), message, True, False, form=status in (500, 501))
     hint = ""
     if status in (400, 422):
         hint = next((f"; try '{line}' for this endpoint" for said, line in HINTS if said.search(words)), "")
     elif status in (404, 405):
         hint = "; check the name of the model, and the base URL, which mostly ends in /v1"
-    return Refusal(
+    return HttpRefusal(
         CODES.get(status, "rejected"),
         message + hint,
         False,

@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.llm.completer import ChatCompleter, Door, Pace
 from pytest_tfgrpo.llm.config import BASE_URL, BASE_URL_ENV, DEFAULT, KEY_ENV, Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.keys import Scrubber, Secret
-from pytest_tfgrpo.llm.protocol import Completer, Purse
+from pytest_tfgrpo.llm.protocol import Completer, Spending
 from pytest_tfgrpo.llm.transport import Transport, require_client
 from pytest_tfgrpo.llm.url import Address, parse_address
 
@@ -45,7 +45,7 @@ class Models:
         config: ModelsConfig,
         *,
         environ: Mapping[str, str],
-        purse: Purse,
+        spending: Spending,
         max_tokens: int,
         pace: Pace | None = None,
         standing: Callable[[], AbstractContextManager[None]] = nullcontext,
@@ -57,7 +57,7 @@ class Models:
         self._standing = standing
         self._config = config
         self._environ = environ
-        self._purse = purse
+        self._spending = spending
         self._max_tokens = max_tokens
         self._pace = pace or Pace()
         self._transport = Transport()
@@ -79,7 +79,7 @@ class Models:
                 self._doors[name],
                 name=SCHEME + model + ("" if name == DEFAULT else f"@{name}"),
                 transport=self._transport,
-                purse=self._purse,
+                spending=self._spending,
                 prices=self._config.prices,
                 max_tokens=self._max_tokens,
                 pace=self._pace,

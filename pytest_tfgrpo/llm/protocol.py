@@ -92,7 +92,7 @@ class Completion:
     retries: int = 0
 
 
-class Purse(Protocol):
+class Spending(Protocol):
     """Where a completer asks before it spends, and says what it spent."""
 
     async def reserve(self, bound: Mapping[str, float | None]) -> None:

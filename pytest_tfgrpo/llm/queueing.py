@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 
-class Turn:
+class Ticket:
     """One rollout as the budget sees it; used on the event loop only."""
 
     def __init__(self, place: int = 0) -> None:
@@ -21,14 +21,14 @@ class Turn:
         """How long it has waited."""
         self._waiting = 0
         self._since = 0.0
-        self._alarms: set[Alarm] = set()
+        self._timers: set[PausableTimer] = set()
 
-    def alarm(self, seconds: float, ring: Callable[[], None]) -> Alarm:
+    def timer(self, seconds: float, ring: Callable[[], None]) -> PausableTimer:
         """Return an alarm that calls `ring` after `seconds`, waiting not counted."""
-        alarm = Alarm(seconds, ring, self._alarms)
+        timer = PausableTimer(seconds, ring, self._timers)
         if not self._waiting:
-            alarm.go()
-        return alarm
+            timer.go()
+        return timer
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -37,22 +37,22 @@ class Turn:
         self._waiting += 1
         if self._waiting == 1:
             self._since = clock()
-            for alarm in self._alarms:
-                alarm.stand()
+            for timer in self._timers:
+                timer.stand()
         try:
             yield
         finally:
             self._waiting -= 1
             if not self._waiting:
                 self.waited_s += clock() - self._since
-                for alarm in self._alarms:
-                    alarm.go()
+                for timer in self._timers:
+                    timer.go()
 
 
-class Alarm:
+class PausableTimer:
     """Rings once, when its time has run down."""
 
-    def __init__(self, seconds: float, ring: Callable[[], None], others: set[Alarm]) -> None:
+    def __init__(self, seconds: float, ring: Callable[[], None], others: set[PausableTimer]) -> None:
         self._left_s = seconds
         self._ring = ring
         self._others = others
@@ -81,16 +81,16 @@ class Alarm:
         self._ring()
 
 
-_TURN: ContextVar[Turn | None] = ContextVar("turn", default=None)
+_TICKET: ContextVar[Ticket | None] = ContextVar("ticket", default=None)
 
 
-def take_turn(place: int) -> Turn:
+def take_ticket(place: int) -> Ticket:
     """Begin a turn: calls of this task, and of tasks that it starts from now on, are made in it."""
-    turn = Turn(place)
-    _TURN.set(turn)
-    return turn
+    ticket = Ticket(place)
+    _TICKET.set(ticket)
+    return ticket
 
 
-def current_turn() -> Turn:
+def current_ticket() -> Ticket:
     """Return the turn of this task; without one, a turn that goes before all others."""
-    return _TURN.get() or Turn()
+    return _TICKET.get() or Ticket()

@@ -34,7 +34,7 @@ class Malformed(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class RawCompletion:
     """A completion as the server wrote it."""
 
     text: str
@@ -60,7 +60,7 @@ def parse_body(body: bytes) -> Mapping[str, Json]:
     return value
 
 
-def read_answer(body: Mapping[str, Json]) -> Answer:
+def read_answer(body: Mapping[str, Json]) -> RawCompletion:
     """Return the first choice of a completion; raises Malformed."""
     choices = body.get("choices")
     if not isinstance(choices, list):
@@ -78,7 +78,7 @@ def read_answer(body: Mapping[str, Json]) -> Answer:
     if isinstance(refusal, str) and refusal:
         text, finish = text or _sound(refusal), "refusal"
     model = body.get("model")
-    return Answer(
+    return RawCompletion(
         text=text,
         tool_calls=calls,
         finish=finish,

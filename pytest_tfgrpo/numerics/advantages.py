@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
+from pytest_tfgrpo.numerics.arrays import Floats, Ints
+
 Bools = npt.NDArray[np.bool_]
 
 

@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from pytest_tfgrpo.numerics.arrays import Floats
 
 
 def wilson_interval(successes: int, n: int, *, level: float = 0.95) -> tuple[float, float]:

@@ -24,9 +24,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pytest_tfgrpo.numerics.arrays import Floats
 from pytest_tfgrpo.numerics.stats import zero_event_bound
-
-Floats = npt.NDArray[np.float64]
 
 MIN_ARM = 30
 """Groups with the lesson, and groups without, below which its effect is not yet estimable."""

@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from pytest_tfgrpo.numerics.arrays import Floats
 
 NO_SPREAD = 1e-12
 """Differences of equal shares differ by rounding; that is no variance."""

@@ -22,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_tfgrpo.numerics import resampling
+from pytest_tfgrpo.numerics.arrays import Floats
 from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
-from pytest_tfgrpo.numerics.resampling import NO_SPREAD, Floats
+from pytest_tfgrpo.numerics.resampling import NO_SPREAD
 
 Method = Literal["none", "exact", "bounded", "sign_flip", "bca"]
 

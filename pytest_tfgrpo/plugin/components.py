@@ -1,4 +1,4 @@
-"""Participants: who takes part in a run - actor, optimizer, judge - opened from their specs."""
+"""Components: who takes part in a run - actor, optimizer, judge - opened from their specs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
 from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer
-from pytest_tfgrpo.llm.protocol import Completer, Purse
-from pytest_tfgrpo.llm.queueing import current_turn
+from pytest_tfgrpo.llm.protocol import Completer, Spending
+from pytest_tfgrpo.llm.queueing import current_ticket
 from pytest_tfgrpo.plugin.hook_calls import supply_one
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ REPLAY = "replay"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Participants:
+class Components:
     """Everybody who is asked something in a run."""
 
     actor: Actor
@@ -50,11 +50,11 @@ class Participants:
         return {role: {"name": one.name, "identity": dict(one.identity)} for role, one in roles.items()}
 
 
-def open_participants(config: pytest.Config, settings: Settings, purse: Purse) -> Participants:
+def open_components(config: pytest.Config, settings: Settings, spending: Spending) -> Components:
     """Return who takes part; raises SettingError and what hooks raise. No call is made yet."""
-    shared = _Shared(config, settings, purse)
+    shared = _Shared(config, settings, spending)
     actor = _open_actor(config, settings, shared)
-    return Participants(
+    return Components(
         actor=actor,
         optimizer=_open_optimizer(config, settings, shared, actor.name),
         judge=_open_judge(settings, shared),
@@ -67,10 +67,10 @@ def open_participants(config: pytest.Config, settings: Settings, purse: Purse) -
 class _Shared:
     """What participants share: the client of language models, or the recording that stands for it."""
 
-    def __init__(self, config: pytest.Config, settings: Settings, purse: Purse) -> None:
+    def __init__(self, config: pytest.Config, settings: Settings, spending: Spending) -> None:
         self._config = config
         self._settings = settings
-        self._purse = purse
+        self._spending = spending
         self._models: Models | None = None
         self.replay: Replay | None = None
         self.models: dict[str, Completer] = {}
@@ -95,9 +95,9 @@ class _Shared:
             self._models = Models(
                 load_models(self._config.rootpath / file if file else None),
                 environ=os.environ,
-                purse=self._purse,
+                spending=self._spending,
                 max_tokens=self._settings["max_tokens"],
-                standing=lambda: current_turn().waiting(),
+                standing=lambda: current_ticket().waiting(),
             )
         return self._models.open(spec)
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from pytest_tfgrpo.core.records import Judgement, Run
+from pytest_tfgrpo.core.records import CheckerResult, Run
 from pytest_tfgrpo.harness.engine.engine import Engine
 from pytest_tfgrpo.harness.gate.sequential import OpenWatch
 from pytest_tfgrpo.harness.run.job import Job
@@ -44,9 +44,9 @@ class EngineThread:
         self._thread.start()
         self._ready.wait()
 
-    def judge(self, rollout_id: str, judgement: Judgement) -> None:
+    def judge(self, rollout_id: str, checker_result: CheckerResult) -> None:
         """Hand over what a marked test function found."""
-        self._call(lambda: self._engine.judge(rollout_id, judgement))
+        self._call(lambda: self._engine.judge(rollout_id, checker_result))
 
     def open_phase(self, epoch: int) -> None:
         """Let all phases up to `epoch` start."""

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from pytest_tfgrpo.core.records import Group, Judgement, Rollout, Scenario
+from pytest_tfgrpo.core.records import CheckerResult, Group, Rollout, Scenario
 from pytest_tfgrpo.core.settings import TABLE
 from pytest_tfgrpo.harness.report.rollout import failure, failure_again
 from pytest_tfgrpo.plugin.options import settings_of
@@ -16,7 +16,7 @@ TOLD = pytest.StashKey[dict[str, str]]()
 """The first item that told of an error, by the error's words: thousand items may fail for one wrong key."""
 
 
-class Shortfall(Exception):
+class ItemFailed(Exception):
     """An item failed; the text is for the reader of the failure."""
 
 
@@ -33,14 +33,14 @@ def rerun_command(config: pytest.Config, node_id: str) -> str:
 def judge_group(
     config: pytest.Config, scenario: Scenario, group: Group | None, node_id: str, *, strict: bool, why: str
 ) -> None:
-    """Raise Shortfall when a group lets its item fail.
+    """Raise ItemFailed when a group lets its item fail.
 
     `strict` holds in plain mode: below `min_score` (default 1.0) fails. In learning mode an item fails only
     if its whole group errored, or below a `min_score` that the scenario sets. `why` tells why a group is
     missing.
     """
     if group is None:
-        raise Shortfall(f"{scenario.id} was not run to its end: {why}")
+        raise ItemFailed(f"{scenario.id} was not run to its end: {why}")
     mean = group.gt_mean
     least = scenario.min_score
     if least is None and strict:
@@ -51,8 +51,8 @@ def judge_group(
         if mean is None and fault is not None and recorded:
             first = config.stash.setdefault(TOLD, {}).setdefault(f"{fault.code}: {fault.message}", node_id)
             if first != node_id:
-                raise Shortfall(failure_again(scenario, group, first))
-        raise Shortfall(failure(scenario, group, rerun_command(config, node_id), recorded=recorded))
+                raise ItemFailed(failure_again(scenario, group, first))
+        raise ItemFailed(failure(scenario, group, rerun_command(config, node_id), recorded=recorded))
 
 
 def note_group(item: pytest.Item, group: Group) -> None:
@@ -69,9 +69,9 @@ def note_group(item: pytest.Item, group: Group) -> None:
     ]
 
 
-def note_rollout(item: pytest.Item, rollout: Rollout, judgement: Judgement) -> None:
+def note_rollout(item: pytest.Item, rollout: Rollout, checker_result: CheckerResult) -> None:
     """Put a judged rollout's figures into the item's junit properties."""
-    score = judgement.score if judgement.outcome == "score" else None
+    score = checker_result.score if checker_result.outcome == "score" else None
     item.user_properties += [
         ("tfgrpo_rollout", rollout.rollout_id),
         ("tfgrpo_score", score),

@@ -18,7 +18,7 @@ from pytest_tfgrpo.harness.gate.rules import RuleResult
 from pytest_tfgrpo.harness.report.conclusion import Conclusion
 from pytest_tfgrpo.harness.report.gates import default_text, named_text
 from pytest_tfgrpo.plugin import prepare
-from pytest_tfgrpo.plugin.failures import Shortfall
+from pytest_tfgrpo.plugin.failures import ItemFailed
 from pytest_tfgrpo.plugin.items import GateItem
 
 JUNIT_CHARACTERS = 300
@@ -56,7 +56,7 @@ def _baseline(gate: NamedGate, settings: Settings, root: Path) -> Baseline | Non
 
 
 def show(item: GateItem, conclusion: Conclusion) -> None:
-    """Tell JUnit what the gate of `item` found, and raise Shortfall when it fails."""
+    """Tell JUnit what the gate of `item` found, and raise ItemFailed when it fails."""
     verdict, gate = conclusion.verdict, conclusion.report["gate"]
     assert verdict is not None, "a run with a gate item is gated"
     if item.named is None:
@@ -64,7 +64,7 @@ def show(item: GateItem, conclusion: Conclusion) -> None:
         settings = conclusion.report["settings"]
         note(item, verdict.outcome, compared, settings["baseline"], settings["gate_margin"])
         if verdict.failed:
-            raise Shortfall("\n".join(default_text(gate)))
+            raise ItemFailed("\n".join(default_text(gate)))
         return
     found = next(one for one in verdict.gates if one.name == item.named.name)
     note(item, found.outcome, _compared(found.results), found.baseline, found.margin)
@@ -73,12 +73,12 @@ def show(item: GateItem, conclusion: Conclusion) -> None:
 
 
 def fall(item: GateItem, text: str, reason: str) -> None:
-    """Raise Shortfall with `text`; a gate that only warns is an expected failure, with `reason`, instead.
+    """Raise ItemFailed with `text`; a gate that only warns is an expected failure, with `reason`, instead.
 
     Under ``--runxfail``, where pytest knows no expected failures, the latter passes.
     """
     if item.named is None or item.named.severity == "fail":
-        raise Shortfall(text)
+        raise ItemFailed(text)
     pytest.xfail(f"severity warn: {reason}")
 
 

@@ -12,14 +12,14 @@ import pytest
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Phase, Scenario
 from pytest_tfgrpo.harness.gate.config import NamedGate
-from pytest_tfgrpo.plugin.failures import Shortfall
+from pytest_tfgrpo.plugin.failures import ItemFailed
 
 BULK = 20_000
 """A file with more scenarios collects to one item per phase."""
 GATE_ID = "tfgrpo::gate"
 
 
-class Board(Protocol):
+class SessionView(Protocol):
     """What collectors and items need of the session."""
 
     phases: list[Phase]
@@ -31,11 +31,11 @@ class Board(Protocol):
         ...
 
     def show(self, item: ScenarioItem) -> None:
-        """Wait for the item's groups, and raise Shortfall when the item fails."""
+        """Wait for the item's groups, and raise ItemFailed when the item fails."""
         ...
 
     def show_gate(self, item: GateItem) -> None:
-        """Wait for the end of the run, and raise Shortfall when the gate fails."""
+        """Wait for the end of the run, and raise ItemFailed when the gate fails."""
         ...
 
 
@@ -44,7 +44,7 @@ class _Plain(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the text of a shortfall, or the usual traceback of anything else."""
-        if isinstance(excinfo.value, Shortfall):
+        if isinstance(excinfo.value, ItemFailed):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
@@ -52,7 +52,9 @@ class _Plain(pytest.Item):
 class ScenarioItem(_Plain):
     """One scenario in one phase; for a very large file, all its scenarios in one phase."""
 
-    def __init__(self, *, board: Board, phase: Phase, scenarios: tuple[Scenario, ...], **kwargs: Any) -> None:
+    def __init__(
+        self, *, board: SessionView, phase: Phase, scenarios: tuple[Scenario, ...], **kwargs: Any
+    ) -> None:
         """`scenarios` are those that the item stands for: one, but for a very large file."""
         super().__init__(**kwargs)
         self.board = board
@@ -81,7 +83,7 @@ class ScenarioItem(_Plain):
 class GateItem(_Plain):
     """A gate, at the end of a run."""
 
-    def __init__(self, *, board: Board, named: NamedGate | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, board: SessionView, named: NamedGate | None = None, **kwargs: Any) -> None:
         """`board` knows the run; without `named` it is the default gate, which the settings make."""
         super().__init__(**kwargs)
         self.board = board
@@ -99,7 +101,7 @@ class GateItem(_Plain):
 class ScenarioFile(pytest.File):
     """A file of scenarios."""
 
-    def __init__(self, *, board: Board, **kwargs: Any) -> None:
+    def __init__(self, *, board: SessionView, **kwargs: Any) -> None:
         """`board` takes the scenarios."""
         super().__init__(**kwargs)
         self.board = board
@@ -129,7 +131,9 @@ class ScenarioFile(pytest.File):
         return super().repr_failure(excinfo)
 
 
-def make_items(parent: pytest.Collector, scenarios: Iterable[Scenario], board: Board) -> list[ScenarioItem]:
+def make_items(
+    parent: pytest.Collector, scenarios: Iterable[Scenario], board: SessionView
+) -> list[ScenarioItem]:
     """Return the items of `scenarios`, one for each phase that a scenario takes part in."""
     items: list[ScenarioItem] = []
     for scenario in scenarios:
@@ -149,7 +153,7 @@ def _takes_part(scenario: Scenario, phase: Phase) -> bool:
 
 
 def _item(
-    parent: pytest.Collector, name: str, phase: Phase, scenarios: tuple[Scenario, ...], board: Board
+    parent: pytest.Collector, name: str, phase: Phase, scenarios: tuple[Scenario, ...], board: SessionView
 ) -> ScenarioItem:
     # The explicit node id keeps --lf and --ff right on pytest 9.2, which would otherwise escape the name.
     make: Callable[..., ScenarioItem] = ScenarioItem.from_parent
@@ -157,7 +161,7 @@ def _item(
     return make(parent, name=name, nodeid=f"{prefix}::{name}", board=board, phase=phase, scenarios=scenarios)
 
 
-def make_gates(parent: pytest.Collector, board: Board, gates: Iterable[NamedGate]) -> list[pytest.Item]:
+def make_gates(parent: pytest.Collector, board: SessionView, gates: Iterable[NamedGate]) -> list[pytest.Item]:
     """Return the items of the named gates, and of the default gate, which is the last."""
     make: Callable[..., pytest.Item] = GateItem.from_parent
     return [

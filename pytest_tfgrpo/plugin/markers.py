@@ -18,7 +18,7 @@ SUFFIX = re.compile(r"-?tfgrpo-(?:baseline|epoch\d+(?:-eval)?|eval)-r\d+(?=\]$)"
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class RolloutSlot:
     """Which rollout of its scenario an item judges."""
 
     epoch: int
@@ -28,14 +28,14 @@ class Slot:
 def parametrize(metafunc: pytest.Metafunc, phases: list[Phase], *, learning: bool) -> None:
     """Give a marked test function one item per rollout of the `phases` that its split takes part in."""
     split = _mark_data(metafunc.definition).get("split", "train")
-    slots: dict[str, Slot] = {}
+    slots: dict[str, RolloutSlot] = {}
     for phase in phases:
         # In plain mode train items are made too, so that pytest counts them as deselected.
         if learning and not takes_part(split, phase):
             continue
         label = phase.label if learning else "eval"
         for index in range(phase.rollouts):
-            slots[f"tfgrpo-{label}-r{index}"] = Slot(phase.epoch, index)
+            slots[f"tfgrpo-{label}-r{index}"] = RolloutSlot(phase.epoch, index)
     metafunc.fixturenames.append(SLOT)
     metafunc.parametrize(SLOT, list(slots.values()), ids=list(slots), indirect=True)
 
@@ -67,10 +67,10 @@ def split_of(item: pytest.Item) -> str:
     return str(_mark_data(item).get("split", "train"))
 
 
-def slot_of(item: pytest.Item) -> Slot | None:
+def slot_of(item: pytest.Item) -> RolloutSlot | None:
     """Return the slot of an item of a marked test function, None for any other item."""
     slot = _params(item).get(SLOT)
-    return slot if isinstance(slot, Slot) else None
+    return slot if isinstance(slot, RolloutSlot) else None
 
 
 def _params(item: pytest.Item) -> dict[str, Any]:

@@ -27,7 +27,12 @@ from pytest_tfgrpo.harness.recording.replay import Replay
 from pytest_tfgrpo.harness.recording.writing import check_recordable
 from pytest_tfgrpo.harness.run.earlier import earlier_evaluations, eval_stamp
 from pytest_tfgrpo.harness.run.job import Job
-from pytest_tfgrpo.harness.run.log import Log, Recorded, find_resumable, new_run_id, read_log, recorded
+from pytest_tfgrpo.harness.run.log import (
+    JournalContents,
+    find_resumable,
+    new_run_id,
+    read_log,
+)
 from pytest_tfgrpo.harness.run.splits import shortage
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.scoring.rewarders.judge import JudgeRewarder
@@ -35,7 +40,7 @@ from pytest_tfgrpo.harness.suite.contamination.findings import complaint, found_
 from pytest_tfgrpo.harness.suite.contamination.inspection import inspect
 from pytest_tfgrpo.harness.suite.packs import load_packs, pack_for
 from pytest_tfgrpo.llm.budget import Budget, require_affordable
-from pytest_tfgrpo.plugin.components import Participants, open_participants
+from pytest_tfgrpo.plugin.components import Components, open_components
 from pytest_tfgrpo.plugin.hook_calls import supply_rewarders
 
 RESULT_SETTINGS = (
@@ -87,7 +92,7 @@ def prepare(
 ) -> Prepared:
     """Return the job; raises pytest.UsageError on any misuse. `run_id` is given by an xdist controller."""
     budget = Budget(settings.values)
-    people = open_participants(config, settings, budget)
+    people = open_components(config, settings, budget)
     actor = people.actor
     values = dict(settings.values) | {"eval_rollouts": settings.eval_rollouts}
     _require_fit(config, people, scenarios, values)
@@ -132,7 +137,7 @@ def prepare(
         work=folder / WORK if folder else None,
         partial_selection=partial_selection,
         warnings=(*_warnings(library, actor, phases), *_idle(people, scenarios, settings, phases)),
-        recorded=recorded(log) if log else Recorded(),
+        resumed=log or JournalContents(),
     )
     return Prepared(job, folder, people.replay)
 
@@ -141,7 +146,7 @@ def _stamps(
     settings: Settings,
     packs: Mapping[str, PromptPack],
     scenarios: Sequence[Scenario],
-    people: Participants,
+    people: Components,
     library: Library,
 ) -> dict[str, str]:
     """Return the stamps that two runs must share to be one run resumed."""
@@ -183,7 +188,7 @@ def _exposures(
     library: Library,
     *,
     stamps: Mapping[str, str],
-    people: Participants,
+    people: Components,
 ) -> dict[str, Json]:
     """Return what a learning run can know from runs before it of the lessons that it starts with."""
     if not settings.learning:
@@ -193,13 +198,13 @@ def _exposures(
     )
 
 
-def _rewarders(config: pytest.Config, settings: Settings, people: Participants) -> tuple[Rewarder, ...]:
+def _rewarders(config: pytest.Config, settings: Settings, people: Components) -> tuple[Rewarder, ...]:
     own = () if people.judge is None else (JudgeRewarder(settings["judge_weight"]),)
     return (*own, *supply_rewarders(config))
 
 
 def _require_fit(
-    config: pytest.Config, people: Participants, scenarios: Sequence[Scenario], values: Mapping[str, Any]
+    config: pytest.Config, people: Components, scenarios: Sequence[Scenario], values: Mapping[str, Any]
 ) -> None:
     """Raise SettingError or RecordingError where it is known beforehand that the run cannot be made."""
     _require_able(people.actor, scenarios)
@@ -220,7 +225,7 @@ def _require_able(actor: Actor, scenarios: Sequence[Scenario]) -> None:
             raise SettingError(f"actor: {error}") from error
 
 
-def _require_judge(people: Participants, scenarios: Sequence[Scenario], spec: str | None) -> None:
+def _require_judge(people: Components, scenarios: Sequence[Scenario], spec: str | None) -> None:
     """Raise SettingError when a scenario's score is a verdict and nobody is there to give it."""
     wanting = next((s for s in scenarios if s.truth == "judge"), None)
     if wanting is not None and people.judge is None:
@@ -234,7 +239,7 @@ def _require_judge(people: Participants, scenarios: Sequence[Scenario], spec: st
 
 def _log_to_continue(
     wanted: str | None, out: Path | None, task_id: str, run_id: str | None, stamps: Mapping[str, str]
-) -> Log | None:
+) -> JournalContents | None:
     """Return the log of the run to go on with: the one asked for, or that of a dead xdist worker."""
     if wanted is not None:
         if out is None:
@@ -287,7 +292,7 @@ def _warnings(library: Library, actor: Actor, phases: Sequence[Phase]) -> list[s
 
 
 def _idle(
-    people: Participants, scenarios: Sequence[Scenario], settings: Settings, phases: Sequence[Phase]
+    people: Components, scenarios: Sequence[Scenario], settings: Settings, phases: Sequence[Phase]
 ) -> Iterator[str]:
     """Yield who was named and will not be asked."""
     if settings["teacher"] and settings.learning and "model" not in people.optimizer.identity:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.lessons import Experience
-from pytest_tfgrpo.core.records import Group, Judgement, Phase, PhaseResult, Rollout, Run, Scenario
+from pytest_tfgrpo.core.records import CheckerResult, Group, Phase, PhaseResult, Rollout, Run, Scenario
 from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.harness.engine.grader import Pending
+from pytest_tfgrpo.harness.engine.grader import AwaitingChecker
 from pytest_tfgrpo.harness.gate.sequential import OpenWatch
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.schedule import rollout_id
@@ -26,7 +26,7 @@ POLL_S = 0.1
 LAST_RECORD_S = 30.0
 
 
-class LiveRun:
+class RunMonitor:
     """A run in progress; starts when first waited for."""
 
     def __init__(self, config: pytest.Config, job: Job, folder: Path | None, watch: OpenWatch) -> None:
@@ -127,9 +127,9 @@ class LiveRun:
         """Return the workspace of a rollout that waits for judgement."""
         return self._workspaces[rollout.rollout_id].path
 
-    def judge(self, rollout: Rollout, judgement: Judgement) -> None:
+    def judge(self, rollout: Rollout, checker_result: CheckerResult) -> None:
         """Hand over what a marked test function found."""
-        self._thread.judge(rollout.rollout_id, judgement)
+        self._thread.judge(rollout.rollout_id, checker_result)
 
     def enter(self, epoch: int) -> None:
         """Say that items of `epoch` run now: it may start, and earlier test functions have had their turn."""
@@ -186,7 +186,7 @@ class LiveRun:
         match record:
             case Phase():
                 self._sweep = record
-            case Pending():
+            case AwaitingChecker():
                 self._rollouts[record.rollout.rollout_id] = record.rollout
                 self._workspaces[record.rollout.rollout_id] = record.workspace
             case Rollout():

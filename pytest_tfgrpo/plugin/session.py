@@ -33,9 +33,9 @@ from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.plugin import distributed, gates, github, hook_calls, options, prepare
 from pytest_tfgrpo.plugin.catalog import Catalog, Marked
 from pytest_tfgrpo.plugin.checkers import Checkers
-from pytest_tfgrpo.plugin.failures import Shortfall, judge_group, note_group
+from pytest_tfgrpo.plugin.failures import ItemFailed, judge_group, note_group
 from pytest_tfgrpo.plugin.items import GateItem, ScenarioItem, make_gates, make_items
-from pytest_tfgrpo.plugin.run_monitor import LiveRun
+from pytest_tfgrpo.plugin.run_monitor import RunMonitor
 from pytest_tfgrpo.plugin.selection import functions_of, is_scenario_item, narrowed, order, whole
 
 NAME = "tfgrpo-session"
@@ -80,7 +80,7 @@ class TfgrpoSession:
         self._baseline: Baseline | None = None
         self._named: list[NamedGate] = []
         self._gates: list[OpenGate] = []
-        self._live: LiveRun | None = None
+        self._live: RunMonitor | None = None
         self._folder: Path | None = None
         self._replay: Replay | None = None
         self._checkers: Checkers | None = None
@@ -171,7 +171,7 @@ class TfgrpoSession:
         self._folder = prepared.folder
         self._replay = prepared.replay
         watch = watch_for(prepared.job, self._baseline, foreign_rules=bool(self._rules))
-        self._live = LiveRun(self.config, prepared.job, prepared.folder, watch)
+        self._live = RunMonitor(self.config, prepared.job, prepared.folder, watch)
         by_node = {str(f.scenario.checker): f.scenario for f in functions}
         self._checkers = Checkers(self.config, self._live, by_node, learning=self.learning)
         self.config.pluginmanager.register(self._checkers, "tfgrpo-checkers")
@@ -184,7 +184,7 @@ class TfgrpoSession:
         return forecast(prepared.job, runs, self.config.rootpath / record if record else None)
 
     def show(self, item: ScenarioItem) -> None:
-        """Wait for the item's groups, and raise Shortfall when the item fails."""
+        """Wait for the item's groups, and raise ItemFailed when the item fails."""
         live = self._run()
         live.enter(item.phase.epoch)
         problems = []
@@ -196,16 +196,16 @@ class TfgrpoSession:
                 continue
             try:
                 judge_group(self.config, scenario, group, item.nodeid, strict=not self.learning, why=live.why)
-            except Shortfall as shortfall:
+            except ItemFailed as shortfall:
                 problems.append(str(shortfall))
             if group is not None and len(item.scenarios) == 1:
                 note_group(item, group)
         problems += self._show_dev(item, live)
         live.stop_when_broken(item.session)
         if problems:
-            raise Shortfall("\n\n".join(problems[:10]))
+            raise ItemFailed("\n\n".join(problems[:10]))
 
-    def _show_dev(self, item: ScenarioItem, live: LiveRun) -> list[str]:
+    def _show_dev(self, item: ScenarioItem, live: RunMonitor) -> list[str]:
         """Return what is wrong with the dev scenarios of an item; skips one that nobody was asked."""
         epoch, problems = item.phase.epoch, []
         for scenario in item.scenarios:
@@ -218,14 +218,14 @@ class TfgrpoSession:
                 continue
             try:
                 judge_group(self.config, scenario, group, item.nodeid, strict=False, why=live.why)
-            except Shortfall as shortfall:
+            except ItemFailed as shortfall:
                 problems.append(str(shortfall))
             if group is not None and len(item.scenarios) == 1:
                 note_group(item, group)
         return problems
 
     def show_gate(self, item: GateItem) -> None:
-        """Wait for the end of the run, and raise Shortfall when the gate fails."""
+        """Wait for the end of the run, and raise ItemFailed when the gate fails."""
         live = self._run()
         live.finish()
         conclusion = self._conclude()
@@ -234,7 +234,7 @@ class TfgrpoSession:
         else:
             gates.fall(item, f"the run did not end: {live.why}", live.why)
         if self._unsound and item.named is None:
-            raise Shortfall(self._unsound)
+            raise ItemFailed(self._unsound)
 
     @property
     def checkers(self) -> Checkers | None:
@@ -270,7 +270,7 @@ class TfgrpoSession:
             for line in (*self._lines, *self._notes):
                 terminalreporter.write_line(line)
 
-    def _run(self) -> LiveRun:
+    def _run(self) -> RunMonitor:
         assert self._live is not None, "items run only after the run was prepared"
         return self._live
 

@@ -7,7 +7,7 @@ from support.builders import make_rollout
 
 from pytest_tfgrpo.core.errors import BudgetError
 from pytest_tfgrpo.llm.budget import Budget
-from pytest_tfgrpo.llm.queueing import take_turn
+from pytest_tfgrpo.llm.queueing import take_ticket
 
 pytestmark = pytest.mark.asyncio
 
@@ -115,7 +115,7 @@ ONE = {"tokens": 60.0}
 
 async def hold(budget: Budget, place: int, served: list[int]) -> None:
     """Make one call in the turn of the rollout that began as number `place`."""
-    take_turn(place)
+    take_ticket(place)
     await budget.reserve(ONE)
     served.append(place)
     await asyncio.sleep(0)
@@ -138,7 +138,7 @@ async def test_a_small_call_does_not_overtake_a_large_one_that_waits() -> None:
     await budget.reserve(ONE)
     large = asyncio.create_task(hold(budget, 1, served))
     await asyncio.sleep(0)
-    take_turn(2)
+    take_ticket(2)
     small = asyncio.create_task(budget.reserve({"tokens": 1.0}))
     await asyncio.sleep(0.01)
     assert not small.done()

@@ -64,8 +64,8 @@ async def test_a_call_that_is_cancelled_is_settled_at_once_and_dropped_when_its_
             for task in asked:
                 task.cancel()
             ended = await asyncio.gather(*asked, return_exceptions=True)
-            assert client.purse.open == []
-            assert client.purse.settled == [(None, None)]
+            assert client.spending.open == []
+            assert client.spending.settled == [(None, None)]
             while not server.dropped:
                 await asyncio.sleep(0.001)
     assert all(isinstance(one, asyncio.CancelledError) for one in ended)
@@ -77,12 +77,12 @@ async def test_a_call_that_is_cancelled_while_it_waits_to_be_made_again_leaves_n
         client = Client(server, pace=Pace(chance=lambda: 1.0))
         async with client as model:
             asked = asyncio.create_task(model.complete(request()))
-            while not client.purse.settled:
+            while not client.spending.settled:
                 await asyncio.sleep(0.001)
             asked.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asked
-    assert client.purse.open == []
+    assert client.spending.open == []
 
 
 async def test_a_redirect_is_not_followed() -> None:

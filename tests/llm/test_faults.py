@@ -73,8 +73,8 @@ async def test_a_fault_has_its_code_and_its_price(
     assert str(error).startswith("openai:priced@fake: ")
     assert "\n" not in str(error)
     assert len(str(error)) < 500
-    assert client.purse.settled == [settled]
-    assert client.purse.open == []
+    assert client.spending.settled == [settled]
+    assert client.spending.open == []
     assert len(server.requests) == 1
 
 
@@ -85,7 +85,7 @@ async def test_empty_choices_and_filtered_answers_cost_what_the_server_counted()
         error, client, _ = await outcome(reply)
         assert isinstance(error, ModelError)
         assert error.code == code
-        assert client.purse.settled == [(pytest.approx(0.0002), 110)]
+        assert client.spending.settled == [(pytest.approx(0.0002), 110)]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ async def test_a_request_that_is_no_json_is_not_sent() -> None:
             with pytest.raises(ModelError, match="the request is no JSON") as caught:
                 await model.complete(request(schema={"maximum": float("nan")}))
     assert caught.value.code == "rejected"
-    assert client.purse.settled == []
+    assert client.spending.settled == []
     assert server.connections == 0
 
 
@@ -134,14 +134,14 @@ async def test_an_answer_that_takes_too_long_is_a_timeout_and_perhaps_paid_for(r
     assert isinstance(error, ModelError)
     assert error.code == "timeout"
     assert "0.1 s" in str(error)
-    assert client.purse.settled == [UNKNOWN]
+    assert client.spending.settled == [UNKNOWN]
 
 
 async def test_what_a_free_server_does_costs_nothing_even_if_it_does_not_count() -> None:
     for reply in (fake_model.text("42", usage=None), fake_model.NOT_JSON):
         answer, client, _ = await outcome(reply, free=True)
         assert getattr(answer, "cost_usd", 0.0) == 0.0
-        assert client.purse.settled == [(0.0, None)]
+        assert client.spending.settled == [(0.0, None)]
 
 
 async def test_a_server_that_is_not_there_costs_nothing() -> None:
@@ -153,7 +153,7 @@ async def test_a_server_that_is_not_there_costs_nothing() -> None:
             await model.complete(request())
     assert caught.value.code == "connection"
     assert "(2 attempts)" in str(caught.value)
-    assert client.purse.settled == [PAID_FOR_NOTHING, PAID_FOR_NOTHING]
+    assert client.spending.settled == [PAID_FOR_NOTHING, PAID_FOR_NOTHING]
 
 
 @pytest.mark.parametrize("usage", fake_model.WRONG_USAGE)
@@ -162,7 +162,7 @@ async def test_figures_that_cannot_be_true_are_unknown(usage: Any) -> None:
     assert isinstance(answer, Completion)
     assert answer.usage is None
     assert answer.cost_usd is None
-    assert client.purse.settled == [UNKNOWN]
+    assert client.spending.settled == [UNKNOWN]
 
 
 async def test_broken_arguments_reach_the_caller_as_they_were_written() -> None:
@@ -180,12 +180,12 @@ async def test_a_body_up_to_the_limit_is_read_whole() -> None:
 
 async def test_a_failed_call_with_no_money_left_is_not_made_again() -> None:
     with FakeModel(lambda *_: fake_model.OVERLOADED) as server:
-        client = Client(server, purse=Ledger(most_calls=2))
+        client = Client(server, spending=Ledger(most_calls=2))
         async with client as model:
             with pytest.raises(BudgetError):
                 await model.complete(request())
     assert len(server.requests) == 2
-    assert client.purse.open == []
+    assert client.spending.open == []
 
 
 FAULTS = (
@@ -215,6 +215,6 @@ async def test_whatever_comes_nothing_stays_reserved_and_no_key_is_told(faults: 
                 told = repr(await model.complete(request()))
             except ModelError as error:
                 told = f"{error!r} {error.code}"
-    assert client.purse.open == []
-    assert len(client.purse.settled) == len(server.requests) <= 5
+    assert client.spending.open == []
+    assert len(client.spending.settled) == len(server.requests) <= 5
     assert KEY not in told

@@ -41,7 +41,7 @@ async def test_a_server_that_refuses_a_form_is_asked_in_words_at_once_and_from_t
     assert [answer.text for answer in answers] == ["{}"] * 3
     assert [in_words(body) for body in server.requests] == [False, True, True, True]
     assert client.time.waits == []
-    assert client.purse.open == []
+    assert client.spending.open == []
 
 
 async def test_a_server_that_has_held_a_form_is_not_doubted_for_one_fault() -> None:

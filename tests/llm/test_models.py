@@ -15,9 +15,9 @@ from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.models import Models
 
 
-def models_of(*endpoints: Endpoint, purse: Any = None, **environ: str) -> Models:
+def models_of(*endpoints: Endpoint, spending: Any = None, **environ: str) -> Models:
     config = ModelsConfig(endpoints={e.name: e for e in endpoints}, prices=PRICES, source="models.yaml")
-    return Models(config, environ=environ, purse=purse or Ledger(), max_tokens=1000)
+    return Models(config, environ=environ, spending=spending or Ledger(), max_tokens=1000)
 
 
 def opened(models: Models, spec: str) -> ChatCompleter:
@@ -66,7 +66,7 @@ def test_a_misspelt_endpoint_is_refused_with_the_nearest_one(name: str) -> None:
 
 
 def test_what_is_meant_for_an_unknown_endpoint_goes_to_no_other_one() -> None:
-    no_file = Models(ModelsConfig(prices=PRICES), environ={}, purse=Ledger(), max_tokens=1000)
+    no_file = Models(ModelsConfig(prices=PRICES), environ={}, spending=Ledger(), max_tokens=1000)
     with pytest.raises(
         SettingError, match=r"'openai:m@gpu' names no known endpoint; there are: default; set tfgrpo_models"
     ):

@@ -47,21 +47,21 @@ def ask(server: llama.Llama, *requests: Request, model: str = "tiny", **fields: 
 def ask_with_purse(
     server: llama.Llama, *requests: Request, model: str = "tiny", key: str = llama.KEY, **fields: Any
 ) -> tuple[list[Completion], Ledger]:
-    purse = Ledger()
+    spending = Ledger()
     endpoint = Endpoint(
         **{"name": "here", "base_url": server.base_url, "api_key_env": "TINY_KEY", "retries": 0} | fields
     )
     config = ModelsConfig(endpoints={"here": endpoint})
 
     async def all_at_once() -> list[Completion]:
-        models = Models(config, environ={"TINY_KEY": key}, purse=purse, max_tokens=64)
+        models = Models(config, environ={"TINY_KEY": key}, spending=spending, max_tokens=64)
         try:
             completer = models.open(f"openai:{model}@here")
             return list(await asyncio.gather(*map(completer.complete, requests)))
         finally:
             await models.aclose()
 
-    return asyncio.run(all_at_once()), purse
+    return asyncio.run(all_at_once()), spending
 
 
 def request(user: str = "hi", system: str | None = None, **fields: Any) -> Request:
@@ -111,11 +111,11 @@ def test_usage_is_what_the_server_counted(server: llama.Llama) -> None:
 
 
 def test_what_was_used_is_settled(server: llama.Llama) -> None:
-    answers, purse = ask_with_purse(server, *(request(seed=seed) for seed in range(3)), free=True)
+    answers, spending = ask_with_purse(server, *(request(seed=seed) for seed in range(3)), free=True)
     assert [answer.cost_usd for answer in answers] == [0.0] * 3
     totals = [answer.usage.total for answer in answers if answer.usage is not None]
-    assert sorted(purse.settled) == sorted((0.0, total) for total in totals)
-    assert purse.open == []
+    assert sorted(spending.settled) == sorted((0.0, total) for total in totals)
+    assert spending.open == []
 
 
 def test_a_system_message_is_heard(server: llama.Llama) -> None:

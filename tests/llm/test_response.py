@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from support import fake_model
 
 from pytest_tfgrpo.core.records import Usage
-from pytest_tfgrpo.llm.response import Answer, Malformed, parse_body, read_answer, read_usage
+from pytest_tfgrpo.llm.response import Malformed, RawCompletion, parse_body, read_answer, read_usage
 
 
-def answer(finish: Any = "stop", **message: Any) -> Answer:
+def answer(finish: Any = "stop", **message: Any) -> RawCompletion:
     return read_answer(fake_model.completion({"role": "assistant", **message}, finish))
 
 

@@ -43,7 +43,7 @@ async def test_a_fault_that_passes_is_waited_for(fault: Reply) -> None:
     assert (answer.text, answer.retries) == ("at last", 2)
     assert client.time.waits == [0.25, 0.5]
     assert answer.latency_ms == pytest.approx(750)
-    assert len(client.purse.settled) == 3
+    assert len(client.spending.settled) == 3
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ async def test_a_server_that_was_never_there_is_looked_for_once() -> None:
                 await model.complete(request())
             errors.append(caught.value.code)
     assert errors == ["connection"] * 3
-    assert len(client.purse.settled) == 4
+    assert len(client.spending.settled) == 4
 
 
 async def test_a_server_that_has_answered_is_looked_for_again() -> None:
@@ -240,12 +240,12 @@ async def test_a_server_that_has_answered_is_looked_for_again() -> None:
         with pytest.raises(ModelError):
             await model.complete(request())
     await client.models.aclose()
-    assert len(client.purse.settled) == 1 + 2 * 2
+    assert len(client.spending.settled) == 1 + 2 * 2
 
 
 async def test_a_budget_that_ends_a_call_between_attempts_loses_none_that_was_perhaps_paid_for() -> None:
     with FakeModel(Faulty(fake_model.RESET)) as server:
-        client = Client(server, purse=Ledger(most_calls=1))
+        client = Client(server, spending=Ledger(most_calls=1))
         async with client as model:
             with pytest.raises(
                 ModelError, match="used up; an earlier attempt was perhaps paid for"
@@ -253,6 +253,6 @@ async def test_a_budget_that_ends_a_call_between_attempts_loses_none_that_was_pe
                 await model.complete(request())
     assert (caught.value.code, caught.value.cost_usd) == ("budget", None)
     with FakeModel(Faulty(fake_model.refused(503))) as server:
-        async with Client(server, purse=Ledger(most_calls=1)) as model:
+        async with Client(server, spending=Ledger(most_calls=1)) as model:
             with pytest.raises(BudgetError):
                 await model.complete(request())

@@ -55,13 +55,13 @@ class Client:
         self,
         server: FakeModel,
         *,
-        purse: Any = None,
+        spending: Any = None,
         chance: float = 0.5,
         pace: Pace | None = None,
         **fields: Any,
     ) -> None:
         """`fields` are those of the endpoint."""
-        self.purse = Ledger() if purse is None else purse
+        self.spending = Ledger() if spending is None else spending
         self.time = StillTime(chance)
         endpoint = Endpoint(
             **{"name": "fake", "base_url": server.base_url, "api_key_env": "FAKE_KEY", **fields}
@@ -69,7 +69,7 @@ class Client:
         self.models = Models(
             ModelsConfig(endpoints={"fake": endpoint}, prices=PRICES),
             environ={"FAKE_KEY": KEY},
-            purse=self.purse,
+            spending=self.spending,
             max_tokens=1000,
             pace=pace or self.time.pace,
         )

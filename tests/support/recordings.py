@@ -10,8 +10,8 @@ from typing import Any
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import ModelCall, Phase, PhaseResult, Rollout, Run, Usage
 from pytest_tfgrpo.harness.recording.entries import (
-    Entry,
     Participant,
+    RecordingEntry,
     RolloutEntry,
     actor_stamp,
     key_of,
@@ -109,7 +109,7 @@ def make_run(
     )
 
 
-def write_recording(path: Path, entries: Sequence[Entry]) -> Path:
+def write_recording(path: Path, entries: Sequence[RecordingEntry]) -> Path:
     """Write entries as they are, under a header that names `ACTOR`."""
     row = RecordedActor(name=ACTOR["name"], identity=ACTOR["identity"], stamp=actor_stamp(participant()))
     header = Header(created="2026-01-31", updated="2026-01-31", actors=(row,))

@@ -20,17 +20,17 @@ from pytest_tfgrpo.core.errors import (
 )
 from pytest_tfgrpo.core.records import Failure, Frame, Status, Trajectory, Usage
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall
-from pytest_tfgrpo.llm.queueing import current_turn
+from pytest_tfgrpo.llm.queueing import current_ticket
 
 CANCEL_GRACE_S = 10.0
 """How long an actor may take to clean up after it was cancelled; then it is left to itself."""
 
-Fault: TypeAlias = tuple[Status, RolloutFault]
+AttemptFault: TypeAlias = tuple[Status, RolloutFault]
 """Status of an attempt without an answer, and why there is none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class AttemptResult:
     """How an attempt ended, before any check."""
 
     status: Status
@@ -41,41 +41,41 @@ class Outcome:
     """Wall time of the actor's call."""
 
 
-async def attempt(actor: Actor, call: ActorCall) -> Outcome:
+async def attempt(actor: Actor, call: ActorCall) -> AttemptResult:
     """Ask the actor once, within the call's time limit; never raises but for cancellation (design 4).
 
     Waiting for room in the budget counts neither for the limit nor as latency.
     The call is a task of its own: an agent that cancels itself, or will not be cancelled, does so alone.
     """
-    started, turn = time.perf_counter(), current_turn()
-    waited_s = turn.waited_s
+    started, ticket = time.perf_counter(), current_ticket()
+    waited_s = ticket.waited_s
     loop = asyncio.get_running_loop()
     over: asyncio.Future[bool] = loop.create_future()
     task = loop.create_task(_ask(actor, call))
     task.add_done_callback(lambda _: _settle(over, True))
-    alarm = turn.alarm(call.timeout_s, lambda: _settle(over, False))
+    timer = ticket.timer(call.timeout_s, lambda: _settle(over, False))
     try:  # what asyncio.wait() does, at half its cost
         in_time = await over
     finally:
-        alarm.cancel()
+        timer.cancel()
         if not task.done():
             task.cancel()
             await asyncio.wait([task], timeout=CANCEL_GRACE_S)
     if not in_time:
-        answer: Trajectory | Fault = _late(task, call)
+        answer: Trajectory | AttemptFault = _late(task, call)
     elif task.cancelled():
         answer = _failed("the agent cancelled its own task", "crash")
     else:
         answer = task.result()
-    return _outcome(answer, elapsed_ms(started + turn.waited_s - waited_s))
+    return _outcome(answer, elapsed_ms(started + ticket.waited_s - waited_s))
 
 
-def _outcome(answer: Trajectory | Fault, elapsed: float) -> Outcome:
+def _outcome(answer: Trajectory | AttemptFault, elapsed: float) -> AttemptResult:
     if isinstance(answer, Trajectory):
         latency_ms = elapsed if answer.latency_ms is None else answer.latency_ms
-        return Outcome(status="ok", answer=answer.answer, frames=answer.frames, latency_ms=latency_ms)
+        return AttemptResult(status="ok", answer=answer.answer, frames=answer.frames, latency_ms=latency_ms)
     status, fault = answer
-    return Outcome(
+    return AttemptResult(
         status=status,
         answer=fault.answer,
         frames=fault.frames,
@@ -84,11 +84,11 @@ def _outcome(answer: Trajectory | Fault, elapsed: float) -> Outcome:
     )
 
 
-def _failed(message: str, code: str) -> Fault:
+def _failed(message: str, code: str) -> AttemptFault:
     return "failed", AgentFailure(message, code)
 
 
-def _late(task: asyncio.Task[Trajectory | Fault], call: ActorCall) -> Fault:
+def _late(task: asyncio.Task[Trajectory | AttemptFault], call: ActorCall) -> AttemptFault:
     """Return why nothing came in time: the actor's own word for it, where it had one when it was stopped."""
     told = task.result() if task.done() and not task.cancelled() else None
     if isinstance(told, tuple) and told[1].code == TIMEOUT:
@@ -101,7 +101,7 @@ def _settle(over: asyncio.Future[bool], in_time: bool) -> None:
         over.set_result(in_time)
 
 
-async def _ask(actor: Actor, call: ActorCall) -> Trajectory | Fault:
+async def _ask(actor: Actor, call: ActorCall) -> Trajectory | AttemptFault:
     """Return a sound trajectory, or whose fault it is that there is none.
 
     Nothing may be raised: KeyboardInterrupt and SystemExit of an agent would end the event loop.

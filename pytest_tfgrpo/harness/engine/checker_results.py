@@ -1,35 +1,35 @@
-"""Judgements of marked test functions: promised to the engine, kept by the test run."""
+"""CheckerResults of marked test functions: promised to the engine, kept by the test run."""
 
 from __future__ import annotations
 
 import asyncio
 
-from pytest_tfgrpo.core.records import Judgement
+from pytest_tfgrpo.core.records import CheckerResult
 
 NOT_RUN = "its test function did not run"
 
 
-class Judgements:
+class CheckerResults:
     """What test functions found, by rollout id; used on the event loop only."""
 
     def __init__(self) -> None:
-        self._futures: dict[str, asyncio.Future[Judgement]] = {}
+        self._futures: dict[str, asyncio.Future[CheckerResult]] = {}
         self._closed: list[str] = []
         self.missing = ""
         """Why a phase is incomplete: judgements that nobody gave; empty when there are none."""
 
-    async def of(self, rollout_id: str) -> Judgement:
+    async def of(self, rollout_id: str) -> CheckerResult:
         """Return the judgement of a rollout once it is given, or an error once its epoch is closed."""
         future = self._future(rollout_id)
         if not future.done() and rollout_id.startswith(tuple(self._closed)):
             self._miss(rollout_id)
         return await future
 
-    def settle(self, rollout_id: str, judgement: Judgement) -> None:
+    def settle(self, rollout_id: str, checker_result: CheckerResult) -> None:
         """Give a judgement; the first one counts."""
         future = self._future(rollout_id)
         if not future.done():
-            future.set_result(judgement)
+            future.set_result(checker_result)
 
     def close(self, prefix: str) -> None:
         """Say that no judgement of rollouts whose id starts with `prefix` will come any more."""
@@ -38,11 +38,11 @@ class Judgements:
             if rollout_id.startswith(prefix) and not future.done():
                 self._miss(rollout_id)
 
-    def _future(self, rollout_id: str) -> asyncio.Future[Judgement]:
+    def _future(self, rollout_id: str) -> asyncio.Future[CheckerResult]:
         if rollout_id not in self._futures:
             self._futures[rollout_id] = asyncio.get_running_loop().create_future()
         return self._futures[rollout_id]
 
     def _miss(self, rollout_id: str) -> None:
         self.missing = self.missing or f"{rollout_id}: {NOT_RUN}"
-        self._future(rollout_id).set_result(Judgement(outcome="error", reason=NOT_RUN))
+        self._future(rollout_id).set_result(CheckerResult(outcome="error", reason=NOT_RUN))

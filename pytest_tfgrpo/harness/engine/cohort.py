@@ -15,13 +15,13 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.errors import BUDGET, RecordingError, RewarderError
 from pytest_tfgrpo.core.records import Group, Phase, Rollout, Scenario, Score, Trajectory
-from pytest_tfgrpo.harness.engine.attempt import Outcome, attempt
-from pytest_tfgrpo.harness.engine.checker_results import Judgements
+from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
+from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
 from pytest_tfgrpo.harness.engine.executors import Executor
-from pytest_tfgrpo.harness.engine.grader import Examiner, unreached
-from pytest_tfgrpo.harness.engine.writer import Recorder
+from pytest_tfgrpo.harness.engine.grader import Grader, unreached
+from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.gate.sequential import Watch
-from pytest_tfgrpo.harness.learning.prompts import Question
+from pytest_tfgrpo.harness.learning.prompts import RenderedPrompt
 from pytest_tfgrpo.harness.metrics.comparison import tally
 from pytest_tfgrpo.harness.metrics.costs import loose
 from pytest_tfgrpo.harness.protocols import ActorCall, as_metered
@@ -34,7 +34,7 @@ from pytest_tfgrpo.harness.scoring.checks.registry import is_blocking
 from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
-from pytest_tfgrpo.llm.queueing import take_turn
+from pytest_tfgrpo.llm.queueing import take_ticket
 
 COALESCE_S = 0.002
 """Groups that complete within this time are scored in one batch: arrays cost by the call."""
@@ -44,7 +44,7 @@ COALESCE_S = 0.002
 class Slot:
     """One rollout to be made."""
 
-    question: Question
+    question: RenderedPrompt
     index: int
     rollout_id: str
     group_id: str
@@ -62,13 +62,13 @@ class Cohort:
         self,
         job: Job,
         phase: Phase,
-        ask: Callable[[str], Question],
+        ask: Callable[[str], RenderedPrompt],
         *,
         executor: Executor,
         budget: Budget,
         calls: Calls,
-        recorder: Recorder,
-        judgements: Judgements,
+        writer: RunWriter,
+        checker_results: CheckerResults,
         work: Path,
         observe: Callable[[object], None],
     ) -> None:
@@ -79,8 +79,10 @@ class Cohort:
         self._executor = executor
         self._budget = budget
         self._metered = as_metered(job.actor) is not None
-        self._recorder = recorder
-        self._examiner = Examiner(job, calls=calls, recorder=recorder, judgements=judgements, observe=observe)
+        self._writer = writer
+        self._grader = Grader(
+            job, calls=calls, writer=writer, checker_results=checker_results, observe=observe
+        )
         self._places = count()
         self._work = work
         self._observe = observe
@@ -89,7 +91,7 @@ class Cohort:
         self._watch: Watch | None = None
         self._begun = {
             r.scenario_id
-            for r in job.recorded.rollouts.values()
+            for r in job.resumed.rollouts.values()
             if r.group_id == group_id(job.run_id, phase, r.scenario_id)
         }
         self.settled: list[str] = []
@@ -104,13 +106,13 @@ class Cohort:
         """Scored groups by scenario id."""
         self._paid: list[Rollout] = []
         self._abandoned = [
-            r for r in job.recorded.abandoned if r.group_id == group_id(job.run_id, phase, r.scenario_id)
+            r for r in job.resumed.abandoned if r.group_id == group_id(job.run_id, phase, r.scenario_id)
         ]
 
     @property
     def excluded(self) -> set[str]:
         """Ids of scenarios that a marked test function skipped."""
-        return self._examiner.excluded
+        return self._grader.excluded
 
     @property
     def loose(self) -> tuple[Rollout, ...]:
@@ -138,7 +140,7 @@ class Cohort:
             if isinstance(error, RewarderError | RecordingError):
                 self._keep_unscored()
             raise error from None
-        await self._recorder.commit()
+        await self._writer.commit()
 
     def _slots(self) -> Iterator[Slot]:
         """Yield the slots in order, from those made ready while the calls before them were waited for."""
@@ -160,7 +162,7 @@ class Cohort:
         return True
 
     def _is_settled(self) -> bool:
-        on_file = self._phase.epoch in self._job.recorded.settled and self._phase.mode == "eval"
+        on_file = self._phase.epoch in self._job.resumed.settled and self._phase.mode == "eval"
         return on_file or (self._watch is not None and self._watch.settled)
 
     def _make_ready(self) -> bool:
@@ -196,8 +198,8 @@ class Cohort:
                 )
 
     async def _try(self, slot: Slot) -> None:
-        take_turn(next(self._places))
-        recorded = self._job.recorded.rollouts.get(slot.rollout_id)
+        take_ticket(next(self._places))
+        recorded = self._job.resumed.rollouts.get(slot.rollout_id)
         if recorded is not None:
             self._checks.create_task(self._repeat(slot, recorded))
             return
@@ -209,13 +211,13 @@ class Cohort:
             self._budget.spend(rollout)
         if outcome.failure is not None and outcome.failure.code == BUDGET:
             if rollout.frames:  # else nothing was asked, and nothing is paid for
-                self._recorder.abandoned(rollout)
+                self._writer.abandoned(rollout)
                 self._abandoned.append(rollout)
             return
         # The next call starts before this one is checked: calls are what a run waits for.
         self._checks.create_task(self._check(slot, rollout))
 
-    async def _attempt(self, slot: Slot) -> Outcome | None:
+    async def _attempt(self, slot: Slot) -> AttemptResult | None:
         """Return how the attempt ended; None when the budget does not allow it."""
         if self._metered:  # its model calls ask the budget themselves, one by one
             return None if self._budget.exhausted else await attempt(self._job.actor, slot.call)
@@ -226,7 +228,7 @@ class Cohort:
         finally:
             self._budget.release()
 
-    def _rollout(self, slot: Slot, outcome: Outcome) -> Rollout:
+    def _rollout(self, slot: Slot, outcome: AttemptResult) -> Rollout:
         made = Trajectory(answer=outcome.answer, frames=outcome.frames)
         return Rollout(
             rollout_id=slot.rollout_id,
@@ -260,12 +262,12 @@ class Cohort:
         if rollout.status == "failed":
             rollout = replace(rollout, checks=unreached(scenario, rollout))
         elif rollout.status == "ok" and scenario.checker is None:
-            rollout = await self._examiner.evaluate(scenario, rollout, workspace)
-        rollout = self._recorder.rollout(rollout)
+            rollout = await self._grader.evaluate(scenario, rollout, workspace)
+        rollout = self._writer.rollout(rollout)
         self._paid.append(rollout)
         if rollout.status == "ok" and scenario.checker is not None:
-            rollout = await self._examiner.judge(rollout, workspace)
-        judged = await self._examiner.opine(scenario, rollout)
+            rollout = await self._grader.judge(rollout, workspace)
+        judged = await self._grader.ask_judge(scenario, rollout)
         if workspace.made:
             await asyncio.to_thread(workspace.remove)
         if judged is not None:
@@ -283,8 +285,8 @@ class Cohort:
         scenario = slot.question.scenario
         if rollout.status == "ok" and scenario.checker is not None:
             workspace = Workspace(self._work / slot.rollout_id, scenario.attachments, left=True)
-            rollout = await self._examiner.judge(rollout, workspace)
-        judged = await self._examiner.opine(scenario, rollout)
+            rollout = await self._grader.judge(rollout, workspace)
+        judged = await self._grader.ask_judge(scenario, rollout)
         if judged is not None:
             self._finish(slot, judged)
 
@@ -294,7 +296,7 @@ class Cohort:
         group.append(rollout)
         if len(group) == self._phase.rollouts:
             del self._open[slot.group_id]
-            if rollout.scenario_id not in self._examiner.excluded:
+            if rollout.scenario_id not in self._grader.excluded:
                 self._complete.append(sorted(group, key=lambda r: r.index))
                 self._wake.set()
 
@@ -331,13 +333,13 @@ class Cohort:
         for members in ready:
             group = group_of(members, scores[at : at + len(members)], scenarios[members[0].scenario_id])
             at += len(members)
-            self._recorder.group(group)
+            self._writer.group(group)
             self.groups[group.scenario_id] = group
             self._observe(group)
         if self._watch is not None:
             done = [self.groups[members[0].scenario_id] for members in ready]
             if self._watch.feed(tally(done, {id: s.stamp for id, s in scenarios.items()})):
-                self._recorder.settled(self._phase.epoch)
+                self._writer.settled(self._phase.epoch)
 
     def _keep_unscored(self) -> None:
         """Keep what no rewarder scored, without scores: its metrics count all the same (decision 18)."""
@@ -347,7 +349,7 @@ class Cohort:
                 for r in members
             ]
             group = group_of(members, scores, self._scenarios[members[0].scenario_id])
-            self._recorder.metrics(group)
+            self._writer.metrics(group)
             self.groups[group.scenario_id] = group
 
 

@@ -16,15 +16,15 @@ from typing import Literal, TypeAlias
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import BudgetError, JournalError, OptimizerError, RecordingError, RewarderError
 from pytest_tfgrpo.core.lessons import Revision
-from pytest_tfgrpo.core.records import Group, Judgement, Phase, PhaseResult, Rollout, Run
-from pytest_tfgrpo.harness.engine.checker_results import Judgements
+from pytest_tfgrpo.core.records import CheckerResult, Group, Phase, PhaseResult, Rollout, Run
+from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
 from pytest_tfgrpo.harness.engine.cohort import Cohort
 from pytest_tfgrpo.harness.engine.executors import open_executor
-from pytest_tfgrpo.harness.engine.writer import Recorder
+from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.gate.sequential import OpenWatch
 from pytest_tfgrpo.harness.learning.acceptance.decision import decide, limits_of, undecided
 from pytest_tfgrpo.harness.learning.acceptance.dev_sweeps import Ask, DevSweeps, Unfinished
-from pytest_tfgrpo.harness.learning.prompts import Asker
+from pytest_tfgrpo.harness.learning.prompts import PromptBuilder
 from pytest_tfgrpo.harness.learning.step import learn
 from pytest_tfgrpo.harness.protocols import as_metered
 from pytest_tfgrpo.harness.run.job import Job
@@ -61,7 +61,7 @@ class Engine:
         self._folder = folder
         self._observe = observe
         self._open_watch = watch
-        self._judgements = Judgements()
+        self._checker_results = CheckerResults()
         self._results: list[PhaseResult] = []
         self._library = job.library
         self._warnings = list(job.warnings)
@@ -76,41 +76,41 @@ class Engine:
 
         Raises JournalError or StoreError when its files cannot be written.
         """
-        recorder = Recorder(self._folder, self._job)
+        writer = RunWriter(self._folder, self._job)
         budget = self._begin_budget()
-        calls = Calls(recorder.call, self._job.recorded.calls)
+        calls = Calls(writer.call, self._job.resumed.calls)
         with work_folder(self._job.work) as work:
             self._dev = DevSweeps(
                 self._job.scenarios,
                 self._job.settings,
-                asker=lambda library: Asker(self._job, library).ask,
-                sweep=partial(self._sweep_dev, recorder, budget, calls, work),
+                prompts=lambda library: PromptBuilder(self._job, library).ask,
+                sweep=partial(self._sweep_dev, writer, budget, calls, work),
             )
             try:
                 end: End = "complete"
                 for phase in self._job.phases:
                     end = await self._turn(phase)
                     if end == "complete":
-                        end = await self._phase(phase, recorder, budget, calls, work)
+                        end = await self._phase(phase, writer, budget, calls, work)
                     if end != "complete":
                         break
                 run = self._run(end)
-                recorder.finish(run)
+                writer.finish(run)
                 if end == "complete":  # else a resumed test function may still look into a workspace
                     shutil.rmtree(work, ignore_errors=True)
             finally:
                 with suppress(JournalError):  # the error that brought us here says more
-                    recorder.close()
+                    writer.close()
         self._observe(run)
         return run
 
-    def judge(self, rollout_id: str, judgement: Judgement) -> None:
+    def judge(self, rollout_id: str, checker_result: CheckerResult) -> None:
         """Take what a marked test function found of a rollout; the first word counts."""
-        self._judgements.settle(rollout_id, judgement)
+        self._checker_results.settle(rollout_id, checker_result)
 
     def close_judging(self, epoch: int) -> None:
         """Say that no test function of `epoch` will run any more: what is not judged makes it incomplete."""
-        self._judgements.close(f"{self._job.run_id}.e{epoch}.")
+        self._checker_results.close(f"{self._job.run_id}.e{epoch}.")
 
     def open_phase(self, epoch: int) -> None:
         """Let all phases up to `epoch` start."""
@@ -122,9 +122,9 @@ class Engine:
         job = self._job
         budget = job.budget or Budget(job.settings)
         budget.begin(job.actor.bound(1))
-        for rollout in (*job.recorded.rollouts.values(), *job.recorded.abandoned):
+        for rollout in (*job.resumed.rollouts.values(), *job.resumed.abandoned):
             budget.spend(rollout)
-        for call in job.recorded.calls.values():
+        for call in job.resumed.calls.values():
             budget.spend_call(call)
         if budget.warning and as_metered(job.actor) is None:
             self._warnings.append(budget.warning)
@@ -137,24 +137,24 @@ class Engine:
         served = None if metered is None else metered.concurrency
         return wanted if served is None else min(wanted, served)
 
-    async def _phase(self, phase: Phase, recorder: Recorder, budget: Budget, calls: Calls, work: Path) -> End:
-        asker = Asker(self._job, self._library, phase)
+    async def _phase(self, phase: Phase, writer: RunWriter, budget: Budget, calls: Calls, work: Path) -> End:
+        prompts = PromptBuilder(self._job, self._library, phase)
         self._dev_groups, self._dev_loose = [], []
-        cohort = self._cohort(phase, asker.ask, recorder, budget, calls, work)
+        cohort = self._cohort(phase, prompts.ask, writer, budget, calls, work)
         if self._open_watch is not None:
             cohort.watch(self._open_watch(phase, self._results, self._library.hash))
-        end = await self._carry_out(cohort, recorder, budget)
+        end = await self._carry_out(cohort, writer, budget)
         groups = tuple(cohort.groups[s] for s in phase.scenarios if s in cohort.groups)
         revision = None
         if end == "complete" and phase.mode == "train":
-            end, revision = await self._learn(phase, groups, recorder, calls)
+            end, revision = await self._learn(phase, groups, writer, calls)
         result = PhaseResult(
             phase=phase,
             groups=groups,
             status=end,
             library_hash=self._library.hash,
             revision=revision,
-            skipped_experiences=asker.skipped,
+            skipped_experiences=prompts.skipped,
             excluded=tuple(sorted(cohort.excluded)),
             reason=self._reason,
             calls=calls.of(phase.epoch),
@@ -165,12 +165,12 @@ class Engine:
         self._results.append(result)
         if revision is not None:
             self._library = revision.library
-        recorder.phase(result, self._run("incomplete"))
+        writer.phase(result, self._run("incomplete"))
         self._observe(result)
         return end
 
     def _cohort(
-        self, phase: Phase, ask: Ask, recorder: Recorder, budget: Budget, calls: Calls, work: Path
+        self, phase: Phase, ask: Ask, writer: RunWriter, budget: Budget, calls: Calls, work: Path
     ) -> Cohort:
         return Cohort(
             self._job,
@@ -179,33 +179,33 @@ class Engine:
             executor=open_executor(self._job.settings["executor"], concurrency=self._places()),
             budget=budget,
             calls=calls,
-            recorder=recorder,
-            judgements=self._judgements,
+            writer=writer,
+            checker_results=self._checker_results,
             work=work,
             observe=self._observe,
         )
 
     async def _sweep_dev(
-        self, recorder: Recorder, budget: Budget, calls: Calls, work: Path, phase: Phase, ask: Ask
+        self, writer: RunWriter, budget: Budget, calls: Calls, work: Path, phase: Phase, ask: Ask
     ) -> Mapping[str, Group]:
         """Carry out one sweep of the dev split; raises Unfinished."""
         self._observe(phase)
-        cohort = self._cohort(phase, ask, recorder, budget, calls, work)
-        end = await self._carry_out(cohort, recorder, budget)
+        cohort = self._cohort(phase, ask, writer, budget, calls, work)
+        end = await self._carry_out(cohort, writer, budget)
         self._dev_groups += cohort.groups.values()
         self._dev_loose += cohort.loose
         if end != "complete":
             raise Unfinished(end)
         return cohort.groups
 
-    async def _accept(self, phase: Phase, candidate: Revision, recorder: Recorder) -> Revision:
+    async def _accept(self, phase: Phase, candidate: Revision, writer: RunWriter) -> Revision:
         """Return what of `candidate` comes into force; raises Unfinished."""
         job = self._job
-        known = job.recorded.revisions.get(phase.epoch)
+        known = job.resumed.revisions.get(phase.epoch)
         if not phase.dev or self._dev is None or candidate.acceptance is not None:
             return known or undecided(candidate, job.scenarios, job.settings)
-        recorder.candidate(candidate)
-        await recorder.commit()
+        writer.candidate(candidate)
+        await writer.commit()
         self._dev.begin(phase)
         decided = await decide(self._library, candidate, self._dev, limits_of(phase, job.settings))
         return known or decided
@@ -220,8 +220,8 @@ class Engine:
             return "incomplete"
         return "complete"
 
-    async def _carry_out(self, cohort: Cohort, recorder: Recorder, budget: Budget) -> End:
-        committer = asyncio.create_task(_commit_often(recorder))
+    async def _carry_out(self, cohort: Cohort, writer: RunWriter, budget: Budget) -> End:
+        committer = asyncio.create_task(_commit_often(writer))
         try:
             await cohort.run()
         except asyncio.CancelledError:
@@ -233,18 +233,18 @@ class Engine:
             return "aborted"
         finally:
             committer.cancel()
-        self._reason = budget.exhausted or self._judgements.missing
+        self._reason = budget.exhausted or self._checker_results.missing
         return "incomplete" if self._reason else "complete"
 
     async def _learn(
-        self, phase: Phase, groups: tuple[Group, ...], recorder: Recorder, calls: Calls
+        self, phase: Phase, groups: tuple[Group, ...], writer: RunWriter, calls: Calls
     ) -> tuple[End, Revision | None]:
-        committer = asyncio.create_task(_commit_often(recorder))
+        committer = asyncio.create_task(_commit_often(writer))
         try:
             candidate = await learn(self._job, phase, groups, self._library, calls, self._results)
-            revision = await self._accept(phase, candidate, recorder)
-            self._warnings += recorder.revision(revision)
-            await recorder.commit()
+            revision = await self._accept(phase, candidate, writer)
+            self._warnings += writer.revision(revision)
+            await writer.commit()
         except asyncio.CancelledError:
             _forget_cancellation()
             self._reason = "interrupted"
@@ -295,11 +295,11 @@ class Engine:
         )
 
 
-async def _commit_often(recorder: Recorder) -> None:
+async def _commit_often(writer: RunWriter) -> None:
     with suppress(JournalError):  # the commit at the end of the phase raises it
         while True:
             await asyncio.sleep(COMMIT_EVERY_S)
-            await recorder.commit()
+            await writer.commit()
 
 
 def _forget_cancellation() -> None:

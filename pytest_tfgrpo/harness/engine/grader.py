@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from pytest_tfgrpo.core.errors import BudgetError, CheckError
-from pytest_tfgrpo.core.records import Check, CheckResult, Failure, Opinion, Rollout, Scenario
-from pytest_tfgrpo.harness.engine.checker_results import Judgements
-from pytest_tfgrpo.harness.engine.writer import Recorder
+from pytest_tfgrpo.core.records import Check, CheckResult, Failure, JudgeResult, Rollout, Scenario
+from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
+from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
@@ -24,14 +24,14 @@ CHECK_GRACE_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pending:
+class AwaitingChecker:
     """Told when a rollout waits for its marked test function to judge it."""
 
     rollout: Rollout
     workspace: Workspace
 
 
-class Examiner:
+class Grader:
     """Examines the rollouts of one phase; what was found before it is on file, and taken from there."""
 
     def __init__(
@@ -39,15 +39,15 @@ class Examiner:
         job: Job,
         *,
         calls: Calls,
-        recorder: Recorder,
-        judgements: Judgements,
+        writer: RunWriter,
+        checker_results: CheckerResults,
         observe: Callable[[object], None],
     ) -> None:
         """`observe` is told of rollouts that wait for a marked test function."""
         self._job = job
         self._calls = calls
-        self._recorder = recorder
-        self._judgements = judgements
+        self._writer = writer
+        self._checker_results = checker_results
         self._observe = observe
         self._places = asyncio.Semaphore(CHECK_THREADS)
         self.excluded: set[str] = set()
@@ -87,21 +87,23 @@ class Examiner:
 
     async def judge(self, rollout: Rollout, workspace: Workspace) -> Rollout:
         """Return the rollout with what its marked test function says of it, once that has run."""
-        judgement = self._job.recorded.judgements.get(rollout.rollout_id)
-        if judgement is None:
-            await self._recorder.commit()
-            self._observe(Pending(rollout=rollout, workspace=workspace))
-            judgement = await self._judgements.of(rollout.rollout_id)
-            self._recorder.judgement(rollout.rollout_id, judgement)
-        if judgement.outcome == "skip":
+        checker_result = self._job.resumed.checker_results.get(rollout.rollout_id)
+        if checker_result is None:
+            await self._writer.commit()
+            self._observe(AwaitingChecker(rollout=rollout, workspace=workspace))
+            checker_result = await self._checker_results.of(rollout.rollout_id)
+            self._writer.checker_result(rollout.rollout_id, checker_result)
+        if checker_result.outcome == "skip":
             self.excluded.add(rollout.scenario_id)
             return rollout
-        if judgement.outcome == "error":
-            return as_error(rollout, "checker", judgement.reason)
-        result = CheckResult(kind="test", weight=1.0, credit=judgement.score, reason=judgement.reason)
+        if checker_result.outcome == "error":
+            return as_error(rollout, "checker", checker_result.reason)
+        result = CheckResult(
+            kind="test", weight=1.0, credit=checker_result.score, reason=checker_result.reason
+        )
         return replace(rollout, checks=(result,))
 
-    async def opine(self, scenario: Scenario, rollout: Rollout) -> Rollout | None:
+    async def ask_judge(self, scenario: Scenario, rollout: Rollout) -> Rollout | None:
         """Return the rollout with what the judge says of it, where its scenario has a rubric.
 
         None: the budget does not allow to ask; a resumed run will.
@@ -109,13 +111,13 @@ class Examiner:
         judge = self._job.judge
         if judge is None or not scenario.rubric or rollout.status != "ok":
             return rollout
-        opinion = self._job.recorded.opinions.get(rollout.rollout_id)
+        opinion = self._job.resumed.opinions.get(rollout.rollout_id)
         if opinion is None:
             try:
-                opinion = await judge.opine(scenario, rollout, self._calls)
+                opinion = await judge.ask_judge(scenario, rollout, self._calls)
             except BudgetError:
                 return None
-            self._recorder.opinion(rollout.rollout_id, opinion)
+            self._writer.opinion(rollout.rollout_id, opinion)
         return with_opinion(scenario, rollout, opinion)
 
 
@@ -130,7 +132,7 @@ def unreached(scenario: Scenario, rollout: Rollout) -> tuple[CheckResult, ...]:
     )
 
 
-def with_opinion(scenario: Scenario, rollout: Rollout, opinion: Opinion) -> Rollout:
+def with_opinion(scenario: Scenario, rollout: Rollout, opinion: JudgeResult) -> Rollout:
     """Return the rollout with an opinion; an error where a verdict was wanted and not reached."""
     rollout = replace(rollout, opinion=opinion)
     if scenario.truth == "judge" and opinion.score is None:

@@ -16,12 +16,12 @@ from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import EXPERIENCES, JOURNAL, LIBRARY, METRICS, PER_EPOCH, write_json
 from pytest_tfgrpo.core.lessons import Experience, Revision, Tombstone
 from pytest_tfgrpo.core.records import (
+    CheckerResult,
     Failure,
     Group,
     Json,
-    Judgement,
+    JudgeResult,
     ModelCall,
-    Opinion,
     PhaseResult,
     Rollout,
     Run,
@@ -35,7 +35,7 @@ from pytest_tfgrpo.harness.run.journal import SCHEMA, Journal
 from pytest_tfgrpo.harness.suite.packs import packs_in_use
 
 
-class Recorder:
+class RunWriter:
     """Keeps the files of one run; used from the engine's thread only.
 
     Every method raises JournalError when the disk refuses, which ends the run with what was committed intact.
@@ -82,21 +82,21 @@ class Recorder:
         if self._journal is not None:
             self._journal.append("call", to_wire(call))
 
-    def opinion(self, rollout_id: str, opinion: Opinion) -> None:
+    def opinion(self, rollout_id: str, opinion: JudgeResult) -> None:
         """Write what the judge said of a rollout."""
         if self._journal is not None:
             self._journal.append("opinion", {"rollout_id": rollout_id, **to_wire(opinion)})
 
-    def judgement(self, rollout_id: str, judgement: Judgement) -> None:
+    def checker_result(self, rollout_id: str, checker_result: CheckerResult) -> None:
         """Write what a marked test function found."""
         if self._journal is not None:
-            self._journal.append("judgement", {"rollout_id": rollout_id, **to_wire(judgement)})
+            self._journal.append("judgement", {"rollout_id": rollout_id, **to_wire(checker_result)})
 
     def group(self, group: Group) -> None:
         """Write the scores of a group, and its lines of ``metrics.jsonl``."""
         if self._journal is None:
             return
-        if group.group_id not in self._job.recorded.groups:
+        if group.group_id not in self._job.resumed.groups:
             value = to_wire(replace(group, rollouts=()))
             value["rollouts"] = [[r.rollout_id, r.status] for r in group.rollouts]
             self._journal.append("group", value)
@@ -114,12 +114,12 @@ class Recorder:
 
     def settled(self, epoch: int) -> None:
         """Write that the gate is settled, so that a sweep asks nothing new."""
-        if self._journal is not None and epoch not in self._job.recorded.settled:
+        if self._journal is not None and epoch not in self._job.resumed.settled:
             self._journal.append("settled", {"epoch": epoch})
 
     def candidate(self, candidate: Revision) -> None:
         """Write what an epoch would do to the library, before it is tried on the dev split."""
-        if self._journal is not None and candidate.epoch not in self._job.recorded.candidates:
+        if self._journal is not None and candidate.epoch not in self._job.resumed.candidates:
             self._journal.append("candidate", to_wire(candidate))
 
     def revision(self, revision: Revision) -> list[str]:
@@ -135,7 +135,7 @@ class Recorder:
             self._store = ExperienceStore.open(task_folder / EXPERIENCES)
             complaints = self._store.complaints
         self._store.append(_store_records(revision, self._job.run_id))
-        if revision.epoch not in self._job.recorded.revisions:
+        if revision.epoch not in self._job.resumed.revisions:
             self._journal.append("revision", to_wire(revision))
         save_library(task_folder / LIBRARY, revision.library)
         return complaints
@@ -144,7 +144,7 @@ class Recorder:
         """Write the end of a phase, and ``per-epoch.json`` anew from `run`, the run so far."""
         if self._folder is None or self._journal is None or self._metrics is None:
             return
-        if result.phase.epoch not in self._job.recorded.phases:
+        if result.phase.epoch not in self._job.resumed.complete_phases:
             value = to_wire(replace(result, groups=(), revision=None, calls=(), loose=(), dev=()))
             self._journal.append("phase", value)
         try:

@@ -9,7 +9,7 @@ from math import ceil
 from pytest_tfgrpo.core.records import Phase, Scenario
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.estimate.ranges import Figures, Range
-from pytest_tfgrpo.harness.learning.prompts import Asker
+from pytest_tfgrpo.harness.learning.prompts import PromptBuilder
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.llm.prices import Price
 
@@ -51,7 +51,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class Prompts:
+class PromptSizes:
     """Bytes of rendered prompts, mean over a sample."""
 
     scenarios: int
@@ -65,19 +65,19 @@ class Prompts:
         return sum(known) / len(known)
 
 
-def render(job: Job) -> Prompts:
+def render(job: Job) -> PromptSizes:
     """Render the prompts of up to `SAMPLE` scenarios of a job, drawn by its seed."""
     used = {id for phase in job.phases for id in (*phase.scenarios, *phase.dev)}
     ranked = sorted(
         (s for s in job.scenarios if s.id in used),
         key=lambda s: seed_of(job.settings["seed"], "estimate", s.stamp, s.id),
     )
-    asker = Asker(job, job.library)
-    sizes = {s.id: len(str(asker.ask(s.id).prompt).encode("utf-8", "replace")) for s in ranked[:SAMPLE]}
-    return Prompts(len(sizes), sizes)
+    prompts = PromptBuilder(job, job.library)
+    sizes = {s.id: len(str(prompts.ask(s.id).prompt).encode("utf-8", "replace")) for s in ranked[:SAMPLE]}
+    return PromptSizes(len(sizes), sizes)
 
 
-def rollouts(job: Job, phase: Phase, model: Model, prompts: Prompts) -> Figures:
+def rollouts(job: Job, phase: Phase, model: Model, prompts: PromptSizes) -> Figures:
     """Return what the rollouts of a phase may use: one call each or, with tools, up to ``max_steps``."""
     by_id = {s.id: s for s in job.scenarios}
     count = len(phase.scenarios) * phase.rollouts
@@ -118,7 +118,7 @@ def learning(job: Job, phase: Phase, model: Model) -> Figures:
     return model.calls(Range(0, most), Range(500, TASK + INSTRUCTION_BYTES + library + told))
 
 
-def judging(job: Job, phase: Phase, model: Model, prompts: Prompts) -> Figures:
+def judging(job: Job, phase: Phase, model: Model, prompts: PromptSizes) -> Figures:
     """Return what judging a phase may use: its votes on each answer, each repaired once or not."""
     from pytest_tfgrpo.harness.scoring.judge.prompt import TEXT_MAX
 

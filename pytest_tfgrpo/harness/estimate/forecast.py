@@ -11,14 +11,14 @@ from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.text import count, line, money
 from pytest_tfgrpo.harness.estimate import assumptions
 from pytest_tfgrpo.harness.estimate.history import History, history_of
-from pytest_tfgrpo.harness.estimate.ranges import Figures, Range, Use, predict, total, up_to
+from pytest_tfgrpo.harness.estimate.ranges import Figures, Range, UnitUse, predict, total, up_to
 from pytest_tfgrpo.harness.estimate.recordings import uses_in
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.schedule import dev_phase, most_rollouts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class PhaseForecast:
     """Rollouts, learning or judging of one phase."""
 
     phase: str
@@ -30,7 +30,7 @@ class Part:
 class Forecast:
     """What a run will use, and what a reader must know about it."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PhaseForecast, ...] = ()
     sources: tuple[str, ...] = ()
     """Where the figures come from."""
     warnings: tuple[str, ...] = ()
@@ -76,10 +76,10 @@ class _Seer:
     def __init__(self, job: Job, history: History) -> None:
         self._job = job
         self._history = history
-        self._prompts: assumptions.Prompts | None = None
+        self._prompts: assumptions.PromptSizes | None = None
         self.sources: dict[str, None] = {}
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[PhaseForecast]:
         for phase in self._job.phases:
             for purpose, figures in (
                 ("rollouts", self._rollouts(phase)),
@@ -87,17 +87,19 @@ class _Seer:
                 ("judge", self._judging(phase)),
             ):
                 if figures is not None:
-                    yield Part(phase=phase.label, purpose=purpose, figures=figures)
+                    yield PhaseForecast(phase=phase.label, purpose=purpose, figures=figures)
             if phase.dev:
                 yield from self._deciding(phase)
 
-    def _deciding(self, phase: Phase) -> Iterator[Part]:
+    def _deciding(self, phase: Phase) -> Iterator[PhaseForecast]:
         """Yield what the dev split takes after an epoch: nothing, where no prompt changes, to its most."""
         sweep = dev_phase(phase, 1, phase.dev, self._job.settings)
         times = most_rollouts(phase, self._job.settings) / (len(sweep.scenarios) * sweep.rollouts)
         for purpose, figures in (("rollouts", self._rollouts(sweep)), ("judge", self._judging(sweep))):
             if figures is not None:
-                yield Part(phase=f"{phase.label}-dev", purpose=purpose, figures=up_to(figures, times))
+                yield PhaseForecast(
+                    phase=f"{phase.label}-dev", purpose=purpose, figures=up_to(figures, times)
+                )
 
     def _rollouts(self, phase: Phase) -> Figures:
         job, known = self._job, self._history.rollouts
@@ -124,7 +126,7 @@ class _Seer:
         ends = {unit: None if high is None else Range(0.0, high) for unit, high in most.items()}
         return Figures(calls=Range(rollouts, rollouts), tokens=ends["tokens"], usd=ends["usd"])
 
-    def _recorded(self, phase: Phase, known: dict[str, list[Use]]) -> Iterator[Figures]:
+    def _recorded(self, phase: Phase, known: dict[str, list[UnitUse]]) -> Iterator[Figures]:
         """Yield the figures of each domain; one that is not recorded is like all others."""
         domain_of = {s.id: s.domain for s in self._job.scenarios}
         everything = [use for uses in known.values() for use in uses]
@@ -163,7 +165,7 @@ class _Seer:
         limit = completer.identity.get("max_tokens") or self._job.settings["max_tokens"]
         return assumptions.Model(price=completer.price, max_tokens=int(limit))
 
-    def _rendered(self) -> assumptions.Prompts:
+    def _rendered(self) -> assumptions.PromptSizes:
         if self._prompts is None:
             self._prompts = assumptions.render(self._job)
         return self._prompts
@@ -190,7 +192,7 @@ def _teacher(job: Job) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _unpriced(job: Job, parts: Sequence[Part]) -> Iterator[str]:
+def _unpriced(job: Job, parts: Sequence[PhaseForecast]) -> Iterator[str]:
     for name, model in sorted(job.models.items()):
         if model.paid and model.price is None:
             yield f"the price of {line(name, 200)} is unknown; add it to the file of the setting models"

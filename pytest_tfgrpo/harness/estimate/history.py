@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from pytest_tfgrpo.core.errors import TfgrpoError
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Json, Usage
-from pytest_tfgrpo.harness.estimate.ranges import Use
+from pytest_tfgrpo.harness.estimate.ranges import UnitUse
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.journal import Event, read
 from pytest_tfgrpo.llm.prices import Price
@@ -31,11 +31,11 @@ class History:
     """What earlier runs used, in units of work."""
 
     runs: int = 0
-    rollouts: dict[str, list[Use]] = field(default_factory=dict)
+    rollouts: dict[str, list[UnitUse]] = field(default_factory=dict)
     """Use of each rollout, by domain."""
-    learning: list[Use] = field(default_factory=list)
+    learning: list[UnitUse] = field(default_factory=list)
     """Use of each training epoch, by group of it."""
-    judge: list[Use] = field(default_factory=list)
+    judge: list[UnitUse] = field(default_factory=list)
     """Use of the judge on each phase, by rollout judged."""
 
 
@@ -136,36 +136,38 @@ def _take(history: History, header: Json, log: _Log, job: Job, prices: Prices) -
     history.judge += judge
 
 
-def _use(rollout: Json, price: Price | None) -> Use:
+def _use(rollout: Json, price: Price | None) -> UnitUse:
     calls = [frame for frame in rollout["frames"] if frame["kind"] == "model"]
     usages = [frame["usage"] for frame in calls if frame.get("usage") is not None]
     usd = rollout["cost_usd"]
     if price is not None and calls and len(usages) == len(calls):
         usd = sum(price.cost(Usage(**usage)) for usage in usages)
-    return Use(max(1, len(calls)), rollout["tokens"], usd)
+    return UnitUse(max(1, len(calls)), rollout["tokens"], usd)
 
 
-def _learning(log: _Log, prices: Prices) -> Iterator[Use]:
+def _learning(log: _Log, prices: Prices) -> Iterator[UnitUse]:
     for epoch in sorted(log.learned):
         if log.groups[epoch]:
             calls = [c for c in log.calls if c["epoch"] == epoch and c["purpose"] != "judge"]
             yield _share(calls, log.groups[epoch], prices)
 
 
-def _judging(log: _Log, prices: Prices) -> Iterator[Use]:
+def _judging(log: _Log, prices: Prices) -> Iterator[UnitUse]:
     judged = Counter(r["epoch"] for r in log.rollouts if r["rollout_id"] in log.judged)
     for epoch, number in sorted(judged.items()):
         calls = [c for c in log.calls if c["epoch"] == epoch and c["purpose"] == "judge"]
         yield _share(calls, number, prices)
 
 
-def _share(calls: list[Json], units: int, prices: Prices) -> Use:
+def _share(calls: list[Json], units: int, prices: Prices) -> UnitUse:
     """Return what the calls used, divided among units of work; one of unknown cost leaves it unknown."""
     costs = [_cost(call, prices.get(call["model"])) for call in calls]
     known = [cost for cost in costs if cost is not None]
     usages = [call["usage"] for call in calls if call["usage"] is not None]
     tokens: int = sum(usage["prompt"] + usage["completion"] for usage in usages)
-    return Use(len(calls) / units, tokens / units, sum(known) / units if len(known) == len(costs) else None)
+    return UnitUse(
+        len(calls) / units, tokens / units, sum(known) / units if len(known) == len(costs) else None
+    )
 
 
 def _cost(call: Any, price: Price | None) -> float | None:

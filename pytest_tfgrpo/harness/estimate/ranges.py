@@ -47,7 +47,7 @@ def _sum(one: Range | None, other: Range | None) -> Range | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class UnitUse:
     """What one recorded rollout, or another unit of work, used."""
 
     calls: float
@@ -55,7 +55,7 @@ class Use:
     usd: float | None
 
 
-def predict(records: Sequence[Use], count: int) -> Figures:
+def predict(records: Sequence[UnitUse], count: int) -> Figures:
     """Return what `count` more units like those recorded will use; `records` must not be empty."""
     costs = [record.usd for record in records if record.usd is not None]
     return Figures(

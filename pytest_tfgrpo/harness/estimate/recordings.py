@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.records import Frame
-from pytest_tfgrpo.harness.estimate.ranges import Use
+from pytest_tfgrpo.harness.estimate.ranges import UnitUse
 from pytest_tfgrpo.harness.recording.entries import RolloutEntry
 from pytest_tfgrpo.harness.recording.file import Recording
 from pytest_tfgrpo.llm.prices import Price
@@ -20,13 +20,13 @@ MAX_BYTES = 100_000_000
 
 def uses_in(
     path: Path | None, actor: str, domains: Mapping[str, str], price: Price | None
-) -> dict[str, list[Use]]:
+) -> dict[str, list[UnitUse]]:
     """Return what each recorded rollout of `actor` used, by domain; `domains` are those of scenarios by id.
 
     A file that is missing, damaged or too large says nothing. Costs are at `price` where tokens are known by
     kind.
     """
-    uses: dict[str, list[Use]] = {}
+    uses: dict[str, list[UnitUse]] = {}
     try:
         if path is not None and path.is_file() and path.stat().st_size <= MAX_BYTES:
             for entry in _rollouts(path, actor):
@@ -50,11 +50,11 @@ def _rollouts(path: Path, actor: str) -> Iterator[RolloutEntry]:
             yield entry
 
 
-def _use(frames: tuple[Frame, ...], tokens: int, price: Price | None) -> Use:
+def _use(frames: tuple[Frame, ...], tokens: int, price: Price | None) -> UnitUse:
     calls = [frame for frame in frames if frame.kind == "model"]
     usages = [frame.usage for frame in calls if frame.usage is not None]
     if price is not None and calls and len(usages) == len(calls):
-        return Use(len(calls), tokens, sum(map(price.cost, usages)))
+        return UnitUse(len(calls), tokens, sum(map(price.cost, usages)))
     costs = [frame.cost_usd for frame in frames]
     known = [cost for cost in costs if cost is not None]
-    return Use(max(1, len(calls)), tokens, sum(known) if known and len(known) == len(costs) else None)
+    return UnitUse(max(1, len(calls)), tokens, sum(known) if known and len(known) == len(costs) else None)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.records import PhaseResult, Run, Scenario
+from pytest_tfgrpo.core.records import Json, PhaseResult, Run, Scenario
 from pytest_tfgrpo.harness.gate import rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline
-from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE, RuleResult, Settings
+from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE, RuleResult
 from pytest_tfgrpo.harness.metrics.comparison import (
     Tally,
     baseline_sweep,
@@ -33,7 +33,9 @@ Sides: TypeAlias = tuple[Mapping[str, Tally], Mapping[str, Tally]]
 """Tallies before and after."""
 
 
-def judge(run: Run, baseline: Baseline | None, settings: Settings, *, gain: bool) -> Iterator[RuleResult]:
+def judge(
+    run: Run, baseline: Baseline | None, settings: Mapping[str, Json], *, gain: bool
+) -> Iterator[RuleResult]:
     """Yield what the rules about means find in each domain of `run`."""
     parts = dict(by_domain(run))
     if settings["gate_min_mean"] is not None:
@@ -77,7 +79,7 @@ def corrected(found: Mapping[str, RuleResult], sides: Mapping[str, Sides], margi
 
 
 def _against(
-    parts: Mapping[str, Run], baseline: Baseline, tallies: Mapping[str, Tally], settings: Settings
+    parts: Mapping[str, Run], baseline: Baseline, tallies: Mapping[str, Tally], settings: Mapping[str, Json]
 ) -> list[RuleResult]:
     """Compare each domain with the baseline; one that the suite lost leaves the question open."""
     known = {id: row.domain for id, row in tallies.items()}

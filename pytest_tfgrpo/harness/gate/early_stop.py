@@ -10,7 +10,7 @@ from pytest_tfgrpo.core.records import Json, Run
 from pytest_tfgrpo.core.text import interval, line, wrapped
 from pytest_tfgrpo.harness.gate.baseline import Baseline
 from pytest_tfgrpo.harness.gate.rules import BUILT_IN, RuleResult
-from pytest_tfgrpo.harness.gate.sequential import MIN_PLANNED, Reading, Rule, obstacle, watched
+from pytest_tfgrpo.harness.gate.sequential import MIN_PLANNED, WatchedReading, WatchedRule, obstacle, watched
 from pytest_tfgrpo.harness.metrics.comparison import final_sweep
 
 SCOPE = "these scenarios with these seeds; the interval is of scenarios like these"
@@ -83,7 +83,7 @@ def _why_nothing(run: Run, findings: int | None) -> str:
     return why or "nothing was settled before the end"
 
 
-def _rejudged(result: RuleResult, rule: Rule, *, stopped: bool) -> RuleResult:
+def _rejudged(result: RuleResult, rule: WatchedRule, *, stopped: bool) -> RuleResult:
     if not stopped and (not rule.difference or rule.readings[0].size < MIN_PLANNED):
         return result
     found = {"pass": "pass", "fail": "fail", "open": "inconclusive"}[rule.finding]
@@ -114,24 +114,24 @@ def _rejudged(result: RuleResult, rule: Rule, *, stopped: bool) -> RuleResult:
     )
 
 
-def _deciding(rule: Rule) -> Reading:
+def _deciding(rule: WatchedRule) -> WatchedReading:
     return min(rule.readings, key=lambda reading: ("fail", "open", "pass").index(reading.finding))
 
 
-def _said(reading: Reading, rule: Rule) -> str:
+def _said(reading: WatchedReading, rule: WatchedRule) -> str:
     if not reading.mean.scored:
         return f"nothing is known of {reading.size} scenarios"
     what = f"{reading.mean.mean:+.3f}" if rule.difference else f"eval mean {reading.mean.mean:.3f}"
     return f"{what} over the first {reading.mean.fed} of {reading.size} scenarios in random order"
 
 
-def _span(readings: Sequence[Reading]) -> str:
+def _span(readings: Sequence[WatchedReading]) -> str:
     """Return the bounds of the whole sweep in words, by each reading of errors."""
     found = [f"the whole sweep {interval([r.low, r.high], '+.3f')}" for r in readings]
     return "; with errors as 0: ".join(found)
 
 
-def _summary(reading: Reading, rule: Rule) -> dict[str, Json]:
+def _summary(reading: WatchedReading, rule: WatchedRule) -> dict[str, Json]:
     return {
         "n": reading.mean.scored,
         "of": reading.size,
@@ -144,7 +144,7 @@ def _summary(reading: Reading, rule: Rule) -> dict[str, Json]:
     }
 
 
-def _figures(reading: Reading) -> dict[str, Json]:
+def _figures(reading: WatchedReading) -> dict[str, Json]:
     """Return the state of one reading, where `set` bounds the mean of the scenarios and seeds there are."""
     finite = reading.low > float("-inf") and reading.high < float("inf")
     return {

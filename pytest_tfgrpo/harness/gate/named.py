@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.records import Json, Run
 from pytest_tfgrpo.harness.gate import by_domain, rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline
 from pytest_tfgrpo.harness.gate.config import NamedGate
-from pytest_tfgrpo.harness.gate.rules import RuleResult, Settings, Settled
+from pytest_tfgrpo.harness.gate.rules import RuleResult, Settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class NamedVerdict:
         return self.outcome == "fail" and self.severity == "fail"
 
 
-def judge_named(run: Run, opened: OpenGate, settings: Settings) -> NamedVerdict:
+def judge_named(run: Run, opened: OpenGate, settings: Mapping[str, Json]) -> NamedVerdict:
     """Return the verdict of one named gate on `run`; whatever breaks in it fails the gate."""
     gate, own = opened.gate, own_settings(opened.gate, settings)
     try:
@@ -65,7 +65,7 @@ def judge_named(run: Run, opened: OpenGate, settings: Settings) -> NamedVerdict:
     )
 
 
-def own_settings(gate: NamedGate, settings: Settings) -> Settings:
+def own_settings(gate: NamedGate, settings: Mapping[str, Json]) -> Mapping[str, Json]:
     """Return the settings as the gate's rules see them: margin and strictness fall back, limits do not."""
     return {
         **settings,
@@ -90,7 +90,7 @@ def has_rules(gate: NamedGate, settings: Mapping[str, str | None], *, learning: 
     return compares or any(limit is not None for limit in limits)
 
 
-def _results(run: Run, opened: OpenGate, settings: Settings) -> Iterator[RuleResult]:
+def _results(run: Run, opened: OpenGate, settings: Mapping[str, Json]) -> Iterator[RuleResult]:
     gate = opened.gate
     part, baseline = by_domain.restricted(run, gate.selects), _part_of(opened, run)
     yield rules.judge_complete(part, None, settings)

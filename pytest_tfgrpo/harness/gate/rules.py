@@ -29,7 +29,6 @@ from pytest_tfgrpo.harness.metrics.epochs import solved
 
 Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped", "not_judged"]
 Settled: TypeAlias = Literal["pass", "fail", "inconclusive"]
-Settings: TypeAlias = Mapping[str, Json]
 OPEN = ("inconclusive", "not_judged")
 
 MIN_SCENARIOS = 10
@@ -65,7 +64,7 @@ def broken(name: str, error: Exception, advice: str) -> RuleResult:
     return RuleResult(name=name, outcome="fail", message=message, advice=advice)
 
 
-def judge_complete(run: Run, _baseline: Baseline | None, _settings: Settings) -> RuleResult:
+def judge_complete(run: Run, _baseline: Baseline | None, _settings: Mapping[str, Json]) -> RuleResult:
     """Fail closed unless every phase ran to its end; a part of the suite is never a pass."""
     for result in run.phases:
         label, planned = result.phase.label, len(result.phase.scenarios)
@@ -106,7 +105,7 @@ def _usable(run: Run) -> RuleResult | None:
     return None
 
 
-def judge_minimum(run: Run, _baseline: Baseline | None, settings: Settings) -> RuleResult:
+def judge_minimum(run: Run, _baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
     """Fail when the eval mean is below ``gate_min_mean``."""
     minimum, sweep = settings["gate_min_mean"], final_sweep(run)
     if minimum is None:
@@ -132,7 +131,7 @@ def judge_minimum(run: Run, _baseline: Baseline | None, settings: Settings) -> R
     )
 
 
-def judge_regression(run: Run, baseline: Baseline | None, settings: Settings) -> RuleResult:
+def judge_regression(run: Run, baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
     """Compare the final sweep with the stored baseline, paired by scenario (decision 21a)."""
     sweep = final_sweep(run)
     if baseline is None:
@@ -187,7 +186,7 @@ def _other(key: str, stamps: Mapping[str, str], baseline: Baseline) -> bool:
     return key in baseline.stamps and stamps.get(key) != baseline.stamps[key]
 
 
-def judge_gain(run: Run, _baseline: Baseline | None, settings: Settings) -> RuleResult:
+def judge_gain(run: Run, _baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
     """Compare the final sweep with the run's own baseline sweep: learning must not have made things worse."""
     before, after = baseline_sweep(run), final_sweep(run)
     if before is None:
@@ -201,7 +200,7 @@ def judge_gain(run: Run, _baseline: Baseline | None, settings: Settings) -> Rule
     )
 
 
-def judge_errors(run: Run, _baseline: Baseline | None, settings: Settings) -> RuleResult:
+def judge_errors(run: Run, _baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
     """Fail when the final sweep has more errors than ``gate_max_errors``."""
     limit, sweep = settings["gate_max_errors"], final_sweep(run)
     if limit is None:
@@ -218,7 +217,7 @@ def judge_errors(run: Run, _baseline: Baseline | None, settings: Settings) -> Ru
     )
 
 
-def judge_cost(run: Run, _baseline: Baseline | None, settings: Settings) -> RuleResult:
+def judge_cost(run: Run, _baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
     """Fail when a solved rollout of the final sweep costs more than ``gate_max_cost_per_success_usd``."""
     name = "cost per success"
     limit, sweep = settings["gate_max_cost_per_success_usd"], final_sweep(run)
@@ -246,7 +245,7 @@ def judge_cost(run: Run, _baseline: Baseline | None, settings: Settings) -> Rule
     )
 
 
-def judge_contamination(leaks: Sequence[LeakedAnswer], settings: Settings) -> RuleResult:
+def judge_contamination(leaks: Sequence[LeakedAnswer], settings: Mapping[str, Json]) -> RuleResult:
     """Fail when lessons hold eval answers (decision 21); under ``contamination=warn`` leave it open."""
     if not leaks:
         return RuleResult(name="contamination", outcome="pass", message="no lesson holds an eval answer")
@@ -261,7 +260,7 @@ def judge_contamination(leaks: Sequence[LeakedAnswer], settings: Settings) -> Ru
     )
 
 
-BUILT_IN: tuple[Callable[[Run, Baseline | None, Settings], RuleResult], ...] = (
+BUILT_IN: tuple[Callable[[Run, Baseline | None, Mapping[str, Json]], RuleResult], ...] = (
     judge_complete,
     judge_minimum,
     judge_regression,

@@ -18,7 +18,7 @@ from typing import Literal, Protocol, TypeAlias
 from pytest_tfgrpo.core.records import Json, Phase, PhaseResult, Run, Scenario
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.gate.baseline import Baseline, Stamped, compared_stamps
-from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE, Settings, why_unfair
+from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE, why_unfair
 from pytest_tfgrpo.harness.metrics.comparison import Tally, baseline_sweep, tally, tally_sweep
 from pytest_tfgrpo.numerics.sequential import MeanSequence
 from pytest_tfgrpo.numerics.stats import MIN_BCA, MIN_RESAMPLED, rare_event_bound
@@ -37,7 +37,7 @@ _Z = NormalDist().inv_cdf(1 - SWEEP_ALPHA)
 _T = (_Z**3 + _Z) / 4
 """First term of the expansion of Student's quantile in 1 / degrees of freedom (Fisher 1926)."""
 
-Finding: TypeAlias = Literal["open", "pass", "fail"]
+State: TypeAlias = Literal["open", "pass", "fail"]
 
 
 def order_of(seed: int, scenarios: Iterable[Scenario]) -> tuple[str, ...]:
@@ -46,7 +46,9 @@ def order_of(seed: int, scenarios: Iterable[Scenario]) -> tuple[str, ...]:
     return tuple(scenario.id for scenario in ranked)
 
 
-def obstacle(settings: Settings, scenarios: Iterable[Scenario], *, foreign_rules: bool, partial: bool) -> str:
+def obstacle(
+    settings: Mapping[str, Json], scenarios: Iterable[Scenario], *, foreign_rules: bool, partial: bool
+) -> str:
     """Return why a final sweep runs to its end whatever it finds; empty when it may end early."""
     if partial:
         return "only a part of the suite was selected"
@@ -61,7 +63,7 @@ def obstacle(settings: Settings, scenarios: Iterable[Scenario], *, foreign_rules
     return ""
 
 
-class Reading:
+class WatchedReading:
     """One rule about a mean, under one reading of errors, over the scenarios that it pairs."""
 
     def __init__(self, before: Mapping[str, float], *, bar: float, share: float, difference: bool) -> None:
@@ -72,7 +74,7 @@ class Reading:
         """
         self._before, self._bar, self._difference, self._share = before, bar, difference, share
         self.size = len(before)
-        self.finding: Finding = "open"
+        self.finding: State = "open"
         self.low, self.high = -math.inf, math.inf
         """Bounds of what decides: of the whole sweep's interval for a difference, else of its mean."""
         self._after_sum = self._before_sum = 0.0
@@ -117,7 +119,7 @@ class Reading:
         """Mean of the scenarios fed, after."""
         return self._after_sum / self.mean.scored if self.mean.scored else None
 
-    def _judge(self) -> Finding:
+    def _judge(self) -> State:
         if not self._difference:
             return "pass" if self.low >= self._bar else "fail" if self.high < self._bar else "open"
         return "pass" if self.low > -self._bar else "fail" if self.high < 0 else "open"
@@ -157,7 +159,7 @@ class Reading:
         )
 
 
-class Rule:
+class WatchedRule:
     """A rule of the gate that the watch follows, under both readings of errors; the worse one counts."""
 
     def __init__(
@@ -174,12 +176,12 @@ class Rule:
         paired = {id: row for id, row in before.items() if planned.get(id) == row.stamp}
         share = len(paired) / max(len(before), len(planned), 1)
         self.readings = [
-            Reading(_means(paired, as_zero), bar=bar, share=share, difference=difference)
+            WatchedReading(_means(paired, as_zero), bar=bar, share=share, difference=difference)
             for as_zero in ((False, True) if any(row.errors for row in paired.values()) else (False,))
         ]
 
     @property
-    def finding(self) -> Finding:
+    def finding(self) -> State:
         """What is settled: one reading that fails, or all that pass."""
         found = {reading.finding for reading in self.readings}
         return "fail" if "fail" in found else "open" if "open" in found else "pass"
@@ -204,7 +206,7 @@ class Bars:
 class Watch:
     """Follows a final sweep; `settled` once no further scenario can change what the gate says."""
 
-    def __init__(self, order: Sequence[str], rules: Sequence[Rule], bars: Bars) -> None:
+    def __init__(self, order: Sequence[str], rules: Sequence[WatchedRule], bars: Bars) -> None:
         """`order` has the ids of the sweep as they are asked."""
         self.order = tuple(order)
         self.rules = tuple(rules)
@@ -216,7 +218,7 @@ class Watch:
         self._waiting: dict[str, Tally] = {}
 
     @property
-    def outcome(self) -> Finding:
+    def outcome(self) -> State:
         """What the gate's verdict is known to be."""
         found = {rule.finding for rule in self.rules}
         if "fail" in found or (self._max_errors is not None and self._errors > self._max_errors):
@@ -249,7 +251,7 @@ class Watch:
 
 def open_watch(
     *,
-    settings: Settings,
+    settings: Mapping[str, Json],
     scenarios: Sequence[Scenario],
     phase: Phase,
     library: str,
@@ -268,14 +270,14 @@ def open_watch(
     minimum, margin = settings["gate_min_mean"], settings["gate_margin"]
     if minimum is not None:
         zeros = {id: Tally(stamp=stamp, n=1, sum=0.0, sum_sq=0.0, errors=0) for id, stamp in planned.items()}
-        rules.append(Rule("minimum mean", zeros, planned, bar=minimum, difference=False))
+        rules.append(WatchedRule("minimum mean", zeros, planned, bar=minimum, difference=False))
     if baseline is not None:
         needs_end = why_unfair(baseline, temperature=phase.temperature, stamps=stamps)
         if not needs_end:
-            rules.append(Rule("baseline", baseline.scenarios, planned, bar=margin, difference=True))
+            rules.append(WatchedRule("baseline", baseline.scenarios, planned, bar=margin, difference=True))
     if earlier is not None and earlier.library_hash != library:
         before = tally(earlier.groups, {s.id: s.stamp for s in scenarios})
-        rules.append(Rule("gain", before, planned, bar=margin, difference=True))
+        rules.append(WatchedRule("gain", before, planned, bar=margin, difference=True))
     for name in ("gate_max_errors", "gate_max_cost_per_success_usd"):
         if settings[name] is not None:
             needs_end = needs_end or f"whether {name} holds is known at the end"

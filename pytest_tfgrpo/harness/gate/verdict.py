@@ -16,7 +16,6 @@ from pytest_tfgrpo.harness.gate.rules import (
     OPEN,
     Outcome,
     RuleResult,
-    Settings,
     Settled,
     broken,
     judge_contamination,
@@ -85,10 +84,10 @@ def judge(
 
 
 def _built_in(
-    rule: Callable[[Run, Baseline | None, Settings], RuleResult],
+    rule: Callable[[Run, Baseline | None, Mapping[str, Json]], RuleResult],
     run: Run,
     baseline: Baseline | None,
-    settings: Settings,
+    settings: Mapping[str, Json],
 ) -> RuleResult:
     try:
         return rule(run, baseline, settings)

@@ -18,7 +18,7 @@ from pytest_tfgrpo.harness.suite.prompt import render_prompt
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
+class RenderedPrompt:
     """What the actor is asked in every rollout of one group."""
 
     scenario: Scenario
@@ -31,7 +31,7 @@ class Question:
     """Ids of those that were selected and left out by chance; their slots stay empty."""
 
 
-class Asker:
+class PromptBuilder:
     """Makes questions with the library of one phase, one at a time, when a scenario's turn has come."""
 
     def __init__(self, job: Job, library: Library, phase: Phase | None = None) -> None:
@@ -52,7 +52,7 @@ class Asker:
         """Experiences that were left out because their stamp is not the pack's (decision 13)."""
         return sum(self._mismatches.values())
 
-    def ask(self, scenario_id: str) -> Question:
+    def ask(self, scenario_id: str) -> RenderedPrompt:
         """Return the question of a scenario."""
         scenario = self._scenarios[scenario_id]
         pack = pack_for(self._packs, scenario.domain)
@@ -72,7 +72,7 @@ class Asker:
             else:
                 kept.append(experience)
         prompt = render_prompt(pack, scenario, kept)
-        return Question(
+        return RenderedPrompt(
             scenario=scenario,
             task=scenario.task(),
             prompt=prompt,

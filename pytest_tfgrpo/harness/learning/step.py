@@ -36,7 +36,7 @@ async def learn(
     Raises OptimizerError when the optimizer breaks, BudgetError when it may not go on, and RecordingError
     when a replay lacks what it asks.
     """
-    recorded = job.recorded.candidates.get(phase.epoch) or job.recorded.revisions.get(phase.epoch)
+    recorded = job.resumed.candidates.get(phase.epoch) or job.resumed.revisions.get(phase.epoch)
     if recorded is not None:
         return recorded
     context = _context(job, phase, groups, library, calls)

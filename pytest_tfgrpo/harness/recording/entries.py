@@ -95,17 +95,17 @@ class CallEntry:
         return self.error is None
 
 
-Entry: TypeAlias = RolloutEntry | CallEntry
-Key: TypeAlias = tuple[str, str, str, int]
+RecordingEntry: TypeAlias = RolloutEntry | CallEntry
+RecordingKey: TypeAlias = tuple[str, str, str, int]
 """Scenario, kind (``call`` or ``rollout``), fingerprint, take: the order of a recording."""
 
 
-def key_of(entry: Entry) -> Key:
+def key_of(entry: RecordingEntry) -> RecordingKey:
     """Return what an entry is found by, and sorted by."""
     return entry.scenario, kind_of(entry), entry.fingerprint, entry.take
 
 
-def kind_of(entry: Entry) -> str:
+def kind_of(entry: RecordingEntry) -> str:
     """Return the name of an entry's kind."""
     return "rollout" if isinstance(entry, RolloutEntry) else "call"
 
@@ -137,7 +137,7 @@ def models_of(run: Run) -> list[Participant]:
     return models
 
 
-def entries_of(run: Run, loose: Iterable[Rollout] = ()) -> Iterator[Entry]:
+def entries_of(run: Run, loose: Iterable[Rollout] = ()) -> Iterator[RecordingEntry]:
     """Yield what a run has to record; `loose` are rollouts that may belong to no group of it."""
     yield from _rollouts(run, loose)
     takes: Counter[str] = Counter()

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import RecordingError
-from pytest_tfgrpo.harness.recording.entries import Entry, Key
+from pytest_tfgrpo.harness.recording.entries import RecordingEntry, RecordingKey
 from pytest_tfgrpo.harness.recording.lines import Header, Line, decode, decode_header, encode_header, key_in
 
 MAX_LINE = 64 << 20
@@ -24,12 +24,12 @@ REDACTED = re.compile(rb',"redacted":\d+,"crc":"[0-9a-f]{8}"\}$')
 class Recording:
     """The entries of one file by key, each parsed when it is asked for."""
 
-    def __init__(self, path: Path, header: Header | None, lines: dict[Key, Line]) -> None:
+    def __init__(self, path: Path, header: Header | None, lines: dict[RecordingKey, Line]) -> None:
         """`header` is None for a file that holds nothing yet."""
         self.path = path
         self.header = header
         self.lines = lines
-        self._by_scenario: dict[tuple[str, str], list[Key]] = {}
+        self._by_scenario: dict[tuple[str, str], list[RecordingKey]] = {}
         self._subjects: dict[str, str] | None = None
 
     @classmethod
@@ -41,7 +41,7 @@ class Recording:
             return cls(path, None, {})
         with naming(path, first.number):
             header = decode_header(first.text)
-        lines: dict[Key, Line] = {}
+        lines: dict[RecordingKey, Line] = {}
         for line in numbered:
             with naming(path, line.number):
                 key = key_in(line.text)
@@ -50,7 +50,7 @@ class Recording:
             lines[key] = line
         return cls(path, header, lines)
 
-    def entry(self, key: Key) -> Entry | None:
+    def entry(self, key: RecordingKey) -> RecordingEntry | None:
         """Return an entry, None when there is none; raises RecordingError when its line is damaged."""
         line = self.lines.get(key)
         if line is None:
@@ -64,7 +64,7 @@ class Recording:
             self._subjects = {asked: scenario for scenario, kind, asked, _ in self.lines if kind == "call"}
         return self._subjects.get(fingerprint, "")
 
-    def about(self, scenario: str, kind: str) -> Iterator[Entry]:
+    def about(self, scenario: str, kind: str) -> Iterator[RecordingEntry]:
         """Yield the entries of a scenario that can be read."""
         if not self._by_scenario:
             for key in self.lines:
@@ -122,7 +122,7 @@ def locked(path: Path) -> Iterator[None]:
         os.close(folder)
 
 
-def write(path: Path, header: Header, lines: dict[Key, bytes]) -> None:
+def write(path: Path, header: Header, lines: dict[RecordingKey, bytes]) -> None:
     """Write a recording whole or not at all, sorted; raises RecordingError. The folder is `locked`."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     order = sorted(lines)

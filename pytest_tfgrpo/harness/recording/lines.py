@@ -22,7 +22,14 @@ from pytest_tfgrpo.core.schema import load_schema, violations
 from pytest_tfgrpo.core.strict import finite
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import from_wire, to_wire
-from pytest_tfgrpo.harness.recording.entries import CallEntry, Entry, Key, Participant, RolloutEntry, kind_of
+from pytest_tfgrpo.harness.recording.entries import (
+    CallEntry,
+    Participant,
+    RecordingEntry,
+    RecordingKey,
+    RolloutEntry,
+    kind_of,
+)
 
 SCHEMA = "tfgrpo.recording/1"
 SHORT = 64
@@ -77,7 +84,7 @@ class Line(NamedTuple):
     """Without its end."""
 
 
-def encode(entry: Entry) -> bytes:
+def encode(entry: RecordingEntry) -> bytes:
     """Return the line of an entry without its end; raises ValueError or TypeError when it is not JSON."""
     first = {name: getattr(entry, name) for name in ("scenario", "fingerprint", "take")}
     body = _ENCODER.encode({"kind": kind_of(entry), **first, **_lean(entry)})
@@ -100,7 +107,7 @@ def _lean(record: Any) -> Json:
     return to_wire(record)
 
 
-def without_secrets(entry: Entry) -> Entry:
+def without_secrets(entry: RecordingEntry) -> RecordingEntry:
     """Return an entry fit for git; `redacted` says in how many of its texts a secret was found."""
     count = 0
 
@@ -120,7 +127,7 @@ def without_secrets(entry: Entry) -> Entry:
     if not count:
         return entry
     kind: type[Any] = type(entry)
-    found: Entry = from_wire(kind, cleaned | {"redacted": count})
+    found: RecordingEntry = from_wire(kind, cleaned | {"redacted": count})
     return found
 
 
@@ -150,7 +157,7 @@ SPOKEN = frozenset({"answer", "frames", "files", "failure", "error"})
 """What an agent or a model said."""
 
 
-def key_in(line: bytes) -> Key:
+def key_in(line: bytes) -> RecordingKey:
     """Return the key of an entry's line, without parsing more than need be; raises ValueError."""
     match = _START.match(line)
     if match is not None:
@@ -166,7 +173,7 @@ def key_in(line: bytes) -> Key:
     return value.get("scenario", ""), kind, value["fingerprint"], value.get("take", 0)
 
 
-def decode(line: bytes) -> Entry:
+def decode(line: bytes) -> RecordingEntry:
     """Return the entry of a line; raises ValueError saying what is wrong with it."""
     if line[-_CRC:] != b',"crc":"%08x"}' % zlib.crc32(line[:-_CRC]):
         parse(line)

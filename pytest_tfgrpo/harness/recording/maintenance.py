@@ -17,9 +17,9 @@ from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.recording.entries import (
     MISS,
     CallEntry,
-    Entry,
-    Key,
     Participant,
+    RecordingEntry,
+    RecordingKey,
     RolloutEntry,
     actor_of,
     actor_stamp,
@@ -81,8 +81,8 @@ def verify(path: Path) -> Iterator[str]:
         header = decode_header(first.text)
     yield from (f"{path}:1: {problem}" for problem in _problems_of_header(header, first.text))
     stamps = {actor.stamp for actor in header.actors}
-    seen: dict[Key, int] = {}
-    latest: Key | None = None
+    seen: dict[RecordingKey, int] = {}
+    latest: RecordingKey | None = None
     kinds: Counter[str] = Counter()
     for number, text in numbered:
         try:
@@ -114,7 +114,7 @@ def _problems_of_header(header: Header, text: bytes) -> Iterator[str]:
     yield from (f"a secret: {found}" for found in find_secrets(to_wire(header)))
 
 
-def _problems_of_entry(entry: Entry, text: bytes, stamps: Collection[str]) -> Iterator[str]:
+def _problems_of_entry(entry: RecordingEntry, text: bytes, stamps: Collection[str]) -> Iterator[str]:
     if encode(entry) != text:
         yield "the line is not in canonical form"
     if isinstance(entry, RolloutEntry):
@@ -127,16 +127,16 @@ def _problems_of_entry(entry: Entry, text: bytes, stamps: Collection[str]) -> It
     yield from (f"a secret: {found}" for found in find_secrets(spoken))
 
 
-class Use(NamedTuple):
+class RunUse(NamedTuple):
     """What one run uses of a recording."""
 
     run_id: str
     actor: str
     """Its name."""
-    keys: frozenset[Key]
+    keys: frozenset[RecordingKey]
 
 
-def use_of(run: Run, loose: Iterable[Rollout]) -> Use:
+def use_of(run: Run, loose: Iterable[Rollout]) -> RunUse:
     """Return what `run` uses, with rollouts that belong to no group of it.
 
     Raises RecordingError on a run that does not tell what others need.
@@ -156,16 +156,16 @@ def use_of(run: Run, loose: Iterable[Rollout]) -> Use:
             f"run {run.run_id} {why}, so it does not tell what can go; name another with --run"
         )
     keys = frozenset(key_of(entry) for entry in entries_of(run, rollouts))
-    return Use(run.run_id, actor_of(run).name, keys)
+    return RunUse(run.run_id, actor_of(run).name, keys)
 
 
-def prune(path: Path, uses: Sequence[Use], *, others: bool, dry: bool) -> Iterator[str]:
+def prune(path: Path, uses: Sequence[RunUse], *, others: bool, dry: bool) -> Iterator[str]:
     """Remove the entries that no run among `uses` has, unless `dry`; yields what goes.
 
     Raises RecordingError, also where that would remove an actor whole that none of the runs has, but for
     `others`.
     """
-    used = frozenset[Key]().union(*(use.keys for use in uses))
+    used = frozenset[RecordingKey]().union(*(use.keys for use in uses))
     with locked(path):
         recording = Recording.open(path)
         if recording.header is None:
@@ -189,7 +189,7 @@ def prune(path: Path, uses: Sequence[Use], *, others: bool, dry: bool) -> Iterat
     yield f"{path}: {verb} {gone.total()} of {len(recording.lines)} entries"
 
 
-def _header_of(recording: Recording, kept: Collection[Key]) -> Header:
+def _header_of(recording: Recording, kept: Collection[RecordingKey]) -> Header:
     """Return the header for the entries that are left: without those who answer none of them."""
     assert recording.header is not None, "pruned from a recording with a header"
     actors, models = set(), set()

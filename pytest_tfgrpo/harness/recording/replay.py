@@ -17,8 +17,8 @@ from pytest_tfgrpo.harness.protocols import Actor, ActorCall
 from pytest_tfgrpo.harness.recording.entries import (
     MISS,
     CallEntry,
-    Entry,
     Participant,
+    RecordingEntry,
     RolloutEntry,
     rollout_fingerprint,
 )
@@ -178,7 +178,7 @@ class Replay:
         self._misses["model call", why] += 1
         raise RecordingError(f"a call of {completer.name!r} is not in {self.name}: {why}")
 
-    def _take(self, scenario: str, kind: str, asked: str) -> Entry | None:
+    def _take(self, scenario: str, kind: str, asked: str) -> RecordingEntry | None:
         """Return the entry of a question: asked again, its next take, as long as there is one."""
         place = scenario, kind, asked
         for take in range(self._takes[place], -1, -1):

@@ -13,8 +13,8 @@ from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.records import Json, Rollout, Run
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.recording.entries import (
-    Key,
     Participant,
+    RecordingKey,
     actor_of,
     actor_stamp,
     entries_of,
@@ -99,7 +99,7 @@ def record(path: Path, run: Run, loose: Iterable[Rollout] = ()) -> Written:
     return Written(rollouts=rollouts, calls=len(own) - rollouts, new=new, redacted=redacted, unfit=unfit)
 
 
-def _lines(run: Run, loose: Iterable[Rollout]) -> tuple[dict[Key, tuple[bytes, bool]], int, int]:
+def _lines(run: Run, loose: Iterable[Rollout]) -> tuple[dict[RecordingKey, tuple[bytes, bool]], int, int]:
     """Return the lines of a run with whether each is an answer, how many are redacted, how many unfit."""
     lines, redacted, unfit = {}, 0, 0
     for entry in entries_of(run, loose):
@@ -117,7 +117,7 @@ def _lines(run: Run, loose: Iterable[Rollout]) -> tuple[dict[Key, tuple[bytes, b
     return lines, redacted, unfit
 
 
-def _is_settled(before: Recording, key: Key) -> bool:
+def _is_settled(before: Recording, key: RecordingKey) -> bool:
     known = before.entry(key)
     return known is not None and known.settled
 

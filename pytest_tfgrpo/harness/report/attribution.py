@@ -9,7 +9,7 @@ from typing import Any
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.text import interval, line, wrapped
-from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, Standing, standings
+from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, LessonEffect, lesson_effects
 from pytest_tfgrpo.harness.learning.attribution.exposures import (
     UNREAD,
     content_key,
@@ -33,7 +33,7 @@ def attribution_report(run: Run) -> dict[str, Any] | None:
     if not any(chances):
         return None
     own, before = record_of(run).rows, history(run.preflight)
-    found = standings([*before, *own])
+    found = lesson_effects([*before, *own])
     in_force = {e.id for e in run.library.experiences}
     lessons = {
         e.id: (_value(e, found.get(content_key(e), UNSEEN), e.id in in_force))
@@ -64,7 +64,7 @@ def _removed(run: Run) -> list[Experience]:
     return [known[id] for id in gone if id in known]
 
 
-def _value(experience: Experience, standing: Standing, in_force: bool) -> dict[str, Any]:
+def _value(experience: Experience, standing: LessonEffect, in_force: bool) -> dict[str, Any]:
     return {
         "id": experience.id,
         "domain": experience.domain,

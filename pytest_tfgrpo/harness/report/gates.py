@@ -16,11 +16,11 @@ OUTCOMES = {
 }
 _OPEN = ("inconclusive", "not_judged")
 
-Verdict: TypeAlias = Mapping[str, Any]
+GateBlock: TypeAlias = Mapping[str, Any]
 """The key `gate` of a report, or one of its named `gates`."""
 
 
-def gate_lines(gate: Verdict | None, width: int, *, every: bool, quiet: bool) -> list[str]:
+def gate_lines(gate: GateBlock | None, width: int, *, every: bool, quiet: bool) -> list[str]:
     """Return all gates, failed ones first and the default gate after those that found the same.
 
     Of a named gate only what keeps it from passing is shown, of the default gate every rule that somebody
@@ -32,54 +32,54 @@ def gate_lines(gate: Verdict | None, width: int, *, every: bool, quiet: bool) ->
     return [text for one in gates for text in _one(one, width, every=every, quiet=quiet)]
 
 
-def default_text(gate: Verdict, width: int = 80) -> list[str]:
+def default_text(gate: GateBlock, width: int = 80) -> list[str]:
     """Return what the failing item of the default gate says: every rule that was judged, and what to do."""
     return list(_one(gate, width, every=False, quiet=False))
 
 
-def named_text(gate: Verdict, name: str, width: int = 80) -> list[str]:
+def named_text(gate: GateBlock, name: str, width: int = 80) -> list[str]:
     """Return what the failing item of a named gate says."""
     return list(_one(find(gate, name), width, every=False, quiet=False))
 
 
-def find(gate: Verdict, name: str) -> Verdict:
+def find(gate: GateBlock, name: str) -> GateBlock:
     """Return the verdict of the named gate."""
     return next(one for one in named(gate) if one["name"] == name)
 
 
-def named(gate: Verdict) -> list[Verdict]:
+def named(gate: GateBlock) -> list[GateBlock]:
     """Return the verdicts of the named gates; reports made before there were any have none."""
     return list(gate.get("gates", ()))
 
 
-def overall(gate: Verdict) -> str:
+def overall(gate: GateBlock) -> str:
     """Return what all gates come to: a failure that is only a warning leaves the question open."""
     outcomes: list[str] = [gate["outcome"]]
     outcomes += ["inconclusive" if _is_warning(one) else one["outcome"] for one in named(gate)]
     return min(outcomes, key=("fail", "inconclusive", "pass").index)
 
 
-def in_order(gates: Iterable[Verdict]) -> list[Verdict]:
+def in_order(gates: Iterable[GateBlock]) -> list[GateBlock]:
     """Return verdicts with the worst first; among equals named ones as they stand, then the default gate."""
     return sorted(gates, key=_rank)
 
 
-def unsettled(gate: Verdict) -> list[Mapping[str, Any]]:
+def unsettled(gate: GateBlock) -> list[Mapping[str, Any]]:
     """Return the findings that keep a gate from passing: those that failed, then those that are open."""
     found = [result for result in gate["results"] if result["outcome"] in ("fail", *_OPEN)]
     return sorted(found, key=lambda result: result["outcome"] != "fail")
 
 
-def _is_warning(gate: Verdict) -> bool:
+def _is_warning(gate: GateBlock) -> bool:
     return gate["outcome"] == "fail" and gate.get("severity") == "warn"
 
 
-def _rank(gate: Verdict) -> tuple[int, bool]:
+def _rank(gate: GateBlock) -> tuple[int, bool]:
     outcome = ("fail", "inconclusive", "pass").index(gate["outcome"])
     return 2 * outcome + _is_warning(gate), "name" not in gate
 
 
-def _one(gate: Verdict, width: int, *, every: bool, quiet: bool) -> Iterator[str]:
+def _one(gate: GateBlock, width: int, *, every: bool, quiet: bool) -> Iterator[str]:
     name = f"gate {line(gate['name'])}" if "name" in gate else "gate"
     yield f"{name}  {OUTCOMES[gate['outcome']]}{note(gate)}"
     results = unsettled(gate) if "name" in gate and not every else gate["results"]
@@ -108,7 +108,7 @@ def _gathered(results: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any
             yield result
 
 
-def note(gate: Verdict) -> str:
+def note(gate: GateBlock) -> str:
     """Return what a reader must know to read the outcome."""
     if _is_warning(gate):
         return " (severity warn: the run does not fail)"

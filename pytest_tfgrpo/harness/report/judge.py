@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 from typing import Any, NamedTuple
 
-from pytest_tfgrpo.core.records import Opinion, Run
+from pytest_tfgrpo.core.records import JudgeResult, Run
 from pytest_tfgrpo.core.text import interval, line, number, table, wrapped
 from pytest_tfgrpo.numerics.agreement import cohen_kappa, spearman, wilson_interval
 
@@ -18,7 +18,7 @@ class Judged(NamedTuple):
     """One rollout that a judge was asked about."""
 
     domain: str
-    opinion: Opinion
+    opinion: JudgeResult
     gt_score: float | None
     """What its checks say; None where they are not its ground truth, or said nothing."""
     checked: bool
@@ -59,7 +59,7 @@ def _judged(run: Run) -> Iterator[Judged]:
                 yield Judged(group.domain, rollout.opinion, gt_score, checked)
 
 
-def _opinions(opinions: Sequence[Opinion]) -> dict[str, Any]:
+def _opinions(opinions: Sequence[JudgeResult]) -> dict[str, Any]:
     """Return counts over opinions: how many came to no verdict, and how far their votes agree."""
     agreements = [o.agreement for o in opinions if o.agreement is not None]
     return {

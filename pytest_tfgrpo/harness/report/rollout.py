@@ -11,7 +11,7 @@ from pytest_tfgrpo.core.records import (
     Frame,
     Group,
     Json,
-    Opinion,
+    JudgeResult,
     Rollout,
     Scenario,
     Score,
@@ -130,7 +130,7 @@ def _outcome(rollout: Rollout, limit: int, *, every: bool = False) -> Iterator[s
             yield from _check(check, limit)
 
 
-def _opinion(opinion: Opinion, limit: int) -> Iterator[str]:
+def _opinion(opinion: JudgeResult, limit: int) -> Iterator[str]:
     """Yield a judge's score and words; without a limit only the score, as a failure has the words already."""
     agreement = "" if opinion.agreement is None else f", agreement {opinion.agreement:.3f}"
     yield f"judge {number(opinion.score)}: {len(opinion.votes)} of {opinion.asked} votes{agreement}"

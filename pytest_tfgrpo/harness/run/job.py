@@ -15,7 +15,7 @@ from pytest_tfgrpo.core.records import (
     Scenario,
 )
 from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer, Rewarder
-from pytest_tfgrpo.harness.run.log import Recorded
+from pytest_tfgrpo.harness.run.log import JournalContents
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.protocol import Completer
@@ -59,4 +59,5 @@ class Job:
     """Folder of the rollouts' workspaces, removed when the run is complete; None: a temporary one."""
     partial_selection: bool = False
     warnings: tuple[str, ...] = ()
-    recorded: Recorded = field(default_factory=Recorded)
+    resumed: JournalContents = field(default_factory=JournalContents)
+    """What an interrupted run has on file; empty for a new one."""

@@ -13,12 +13,12 @@ from pytest_tfgrpo.core.errors import JournalError, ResumeError
 from pytest_tfgrpo.core.files import JOURNAL, RUNS
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import (
+    CheckerResult,
     CheckResult,
     Failure,
     Group,
-    Judgement,
+    JudgeResult,
     ModelCall,
-    Opinion,
     Phase,
     PhaseResult,
     PromptPack,
@@ -71,29 +71,32 @@ def _has_line(path: Path) -> bool:
 
 
 @dataclass(kw_only=True, slots=True)
-class Log:
-    """A journal, read into records."""
+class JournalContents:
+    """A journal, read into records by id; empty for a new run."""
 
-    header: Mapping[str, Any]
+    header: Mapping[str, Any] = field(default_factory=dict)
     """Data of the ``run`` event."""
     rollouts: dict[str, Rollout] = field(default_factory=dict)
-    judgements: dict[str, Judgement] = field(default_factory=dict)
+    checker_results: dict[str, CheckerResult] = field(default_factory=dict)
+    """What marked test functions found, by rollout id."""
     groups: dict[str, Group] = field(default_factory=dict)
     """Groups by id, still without their rollouts."""
     members: dict[str, list[list[str]]] = field(default_factory=dict)
     """Rollout id and final status of each group's rollouts."""
     revisions: dict[int, Revision] = field(default_factory=dict)
+    """Revisions of the library, by epoch."""
     candidates: dict[int, Revision] = field(default_factory=dict)
     """What the optimizer made of an epoch, before it was tried on the dev split."""
     phases: dict[int, PhaseResult] = field(default_factory=dict)
     """Results of the phases that ended, by epoch, still without groups and revision."""
     settled: set[int] = field(default_factory=set)
     """Epochs of sweeps that the gate was settled without finishing."""
-    opinions: dict[str, Opinion] = field(default_factory=dict)
+    opinions: dict[str, JudgeResult] = field(default_factory=dict)
+    """What the judge said, by rollout id."""
     calls: dict[str, ModelCall] = field(default_factory=dict)
     """Model calls besides rollouts, by key; of several with one key the last."""
     abandoned: list[Rollout] = field(default_factory=list)
-    """Attempts that a budget ended."""
+    """Attempts that a budget ended: no results, but paid for."""
     finish: Mapping[str, Any] | None = None
     """Data of the last ``finish`` event; None when the run was killed."""
 
@@ -102,39 +105,20 @@ class Log:
         """True when the run ended by itself with all its phases."""
         return self.finish is not None and self.finish["status"] == "complete"
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Recorded:
-    """What an interrupted run has on file, by id; empty for a new run."""
-
-    rollouts: Mapping[str, Rollout] = field(default_factory=dict)
-    judgements: Mapping[str, Judgement] = field(default_factory=dict)
-    """Judgements of rollouts, by rollout id."""
-    groups: frozenset[str] = frozenset()
-    revisions: Mapping[int, Revision] = field(default_factory=dict)
-    """Revisions of the library, by epoch."""
-    candidates: Mapping[int, Revision] = field(default_factory=dict)
-    """What the optimizer made of epochs whose library was, or was to be, tried on the dev split, by epoch."""
-    settled: frozenset[int] = frozenset()
-    """Epochs of sweeps that the gate was settled without finishing."""
-    phases: frozenset[int] = frozenset()
-    """Epochs whose end is on file."""
-    opinions: Mapping[str, Opinion] = field(default_factory=dict)
-    """Opinions of the judge, by rollout id."""
-    calls: Mapping[str, ModelCall] = field(default_factory=dict)
-    """Model calls besides rollouts, by key."""
-    abandoned: tuple[Rollout, ...] = ()
-    """Attempts that a budget ended: no results, but paid for."""
+    @property
+    def complete_phases(self) -> frozenset[int]:
+        """Epochs of the phases that ran to their end."""
+        return frozenset(epoch for epoch, result in self.phases.items() if result.status == "complete")
 
 
-def read_log(folder: Path) -> Log:
+def read_log(folder: Path) -> JournalContents:
     """Return the log of the run in `folder`; raises JournalError on a missing, foreign or damaged journal."""
     path = folder / JOURNAL
     events = read(path)
     first = next(events, None)
     if first is None or first.event != "run" or not _is_header(first.data):
         raise JournalError(f"{path} does not start as a journal of schema {SCHEMA!r}")
-    log = Log(header=first.data)
+    log = JournalContents(header=first.data)
     for event in events:
         try:
             _take(log, event)
@@ -143,7 +127,7 @@ def read_log(folder: Path) -> Log:
     return log
 
 
-def _take(log: Log, event: Event) -> None:
+def _take(log: JournalContents, event: Event) -> None:
     data = event.data
     match event.event:
         case "rollout":
@@ -151,7 +135,7 @@ def _take(log: Log, event: Event) -> None:
             log.rollouts[rollout.rollout_id] = rollout
         case "judgement":
             rollout_id = data.pop("rollout_id")
-            log.judgements[rollout_id] = from_wire(Judgement, data)
+            log.checker_results[rollout_id] = from_wire(CheckerResult, data)
         case "abandoned":
             log.abandoned.append(from_wire(Rollout, data))
         case "call":
@@ -159,7 +143,7 @@ def _take(log: Log, event: Event) -> None:
             log.calls[call.key] = call
         case "opinion":
             rollout_id = data.pop("rollout_id")
-            log.opinions[rollout_id] = from_wire(Opinion, data)
+            log.opinions[rollout_id] = from_wire(JudgeResult, data)
         case "group":
             members = data.pop("rollouts")
             group = from_wire(Group, data | {"rollouts": []})
@@ -181,22 +165,6 @@ def _take(log: Log, event: Event) -> None:
 
 def _is_header(data: object) -> bool:
     return isinstance(data, dict) and data.get("schema") == SCHEMA and data.keys() >= HEADER
-
-
-def recorded(log: Log) -> Recorded:
-    """Return what a resumed run takes from the log instead of doing it again."""
-    return Recorded(
-        rollouts=log.rollouts,
-        judgements=log.judgements,
-        groups=frozenset(log.groups),
-        revisions=log.revisions,
-        candidates=log.candidates,
-        settled=frozenset(log.settled),
-        phases=frozenset(epoch for epoch, result in log.phases.items() if result.status == "complete"),
-        opinions=log.opinions,
-        calls=log.calls,
-        abandoned=tuple(log.abandoned),
-    )
 
 
 def load_run(folder: Path) -> Run:
@@ -245,7 +213,7 @@ def library_at_start(folder: Path) -> Library:
         raise JournalError(f"{folder / JOURNAL} does not start as a journal: {error}") from error
 
 
-def _results(log: Log) -> Iterator[PhaseResult]:
+def _results(log: JournalContents) -> Iterator[PhaseResult]:
     for data in log.header["phases"]:
         phase = from_wire(Phase, data)
         ended = log.phases.get(phase.epoch)
@@ -268,7 +236,7 @@ def _results(log: Log) -> Iterator[PhaseResult]:
             )
 
 
-def _whole_groups(log: Log, phase: Phase) -> Iterator[Group]:
+def _whole_groups(log: JournalContents, phase: Phase) -> Iterator[Group]:
     by_scenario = {
         g.scenario_id: g for g in log.groups.values() if g.epoch == phase.epoch and g.mode != "dev"
     }
@@ -278,18 +246,18 @@ def _whole_groups(log: Log, phase: Phase) -> Iterator[Group]:
             yield _with_rollouts(log, group)
 
 
-def _dev_groups(log: Log, phase: Phase) -> Iterator[Group]:
+def _dev_groups(log: JournalContents, phase: Phase) -> Iterator[Group]:
     own = (g for g in log.groups.values() if g.epoch == phase.epoch and g.mode == "dev")
     for group in sorted(own, key=lambda group: group.group_id):
         yield _with_rollouts(log, group)
 
 
-def _with_rollouts(log: Log, group: Group) -> Group:
+def _with_rollouts(log: JournalContents, group: Group) -> Group:
     members = log.members[group.group_id]
     return replace(group, rollouts=tuple(_judged(log, rollout_id, status) for rollout_id, status in members))
 
 
-def _judged(log: Log, rollout_id: str, status: str) -> Rollout:
+def _judged(log: JournalContents, rollout_id: str, status: str) -> Rollout:
     """Return a rollout as its test function or the judge left it; others are complete in the journal.
 
     `status` is the one that it had in its group.
@@ -301,17 +269,17 @@ def _judged(log: Log, rollout_id: str, status: str) -> Rollout:
         if status == "error" and opinion.score is None:
             failure = Failure(code="judge", message=opinion.reason)
             return replace(rollout, status="error", checks=(), failure=failure)
-    judgement = log.judgements.get(rollout_id)
-    if judgement is None:
+    checker_result = log.checker_results.get(rollout_id)
+    if checker_result is None:
         return rollout
-    if judgement.outcome == "error":
-        failure = Failure(code="checker", message=judgement.reason)
+    if checker_result.outcome == "error":
+        failure = Failure(code="checker", message=checker_result.reason)
         return replace(rollout, status="error", checks=(), failure=failure)
-    check = CheckResult(kind="test", weight=1.0, credit=judgement.score, reason=judgement.reason)
+    check = CheckResult(kind="test", weight=1.0, credit=checker_result.score, reason=checker_result.reason)
     return replace(rollout, checks=(check,))
 
 
-def find_resumable(out: Path, task_id: str, wanted: str, stamps: Mapping[str, str]) -> Log:
+def find_resumable(out: Path, task_id: str, wanted: str, stamps: Mapping[str, str]) -> JournalContents:
     """Return the log of the run to resume: `wanted`, or with ``latest`` the newest incomplete one.
 
     Raises ResumeError when there is none, or when its stamps differ from `stamps`, naming what differs.
@@ -335,7 +303,7 @@ def find_resumable(out: Path, task_id: str, wanted: str, stamps: Mapping[str, st
     )
 
 
-def _require_same(folder: Path, log: Log, stamps: Mapping[str, str]) -> None:
+def _require_same(folder: Path, log: JournalContents, stamps: Mapping[str, str]) -> None:
     if log.complete:
         raise ResumeError(f"run {folder.name} is complete; leave --tfgrpo-resume out to start a new one")
     before = log.header["stamps"]

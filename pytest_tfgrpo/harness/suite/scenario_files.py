@@ -91,17 +91,17 @@ def _message(where: str, problems: list[Problem]) -> str:
     )
 
 
-Found = Iterator[Candidate | Problem]
+FoundScenario = Iterator[Candidate | Problem]
 
 
-def _candidates(path: Path) -> Found:
+def _candidates(path: Path) -> FoundScenario:
     suffix = next((suffix for suffix in SCENARIO_SUFFIXES if path.name.endswith(suffix)), "")
     if not suffix:
         raise Refused(1, f"the name of a scenario file ends in one of {', '.join(SCENARIO_SUFFIXES)}")
     return READERS[suffix](read_text(path, FILE_MAX_BYTES), path.name.removesuffix(suffix))
 
 
-def _one_document(document: Document) -> Found:
+def _one_document(document: Document) -> FoundScenario:
     """Yield the scenarios of a document: one, a list, or defaults with scenarios."""
     value = document.value
     if isinstance(value, list):
@@ -114,12 +114,12 @@ def _one_document(document: Document) -> Found:
 
 def _listed(
     document: Document, items: list[Json], at: Place, defaults: Mapping[str, Json] = NOTHING
-) -> Found:
+) -> FoundScenario:
     for i, item in enumerate(items):
         yield Candidate(item, document, (*at, i), defaults)
 
 
-def _with_defaults(document: Document, value: Mapping[str, Json]) -> Found:
+def _with_defaults(document: Document, value: Mapping[str, Json]) -> FoundScenario:
     def problem(place: Place, message: str) -> Problem:
         return Problem(document.line(place), place, message)
 
@@ -138,7 +138,7 @@ def _with_defaults(document: Document, value: Mapping[str, Json]) -> Found:
         yield from _listed(document, scenarios, ("scenarios",), defaults)
 
 
-def _json_lines(text: str, _stem: str) -> Found:
+def _json_lines(text: str, _stem: str) -> FoundScenario:
     for number, line in enumerate(text.split("\n"), 1):  # not splitlines(): JSON may hold other line ends
         if line and not line.isspace():
             try:
@@ -147,12 +147,12 @@ def _json_lines(text: str, _stem: str) -> Found:
                 yield error.problem
 
 
-def _rows(text: str, stem: str) -> Found:
+def _rows(text: str, stem: str) -> FoundScenario:
     for row in parse_csv(text, stem):
         yield row if isinstance(row, Problem) else Candidate(row[1], Document(None, {(): row[0]}))
 
 
-READERS: Mapping[str, Callable[[str, str], Found]] = {
+READERS: Mapping[str, Callable[[str, str], FoundScenario]] = {
     ".scenario.yaml": lambda text, _stem: _one_document(parse_yaml(text)),
     ".scenario.json": lambda text, _stem: _one_document(parse_json(text)),
     ".scenarios.jsonl": _json_lines,

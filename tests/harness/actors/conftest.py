@@ -11,7 +11,7 @@ import pytest
 
 from pytest_tfgrpo.core.records import Prompt, Task
 from pytest_tfgrpo.harness.actors.registry import open_actor
-from pytest_tfgrpo.harness.engine.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
@@ -36,10 +36,10 @@ def make_call(tmp_path: Path) -> Callable[..., ActorCall]:
 
 
 @pytest.fixture
-def ask(tmp_path: Path, make_call: Callable[..., ActorCall]) -> Callable[..., Outcome]:
+def ask(tmp_path: Path, make_call: Callable[..., ActorCall]) -> Callable[..., AttemptResult]:
     """Open an actor in `tmp_path` and ask it once, as the engine does."""
 
-    def ask(spec: str, *, settings: dict[str, Any] | None = None, **changes: Any) -> Outcome:
+    def ask(spec: str, *, settings: dict[str, Any] | None = None, **changes: Any) -> AttemptResult:
         actor = open_actor(spec, root=tmp_path, settings=settings or {})
         return asyncio.run(attempt(actor, make_call(**changes)))
 

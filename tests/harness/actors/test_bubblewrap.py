@@ -13,13 +13,13 @@ from support.tools import require_tool
 
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.harness.actors.registry import open_actor
-from pytest_tfgrpo.harness.engine.attempt import Outcome
+from pytest_tfgrpo.harness.engine.attempt import AttemptResult
 
 BWRAP = {"sandbox": "bwrap"}
 
 
 @pytest.fixture
-def run_inside(ask: Callable[..., Outcome], tmp_path: Path) -> Callable[..., str]:
+def run_inside(ask: Callable[..., AttemptResult], tmp_path: Path) -> Callable[..., str]:
     """Run Python source as an agent in the sandbox; return its answer."""
     require_tool("bwrap")
 
@@ -76,7 +76,9 @@ def test_the_agent_sees_no_other_process(run_inside: Callable[..., str]) -> None
     )
 
 
-def test_a_program_in_a_hidden_folder_is_found_and_cannot_be_written(ask: Callable[..., Outcome]) -> None:
+def test_a_program_in_a_hidden_folder_is_found_and_cannot_be_written(
+    ask: Callable[..., AttemptResult],
+) -> None:
     require_tool("bwrap")
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         agent = Path(name, "agent")
@@ -87,7 +89,7 @@ def test_a_program_in_a_hidden_folder_is_found_and_cannot_be_written(ask: Callab
         assert agent.read_text().startswith("#!")
 
 
-def test_a_sandboxed_hang_ends_at_the_time_limit(ask: Callable[..., Outcome]) -> None:
+def test_a_sandboxed_hang_ends_at_the_time_limit(ask: Callable[..., AttemptResult]) -> None:
     require_tool("bwrap")
     outcome = ask("command:sleep 600", settings=BWRAP, timeout_s=0.3)
     assert outcome.failure is not None

@@ -15,9 +15,9 @@ from support.tools import require_tool
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.records import Prompt
 from pytest_tfgrpo.harness.actors.registry import open_actor
-from pytest_tfgrpo.harness.engine.attempt import Outcome
+from pytest_tfgrpo.harness.engine.attempt import AttemptResult
 
-Ask = Callable[..., Outcome]
+Ask = Callable[..., AttemptResult]
 Agent = Callable[..., str]
 
 ECHO = """
@@ -39,7 +39,7 @@ def agent(tmp_path: Path) -> Agent:
     return write
 
 
-def told(outcome: Outcome) -> Any:
+def told(outcome: AttemptResult) -> Any:
     assert outcome.failure is None, outcome.failure
     return json.loads(outcome.answer)
 

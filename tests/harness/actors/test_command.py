@@ -18,11 +18,11 @@ from support.tools import require_tool
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.records import Attachment, Frame, Prompt, Task
 from pytest_tfgrpo.harness.actors.registry import open_actor
-from pytest_tfgrpo.harness.engine.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
-Ask = Callable[..., Outcome]
+Ask = Callable[..., AttemptResult]
 Script = Callable[..., str]
 
 
@@ -59,7 +59,7 @@ def open_files() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
-def failure(outcome: Outcome) -> tuple[str, str, str]:
+def failure(outcome: AttemptResult) -> tuple[str, str, str]:
     assert outcome.failure is not None
     return outcome.status, outcome.failure.code, outcome.failure.message
 

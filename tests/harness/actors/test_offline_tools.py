@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_tfgrpo.core.records import Attachment, Json, Task
 from pytest_tfgrpo.harness.actors.offline.measures import UNIT_NAMES, UNITS
 from pytest_tfgrpo.harness.actors.offline.reading import dates_in, numbers_in, quantities_in
-from pytest_tfgrpo.harness.actors.offline.task_view import Brief, first_value, open_brief
+from pytest_tfgrpo.harness.actors.offline.task_view import TaskView, first_value, open_brief
 from pytest_tfgrpo.harness.actors.offline.tools import dates, lists, numbers, records, units
 from pytest_tfgrpo.harness.actors.offline.tools import tables as tables_
 from pytest_tfgrpo.harness.actors.offline.tools import text as text_
@@ -37,10 +37,10 @@ days = st.dates(date(1900, 1, 1), date(2100, 12, 31))
 
 def brief(
     text: str = "", files: dict[str, str] | None = None, written: dict[str, str] | None = None
-) -> Brief:
+) -> TaskView:
     held = files or {}
     out = {} if written is None else written
-    return Brief(text=text, files=tuple(held), read=held.__getitem__, write=out.__setitem__)
+    return TaskView(text=text, files=tuple(held), read=held.__getitem__, write=out.__setitem__)
 
 
 def call(tool: str, value: Any, text: str = "", **files: Any) -> Any:

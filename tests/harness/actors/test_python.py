@@ -17,10 +17,10 @@ from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.records import Task
 from pytest_tfgrpo.harness.actors.python import AgentContext, PythonActor
 from pytest_tfgrpo.harness.actors.registry import open_actor
-from pytest_tfgrpo.harness.engine.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
 from pytest_tfgrpo.harness.protocols import ActorCall
 
-Ask = Callable[..., Outcome]
+Ask = Callable[..., AttemptResult]
 Write = Callable[[str], str]
 
 

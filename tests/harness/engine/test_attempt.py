@@ -15,13 +15,13 @@ from support.jobs import ScriptedActor
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Frame, Prompt, Trajectory, Usage
 from pytest_tfgrpo.harness.engine import attempt as module
-from pytest_tfgrpo.harness.engine.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
-from pytest_tfgrpo.llm.queueing import current_turn, take_turn
+from pytest_tfgrpo.llm.queueing import current_ticket, take_ticket
 
 
-def ask(answer: Any, tmp_path: Path, timeout_s: float = 5.0) -> Outcome:
+def ask(answer: Any, tmp_path: Path, timeout_s: float = 5.0) -> AttemptResult:
     call = ActorCall(
         scenario=make_scenario().task(),
         prompt=Prompt(system="", user="?"),
@@ -32,14 +32,14 @@ def ask(answer: Any, tmp_path: Path, timeout_s: float = 5.0) -> Outcome:
         answer_max_bytes=1000,
     )
 
-    async def in_turn() -> Outcome:
-        take_turn(1)
+    async def in_turn() -> AttemptResult:
+        take_ticket(1)
         return await attempt(ScriptedActor(answer), call)
 
     return asyncio.run(in_turn())
 
 
-def code(outcome: Outcome) -> tuple[str, str]:
+def code(outcome: AttemptResult) -> tuple[str, str]:
     assert outcome.failure is not None
     return outcome.status, outcome.failure.code
 
@@ -107,7 +107,7 @@ def test_an_actor_stopped_at_its_time_limit_may_tell_why_and_what_it_used(
 
 def test_waiting_for_room_in_the_budget_is_neither_time_of_the_attempt_nor_latency(tmp_path: Path) -> None:
     async def answer(call: ActorCall) -> str:
-        with current_turn().waiting():
+        with current_ticket().waiting():
             await asyncio.sleep(0.5)
         return "3"
 
@@ -118,7 +118,7 @@ def test_waiting_for_room_in_the_budget_is_neither_time_of_the_attempt_nor_laten
 
 def test_after_waiting_for_the_budget_the_time_limit_still_holds(tmp_path: Path) -> None:
     async def answer(call: ActorCall) -> str:
-        with current_turn().waiting():
+        with current_ticket().waiting():
             await asyncio.sleep(0.05)
         await asyncio.sleep(60)
         return "3"

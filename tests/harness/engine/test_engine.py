@@ -15,13 +15,13 @@ from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 from pytest_tfgrpo.core.errors import AgentFailure, JournalError, ProviderError
 from pytest_tfgrpo.core.files import JOURNAL, METRICS, PER_EPOCH
 from pytest_tfgrpo.core.lessons import Experience, Revision
-from pytest_tfgrpo.core.records import Check, Group, Judgement, PhaseResult, Rollout, Run, Trajectory
+from pytest_tfgrpo.core.records import Check, CheckerResult, Group, PhaseResult, Rollout, Run, Trajectory
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.engine import grader
 from pytest_tfgrpo.harness.engine.engine import Engine
-from pytest_tfgrpo.harness.engine.writer import Recorder
+from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.harness.run.log import load_run, read_log, recorded
+from pytest_tfgrpo.harness.run.log import load_run, read_log
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
 
@@ -203,15 +203,15 @@ def test_a_cancelled_run_returns_what_it_has_and_its_files_are_whole(tmp_path: P
 def test_a_run_cancelled_while_its_lessons_are_committed_returns_what_it_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = Recorder.revision
+    write = RunWriter.revision
 
-    def cancel_then_write(self: Recorder, revision: Revision) -> list[str]:
+    def cancel_then_write(self: RunWriter, revision: Revision) -> list[str]:
         task = asyncio.current_task()
         assert task is not None
         task.cancel()
         return write(self, revision)
 
-    monkeypatch.setattr(Recorder, "revision", cancel_then_write)
+    monkeypatch.setattr(RunWriter, "revision", cancel_then_write)
     run, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path), tmp_path / "demo" / "runs" / "run1")
     assert (run.status, run.reason) == ("incomplete", "interrupted")
     assert len(run.phases) == 2
@@ -244,7 +244,7 @@ def test_a_run_cut_anywhere_resumes_without_repeating_a_recorded_rollout(tmp_pat
     (folder / JOURNAL).write_bytes(journal[: int(len(journal) * keep)])
     log = read_log(folder)
     actor = ScriptedActor(three_or_not)
-    resumed, _ = run_job(make_job(actor, tmp_path, job_recorded=recorded(log)), folder)
+    resumed, _ = run_job(make_job(actor, tmp_path, job_resumed=log), folder)
     assert len(actor.calls) + len(log.rollouts) == 3 * 4 + 4 * 4 * 2 + 3 * 4
     assert comparable(resumed) == comparable(whole)
     assert comparable(load_run(folder)) == comparable(whole)
@@ -298,9 +298,9 @@ def test_a_marked_function_judges_each_rollout_and_a_skip_excludes_its_scenario(
         engine = Engine(job, folder=tmp_path / "run", observe=seen.append)
         for phase in (0, 3):
             for index in range(4):
-                score = Judgement(outcome="score", score=0.4, reason="partly")
+                score = CheckerResult(outcome="score", score=0.4, reason="partly")
                 engine.judge(f"run1.e{phase}.f0.r{index}", score)
-                engine.judge(f"run1.e{phase}.f1.r{index}", Judgement(outcome="skip"))
+                engine.judge(f"run1.e{phase}.f1.r{index}", CheckerResult(outcome="skip"))
         return await engine.run()
 
     run = asyncio.run(play())

@@ -13,9 +13,9 @@ from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
 from pytest_tfgrpo.core.errors import BudgetError, ProviderError
 from pytest_tfgrpo.core.files import JOURNAL
-from pytest_tfgrpo.core.records import Criterion, Frame, Opinion, Rollout, Run, Scenario, Trajectory
+from pytest_tfgrpo.core.records import Criterion, Frame, JudgeResult, Rollout, Run, Scenario, Trajectory
 from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal
-from pytest_tfgrpo.harness.run.log import load_run, read_log, recorded
+from pytest_tfgrpo.harness.run.log import load_run, read_log
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.llm.protocol import Message, Request
@@ -77,7 +77,7 @@ class YesOrNo:
         self.model = model
         self.score = score
 
-    async def opine(self, scenario: Scenario, rollout: Rollout, calls: Calls) -> Opinion:
+    async def ask_judge(self, scenario: Scenario, rollout: Rollout, calls: Calls) -> JudgeResult:
         await calls.complete(
             self.model,
             Request(messages=(Message(role="user", content=rollout.answer),), temperature=0.0),
@@ -86,7 +86,7 @@ class YesOrNo:
             epoch=rollout.epoch,
             subject=scenario.id,
         )
-        return Opinion(score=self.score, votes=(), reason="said so")
+        return JudgeResult(score=self.score, votes=(), reason="said so")
 
 
 def rollouts(run: Run) -> list[Rollout]:
@@ -123,9 +123,7 @@ def test_a_run_cut_anywhere_asks_the_teacher_nothing_twice(tmp_path: Path, keep:
     log = read_log(folder)
     teacher = ScriptedCompleter(lambda _: "fine")
     run, _ = run_job(
-        make_job(
-            ScriptedActor(three_or_not), tmp_path, job_optimizer=Asking(teacher), job_recorded=recorded(log)
-        ),
+        make_job(ScriptedActor(three_or_not), tmp_path, job_optimizer=Asking(teacher), job_resumed=log),
         folder,
     )
     learned = set(log.revisions)
@@ -186,7 +184,7 @@ def test_an_attempt_that_the_budget_ended_is_made_again_with_a_larger_one(tmp_pa
     assert len(first.calls) > len(log.rollouts)
     larger = Budget({"budget_usd": 10.0})
     second = MeteredActor(larger)
-    job = make_job(second, tmp_path, job_budget=larger, budget_usd=10.0, job_recorded=recorded(log))
+    job = make_job(second, tmp_path, job_budget=larger, budget_usd=10.0, job_resumed=log)
     run, _ = run_job(job, folder)
     assert run.status == "complete"
     assert {r.status for r in rollouts(run)} == {"ok"}
@@ -242,6 +240,6 @@ def test_a_resumed_run_asks_the_judge_for_nothing_that_is_on_file(tmp_path: Path
     log = read_log(folder)
     assert log.calls
     second = ScriptedCompleter(lambda _: "yes")
-    run, _ = run_job(job(second, job_recorded=recorded(log)), folder)
+    run, _ = run_job(job(second, job_resumed=log), folder)
     assert run.status == "complete"
     assert len(second.requests) == len(first.requests) - len(log.calls)

@@ -20,13 +20,21 @@ from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Run, Scenario
 from pytest_tfgrpo.harness.engine.engine import Engine
 from pytest_tfgrpo.harness.gate.baseline import from_run
-from pytest_tfgrpo.harness.gate.sequential import Bars, Reading, Rule, Watch, obstacle, order_of, watch_for
+from pytest_tfgrpo.harness.gate.sequential import (
+    Bars,
+    Watch,
+    WatchedReading,
+    WatchedRule,
+    obstacle,
+    order_of,
+    watch_for,
+)
 from pytest_tfgrpo.harness.gate.verdict import Verdict, judge
 from pytest_tfgrpo.harness.metrics.comparison import Tally, final_sweep
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.journal import read
-from pytest_tfgrpo.harness.run.log import load_run, read_log, recorded
+from pytest_tfgrpo.harness.run.log import load_run, read_log
 from pytest_tfgrpo.numerics.sequential import CELLS
 
 ON = {"gate_sequential": True}
@@ -39,7 +47,7 @@ def row(mean: float | None, errors: int = 0, n: int = 1) -> Tally:
 
 
 def watch(before: dict[str, Tally], *, margin: float = 0.05, **bars: Any) -> Watch:
-    rule = Rule("gain", before, dict.fromkeys(before, "s"), bar=margin, difference=True)
+    rule = WatchedRule("gain", before, dict.fromkeys(before, "s"), bar=margin, difference=True)
     return Watch(tuple(before), [rule], Bars(**bars))
 
 
@@ -76,7 +84,7 @@ def test_few_small_losses_among_hidden_gains_are_no_failure() -> None:
     false = 0
     for _ in range(200):
         gains = np.where(rng.random(40) < 1 / 11, 1.0, -0.1)  # scenarios like these do not change on average
-        reading = Reading(dict.fromkeys(ids(40), 0.0), bar=0.05, share=1.0, difference=True)
+        reading = WatchedReading(dict.fromkeys(ids(40), 0.0), bar=0.05, share=1.0, difference=True)
         for id, gain in zip(ids(40), gains.tolist(), strict=True):
             reading.feed(id, gain)
         false += reading.finding == "fail"
@@ -131,7 +139,7 @@ def test_a_limit_of_errors_keeps_a_pass_open_and_settles_a_failure() -> None:
 def test_a_minimum_is_settled_by_the_mean_of_the_whole_sweep() -> None:
     zeros = {id: row(0.0) for id in ids(300)}
     for credit, finding in ((1.0, "pass"), (0.0, "fail")):
-        rule = Rule("minimum mean", zeros, dict.fromkeys(zeros, "s"), bar=0.5, difference=False)
+        rule = WatchedRule("minimum mean", zeros, dict.fromkeys(zeros, "s"), bar=0.5, difference=False)
         watched = Watch(ids(300), [rule], Bars())
         watched.feed({id: row(credit) for id in ids(300)})
         assert watched.outcome == finding
@@ -140,7 +148,7 @@ def test_a_minimum_is_settled_by_the_mean_of_the_whole_sweep() -> None:
 
 def test_all_rules_must_pass_and_one_may_fail() -> None:
     same, worse = tallies([1.0] * 400), tallies([0.0] * 400)
-    rules = [Rule(n, b, dict.fromkeys(same, "s"), bar=0.05, difference=True)
+    rules = [WatchedRule(n, b, dict.fromkeys(same, "s"), bar=0.05, difference=True)
              for n, b in (("gain", same), ("baseline", worse))]  # fmt: skip
     both = Watch(ids(400), rules, Bars())
     both.feed(same)
@@ -151,7 +159,7 @@ def test_all_rules_must_pass_and_one_may_fail() -> None:
 def test_too_small_an_intersection_settles_nothing() -> None:
     before = tallies([1.0] * 100)
     planned = dict.fromkeys(ids(150), "s")
-    watched = Watch(ids(150), [Rule("baseline", before, planned, bar=0.05, difference=True)], Bars())
+    watched = Watch(ids(150), [WatchedRule("baseline", before, planned, bar=0.05, difference=True)], Bars())
     watched.feed(tallies([0.0] * 150))
     assert watched.outcome == "open"
 
@@ -300,7 +308,7 @@ def test_a_run_cut_after_it_was_settled_asks_nothing_new(stopped: tuple[Run, Pat
     (folder / JOURNAL).write_bytes(b"".join(lines[:cut]))
     actor = ScriptedActor(wrong_once_learned)
     begun = {r.scenario_id for r in read_log(folder).rollouts.values() if r.mode == "eval"}
-    again = job(tmp_path, actor, scenarios=suite(least=(3, 70, 77)), job_recorded=recorded(read_log(folder)))
+    again = job(tmp_path, actor, scenarios=suite(least=(3, 70, 77)), job_resumed=read_log(folder))
     resumed, _ = run_job(again, folder)
     assert {call.scenario.id for call in actor.calls} <= begun | {"eval-3", "eval-70", "eval-77"}
     assert resumed.status == "complete"
@@ -318,7 +326,7 @@ def test_a_run_cut_before_it_was_settled_comes_to_the_same_verdict(
     (folder / JOURNAL).write_bytes(journal[: int(len(journal) * 0.7)])
     log = read_log(folder)
     assert not log.settled
-    again = job(tmp_path, scenarios=suite(least=(3, 70, 77)), job_recorded=recorded(log))
+    again = job(tmp_path, scenarios=suite(least=(3, 70, 77)), job_resumed=log)
     resumed, _ = run_job(again, folder)
     assert gain_of(resumed).figures == gain_of(whole).figures
 

@@ -16,12 +16,12 @@ from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.records import Failure, FileChange, Usage
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.harness.recording import file
-from pytest_tfgrpo.harness.recording.entries import CallEntry, Entry, RolloutEntry, key_of
+from pytest_tfgrpo.harness.recording.entries import CallEntry, RecordingEntry, RolloutEntry, key_of
 from pytest_tfgrpo.harness.recording.file import Recording
 from pytest_tfgrpo.harness.recording.lines import decode, encode, find_secrets, key_in, without_secrets
 from pytest_tfgrpo.harness.recording.writing import check_recordable, record
 
-ENTRIES: list[Entry] = [
+ENTRIES: list[RecordingEntry] = [
     make_entry(),
     make_entry(scenario='odd "name" \\ \u00e9', answer="\ud800 \x00 \u2028 \U0001f600"),
     make_entry(
@@ -50,7 +50,7 @@ ENTRIES: list[Entry] = [
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=range(len(ENTRIES)))
-def test_an_entry_survives_its_line(entry: Entry) -> None:
+def test_an_entry_survives_its_line(entry: RecordingEntry) -> None:
     line = encode(entry)
     assert line.isascii()
     assert b"\n" not in line

@@ -11,7 +11,7 @@ from support.recordings import make_call, make_entry, make_run, write_recording
 
 from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.records import Failure, Run
-from pytest_tfgrpo.harness.recording.entries import Entry, key_of
+from pytest_tfgrpo.harness.recording.entries import RecordingEntry, key_of
 from pytest_tfgrpo.harness.recording.file import Recording
 from pytest_tfgrpo.harness.recording.lines import encode
 from pytest_tfgrpo.harness.recording.maintenance import prune, stat, use_of, verify
@@ -40,7 +40,7 @@ def test_what_is_recorded_is_sound(tmp_path: Path) -> None:
     assert list(verify(path)) == []
 
 
-def lines(*entries: Entry | bytes) -> list[bytes]:
+def lines(*entries: RecordingEntry | bytes) -> list[bytes]:
     return [entry if isinstance(entry, bytes) else encode(entry) for entry in entries]
 
 

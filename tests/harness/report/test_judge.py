@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.builders import make_scenario
 from support.sweeps import make_result, make_run
 
-from pytest_tfgrpo.core.records import Criterion, Opinion, PhaseResult, Run, Scenario
+from pytest_tfgrpo.core.records import Criterion, JudgeResult, PhaseResult, Run, Scenario
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.harness.report.judge import judge_lines, judge_report
 from pytest_tfgrpo.harness.report.value import build
@@ -22,10 +22,12 @@ Row = tuple[float, float | None]
 """Score by checks, score by the judge (None: no verdict)."""
 
 
-def opinion(score: float | None) -> Opinion:
+def opinion(score: float | None) -> JudgeResult:
     if score is None:
-        return Opinion(score=None, asked=3, reason="0 of 3 votes are valid")
-    return Opinion(score=score, votes=(score,) * 3, asked=3, agreement=0.5 if score == 1 else 1.0, reason="r")
+        return JudgeResult(score=None, asked=3, reason="0 of 3 votes are valid")
+    return JudgeResult(
+        score=score, votes=(score,) * 3, asked=3, agreement=0.5 if score == 1 else 1.0, reason="r"
+    )
 
 
 def judged(rows: dict[str, list[Row]], truth: str = "checks", **changes: Any) -> Run:

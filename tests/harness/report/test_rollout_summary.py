@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import make_frame, make_rollout, make_scenario
 
-from pytest_tfgrpo.core.records import Failure, Opinion
+from pytest_tfgrpo.core.records import Failure, JudgeResult
 from pytest_tfgrpo.harness.report.rollout_summary import summarise
 
 
@@ -67,9 +67,9 @@ def test_a_summary_is_one_printable_line_within_the_cap(
 
 
 def test_a_verdict_of_a_judge_is_part_of_the_outcome() -> None:
-    judged = make_rollout(opinion=Opinion(score=0.5, votes=(0.5,)))
+    judged = make_rollout(opinion=JudgeResult(score=0.5, votes=(0.5,)))
     assert summarise(judged, make_scenario()).endswith("1 of 1 checks passed, judged 0.50")
     unchecked = replace(judged, checks=())
     assert summarise(unchecked, make_scenario()).endswith("answered '3', judged 0.50")
-    none = replace(judged, checks=(), opinion=Opinion(score=None))
+    none = replace(judged, checks=(), opinion=JudgeResult(score=None))
     assert summarise(none, make_scenario()).endswith("answered '3'")

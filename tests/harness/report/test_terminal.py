@@ -14,7 +14,7 @@ from support.jobs import ScriptedActor, make_job
 from support.sweeps import SETTINGS, Credits, evenly, make_result, make_run
 
 from pytest_tfgrpo.core.lessons import Library
-from pytest_tfgrpo.core.records import Check, CheckResult, Failure, Opinion, Run, Score
+from pytest_tfgrpo.core.records import Check, CheckResult, Failure, JudgeResult, Run, Score
 from pytest_tfgrpo.harness.estimate.forecast import Forecast
 from pytest_tfgrpo.harness.estimate.plan_text import plan_text
 from pytest_tfgrpo.harness.gate.baseline import from_run
@@ -170,14 +170,16 @@ def test_a_rollout_is_told_whole(golden: Golden) -> None:
 
 
 def test_what_a_judge_says_is_told_with_its_votes() -> None:
-    opinion = Opinion(score=2 / 3, votes=(1.0, 1.0, 0.0), asked=3, agreement=1 / 3, reason="c1 met: \x1b[2J")
+    opinion = JudgeResult(
+        score=2 / 3, votes=(1.0, 1.0, 0.0), asked=3, agreement=1 / 3, reason="c1 met: \x1b[2J"
+    )
     text = rollout_text(make_rollout(checks=(), opinion=opinion))
     assert "judge 0.667: 3 of 3 votes, agreement 0.333\n  c1 met: \\x1b[2J" in text
 
 
 def test_a_missing_verdict_is_told_once() -> None:
     failure = Failure(code="judge", message="0 of 3 votes are valid: x")
-    opinion = Opinion(score=None, asked=3, reason=failure.message)
+    opinion = JudgeResult(score=None, asked=3, reason=failure.message)
     text = rollout_text(make_rollout(0, None, failure=failure, opinion=opinion))
     assert text.count("0 of 3 votes are valid") == 1
     assert "judge -: 0 of 3 votes" in text

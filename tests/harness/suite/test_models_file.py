@@ -209,7 +209,7 @@ def test_what_is_loaded_can_be_opened(file: Path) -> None:
 
         def settle(self, bound: object, *, usd: float | None, tokens: int | None) -> None: ...
 
-    models = Models(load(file, WHOLE), environ={}, purse=NoPurse(), max_tokens=10)
+    models = Models(load(file, WHOLE), environ={}, spending=NoPurse(), max_tokens=10)
     assert models.open("openai:m@local").paid is False
     with pytest.raises(SettingError, match=r"HOSTED_PROJECT is not set"):
         models.open("openai:m@hosted")

@@ -23,7 +23,7 @@ from pytest_tfgrpo.harness.actors.events.stream import (
     text,
     usage,
 )
-from pytest_tfgrpo.harness.actors.events.transcript import Story
+from pytest_tfgrpo.harness.actors.events.transcript import TranscriptBuilder
 
 PASSED_OVER = frozenset({"system", "stream_event", "rate_limit_event", "tool_progress", "auth_status"})
 FINISH = {
@@ -57,32 +57,32 @@ def read_claude(stdout: bytes) -> dict[str, Json]:
     ``refusal``, ``context``) and ProviderError (``spawn``, ``rate_limit``, ``auth``, ``server``,
     ``rejected``, ``provider``).
     """
-    story, closing, trouble = Story("claude"), None, ""
+    builder, closing, trouble = TranscriptBuilder("claude"), None, ""
     try:
         for event in events_of(stdout):
-            story.events += 1
+            builder.events += 1
             kind, message = text(event.get("type")), event.get("message")
             if kind == "assistant" and isinstance(message, dict):
-                trouble = _assistant(story, message, text(event.get("error")))
+                trouble = _assistant(builder, message, text(event.get("error")))
             elif kind == "user" and isinstance(message, dict):
-                _results(story, message.get("content"))
+                _results(builder, message.get("content"))
             elif kind == "result":
                 closing = event
             elif kind not in PASSED_OVER:
-                story.unknown += 1
+                builder.unknown += 1
     except AgentFailure as broken:
-        raise story.fault(AgentFailure, str(broken), broken.code) from None
+        raise builder.fault(AgentFailure, str(broken), broken.code) from None
     if closing is None:
-        raise story.unclosed("result", ERRORS.get(trouble, "provider") if trouble else None)
-    story.close(
+        raise builder.unclosed("result", ERRORS.get(trouble, "provider") if trouble else None)
+    builder.close(
         _total(closing), amount(closing.get("total_cost_usd")), amount(closing.get("duration_api_ms")) or 0.0
     )
-    return _verdict(story, closing, trouble)
+    return _verdict(builder, closing, trouble)
 
 
-def _assistant(story: Story, message: Mapping[str, Any], error: str) -> str:
+def _assistant(builder: TranscriptBuilder, message: Mapping[str, Any], error: str) -> str:
     """Take blocks of a model's turn; returns the kind of error that it stands for, if it does."""
-    turn = story.turn(text(message.get("id")), text(message.get("model")))
+    turn = builder.turn(text(message.get("id")), text(message.get("model")))
     turn.usage = _usage(message.get("usage")) or turn.usage
     turn.finish = FINISH.get(text(message.get("stop_reason")), turn.finish)
     turn.error = error or turn.error
@@ -94,18 +94,18 @@ def _assistant(story: Story, message: Mapping[str, Any], error: str) -> str:
             case "text":
                 turn.texts.append(text(block.get("text")))
             case "tool_use" | "server_tool_use":
-                story.tool(text(block.get("id")), text(block.get("name")), data(block.get("input")))
+                builder.tool(text(block.get("id")), text(block.get("name")), data(block.get("input")))
             case str(other) if other.endswith("_tool_result"):  # a tool that the provider ran
-                story.end(text(block.get("tool_use_id")), content(block.get("content")), None)
+                builder.end(text(block.get("tool_use_id")), content(block.get("content")), None)
     return error
 
 
-def _results(story: Story, blocks: Any) -> None:
+def _results(builder: TranscriptBuilder, blocks: Any) -> None:
     for block in blocks if isinstance(blocks, list) else []:
         if isinstance(block, dict) and block.get("type") == "tool_result":
             output = content(block.get("content"))
             error = (output[:300] or "the tool failed") if block.get("is_error") is True else None
-            story.end(text(block.get("tool_use_id")), output, error)
+            builder.end(text(block.get("tool_use_id")), output, error)
 
 
 def _usage(value: Any) -> Usage | None:
@@ -141,21 +141,21 @@ def _added(value: Mapping[str, Any], fresh: str, out: str, read: str, written: s
     return usage(prompt, count(value.get(out)), cached=parts[1])
 
 
-def _verdict(story: Story, closing: Mapping[str, Any], trouble: str) -> dict[str, Json]:
+def _verdict(builder: TranscriptBuilder, closing: Mapping[str, Any], trouble: str) -> dict[str, Json]:
     subtype, result = text(closing.get("subtype")), closing.get("result")
     errors = closing.get("errors")
     listed = errors if isinstance(errors, list) else [errors]
     said = (text(result) or "; ".join(text(error) for error in listed if text(error)) or subtype)[:2000]
     if subtype in GAVE_UP:
-        raise story.fault(AgentFailure, f"the agent gave up: {said}", GAVE_UP[subtype])
+        raise builder.fault(AgentFailure, f"the agent gave up: {said}", GAVE_UP[subtype])
     if closing.get("stop_reason") == "refusal":
-        raise story.fault(AgentFailure, f"the model refused: {said}", "refusal")
+        raise builder.fault(AgentFailure, f"the model refused: {said}", "refusal")
     if subtype != "success" or closing.get("is_error") is True:
         if is_too_long(said):
-            raise story.fault(AgentFailure, f"the conversation grew too long: {said}", "context")
+            raise builder.fault(AgentFailure, f"the conversation grew too long: {said}", "context")
         status = count(closing.get("api_error_status"))
         code = ERRORS.get(trouble) or fault_code(f"{status or ''} {said}")
-        raise story.fault(ProviderError, f"the agent reported: {said}", code)
+        raise builder.fault(ProviderError, f"the agent reported: {said}", code)
     if not isinstance(result, str):
-        raise story.fault(AgentFailure, "the result event has no text", "no_answer")
-    return story.answer(result)
+        raise builder.fault(AgentFailure, "the result event has no text", "no_answer")
+    return builder.answer(result)

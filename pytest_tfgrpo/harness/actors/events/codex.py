@@ -23,7 +23,7 @@ from pytest_tfgrpo.harness.actors.events.stream import (
     text,
     usage,
 )
-from pytest_tfgrpo.harness.actors.events.transcript import Story
+from pytest_tfgrpo.harness.actors.events.transcript import TranscriptBuilder
 
 PASSED_OVER = frozenset({"thread.started", "turn.started", "item.plan.delta"})
 ITEM_EVENTS = frozenset({"item.started", "item.updated", "item.completed"})
@@ -41,33 +41,33 @@ def read_codex(stdout: bytes) -> dict[str, Json]:
     Raises AgentFailure (``garbage``, ``no_answer``, ``context``) and ProviderError (``spawn``,
     ``rate_limit``, ``auth``, ``provider``). The stream tells no cost and no name of a model.
     """
-    story, answer, trouble, is_closed = Story("codex"), None, "", False
+    builder, answer, trouble, is_closed = TranscriptBuilder("codex"), None, "", False
     try:
         for event in events_of(stdout):
-            story.events += 1
+            builder.events += 1
             kind, item = text(event.get("type")), event.get("item")
             if kind in ITEM_EVENTS and isinstance(item, dict):
-                said = _item(story, item, is_over=kind == "item.completed")
+                said = _item(builder, item, is_over=kind == "item.completed")
                 answer = answer if said is None else said
             elif kind == "turn.completed":
                 is_closed = True
-                story.close(_usage(event.get("usage")), None)
+                builder.close(_usage(event.get("usage")), None)
             elif kind in ("turn.failed", "error"):
                 is_closed = is_closed and kind == "error"
                 trouble = _message(event) or trouble
             elif kind not in PASSED_OVER:
-                story.unknown += 1
+                builder.unknown += 1
     except AgentFailure as broken:
-        raise story.fault(AgentFailure, str(broken), broken.code) from None
+        raise builder.fault(AgentFailure, str(broken), broken.code) from None
     if not is_closed and trouble:
         if is_too_long(trouble):
-            raise story.fault(AgentFailure, f"the conversation grew too long: {trouble}", "context")
-        raise story.fault(ProviderError, f"the agent reported: {trouble}", fault_code(trouble))
+            raise builder.fault(AgentFailure, f"the conversation grew too long: {trouble}", "context")
+        raise builder.fault(ProviderError, f"the agent reported: {trouble}", fault_code(trouble))
     if not is_closed:
-        raise story.unclosed("turn.completed", None)
+        raise builder.unclosed("turn.completed", None)
     if answer is None:
-        raise story.fault(AgentFailure, "the agent ended without a message", "no_answer")
-    return story.answer(answer)
+        raise builder.fault(AgentFailure, "the agent ended without a message", "no_answer")
+    return builder.answer(answer)
 
 
 def _message(event: Mapping[str, Any]) -> str:
@@ -76,23 +76,23 @@ def _message(event: Mapping[str, Any]) -> str:
     return (text(said) or "an error without a message")[:2000]
 
 
-def _item(story: Story, item: Mapping[str, Any], *, is_over: bool) -> str | None:
+def _item(builder: TranscriptBuilder, item: Mapping[str, Any], *, is_over: bool) -> str | None:
     """Take what an event tells of an item; returns the text of a finished message."""
     id, kind = text(item.get("id")), text(item.get("type"))
     if kind == "agent_message":
         if not is_over:
             return None
         said = text(item.get("text"))
-        story.turn("", "").texts.append(said)
+        builder.turn("", "").texts.append(said)
         return said
     if kind in SILENT:
         return None
-    step = story.unfinished(id)
+    step = builder.unfinished(id)
     if step is None:
-        step = story.tool(id, _name(kind, item), None)
+        step = builder.tool(id, _name(kind, item), None)
     step.input = data({key: value for key, value in item.items() if key not in BOOKKEEPING})
     if is_over:
-        story.end(id, _output(item), _error(item))
+        builder.end(id, _output(item), _error(item))
     return None
 
 

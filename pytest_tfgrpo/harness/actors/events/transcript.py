@@ -9,7 +9,7 @@ from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Frame, Json, Usage
 from pytest_tfgrpo.core.wire import to_wire
 
-Fault = TypeVar("Fault", AgentFailure, ProviderError)
+ProgramFault = TypeVar("ProgramFault", AgentFailure, ProviderError)
 UNFINISHED = "the stream does not tell how it ended"
 
 
@@ -26,7 +26,7 @@ class Step:
     finish: str = ""
 
 
-class Story:
+class TranscriptBuilder:
     """What has happened so far; totals told at the end are spread so that the sum over frames is right."""
 
     def __init__(self, program: str) -> None:
@@ -77,7 +77,7 @@ class Story:
             self.turn("", "").texts.append(text)
         return {"answer": text, "frames": [to_wire(frame) for frame in self.frames()]}
 
-    def fault(self, kind: type[Fault], message: str, code: str) -> Fault:
+    def fault(self, kind: type[ProgramFault], message: str, code: str) -> ProgramFault:
         """Return the exception for a stream without a usable answer, with the frames that there are."""
         return kind(message, code, frames=self.frames())
 

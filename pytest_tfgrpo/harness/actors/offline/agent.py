@@ -12,8 +12,8 @@ from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.harness.actors.offline.lessons import lessons_in
 from pytest_tfgrpo.harness.actors.offline.policy import FINISH, Policy, choose
-from pytest_tfgrpo.harness.actors.offline.task_view import Brief, first_value, open_brief, wording_of
-from pytest_tfgrpo.harness.actors.offline.tools.registry import TOOLS, Tool
+from pytest_tfgrpo.harness.actors.offline.task_view import TaskView, first_value, open_brief, wording_of
+from pytest_tfgrpo.harness.actors.offline.tools.registry import TOOLS, OfflineTool
 from pytest_tfgrpo.harness.actors.offline.values import ToolError, Value, kind_of, render
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall
 
@@ -86,7 +86,7 @@ class OfflineActor:
         """Hold nothing."""
 
 
-def _use(tool: Tool, value: Value, brief: Brief) -> tuple[Frame, Value]:
+def _use(tool: OfflineTool, value: Value, brief: TaskView) -> tuple[Frame, Value]:
     """Return the frame of one call and the value after it: the same one when the tool could not apply."""
     started = time.perf_counter()
     arguments: Mapping[str, Json] = {}

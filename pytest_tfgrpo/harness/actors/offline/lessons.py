@@ -22,7 +22,7 @@ _TOKEN = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class ReadLesson:
     """One experience as the agent reads it."""
 
     do: bool
@@ -39,7 +39,7 @@ class Lesson:
 
 
 @lru_cache(maxsize=512)
-def lessons_in(prompt: str) -> tuple[Lesson, ...]:
+def lessons_in(prompt: str) -> tuple[ReadLesson, ...]:
     """Return the lessons in the last block of experiences of `prompt` that name a tool."""
     openings = list(_OPEN.finditer(prompt))
     if not openings:
@@ -52,7 +52,8 @@ def lessons_in(prompt: str) -> tuple[Lesson, ...]:
         stem: sum(stem in about for _, _, about in lessons) for _, _, about in lessons for stem in about
     }
     return tuple(
-        Lesson(do, tools, {stem: 1 / spread[stem] for stem in sorted(about)}) for do, tools, about in lessons
+        ReadLesson(do, tools, {stem: 1 / spread[stem] for stem in sorted(about)})
+        for do, tools, about in lessons
     )
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from pytest_tfgrpo.core.words import content
-from pytest_tfgrpo.harness.actors.offline.lessons import Lesson
-from pytest_tfgrpo.harness.actors.offline.tools.registry import TOOLS, Tool
-from pytest_tfgrpo.harness.actors.offline.values import Kind
+from pytest_tfgrpo.harness.actors.offline.lessons import ReadLesson
+from pytest_tfgrpo.harness.actors.offline.tools.registry import TOOLS, OfflineTool
+from pytest_tfgrpo.harness.actors.offline.values import ValueKind
 
 FINISH = "finish"
 
@@ -34,7 +34,7 @@ class Policy:
     max_steps: int = 10
     idle_finish: float = -3.0
     """Logit of finishing before any tool has worked."""
-    finish: Mapping[Kind, float] = field(
+    finish: Mapping[ValueKind, float] = field(
         default_factory=lambda: {
             "text": 1.0,
             "number": 2.0,
@@ -55,7 +55,7 @@ class Policy:
         return tuple(self.similarity * said + self.sight * seen for said, seen in pairs)
 
     def logits(
-        self, prior: Sequence[float], tools: Sequence[int], kind: Kind, done: Sequence[str], hints: Hints
+        self, prior: Sequence[float], tools: Sequence[int], kind: ValueKind, done: Sequence[str], hints: Hints
     ) -> dict[str, float]:
         """Return the logit of each step open now, by name.
 
@@ -79,7 +79,7 @@ class Policy:
                 open_steps[step] -= self.avoid * weight
         return open_steps
 
-    def hints(self, lessons: Sequence[Lesson], task: frozenset[str]) -> Hints:
+    def hints(self, lessons: Sequence[ReadLesson], task: frozenset[str]) -> Hints:
         """Return the lessons that concern the task, with their weight in (0, 1]."""
         weighed = ((lesson, lesson.relevance(task)) for lesson in lessons)
         return [
@@ -89,10 +89,10 @@ class Policy:
         ]
 
 
-Hints = list[tuple[Lesson, float]]
+Hints = list[tuple[ReadLesson, float]]
 
 
-def next_step(order: Sequence[str], kind: Kind, done: Sequence[str]) -> str | None:
+def next_step(order: Sequence[str], kind: ValueKind, done: Sequence[str]) -> str | None:
     """Return the step that a lesson asks for: its first tool, not yet done, that takes this kind of value.
 
     Without any it is to finish, or None when something else was done than the lesson knows of.
@@ -123,7 +123,7 @@ def choose(logits: Mapping[str, float], temperature: float, chance: random.Rando
     return best
 
 
-def _terms(tool: Tool) -> frozenset[str]:
+def _terms(tool: OfflineTool) -> frozenset[str]:
     return content(f"{tool.name} {tool.description}")
 
 

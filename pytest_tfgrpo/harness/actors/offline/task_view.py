@@ -46,7 +46,7 @@ _PERCENT = re.compile(r"(?<![\w.])(\d{1,6}(?:\.\d{1,6})?) ?(?:%|per ?cent\b)", r
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Brief:
+class TaskView:
     """A task as tools see it."""
 
     text: str
@@ -138,7 +138,7 @@ class Brief:
         return cells[cell], cell
 
 
-def open_brief(task: Task, workspace: Workspace) -> Brief:
+def open_brief(task: Task, workspace: Workspace) -> TaskView:
     """Return the task as tools see it; its files are those of the workspace."""
 
     def read(name: str) -> str:
@@ -156,10 +156,10 @@ def open_brief(task: Task, workspace: Workspace) -> Brief:
             raise ToolError(f"cannot write {name}: {type(error).__name__}") from None
 
     text = task.prompt or (task.input if isinstance(task.input, str) else "")
-    return Brief(text=text[:MAX_TEXT], files=task.attachments, read=read, write=write)
+    return TaskView(text=text[:MAX_TEXT], files=task.attachments, read=read, write=write)
 
 
-def first_value(task: Task, brief: Brief) -> Value:
+def first_value(task: Task, brief: TaskView) -> Value:
     """Return what the first tool works on: the input if tools can handle it, else the data in the text."""
     try:
         check_depth(task.input)

@@ -17,7 +17,7 @@ MAX_DEPTH = 20
 MAX_NUMBER = 1e15
 """Largest size of a number: beyond it floats no longer hold every whole number."""
 
-Kind: TypeAlias = Literal[
+ValueKind: TypeAlias = Literal[
     "text", "items", "numbers", "dates", "number", "date", "quantity", "table", "record"
 ]
 
@@ -39,7 +39,7 @@ Value: TypeAlias = Any
 """str, int, float, date, Quantity, list of those, list of rows (dict) or dict."""
 
 
-def kind_of(value: Value) -> Kind:
+def kind_of(value: Value) -> ValueKind:
     """Return the kind of `value`; an empty list is ``items``. Raises ToolError on what no tool handles."""
     if isinstance(value, str):
         return "text"
@@ -60,7 +60,7 @@ def _is_number(value: Value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_NUMBER
 
 
-def _kind_of_list(items: Sequence[Value]) -> Kind:
+def _kind_of_list(items: Sequence[Value]) -> ValueKind:
     if not items:
         return "items"
     if all(isinstance(item, Mapping) for item in items):

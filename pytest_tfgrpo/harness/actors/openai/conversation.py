@@ -25,7 +25,7 @@ from pytest_tfgrpo.harness.actors.openai.toolbox import Offer
 from pytest_tfgrpo.harness.actors.output import total_max_bytes
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Image, Message, Request, ToolCall
-from pytest_tfgrpo.llm.queueing import Turn, current_turn
+from pytest_tfgrpo.llm.queueing import Ticket, current_ticket
 
 MARGIN_S, MARGIN_SHARE = 0.25, 0.05
 """A rollout ends so long before its time limit: what it has paid for is lost when it is cancelled."""
@@ -48,7 +48,7 @@ class Conversation:
         self._offer = offer
         self._margin_s = min(MARGIN_S, MARGIN_SHARE * call.timeout_s)
         self._clock = asyncio.get_running_loop().time
-        self._turn = current_turn()
+        self._turn = current_ticket()
         self._deadline = began + call.timeout_s - self._margin_s - self._turn.waited_s
         self._context: ToolContext | None = None
         self._written = 0
@@ -207,14 +207,14 @@ class Conversation:
 
 
 @asynccontextmanager
-async def _limit(turn: Turn, seconds: float) -> AsyncIterator[None]:
+async def _limit(ticket: Ticket, seconds: float) -> AsyncIterator[None]:
     """Cancel what goes on after `seconds`, raising TimeoutError; waiting for the budget does not count."""
     async with asyncio.timeout(None) as guard:
-        alarm = turn.alarm(seconds, lambda: guard.reschedule(0.0))
+        timer = ticket.timer(seconds, lambda: guard.reschedule(0.0))
         try:
             yield
         finally:
-            alarm.cancel()
+            timer.cancel()
 
 
 async def _within(tasks: list[asyncio.Task[Frame]], left_s: float, grace_s: float) -> None:

@@ -8,9 +8,9 @@ from typing import Any, Literal, Protocol
 
 from pytest_tfgrpo.core.lessons import Acceptance, Library, Operation, Revision, Trial
 from pytest_tfgrpo.core.records import Phase, Scenario
-from pytest_tfgrpo.harness.learning.acceptance.parts import Unit, halves, operations_of, units_of
+from pytest_tfgrpo.harness.learning.acceptance.parts import OperationSet, halves, operations_of, units_of
 from pytest_tfgrpo.harness.learning.acceptance.per_lesson import Case, idle_or_harmful
-from pytest_tfgrpo.harness.learning.acceptance.rule import Pairs, Rule, Ruling
+from pytest_tfgrpo.harness.learning.acceptance.rule import AcceptanceResult, AcceptanceRule, Pairs
 from pytest_tfgrpo.harness.learning.library.library import carry_out, is_trim
 from pytest_tfgrpo.harness.run.schedule import MAX_TRIALS, MIN_DEV
 
@@ -18,7 +18,7 @@ UNSEEN = "no dev scenario's prompt changes"
 UNMEASURED = "not measured: too many rollouts are errors"
 
 
-class Bench(Protocol):
+class DevSet(Protocol):
     """Where libraries are compared: `DevSweeps`, or what a test puts in its place."""
 
     made: int
@@ -41,7 +41,7 @@ class Bench(Protocol):
 class Limits:
     """What decides, and how far it may go."""
 
-    rule: Rule
+    rule: AcceptanceRule
     scenarios: int
     """Dev scenarios there are."""
     rollouts: int
@@ -50,7 +50,7 @@ class Limits:
     """Lessons in force of one domain at most."""
 
 
-async def decide(library: Library, candidate: Revision, bench: Bench, limits: Limits) -> Revision:
+async def decide(library: Library, candidate: Revision, bench: DevSet, limits: Limits) -> Revision:
     """Return what of `candidate` comes into force over `library`, with what decided; raises Unfinished.
 
     Every part is a test of its own: Holm's correction (Holm 1979) in its sequential form multiplies its p by
@@ -67,7 +67,7 @@ async def decide(library: Library, candidate: Revision, bench: Bench, limits: Li
 def limits_of(phase: Phase, settings: Mapping[str, Any]) -> Limits:
     """Return what decides on what a training epoch learned."""
     return Limits(
-        rule=Rule.of(settings),
+        rule=AcceptanceRule.of(settings),
         scenarios=len(phase.dev),
         rollouts=settings["acceptance_rollouts"],
         cap=settings["library_cap"],
@@ -80,24 +80,24 @@ def undecided(candidate: Revision, scenarios: Iterable[Scenario], settings: Mapp
         return candidate
     number = sum(scenario.split == "dev" for scenario in scenarios)
     note = f"not tried: {number} dev scenarios, {MIN_DEV} are wanted"
-    limits = Limits(rule=Rule.of(settings), scenarios=number, rollouts=0, cap=0)
+    limits = Limits(rule=AcceptanceRule.of(settings), scenarios=number, rollouts=0, cap=0)
     return replace(candidate, acceptance=_acceptance(limits, note=note))
 
 
 class _Search:
     """The trials of one epoch."""
 
-    def __init__(self, library: Library, candidate: Revision, bench: Bench, limits: Limits) -> None:
+    def __init__(self, library: Library, candidate: Revision, bench: DevSet, limits: Limits) -> None:
         self._library = library
         self._candidate = candidate
         self._bench = bench
         self._limits = limits
         self._units = units_of(library, candidate.applied)
-        self._kept: list[Unit] = []
+        self._kept: list[OperationSet] = []
         self._revision = Revision(epoch=candidate.epoch, library=library)
         """What is accepted so far."""
         self._trials: list[Trial] = []
-        self._open: list[list[Unit]] = []
+        self._open: list[list[OperationSet]] = []
         self._cases: tuple[Case, ...] = ()
         """What the last trial saw of single changes, against the library at the start of the epoch."""
         self._shown = 0
@@ -140,7 +140,7 @@ class _Search:
             if not rest or not await self._try_without(against, rest):
                 return
 
-    async def _try_without(self, against: list[Unit], rest: list[Unit]) -> bool:
+    async def _try_without(self, against: list[OperationSet], rest: list[OperationSet]) -> bool:
         """Try what is accepted without the units `against`; returns whether that comes into its place."""
         rule, drawn = self._limits.rule, self._drawn(rest)
         needed = self._bench.cost(self._library, drawn.library)
@@ -156,7 +156,7 @@ class _Search:
             self._revision, self._kept = drawn, rest
         return accepted
 
-    def _against(self, units: Sequence[Unit]) -> list[Unit]:
+    def _against(self, units: Sequence[OperationSet]) -> list[OperationSet]:
         rule = self._limits.rule
         return idle_or_harmful(self._cases, units, margin=rule.margin, alpha=rule.alpha)
 
@@ -185,7 +185,7 @@ class _Search:
         pairs, trial = await self._measure(self._library, after, trial)
         return self._judge(trial, pairs, self._limits.rule.judge(pairs))
 
-    async def _try_part(self, part: list[Unit]) -> bool:
+    async def _try_part(self, part: list[OperationSet]) -> bool:
         """Try `part` on top of what is accepted so far; returns whether it is accepted too."""
         rule, before, drawn = self._limits.rule, self._revision.library, self._with(part)
         trial = self._trial(before, drawn.library, operations_of(self._candidate.applied, part))
@@ -203,7 +203,9 @@ class _Search:
             self._revision = drawn
         return accepted
 
-    async def _against_start(self, after: Library, ruling: Ruling, trial: Trial) -> tuple[Ruling, Trial]:
+    async def _against_start(
+        self, after: Library, ruling: AcceptanceResult, trial: Trial
+    ) -> tuple[AcceptanceResult, Trial]:
         """Return the ruling where small losses of several parts could add up to more than the margin."""
         made = trial.rollouts
         pairs, trial = await self._measure(self._library, after, trial)
@@ -214,7 +216,7 @@ class _Search:
         why = f"with the parts accepted {whole.reading.difference:+.3f}: {whole.why}"
         return replace(ruling, accepted=False, why=why), trial
 
-    def _judge(self, trial: Trial, pairs: Pairs, ruling: Ruling) -> bool:
+    def _judge(self, trial: Trial, pairs: Pairs, ruling: AcceptanceResult) -> bool:
         """Note a trial that was made; returns whether it is accepted."""
         if not pairs.measured:
             reason = f"{UNMEASURED}, {pairs.errors[0]} before and {pairs.errors[1]} after"
@@ -251,14 +253,14 @@ class _Search:
             self._cases = pairs.cases
         return pairs, replace(trial, rollouts=self._bench.made - made, errors=sum(pairs.errors))
 
-    def _with(self, part: list[Unit]) -> Revision:
+    def _with(self, part: list[OperationSet]) -> Revision:
         return self._drawn([*self._kept, *part])
 
-    def _drawn(self, units: list[Unit]) -> Revision:
+    def _drawn(self, units: list[OperationSet]) -> Revision:
         operations = operations_of(self._candidate.applied, units)
         return carry_out(self._library, operations, cap=self._limits.cap, epoch=self._candidate.epoch)
 
-    def _too_dear(self, part: list[Unit]) -> str:
+    def _too_dear(self, part: list[OperationSet]) -> str:
         """Return why `part` may not be tried, or nothing."""
         needed = self._bench.cost(self._revision.library, self._with(part).library)
         made, most = self._bench.made, self._limits.rollouts
@@ -266,7 +268,7 @@ class _Search:
             return ""
         return f"it needs {needed} rollouts after {made}, and acceptance_rollouts is {most}"
 
-    def _leave(self, part: list[Unit], reason: str) -> None:
+    def _leave(self, part: list[OperationSet], reason: str) -> None:
         """Note that `part` stays out without a test."""
         operations = operations_of(self._candidate.applied, part)
         trial = self._trial(self._revision.library, self._with(part).library, operations)

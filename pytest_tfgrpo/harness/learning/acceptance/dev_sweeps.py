@@ -8,10 +8,10 @@ from typing import Any, Literal, TypeAlias
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Group, Phase, Scenario
 from pytest_tfgrpo.harness.learning.acceptance.rule import Pairs
-from pytest_tfgrpo.harness.learning.prompts import Question
+from pytest_tfgrpo.harness.learning.prompts import RenderedPrompt
 from pytest_tfgrpo.harness.run.schedule import dev_phase
 
-Ask: TypeAlias = Callable[[str], Question]
+Ask: TypeAlias = Callable[[str], RenderedPrompt]
 Sweep: TypeAlias = Callable[[Phase, Ask], Awaitable[Mapping[str, Group]]]
 """Carries out a phase and returns its groups by scenario id; raises Unfinished when it could not."""
 
@@ -37,15 +37,15 @@ class DevSweeps:
         scenarios: Iterable[Scenario],
         settings: Mapping[str, Any],
         *,
-        asker: Callable[[Library], Ask],
+        prompts: Callable[[Library], Ask],
         sweep: Sweep,
     ) -> None:
         """`asker` returns what asks under a library, no lesson left out; `sweep` carries out a phase."""
         self._split = {scenario.id: scenario.split for scenario in scenarios}
         self._settings = settings
-        self._asker = asker
+        self._asker = prompts
         self._sweep = sweep
-        self._questions: dict[str, Mapping[str, Question]] = {}
+        self._questions: dict[str, Mapping[str, RenderedPrompt]] = {}
         self._known: dict[tuple[str, str], Group] = {}
         self._phase: Phase | None = None
         self._sweeps = 0
@@ -103,7 +103,7 @@ class DevSweeps:
         questions = self._asked(library)
         return tuple(id for id in ids if (id, questions[id].prompt_stamp) not in self._known)
 
-    def _asked(self, library: Library) -> Mapping[str, Question]:
+    def _asked(self, library: Library) -> Mapping[str, RenderedPrompt]:
         """Return the questions of all dev scenarios under a library."""
         assert self._phase is not None, "begin() comes first"
         if library.hash not in self._questions:

@@ -8,11 +8,11 @@ from typing import TypeAlias
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation
 from pytest_tfgrpo.harness.learning.library.library import is_trim, says_the_same
 
-Unit: TypeAlias = tuple[Operation, ...]
+OperationSet: TypeAlias = tuple[Operation, ...]
 """Operations that only apply together, in their order."""
 
 
-def units_of(library: Library, operations: Sequence[Operation]) -> list[Unit]:
+def units_of(library: Library, operations: Sequence[Operation]) -> list[OperationSet]:
     """Return `operations` in units, those of one domain side by side: they change the same prompts.
 
     Together stay operations of which one changes what another added, and those of which one may only enter
@@ -39,7 +39,7 @@ def units_of(library: Library, operations: Sequence[Operation]) -> list[Unit]:
     return sorted(units, key=lambda unit: _domain(unit[0], known))
 
 
-def halves(units: Sequence[Unit]) -> list[list[Unit]]:
+def halves(units: Sequence[OperationSet]) -> list[list[OperationSet]]:
     """Return two halves of `units`, in order; a single unit has none."""
     if len(units) < 2:
         return []
@@ -47,7 +47,7 @@ def halves(units: Sequence[Unit]) -> list[list[Unit]]:
     return [list(units[:middle]), list(units[middle:])]
 
 
-def operations_of(operations: Sequence[Operation], units: Sequence[Unit]) -> tuple[Operation, ...]:
+def operations_of(operations: Sequence[Operation], units: Sequence[OperationSet]) -> tuple[Operation, ...]:
     """Return the operations of `units`, in the order that they have among `operations`."""
     chosen = {id(operation) for unit in units for operation in unit}
     return tuple(operation for operation in operations if id(operation) in chosen)

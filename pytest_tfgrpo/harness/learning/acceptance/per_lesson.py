@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pytest_tfgrpo.core.records import Group
-from pytest_tfgrpo.harness.learning.acceptance.parts import Unit
+from pytest_tfgrpo.harness.learning.acceptance.parts import OperationSet
 from pytest_tfgrpo.numerics.stats import one_sided_p
 
 
@@ -40,8 +40,8 @@ class Case:
 
 
 def idle_or_harmful(
-    cases: Iterable[Case], units: Sequence[Unit], *, margin: float, alpha: float
-) -> list[Unit]:
+    cases: Iterable[Case], units: Sequence[OperationSet], *, margin: float, alpha: float
+) -> list[OperationSet]:
     """Return those of `units` that their own scenarios speak against.
 
     A new lesson has to show something: it is named when its own scenarios are no better on average,
@@ -54,7 +54,7 @@ def idle_or_harmful(
     return [unit for unit in units if _speaks_against(_own(unit, known), unit, margin, alpha)]
 
 
-def _speaks_against(own: Sequence[Case], unit: Unit, margin: float, alpha: float) -> bool:
+def _speaks_against(own: Sequence[Case], unit: OperationSet, margin: float, alpha: float) -> bool:
     differences = [difference for case in own for difference in case.differences]
     if not differences:
         return False
@@ -64,7 +64,7 @@ def _speaks_against(own: Sequence[Case], unit: Unit, margin: float, alpha: float
     return mean < -margin and one_sided_p(differences, shift=-margin, alternative="less") < alpha
 
 
-def _own(unit: Unit, cases: Sequence[Case]) -> list[Case]:
+def _own(unit: OperationSet, cases: Sequence[Case]) -> list[Case]:
     """Return the cases in which a lesson of `unit` stands highest, or for a mere removal stood highest."""
     new = {operation.experience.id for operation in unit if operation.experience is not None}
     gone = {target for operation in unit for target in operation.targets}

@@ -19,7 +19,7 @@ Errors: TypeAlias = Literal["", "excluded", "as 0"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
+class PairedReading:
     """One comparison of two libraries: with errors excluded or counted as 0, where there are any."""
 
     errors: Errors
@@ -31,10 +31,10 @@ class Reading:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ruling:
+class AcceptanceResult:
     """What the rule says of a library that was tried."""
 
-    reading: Reading
+    reading: PairedReading
     p_adjusted: float
     accepted: bool
     why: str
@@ -87,7 +87,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rule:
+class AcceptanceRule:
     """When a library that was tried comes into force."""
 
     name: Literal["strict", "safe"]
@@ -96,11 +96,11 @@ class Rule:
     alpha: float = ALPHA
 
     @staticmethod
-    def of(settings: Mapping[str, Any]) -> Rule:
+    def of(settings: Mapping[str, Any]) -> AcceptanceRule:
         """Return the rule that the settings ask for, which must not be ``off``."""
-        return Rule(name=settings["acceptance"], margin=settings["acceptance_margin"])
+        return AcceptanceRule(name=settings["acceptance"], margin=settings["acceptance_margin"])
 
-    def judge(self, pairs: Pairs, *, factor: int = 1, doubted: bool = False) -> Ruling:
+    def judge(self, pairs: Pairs, *, factor: int = 1, doubted: bool = False) -> AcceptanceResult:
         """Return what `pairs` say; p is multiplied by `factor`, the tests that are still open.
 
         An error is not the agent's fault, and may be the library's all the same: where there are errors, both
@@ -113,17 +113,17 @@ class Rule:
             reading = self._reading(pairs, kind)
             p = min(1.0, reading.p * factor)
             accepted, why = self._accepts(reading.difference, p, doubted=doubted)
-            rulings.append(Ruling(reading=reading, p_adjusted=p, accepted=accepted, why=why))
+            rulings.append(AcceptanceResult(reading=reading, p_adjusted=p, accepted=accepted, why=why))
         return min(rulings, key=lambda ruling: (ruling.accepted, ruling.reading.difference))
 
-    def _reading(self, pairs: Pairs, errors: Errors) -> Reading:
+    def _reading(self, pairs: Pairs, errors: Errors) -> PairedReading:
         rows = pairs.scores(errors_as_zero=errors == "as 0")
         before_K = [row[0] for row in rows] + [0.0] * pairs.unchanged
         after_K = [row[1] for row in rows] + [0.0] * pairs.unchanged
         differences_K = [new - old for old, new in zip(before_K, after_K, strict=True)]
         interval = paired_interval(before_K, after_K)
         low, high = interval.low, interval.high
-        return Reading(
+        return PairedReading(
             errors=errors,
             difference=fsum(differences_K) / len(differences_K) if differences_K else 0.0,
             ci95=None if low is None or high is None else (low, high),

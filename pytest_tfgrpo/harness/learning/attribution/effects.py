@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_tfgrpo.core.lessons import Exposure
+from pytest_tfgrpo.numerics.arrays import Floats
 from pytest_tfgrpo.numerics.attribution import Effect, Trials, draws_for, estimate
 from pytest_tfgrpo.numerics.stats import holm
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Codes: TypeAlias = npt.NDArray[np.intp]
-Verdict: TypeAlias = Literal["helpful", "harmful", "unclear", "not_estimable"]
+EffectDecision: TypeAlias = Literal["helpful", "harmful", "unclear", "not_estimable"]
 ALPHA = 0.05
 """Level of the claims that a lesson helps or harms, over all lessons together."""
 UNINFORMED = 0.5
@@ -25,7 +25,7 @@ UNINFORMED = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Standing:
+class LessonEffect:
     """What is known of one lesson; `effect` is mean reward with it minus without."""
 
     included: int
@@ -40,7 +40,7 @@ class Standing:
     p: float | None
     p_adjusted: float | None
     """`p` corrected for all lessons that were estimated with it (Holm)."""
-    verdict: Verdict
+    verdict: EffectDecision
 
     @property
     def groups(self) -> int:
@@ -48,7 +48,7 @@ class Standing:
         return self.included + self.left_out
 
 
-UNSEEN = Standing(
+UNSEEN = LessonEffect(
     included=0, left_out=0, scenarios=0, errors=0,
     effect=None, ci95=None, p=None, p_adjusted=None, verdict="not_estimable",
 )  # fmt: skip
@@ -69,7 +69,7 @@ class _Groups(NamedTuple):
     """Domain and propensity."""
 
 
-def standings(rows: Iterable[Exposure], keys: Iterable[str] | None = None) -> dict[str, Standing]:
+def lesson_effects(rows: Iterable[Exposure], keys: Iterable[str] | None = None) -> dict[str, LessonEffect]:
     """Return what is known of each lesson in `keys`, by content key; of all that occur when it is None.
 
     The unit is the group; groups with the same draw count as one. The covariate of a group is the mean reward
@@ -163,8 +163,8 @@ def _effect(groups: _Groups, at: Sequence[int], included: Sequence[bool], *, dra
     )
 
 
-def _standing(effect: Effect, p_adjusted: float, errors: int) -> Standing:
-    verdict: Verdict = "not_estimable"
+def _standing(effect: Effect, p_adjusted: float, errors: int) -> LessonEffect:
+    verdict: EffectDecision = "not_estimable"
     ci95 = None
     if effect.low is not None and effect.high is not None:
         ci95 = (effect.low, effect.high)
@@ -174,7 +174,7 @@ def _standing(effect: Effect, p_adjusted: float, errors: int) -> Standing:
             verdict = "harmful"
         elif claimed and effect.low > 0:
             verdict = "helpful"
-    return Standing(
+    return LessonEffect(
         included=effect.included,
         left_out=effect.left_out,
         scenarios=effect.clusters,

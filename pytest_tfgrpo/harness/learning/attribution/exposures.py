@@ -38,7 +38,7 @@ MAX_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Record:
+class RunExposures:
     """The exposures of one run."""
 
     run_id: str
@@ -121,7 +121,7 @@ def exposures_of(
     return rows
 
 
-def record_of(run: Run) -> Record:
+def record_of(run: Run) -> RunExposures:
     """Return the exposures of a run, complete or not."""
     keys = {id: content_key(e) for id, e in known_lessons(run.library_start, run.phases).items()}
     trained = [result for result in run.phases if result.phase.mode == "train"]
@@ -138,7 +138,7 @@ def record_of(run: Run) -> Record:
             unknown=frozenset(s.id for s in run.scenarios if s.truth == "majority"),
         )
     ]
-    return Record(
+    return RunExposures(
         run_id=run.run_id,
         measure=measure_of(run.stamps, run.identities, run.settings),
         actor=str(run.identities.get("actor", {}).get("name") or run.settings.get("actor")),
@@ -147,7 +147,7 @@ def record_of(run: Run) -> Record:
     )
 
 
-def write(folder: Path, record: Record) -> None:
+def write(folder: Path, record: RunExposures) -> None:
     """Write the file of exposures of the run in `folder`, whole or not at all; raises JournalError.
 
     It names the length of the journal that it follows from.
@@ -169,7 +169,7 @@ def write(folder: Path, record: Record) -> None:
         raise JournalError(f"cannot write {path}: {error}") from error
 
 
-def read(folder: Path) -> Record | None:
+def read(folder: Path) -> RunExposures | None:
     """Return the exposures on file for the run in `folder`; None when they must be had from its journal.
 
     That is so where the file is missing, torn, not ours, or older than the journal.
@@ -191,7 +191,7 @@ def read(folder: Path) -> Record | None:
     if len(rows) != count:
         return None
     try:
-        return replace(from_wire(Record, head | {"rows": []}), rows=rows)
+        return replace(from_wire(RunExposures, head | {"rows": []}), rows=rows)
     except ValueError:
         return None
 

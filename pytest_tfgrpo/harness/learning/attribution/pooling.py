@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.learning.attribution.exposures import (
     EARLIER,
     UNREAD,
-    Record,
+    RunExposures,
     content_key,
     measure_of,
     read,
@@ -28,7 +28,7 @@ MAX_EARLIER = 5000
 """Most earlier groups that a run takes along, the latest of them: they are kept in its journal."""
 
 
-def record(folder: Path) -> Record:
+def record(folder: Path) -> RunExposures:
     """Return the exposures of the run in `folder`: from its file, else from its journal.
 
     What was had from the journal is written down for the next time. Raises JournalError where neither can be
@@ -45,7 +45,7 @@ def record(folder: Path) -> Record:
     return found
 
 
-def records(folders: Iterable[Path]) -> tuple[list[Record], list[str]]:
+def records(folders: Iterable[Path]) -> tuple[list[RunExposures], list[str]]:
     """Return the exposures of the runs in `folders`, and complaints about those that cannot be read."""
     found, complaints = [], []
     for folder in folders:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Refusal, Revision
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, PromptPack
-from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, Standing, standings
+from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, LessonEffect, lesson_effects
 from pytest_tfgrpo.harness.learning.attribution.exposures import (
     content_key,
     exposures_of,
@@ -25,7 +25,7 @@ from pytest_tfgrpo.harness.run.job import Job
 
 def evidence(
     job: Job, phase: Phase, groups: Sequence[Group], earlier: Sequence[PhaseResult], library: Library
-) -> dict[str, Standing]:
+) -> dict[str, LessonEffect]:
     """Return what is known of each lesson at the end of a training epoch, by content key.
 
     It rests on this epoch, on `earlier` ones of the run, and on what earlier runs showed of the lessons that
@@ -47,11 +47,11 @@ def evidence(
             keys=keys,
             unknown=votes,
         )
-    return standings(rows)
+    return lesson_effects(rows)
 
 
 def without_harmful(
-    operations: Iterable[Operation], found: Mapping[str, Standing]
+    operations: Iterable[Operation], found: Mapping[str, LessonEffect]
 ) -> tuple[list[Operation], list[Refusal]]:
     """Part the operations that would bring in what was shown to harm from the others."""
     kept: list[Operation] = []
@@ -69,7 +69,7 @@ def without_harmful(
 def retire(
     library: Library,
     revision: Revision,
-    found: Mapping[str, Standing],
+    found: Mapping[str, LessonEffect],
     *,
     packs: Mapping[str, PromptPack],
     retire_after: int,
@@ -98,7 +98,7 @@ def _giving_way(
     library: Library,
     proposed: Sequence[Operation],
     harmful: Sequence[Experience],
-    known: Mapping[str, Standing],
+    known: Mapping[str, LessonEffect],
     *,
     packs: Mapping[str, PromptPack],
     retire_after: int,
@@ -127,7 +127,7 @@ def _stamp(packs: Mapping[str, PromptPack], domain: str) -> str:
     return packs[domain].stamp if domain in packs else ""
 
 
-def _is_idle(standing: Standing, retire_after: int) -> bool:
+def _is_idle(standing: LessonEffect, retire_after: int) -> bool:
     """Return whether a lesson was tried often enough and has shown no good."""
     return standing.ci95 is not None and standing.groups >= retire_after and standing.ci95[0] <= 0
 
@@ -136,7 +136,7 @@ def _removal(experience: Experience, reason: str) -> Operation:
     return Operation(kind="remove", targets=(experience.id,), reason=reason)
 
 
-def _figures(standing: Standing) -> str:
+def _figures(standing: LessonEffect) -> str:
     assert standing.ci95 is not None, "only what is estimable is judged"
     low, high = standing.ci95
     return (

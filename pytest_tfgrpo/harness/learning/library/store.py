@@ -23,13 +23,20 @@ from pytest_tfgrpo.core.records import Json, PromptPack
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.learning.library.retrieval import pick, raw_score, weigh_by_relevance
 from pytest_tfgrpo.harness.learning.library.store_index import ExperienceIndex
-from pytest_tfgrpo.harness.learning.library.store_lines import MAX_WORDS, Row, check, encode, load, read_line
+from pytest_tfgrpo.harness.learning.library.store_lines import (
+    MAX_WORDS,
+    StoredRow,
+    check,
+    encode,
+    load,
+    read_line,
+)
 
 CHUNK = 8 << 20
 RELEVANT_POOL = 256
 """How many of the best by raw score are weighed by relevance to a prompt."""
 
-Entry: TypeAlias = tuple[bytes, Row | Tombstone]
+StoreLine: TypeAlias = tuple[bytes, StoredRow | Tombstone]
 """A line and what it says."""
 
 
@@ -190,18 +197,18 @@ class ExperienceStore:
                 last = (score, time)
         return pool if limit > 0 else []
 
-    def _admit(self, record: Experience | Tombstone) -> Entry:
+    def _admit(self, record: Experience | Tombstone) -> StoreLine:
         try:
             line = encode(record)
             row = read_line(line)
-            if isinstance(row, Row) and row.words > self._max_words:
+            if isinstance(row, StoredRow) and row.words > self._max_words:
                 check(record, self._max_words)
             return line, row
         except (TypeError, ValueError) as error:
             raise StoreError(f"{self._path} refuses record {record.id!r}: {error}") from error
 
-    def _new(self, batch: Iterable[Entry]) -> list[Entry]:
-        new: dict[tuple[str, ...], Entry] = {}
+    def _new(self, batch: Iterable[StoreLine]) -> list[StoreLine]:
+        new: dict[tuple[str, ...], StoreLine] = {}
         for line, row in batch:
             if isinstance(row, Tombstone):
                 if (row.id, row.run_id) not in self._tombstones:
@@ -260,9 +267,9 @@ class ExperienceStore:
                 held = [rest]
                 yield from lines
 
-    def _take_in(self, line: bytes, row: Row | Tombstone | None) -> None:
+    def _take_in(self, line: bytes, row: StoredRow | Tombstone | None) -> None:
         """Index the line at the end of what is known."""
-        if isinstance(row, Row):
+        if isinstance(row, StoredRow):
             self._index.add(row, self._end, len(line))
         elif row is not None:
             self._tombstones.add((row.id, row.run_id))

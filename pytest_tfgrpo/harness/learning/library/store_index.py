@@ -10,14 +10,14 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pytest_tfgrpo.harness.learning.library.store_lines import Row
+from pytest_tfgrpo.harness.learning.library.store_lines import StoredRow
 
 UNSORTED = 4096
 """A ranking takes up to this many new rows before it is sorted anew."""
 
-Key: TypeAlias = tuple[float, int, int]
+SortKey: TypeAlias = tuple[float, int, int]
 """(-raw score, -time, row): ascending keys are descending preference."""
-Part: TypeAlias = tuple[str, bytes]
+StampedDomain: TypeAlias = tuple[str, bytes]
 """(domain, stamp): what a prompt asks for."""
 
 
@@ -31,10 +31,10 @@ class ExperienceIndex:
         self._created, self._group = array("q"), array("q")
         self._hidden = bytearray()
         self._gone: set[str] = set()
-        self._parts: dict[Part, array[int]] = {}
-        self._rankings: dict[tuple[Part, tuple[float, float]], _Ranking] = {}
+        self._parts: dict[StampedDomain, array[int]] = {}
+        self._rankings: dict[tuple[StampedDomain, tuple[float, float]], _Ranking] = {}
 
-    def add(self, row: Row, offset: int, length: int) -> None:
+    def add(self, row: StoredRow, offset: int, length: int) -> None:
         """Take in an experience whose line is at `offset`; one that is known already is left as it is."""
         if row.id in self.rows:
             return
@@ -77,7 +77,7 @@ class ExperienceIndex:
             if not self._hidden[row]:
                 yield -negative, -time, row
 
-    def _keys(self, part: Part, weights: tuple[float, float]) -> Iterator[Key]:
+    def _keys(self, part: StampedDomain, weights: tuple[float, float]) -> Iterator[SortKey]:
         ranking = self._rankings.get((part, weights))
         if ranking is None:
             ranking = self._rankings[part, weights] = _Ranking()
@@ -90,7 +90,7 @@ class ExperienceIndex:
         best = (self._key(row, weights) for row in map(int, ranking.best))
         return heapq.merge(best, ranking.recent)
 
-    def _key(self, row: int, weights: tuple[float, float]) -> Key:
+    def _key(self, row: int, weights: tuple[float, float]) -> SortKey:
         return -(weights[0] * self._gt[row] + weights[1] * self._rank[row]), -self._created[row], row
 
     def _sorted(self, part: array[int], weights: tuple[float, float]) -> npt.NDArray[np.int32]:
@@ -107,5 +107,5 @@ class _Ranking:
 
     def __init__(self) -> None:
         self.best: npt.NDArray[np.int32] = np.empty(0, np.int32)
-        self.recent: list[Key] = []
+        self.recent: list[SortKey] = []
         self.sorted_count = 0

@@ -19,7 +19,7 @@ from pytest_tfgrpo.core.wire import from_wire, to_wire
 MAX_WORDS = 32
 MAX_NUMBER = 1e15
 
-Record: TypeAlias = Experience | Tombstone
+StoredRecord: TypeAlias = Experience | Tombstone
 
 _ID = r"[A-Za-z0-9._-]{1,128}"
 _STAMP = r"[0-9a-f]{64}"
@@ -45,7 +45,7 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _PUNCTUATION = b"-:T"
 
 
-class Row(NamedTuple):
+class StoredRow(NamedTuple):
     """What the index of the store keeps of an experience."""
 
     id: str
@@ -60,7 +60,7 @@ class Row(NamedTuple):
     parents: tuple[str, ...]
 
 
-def encode(record: Record) -> bytes:
+def encode(record: StoredRecord) -> bytes:
     """Return the line of `record`, without the line end; raises ValueError on a non-finite number."""
     value = to_wire(record)
     if isinstance(record, Tombstone):
@@ -72,7 +72,7 @@ def encode(record: Record) -> bytes:
         raise
 
 
-def read_line(line: bytes) -> Row | Tombstone:
+def read_line(line: bytes) -> StoredRow | Tombstone:
     """Return what the index keeps of a line; raises ValueError saying what is wrong with it."""
     match = _EXPERIENCE.fullmatch(line)
     if match is None:
@@ -87,7 +87,7 @@ def read_line(line: bytes) -> Row | Tombstone:
     words = len((json.loads(b'"%b"' % summary) if b"\\" in summary else summary).split())
     if not (domain and gt_score <= 1.0 and relative_rank <= 1.0 and 1 <= words <= MAX_WORDS):
         check(load(line))
-    return Row(
+    return StoredRow(
         id_.decode(),
         json.loads(b'"%b"' % domain) if b"\\" in domain else domain.decode(),
         stamp,
@@ -100,7 +100,7 @@ def read_line(line: bytes) -> Row | Tombstone:
     )
 
 
-def read_record(data: Json) -> Record:
+def read_record(data: Json) -> StoredRecord:
     """Return the record that the JSON object `data` describes.
 
     Raises ValueError on an unknown or missing key, a wrong type, a non-finite or negative number, a lesson
@@ -117,7 +117,7 @@ def read_record(data: Json) -> Record:
     return experience
 
 
-def check(record: Record, max_words: int = MAX_WORDS) -> None:
+def check(record: StoredRecord, max_words: int = MAX_WORDS) -> None:
     """Raise ValueError saying why `record` must not be stored, if it must not (decision 14)."""
     if not _IS_ID.fullmatch(record.id):
         raise ValueError(f"id {record.id!r} must match {_ID}")
@@ -150,7 +150,7 @@ def _stat(tool: str, tokens: int, latency_ms: float, cost_usd: float | None) -> 
     return ToolStat(tool=tool, tokens=tokens, latency_ms=float(latency_ms), cost_usd=cost)
 
 
-def _parse(line: bytes) -> Record:
+def _parse(line: bytes) -> StoredRecord:
     try:
         data = json.loads(line)
     except (ValueError, RecursionError) as error:

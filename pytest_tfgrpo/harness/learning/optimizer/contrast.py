@@ -48,7 +48,7 @@ class Attempt:
 
 
 @dataclass(slots=True)
-class Kind:
+class TaskKind:
     """A kind of task: the scenarios of a family, or similar tasks that the same tools solved."""
 
     domain: str
@@ -64,7 +64,7 @@ class Kind:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class Contrast:
     """A difference between winners and losers of a kind."""
 
     advice: str
@@ -101,15 +101,15 @@ def attempts_of(group: Group) -> list[Attempt]:
     ]
 
 
-def kinds_of(groups: Iterable[Group], scenarios: Mapping[str, Scenario]) -> list[Kind]:
+def kinds_of(groups: Iterable[Group], scenarios: Mapping[str, Scenario]) -> list[TaskKind]:
     """Return the kinds of the train tasks: all families, and clusters of the groups without a family."""
-    families: dict[tuple[str, str], Kind] = {}
+    families: dict[tuple[str, str], TaskKind] = {}
     for scenario in scenarios.values():
         if scenario.family:
             key = (scenario.domain, scenario.family)
-            kind = families.setdefault(key, Kind(scenario.domain, []))
+            kind = families.setdefault(key, TaskKind(scenario.domain, []))
             kind.prompts.append(wording(scenario.prompt))
-    clusters: list[Kind] = []
+    clusters: list[TaskKind] = []
     for group in groups:
         scenario = scenarios[group.scenario_id]
         attempts = attempts_of(group)
@@ -127,14 +127,14 @@ def kinds_of(groups: Iterable[Group], scenarios: Mapping[str, Scenario]) -> list
 
 
 def _cluster(
-    clusters: list[Kind], scenario: Scenario, bag: frozenset[str], ways: set[tuple[str, ...]]
-) -> Kind:
+    clusters: list[TaskKind], scenario: Scenario, bag: frozenset[str], ways: set[tuple[str, ...]]
+) -> TaskKind:
     """Return the cluster of a task without family; a new one is added to `clusters`."""
     for kind in clusters:
         alike = kind.domain == scenario.domain and ways & kind.ways
         if alike and max(_jaccard(bag, other) for other in kind.bags) >= SAME_TASK:
             return kind
-    clusters.append(Kind(scenario.domain, [], cluster=True))
+    clusters.append(TaskKind(scenario.domain, [], cluster=True))
     return clusters[-1]
 
 
@@ -160,7 +160,7 @@ def record_of(way: Way, attempts: Iterable[Attempt], prior: Record = (0.0, 0.0))
     return groups, total / groups if groups else 0.0
 
 
-def best_way(attempts: Sequence[Attempt], prior: Mapping[Way, Record]) -> Finding | None:
+def best_way(attempts: Sequence[Attempt], prior: Mapping[Way, Record]) -> Contrast | None:
     """Return the sequence of tools that winners used and that beat the others, or None.
 
     `prior` is what earlier epochs saw of sequences that lessons in force name. A sequence that earned less
@@ -190,7 +190,7 @@ def best_way(attempts: Sequence[Attempt], prior: Mapping[Way, Record]) -> Findin
     others = [a for a in attempts if a.tools != best]
     if not used or (best not in prior and not (others and _mean_reward(used) > _mean_reward(others))):
         return None
-    return Finding(advice=use(best), attempts=tuple(used))
+    return Contrast(advice=use(best), attempts=tuple(used))
 
 
 def _tokens_per_use(attempts: Sequence[Attempt]) -> float:
@@ -202,7 +202,7 @@ def use(way: Way) -> str:
     return "use " + ", then ".join(way)
 
 
-def worst_tool(attempts: Sequence[Attempt], spared: Iterable[str]) -> Finding | None:
+def worst_tool(attempts: Sequence[Attempt], spared: Iterable[str]) -> Contrast | None:
     """Return the tool that cost most: tried by two losers or more and by hardly a winner, not in `spared`."""
     found: list[tuple[int, float, str, list[Attempt]]] = []
     for tool in sorted({t for a in attempts if a.sign < 0 for t in a.tools_tried} - set(spared)):
@@ -213,10 +213,10 @@ def worst_tool(attempts: Sequence[Attempt], spared: Iterable[str]) -> Finding | 
     if not found:
         return None
     _, _, tool, users = min(found, key=lambda f: (-f[0], -f[1], f[2]))
-    return Finding(advice=f"avoid {tool}", attempts=tuple(users))
+    return Contrast(advice=f"avoid {tool}", attempts=tuple(users))
 
 
-def best_arguments(attempts: Sequence[Attempt]) -> Finding | None:
+def best_arguments(attempts: Sequence[Attempt]) -> Contrast | None:
     """Return an argument that winners gave to a tool and losers who called it did not, or None."""
 
     def habits(attempt: Attempt, tool: str) -> set[str]:
@@ -231,17 +231,17 @@ def best_arguments(attempts: Sequence[Attempt]) -> Finding | None:
     return None
 
 
-def best_form(attempts: Sequence[Attempt]) -> Finding | None:
+def best_form(attempts: Sequence[Attempt]) -> Contrast | None:
     """Return the form of answer that winners share and losers lack, or None."""
     return _habit([(a, _phrased("answer with", a)) for a in attempts], sign=1)
 
 
-def worst_form(attempts: Sequence[Attempt]) -> Finding | None:
+def worst_form(attempts: Sequence[Attempt]) -> Contrast | None:
     """Return the form of answer that losers share and winners lack, or None."""
     return _habit([(a, _phrased("avoid answering with", a)) for a in attempts], sign=-1)
 
 
-def _habit(shown: Sequence[tuple[Attempt, set[str]]], sign: int) -> Finding | None:
+def _habit(shown: Sequence[tuple[Attempt, set[str]]], sign: int) -> Contrast | None:
     """Return the habit that most tells attempts of one sign from those of the other, if any does."""
     ours = [habits for attempt, habits in shown if attempt.sign == sign]
     theirs = [habits for attempt, habits in shown if attempt.sign == -sign]
@@ -256,7 +256,7 @@ def _habit(shown: Sequence[tuple[Attempt, set[str]]], sign: int) -> Finding | No
     if best is None or contrast(best) < MIN_CONTRAST:
         return None
     found = tuple(attempt for attempt, habits in shown if best in habits)
-    return None if sign > 0 and _mean_reward(found) < MIN_WORTH else Finding(advice=best, attempts=found)
+    return None if sign > 0 and _mean_reward(found) < MIN_WORTH else Contrast(advice=best, attempts=found)
 
 
 _FORMS: tuple[tuple[str, Callable[[str], bool]], ...] = (

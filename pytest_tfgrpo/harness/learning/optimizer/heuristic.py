@@ -19,8 +19,8 @@ from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.harness.learning.optimizer.contrast import (
     MIN_WORTH,
-    Finding,
-    Kind,
+    Contrast,
+    TaskKind,
     best_arguments,
     best_form,
     best_way,
@@ -85,7 +85,7 @@ class _Known:
 class _Study:
     """The lessons of one epoch in the making."""
 
-    def __init__(self, context: LearningContext, kinds: list[Kind]) -> None:
+    def __init__(self, context: LearningContext, kinds: list[TaskKind]) -> None:
         self.operations: list[Operation] = []
         self.lesson_groups: set[str] = set()
         self.mute = 0
@@ -127,7 +127,7 @@ class _Study:
     def _remove(self, known: _Known, reason: str) -> None:
         self.operations.append(Operation(kind="remove", targets=(known.experience.id,), reason=reason))
 
-    def _revise(self, place: int, polarity: Polarity, finding: Finding, old: Sequence[_Known]) -> None:
+    def _revise(self, place: int, polarity: Polarity, finding: Contrast, old: Sequence[_Known]) -> None:
         """Propose the lesson of `finding` in the place of `old` ones; evidence of the same claim adds up."""
         same = [k for k in old if k.claim == finding.advice]
         new = self._experience(place, polarity, finding, same)
@@ -145,7 +145,7 @@ class _Study:
         )
 
     def _experience(
-        self, place: int, polarity: Polarity, finding: Finding, same: Sequence[_Known]
+        self, place: int, polarity: Polarity, finding: Contrast, same: Sequence[_Known]
     ) -> Experience | None:
         """Return the lesson, or None when it does not fit into the word cap."""
         context, kind, attempts = self._context, self._kinds[place], finding.attempts

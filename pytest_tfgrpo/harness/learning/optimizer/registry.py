@@ -12,17 +12,17 @@ from pytest_tfgrpo.harness.learning.optimizer.none import NoOptimizer
 from pytest_tfgrpo.harness.protocols import Optimizer
 from pytest_tfgrpo.llm.protocol import Completer
 
-Teacher: TypeAlias = Callable[[], Completer]
+OpenTeacher: TypeAlias = Callable[[], Completer]
 """Opens the language model that an optimizer asks."""
 
 
-def _llm(teacher: Teacher, packs: Path | None) -> Optimizer:
+def _llm(teacher: OpenTeacher, packs: Path | None) -> Optimizer:
     from pytest_tfgrpo.harness.learning.optimizer.llm.optimizer import open_llm
 
     return open_llm(teacher(), packs)
 
 
-OPTIMIZERS: Mapping[str, Callable[[Teacher, Path | None], Optimizer]] = {
+OPTIMIZERS: Mapping[str, Callable[[OpenTeacher, Path | None], Optimizer]] = {
     "heuristic": lambda _teacher, _packs: HeuristicOptimizer(),
     "llm": _llm,
     "none": lambda _teacher, _packs: NoOptimizer(),
@@ -35,7 +35,7 @@ def _no_teacher() -> Completer:
     )
 
 
-def open_optimizer(spec: str, *, teacher: Teacher = _no_teacher, packs: Path | None = None) -> Optimizer:
+def open_optimizer(spec: str, *, teacher: OpenTeacher = _no_teacher, packs: Path | None = None) -> Optimizer:
     """Return the optimizer called `spec`; raises SettingError.
 
     `packs` is the folder of prompt packs, where one called ``optimizer`` replaces the prompts of `llm`.

@@ -35,7 +35,7 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class ScenarioRow:
     """One scenario."""
 
     id: str
@@ -60,16 +60,16 @@ class Grid:
     """All scenarios by all sweeps and epochs."""
 
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ScenarioRow, ...]
     first: int | None
     """Column of the baseline sweep."""
     last: int | None
     """Column of the final sweep."""
 
-    def telling(self, limit: int) -> list[Row]:
+    def telling(self, limit: int) -> list[ScenarioRow]:
         """Return at most `limit` rows, those that changed most first, and of equal changes losses first."""
 
-        def order(row: Row) -> tuple[float, float]:
+        def order(row: ScenarioRow) -> tuple[float, float]:
             change = row.change(self.first, self.last)
             return (1.0, 0.0) if change is None else (-abs(change), change)
 
@@ -107,10 +107,10 @@ def _of_report(report: Mapping[str, Any]) -> Iterator[Column]:
         yield Column(label=label(row), mode=row["mode"], groups={})
 
 
-def _rows_of_run(run: Run, columns: tuple[Column, ...]) -> Iterator[Row]:
+def _rows_of_run(run: Run, columns: tuple[Column, ...]) -> Iterator[ScenarioRow]:
     for s in run.scenarios:
         cells = tuple(_cell(column.groups.get(s.id)) for column in columns)
-        yield Row(id=s.id, domain=s.domain, split=s.split, source=s.source, cells=cells)
+        yield ScenarioRow(id=s.id, domain=s.domain, split=s.split, source=s.source, cells=cells)
 
 
 def _cell(group: Group | None) -> Cell | None:
@@ -120,13 +120,13 @@ def _cell(group: Group | None) -> Cell | None:
     return Cell(mean=group.gt_mean, n=n, errors=len(group.scores) - n, solved=solved(group))
 
 
-def _rows_of_report(report: Mapping[str, Any], columns: tuple[Column, ...]) -> Iterator[Row]:
+def _rows_of_report(report: Mapping[str, Any], columns: tuple[Column, ...]) -> Iterator[ScenarioRow]:
     for scenario in report["scenarios"]:
         seen = {
             label(place): Cell(mean=place["mean"], n=place["n"], errors=place["errors"], solved=None)
             for place in scenario["epochs"]
         }
-        yield Row(
+        yield ScenarioRow(
             id=scenario["id"],
             domain=scenario["domain"],
             split=scenario["split"],

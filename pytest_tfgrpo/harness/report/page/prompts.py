@@ -19,7 +19,7 @@ class Asked(NamedTuple):
     user: str
 
 
-class Prompts:
+class AskedPrompts:
     """Renders the prompts of one run."""
 
     def __init__(self, run: Run) -> None:

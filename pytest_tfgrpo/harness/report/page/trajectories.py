@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from pytest_tfgrpo.core.records import Frame, Group, Json, Rollout, Run, Scenario, Score
 from pytest_tfgrpo.core.text import cut
 from pytest_tfgrpo.harness.report.page.grid import Grid
-from pytest_tfgrpo.harness.report.page.prompts import Asked, Prompts
+from pytest_tfgrpo.harness.report.page.prompts import Asked, AskedPrompts
 
 Place: TypeAlias = tuple[int, int]
 """Row and column of a group in the grid."""
@@ -47,7 +47,7 @@ class Told(NamedTuple):
     """What is said of a group besides what it holds itself."""
 
     scenarios: Mapping[str, Scenario]
-    prompts: Prompts
+    prompts: AskedPrompts
 
 
 class Item(NamedTuple):
@@ -67,7 +67,7 @@ def pack(grid: Grid, run: Run, room: int) -> Packed:
 
     What does not fit is left out in the order of `expendable`, and counted.
     """
-    told = Told({s.id: s for s in run.scenarios}, Prompts(run))
+    told = Told({s.id: s for s in run.scenarios}, AskedPrompts(run))
     groups = [
         ((i, j), column.groups[row.id])
         for i, row in enumerate(grid.rows)

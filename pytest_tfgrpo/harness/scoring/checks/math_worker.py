@@ -98,7 +98,7 @@ def _fraction(match: re.Match[str]) -> str:
     return rf"\frac{{{over}}}{{{10 ** len(head) * (10 ** len(period) - 1)}}}"
 
 
-class Reader:
+class MathLibrary:
     """What of the library is used, imported once."""
 
     def __init__(self) -> None:
@@ -163,7 +163,7 @@ def _decimals(value: Any) -> int:
     return DECIMALS if size == 0 or size >= 0.1 else DECIMALS - 1 - math.floor(math.log10(size))
 
 
-def answer(reader: Reader, request: Mapping[str, Any], say: Callable[..., None]) -> None:
+def answer(reader: MathLibrary, request: Mapping[str, Any], say: Callable[..., None]) -> None:
     """Answer one request in two lines."""
     try:
         expected, decimals = reader.expected(request["value"])
@@ -196,7 +196,7 @@ def main() -> None:
     with contextlib.suppress(ValueError, OSError):  # not every system knows this limit
         resource.setrlimit(resource.RLIMIT_AS, (settings["memory"], settings["memory"]))
     try:
-        reader = Reader()
+        reader = MathLibrary()
         reader.read("$\\frac{1}{2}$")
     except ImportError as error:
         say(ready=False, why=str(error))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError, RecordingError
-from pytest_tfgrpo.core.records import Json, Opinion, Rollout, Scenario
+from pytest_tfgrpo.core.records import Json, JudgeResult, Rollout, Scenario
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.protocols import Judge
 from pytest_tfgrpo.harness.scoring.judge.prompt import question, repair, template_stamp, vote_schema
@@ -50,7 +50,7 @@ class ModelJudge:
         self._seed = seed
         self._places = asyncio.Semaphore(concurrency)
 
-    async def opine(self, scenario: Scenario, rollout: Rollout, calls: Calls) -> Opinion:
+    async def ask_judge(self, scenario: Scenario, rollout: Rollout, calls: Calls) -> JudgeResult:
         """Return a verdict or, with score None, why there is none; never a default score.
 
         Raises BudgetError when a call was not made; those beside it are on file by then.
@@ -63,7 +63,7 @@ class ModelJudge:
             if not isinstance(error, RecordingError):
                 raise error
         if broken:  # a replay that lacks one vote must not pass for one with fewer votes
-            return Opinion(score=None, asked=self._votes, reason=str(broken[0]))
+            return JudgeResult(score=None, asked=self._votes, reason=str(broken[0]))
         votes = [found for found in cast if isinstance(found, tuple)]
         void = [found for found in cast if isinstance(found, str)]
         return tally(scenario.rubric, votes, void, self._votes)

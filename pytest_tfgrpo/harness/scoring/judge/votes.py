@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.records import Criterion, Json, Opinion
+from pytest_tfgrpo.core.records import Criterion, Json, JudgeResult
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.strict import unique
 from pytest_tfgrpo.core.text import line
@@ -72,7 +72,7 @@ def _decision(key: str, value: Json) -> Decision:
     return Decision(met=value["met"], why=line(why, WHY_MAX) if isinstance(why, str) else "")
 
 
-def tally(rubric: Sequence[Criterion], votes: Sequence[Vote], void: Sequence[str], asked: int) -> Opinion:
+def tally(rubric: Sequence[Criterion], votes: Sequence[Vote], void: Sequence[str], asked: int) -> JudgeResult:
     """Return what valid `votes` amount to; `void` says why the others are none.
 
     Without a majority of the votes `asked` for there is no verdict.
@@ -80,12 +80,12 @@ def tally(rubric: Sequence[Criterion], votes: Sequence[Vote], void: Sequence[str
     if 2 * len(votes) <= asked:
         told = "; ".join(dict.fromkeys(void))
         reason = f"{len(votes)} of {asked} votes are valid: {told}"
-        return Opinion(
+        return JudgeResult(
             score=None, votes=_scores(rubric, votes), asked=asked, agreement=None, reason=reason[:REASON_MAX]
         )
     scores = _scores(rubric, votes)
     reason = "; ".join(_said(place, votes) for place in range(len(rubric)))
-    return Opinion(
+    return JudgeResult(
         score=fsum(scores) / len(scores),
         votes=scores,
         asked=asked,

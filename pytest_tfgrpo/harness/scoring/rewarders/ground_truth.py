@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from pytest_tfgrpo.core.records import Rollout, Scenario
-from pytest_tfgrpo.harness.protocols import Floats
 from pytest_tfgrpo.harness.scoring.rewarders.majority import majority_scores
+from pytest_tfgrpo.numerics.arrays import Floats
 
 
 def gt_scores(rollouts: Sequence[Rollout], scenarios: Mapping[str, Scenario]) -> Floats:

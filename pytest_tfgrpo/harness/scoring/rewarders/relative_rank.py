@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_tfgrpo.harness.protocols import Floats, RewardBatch
+from pytest_tfgrpo.harness.protocols import RewardBatch
 from pytest_tfgrpo.numerics.advantages import group_advantage, relative_rank
+from pytest_tfgrpo.numerics.arrays import Floats
 
 
 def rank(batch: RewardBatch, reward_N: Floats) -> tuple[Floats, Floats]:

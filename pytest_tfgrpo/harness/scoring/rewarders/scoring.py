@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from pytest_tfgrpo.core.errors import RewarderError
 from pytest_tfgrpo.core.records import Group, Rollout, Scenario, Score
-from pytest_tfgrpo.harness.protocols import Floats, RewardBatch, Rewarder
+from pytest_tfgrpo.harness.protocols import RewardBatch, Rewarder
 from pytest_tfgrpo.harness.scoring.rewarders.ground_truth import gt_scores
 from pytest_tfgrpo.harness.scoring.rewarders.relative_rank import rank
+from pytest_tfgrpo.numerics.arrays import Floats
 
 BUILT_IN = ("gt_score", "relative_rank")
 

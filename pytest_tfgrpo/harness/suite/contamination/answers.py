@@ -19,7 +19,7 @@ Answers = Callable[[Scenario], Collection[str]]
 _WORD = re.compile(r"[^\W_]+")
 
 
-class Answer(NamedTuple):
+class SoughtAnswer(NamedTuple):
     """An answer as it is looked for."""
 
     n: int
@@ -45,11 +45,11 @@ class AnswerIndex:
                 for text in spellings(answer):
                     if len(text) >= MIN_ANSWER_CHARACTERS:
                         found.setdefault(text, scenario)
-        known = [Answer(n, text, s) for n, (text, s) in enumerate(found.items()) if text not in exempt]
+        known = [SoughtAnswer(n, text, s) for n, (text, s) in enumerate(found.items()) if text not in exempt]
         parts = {answer.text: set(_WORD.findall(answer.text)) for answer in known}
         often = Counter(word for own in parts.values() for word in own)
-        self._by_word: dict[str, list[Answer]] = {}
-        self._wordless: list[Answer] = []
+        self._by_word: dict[str, list[SoughtAnswer]] = {}
+        self._wordless: list[SoughtAnswer] = []
         for sought in known:
             rarest = min(parts[sought.text], key=lambda word: (often[word], word), default=None)
             place = self._wordless if rarest is None else self._by_word.setdefault(rarest, [])
@@ -60,7 +60,7 @@ class AnswerIndex:
         found = next(self.matches(text), None)
         return found.scenario.id if found is not None else None
 
-    def matches(self, text: str) -> Iterator[Answer]:
+    def matches(self, text: str) -> Iterator[SoughtAnswer]:
         """Yield the answers that `text` contains as whole tokens, in order."""
         plain, *other = spellings(text)
         wanted = [*self._wordless]

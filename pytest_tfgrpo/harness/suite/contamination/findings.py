@@ -11,14 +11,14 @@ from pytest_tfgrpo.core.records import Json, Scenario
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import to_wire
 
-Kind: TypeAlias = Literal[
+OverlapKind: TypeAlias = Literal[
     "same_task", "same_prompt", "similar", "answer_in_pack", "answer_in_lesson", "answer_in_prompt"
 ]
 LISTED = 20
 """Findings that are told one by one; the rest is counted."""
 EXCERPT = 60
 
-_WORDS: Mapping[Kind, str] = {
+_WORDS: Mapping[OverlapKind, str] = {
     "same_task": "ask the same but for case and typography",
     "same_prompt": "have the same prompt but for case and typography, and one of them has no data of its own",
     "similar": "are {similarity:.0%} alike in wording, with the same numbers",
@@ -27,7 +27,7 @@ _WORDS: Mapping[Kind, str] = {
     "answer_in_prompt": "has its answer in the prompt of",
 }
 _APART = "give both the same split (a common family does, where no split is written), or remove one"
-_ADVICE: Mapping[Kind, str] = {
+_ADVICE: Mapping[OverlapKind, str] = {
     "same_task": _APART,
     "same_prompt": _APART,
     "similar": _APART,
@@ -41,7 +41,7 @@ _ADVICE: Mapping[Kind, str] = {
 class Finding:
     """Two things that should have nothing in common, and what they have."""
 
-    kind: Kind
+    kind: OverlapKind
     subject: str
     """Scenario, by id and split."""
     where: str

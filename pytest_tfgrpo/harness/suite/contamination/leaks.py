@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import PromptPack, Scenario
 from pytest_tfgrpo.core.stamp import canonical
-from pytest_tfgrpo.harness.suite.contamination.answers import Answer, AnswerIndex, Answers, spellings
+from pytest_tfgrpo.harness.suite.contamination.answers import AnswerIndex, Answers, SoughtAnswer, spellings
 from pytest_tfgrpo.harness.suite.contamination.findings import Finding, called, excerpt
 from pytest_tfgrpo.harness.suite.contamination.overlap import SPLITS
 
@@ -48,7 +48,7 @@ def _owners(scenarios: Iterable[Scenario], answers: Answers) -> Counter[str]:
     )
 
 
-def _finding(kind: str, found: Answer, other: str, other_where: str = "") -> Finding:
+def _finding(kind: str, found: SoughtAnswer, other: str, other_where: str = "") -> Finding:
     return Finding(
         kind=kind,  # type: ignore[arg-type]
         subject=called(found.scenario),
@@ -111,7 +111,7 @@ def _in_prompts(scenarios: Sequence[Scenario], answers: Answers, owners: Counter
 
     owned = [s for s in scenarios if s.split != SPLITS[0]]
     index = AnswerIndex(owned, distinctive)
-    places: dict[str, list[tuple[Answer, Scenario]]] = {}
+    places: dict[str, list[tuple[SoughtAnswer, Scenario]]] = {}
     for holder in scenarios:
         if holder.split != SPLITS[-1]:
             for found in index.matches(_asked(holder)):

@@ -26,7 +26,7 @@ MAX_ANSWERS = 20
 _CHARACTERS = 20_000_000
 """Of all texts together, roughly; longer ones are compared by their beginnings."""
 
-Answers = Callable[[Scenario], Collection[str]]
+AnswersOf = Callable[[Scenario], Collection[str]]
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Text:
         return sum(1 << SPLITS.index(split) for split in self.scenarios)
 
 
-def overlaps(scenarios: Iterable[Scenario], answers: Answers) -> list[Finding]:
+def overlaps(scenarios: Iterable[Scenario], answers: AnswersOf) -> list[Finding]:
     """Return what the splits of `scenarios` share, the clearest first; `answers` are those of a scenario."""
     known = list(scenarios)
     texts = _texts(known)
@@ -123,7 +123,7 @@ def _same_tasks(texts: Iterable[Text]) -> Iterator[Finding]:
             yield _finding("same_task", first[0], second[0], more=len(first) + len(second) - 2)
 
 
-def _same_prompts(scenarios: Sequence[Scenario], answers: Answers) -> Iterator[Finding]:
+def _same_prompts(scenarios: Sequence[Scenario], answers: AnswersOf) -> Iterator[Finding]:
     """Yield long prompts of which one stands alone, and one comes with data, in different splits."""
     limit = _limit(len(scenarios))
     if not any(_has_data(s) for s in scenarios):
@@ -146,7 +146,7 @@ def _has_data(scenario: Scenario) -> bool:
     return scenario.input is not None or bool(scenario.attachments)
 
 
-def _similar(texts: Sequence[Text], answers: Answers) -> Iterator[Finding]:
+def _similar(texts: Sequence[Text], answers: AnswersOf) -> Iterator[Finding]:
     for pair in similar([text.words for text in texts], [text.sides for text in texts]):
         a, b = texts[pair.first], texts[pair.second]
         if not _same_data(a, b):

@@ -28,7 +28,7 @@ MIN_CONTAINED_SHARED = 8
 _PAIRS = 4_000_000
 """Most pairs counted; sequences that more texts share are left out first."""
 
-Ints = npt.NDArray[np.int64]
+Places = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 
@@ -66,7 +66,7 @@ def similar(texts: Sequence[Sequence[str]], sides: Sequence[int] | None = None) 
         yield Pair(int(first_C[i]), int(second_C[i]), float(similarity_C[i]))
 
 
-def _postings(texts: Sequence[Sequence[str]]) -> tuple[Ints, Hashes]:
+def _postings(texts: Sequence[Sequence[str]]) -> tuple[Places, Hashes]:
     """Return text and hash of every sequence of each text, once per text, sorted by hash and text."""
     ids: dict[str, int] = {}
     word_of = np.fromiter(
@@ -96,7 +96,7 @@ def _mixed(x: Hashes) -> Hashes:
     return x ^ (x >> np.uint64(31))
 
 
-def _runs(hash_P: Hashes) -> tuple[Ints, Ints]:
+def _runs(hash_P: Hashes) -> tuple[Places, Places]:
     """Return start and length of each run of equal hashes."""
     starts = np.flatnonzero(np.r_[True, hash_P[1:] != hash_P[:-1]]) if hash_P.size else np.empty(0, np.int64)
     return starts, np.diff(np.r_[starts, hash_P.size])
@@ -109,12 +109,12 @@ def _rare(hash_P: Hashes) -> npt.NDArray[np.bool_]:
     return np.repeat(lengths <= limit, lengths)
 
 
-def _pairs_below(lengths: Ints, limit: int) -> int:
+def _pairs_below(lengths: Places, limit: int) -> int:
     known = lengths[lengths <= limit]
     return int((known * (known - 1) // 2).sum())
 
 
-def _shared(text_P: Ints, hash_P: Hashes, n: int, sides: Ints | None) -> tuple[Ints, Ints, Ints]:
+def _shared(text_P: Places, hash_P: Hashes, n: int, sides: Places | None) -> tuple[Places, Places, Places]:
     """Return the pairs across sides that share a sequence, and how many they share."""
     starts, lengths = _runs(hash_P)
     pairs = [np.empty(0, dtype=np.int64)]

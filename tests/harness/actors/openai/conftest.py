@@ -14,7 +14,7 @@ from support.completers import USAGE, ScriptedCompleter
 
 from pytest_tfgrpo.core.records import Attachment, Task
 from pytest_tfgrpo.harness.actors.openai.agent import OpenAIActor, open_openai
-from pytest_tfgrpo.harness.engine.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.llm.protocol import Completion, Request, ToolCall
@@ -57,7 +57,7 @@ class Bench:
         self.model = ScriptedCompleter(answer or script())
         return open_openai(self.model, self.root, {"tools": tools, "max_steps": 5} | settings)
 
-    def ask(self, answer: Any, *, settings: dict[str, Any] | None = None, **changes: Any) -> Outcome:
+    def ask(self, answer: Any, *, settings: dict[str, Any] | None = None, **changes: Any) -> AttemptResult:
         """Ask an actor over the model `answer` once; `tools` are those of the task."""
         if "tools" in changes:
             changes["scenario"] = Task(id="t", domain="d", prompt="p", tools=changes.pop("tools"))

@@ -11,7 +11,7 @@ from support.completers import USAGE
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.core.records import Prompt, Usage
-from pytest_tfgrpo.harness.engine.attempt import Outcome, attempt
+from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
 from pytest_tfgrpo.llm.protocol import Completion, Request
 
 from .conftest import Bench, script, wants
@@ -238,7 +238,7 @@ def test_a_stalled_loop_does_not_make_a_slow_model_the_agents_fault(bench: Bench
 def test_a_rollout_that_started_late_tells_no_less(bench: Bench) -> None:
     actor = bench.actor(_never)
 
-    async def scene() -> Outcome:
+    async def scene() -> AttemptResult:
         asyncio.get_running_loop().call_soon(time.sleep, 0.1)  # between the attempt's start and the actor's
         return await attempt(actor, bench.make_call(timeout_s=0.2))
 

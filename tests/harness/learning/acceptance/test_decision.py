@@ -15,7 +15,7 @@ from support.builders import make_experience
 from pytest_tfgrpo.core.lessons import Library, Operation, Revision, Trial
 from pytest_tfgrpo.harness.learning.acceptance.decision import Limits, decide
 from pytest_tfgrpo.harness.learning.acceptance.per_lesson import Case
-from pytest_tfgrpo.harness.learning.acceptance.rule import Pairs, Rule
+from pytest_tfgrpo.harness.learning.acceptance.rule import AcceptanceRule, Pairs
 from pytest_tfgrpo.harness.learning.library.library import SIZE_CAP, carry_out, empty, of
 from pytest_tfgrpo.harness.metrics.comparison import Tally
 
@@ -102,7 +102,7 @@ def settle(
     rollouts: int = 100_000,
 ) -> Revision:
     limits = Limits(
-        rule=Rule(name=rule, margin=0.02),  # type: ignore[arg-type]
+        rule=AcceptanceRule(name=rule, margin=0.02),  # type: ignore[arg-type]
         scenarios=SCENARIOS,
         rollouts=rollouts,
         cap=200,
@@ -312,7 +312,9 @@ def test_what_a_size_cap_removed_follows_from_what_is_kept() -> None:
     library = of(old)
     made = candidate([lesson(0), lesson(1)], library, cap=2)
     assert {o.targets for o in made.applied if o.reason.startswith(SIZE_CAP)} == {(name(90),), (name(91),)}
-    limits = Limits(rule=Rule(name="safe", margin=0.02), scenarios=SCENARIOS, rollouts=10_000, cap=2)
+    limits = Limits(
+        rule=AcceptanceRule(name="safe", margin=0.02), scenarios=SCENARIOS, rollouts=10_000, cap=2
+    )
     decided = asyncio.run(decide(library, made, Suite(harm([1], 0.3)), limits))
     assert len(decided.library.experiences) == 2
     assert 0 in in_force(decided)

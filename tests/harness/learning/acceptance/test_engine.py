@@ -28,7 +28,7 @@ from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal
 from pytest_tfgrpo.harness.report.terminal import terminal
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.journal import decode
-from pytest_tfgrpo.harness.run.log import load_run, read_log, recorded
+from pytest_tfgrpo.harness.run.log import load_run, read_log
 
 DEV = 24
 WORDS = ("alpha", "bravo", "cedar", "delta", "ember", "frost", "gamma", "hotel")
@@ -213,7 +213,7 @@ def test_a_run_killed_between_or_within_trials_resumes_to_the_same_and_pays_noth
     cut(folder, start + round(share * (end - start)))
     log = read_log(folder)
     optimizer = Teacher(*kinds)
-    again, _, second = settle(tmp_path, folder=folder, job_optimizer=optimizer, job_recorded=recorded(log))
+    again, _, second = settle(tmp_path, folder=folder, job_optimizer=optimizer, job_resumed=log)
     assert optimizer.contexts == []
     assert len(second.calls) == len(first.calls) - len(log.rollouts)
     assert again.library == whole.library
@@ -225,7 +225,7 @@ def test_a_finished_epoch_is_resumed_with_its_dev_groups(tmp_path: Path) -> None
     folder = tmp_path / "demo" / "runs" / "run1"
     whole, _, _ = settle(tmp_path, "good", "bad", folder=folder)
     cut(folder, events(folder).index("revision") + 2)
-    again, _, second = settle(tmp_path, folder=folder, job_recorded=recorded(read_log(folder)))
+    again, _, second = settle(tmp_path, folder=folder, job_resumed=read_log(folder))
     assert dev_calls(second) == 0
     assert {g.group_id for g in again.phases[1].dev} == {g.group_id for g in whole.phases[1].dev}
     assert events(folder).count("candidate") == events(folder).count("revision") == 1
@@ -244,7 +244,7 @@ def test_a_budget_that_runs_out_in_a_trial_leaves_the_run_incomplete_and_it_goes
     assert run.phases[-1].revision is None
     assert "budget_usd" in run.reason
     paid = len(read_log(folder).rollouts)
-    again, _, rest = settle(tmp_path, "good", "bad", folder=folder, job_recorded=recorded(read_log(folder)))
+    again, _, rest = settle(tmp_path, "good", "bad", folder=folder, job_resumed=read_log(folder))
     assert paid + len(rest.calls) == len(first.calls)
     assert again.library.hash == whole.library.hash
 
@@ -367,7 +367,7 @@ def test_neither_learning_nor_acceptance_is_handed_an_eval_scenario(tmp_path: Pa
 
 
 def test_an_eval_scenario_among_those_that_decide_is_refused() -> None:
-    sweeps = DevSweeps([one("eval", 1)], {}, asker=lambda _: None, sweep=None)  # type: ignore[arg-type, return-value]
+    sweeps = DevSweeps([one("eval", 1)], {}, prompts=lambda _: None, sweep=None)  # type: ignore[arg-type, return-value]
     phase = Phase(epoch=1, mode="train", temperature=1.0, rollouts=2, scenarios=("train-1",), dev=("eval-1",))
     with pytest.raises(ValueError, match="'eval-1' of split 'eval' must not decide on a library"):
         sweeps.begin(phase)

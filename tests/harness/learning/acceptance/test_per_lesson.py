@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.builders import make_experience, make_group
 
 from pytest_tfgrpo.core.lessons import Operation
-from pytest_tfgrpo.harness.learning.acceptance.parts import Unit
+from pytest_tfgrpo.harness.learning.acceptance.parts import OperationSet
 from pytest_tfgrpo.harness.learning.acceptance.per_lesson import Case, idle_or_harmful
 
 
@@ -15,15 +15,15 @@ def name(n: int) -> str:
     return make_experience(n).id
 
 
-def added(n: int) -> Unit:
+def added(n: int) -> OperationSet:
     return (Operation(kind="add", experience=make_experience(n)),)
 
 
-def updated(n: int, old: int) -> Unit:
+def updated(n: int, old: int) -> OperationSet:
     return (Operation(kind="update", experience=make_experience(n), targets=(name(old),)),)
 
 
-def removed(n: int) -> Unit:
+def removed(n: int) -> OperationSet:
     return (Operation(kind="remove", targets=(name(n),)),)
 
 
@@ -33,7 +33,7 @@ def case(after: list[int], *differences: float, before: tuple[int, ...] = (), ro
     )
 
 
-def named(cases: list[Case], units: list[Unit]) -> list[Unit]:
+def named(cases: list[Case], units: list[OperationSet]) -> list[OperationSet]:
     return idle_or_harmful(cases, units, margin=0.02, alpha=0.2)
 
 

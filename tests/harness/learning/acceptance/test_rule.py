@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import make_group
 
-from pytest_tfgrpo.harness.learning.acceptance.rule import Pairs, Rule
+from pytest_tfgrpo.harness.learning.acceptance.rule import AcceptanceRule, Pairs
 
-SAFE = Rule(name="safe", margin=0.02)
-STRICT = Rule(name="strict", margin=0.02)
+SAFE = AcceptanceRule(name="safe", margin=0.02)
+STRICT = AcceptanceRule(name="strict", margin=0.02)
 Credits = Sequence[float | None]
 
 

@@ -8,13 +8,13 @@ import pytest
 from support.exposures import make_exposure, make_exposures
 
 from pytest_tfgrpo.core.lessons import Exposure
-from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, _groups, standings
+from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, _groups, lesson_effects
 
 EFFECTS = {"bad": -0.45, "good": 0.3, "null1": 0.0, "null2": 0.0}
 
 
 def test_strong_effects_are_told_from_none() -> None:
-    found = standings(make_exposures(EFFECTS))
+    found = lesson_effects(make_exposures(EFFECTS))
     assert {key: standing.verdict for key, standing in found.items()} == {
         "bad": "harmful", "good": "helpful", "null1": "unclear", "null2": "unclear",
     }  # fmt: skip
@@ -24,7 +24,7 @@ def test_strong_effects_are_told_from_none() -> None:
 
 
 def test_p_values_are_corrected_for_all_lessons() -> None:
-    found = standings(make_exposures(EFFECTS))
+    found = lesson_effects(make_exposures(EFFECTS))
     for standing in found.values():
         assert standing.p is not None
         assert standing.p_adjusted is not None
@@ -35,20 +35,20 @@ def test_p_values_are_corrected_for_all_lessons() -> None:
 
 def test_an_effect_that_is_clear_alone_is_not_claimed_among_many() -> None:
     rows = make_exposures({"weak": -0.15}, seed=1)
-    alone = standings(rows)["weak"]
+    alone = lesson_effects(rows)["weak"]
     assert alone.verdict == "harmful"
     many = {f"null{i}": 0.0 for i in range(40)}
     crowd = [
         replace(row, included=(*row.included, *other.included), left_out=(*row.left_out, *other.left_out))
         for row, other in zip(rows, make_exposures(many, seed=4), strict=True)
     ]
-    among = standings(crowd)["weak"]
+    among = lesson_effects(crowd)["weak"]
     assert among.effect == pytest.approx(alone.effect)
     assert among.verdict == "unclear"
 
 
 def test_too_few_groups_are_not_yet_estimable() -> None:
-    found = standings(make_exposures({"new": 0.3}, groups=60))["new"]
+    found = lesson_effects(make_exposures({"new": 0.3}, groups=60))["new"]
     assert found.verdict == "not_estimable"
     assert (found.effect, found.ci95, found.p, found.p_adjusted) == (None, None, None, None)
     assert found.included + found.left_out == 60
@@ -56,7 +56,7 @@ def test_too_few_groups_are_not_yet_estimable() -> None:
 
 @pytest.mark.parametrize("rows", [[], [make_exposure(reward=None, included=("a",))]])
 def test_without_rewards_nothing_is_known(rows: list[Exposure]) -> None:
-    assert standings(rows, ["a"]) == {"a": replace(UNSEEN)}
+    assert lesson_effects(rows, ["a"]) == {"a": replace(UNSEEN)}
 
 
 def test_errors_are_counted_also_where_no_rollout_has_a_reward() -> None:
@@ -65,19 +65,23 @@ def test_errors_are_counted_also_where_no_rollout_has_a_reward() -> None:
         make_exposure(2, errors=1, left_out=("a",)),
         make_exposure(3, errors=1, included=("b",)),
     ]
-    assert {key: s.errors for key, s in standings(rows, ["a", "b", "c"]).items()} == {"a": 3, "b": 1, "c": 0}
+    assert {key: s.errors for key, s in lesson_effects(rows, ["a", "b", "c"]).items()} == {
+        "a": 3,
+        "b": 1,
+        "c": 0,
+    }
 
 
 def test_an_equal_run_is_no_more_evidence() -> None:
     once = make_exposures(EFFECTS)
     again = [replace(row, run_id="run2") for row in once]
-    assert standings([*once, *again]) == standings(once)
+    assert lesson_effects([*once, *again]) == lesson_effects(once)
 
 
 def test_groups_of_one_draw_are_averaged() -> None:
     once = [replace(row, reward=1.0) for row in make_exposures({"a": 0.0}, groups=200)]
     again = [replace(row, run_id="run2", reward=0.5) for row in once]
-    found = standings([*once, *again])["a"]
+    found = lesson_effects([*once, *again])["a"]
     assert found.groups == 200
     assert found.effect == 0
 
@@ -85,7 +89,7 @@ def test_groups_of_one_draw_are_averaged() -> None:
 def test_a_run_with_draws_of_its_own_is_more_evidence() -> None:
     once = make_exposures(EFFECTS)
     more = make_exposures(EFFECTS, seed=1, run_id="run2", series="series2")
-    found, before = standings([*once, *more]), standings(once)
+    found, before = lesson_effects([*once, *more]), lesson_effects(once)
     assert found["good"].groups == 800
     width = [s["good"].ci95[1] - s["good"].ci95[0] for s in (found, before) if s["good"].ci95]
     assert width[0] < 0.8 * width[1]
@@ -93,18 +97,18 @@ def test_a_run_with_draws_of_its_own_is_more_evidence() -> None:
 
 def test_constant_outcomes_show_nothing() -> None:
     rows = [replace(row, reward=1.0) for row in make_exposures(EFFECTS)]
-    assert {s.verdict for s in standings(rows).values()} == {"unclear"}
-    assert {s.effect for s in standings(rows).values()} == {0.0}
+    assert {s.verdict for s in lesson_effects(rows).values()} == {"unclear"}
+    assert {s.effect for s in lesson_effects(rows).values()} == {0.0}
 
 
 def test_always_in_the_prompt_or_never_is_not_estimable() -> None:
     rows = [make_exposure(n % 50, epoch=1 + n // 50, included=("in",), left_out=("out",)) for n in range(200)]
-    assert {s.verdict for s in standings(rows).values()} == {"not_estimable"}
+    assert {s.verdict for s in lesson_effects(rows).values()} == {"not_estimable"}
 
 
 def test_one_scenario_alone_is_not_estimable() -> None:
     rows = [replace(row, scenario="f" * 64, epoch=n) for n, row in enumerate(make_exposures({"a": -0.4}))]
-    assert standings(rows)["a"].verdict == "not_estimable"
+    assert lesson_effects(rows)["a"].verdict == "not_estimable"
 
 
 def test_lessons_of_two_domains_do_not_mix() -> None:
@@ -113,13 +117,13 @@ def test_lessons_of_two_domains_do_not_mix() -> None:
         replace(row, domain="dates", scenario=f"date{row.scenario}")
         for row in make_exposures({"b": -0.4}, groups=200, seed=1)
     ]
-    assert standings([*text, *dates])["a"].effect == standings(text)["a"].effect
+    assert lesson_effects([*text, *dates])["a"].effect == lesson_effects(text)["a"].effect
 
 
 def test_order_does_not_matter() -> None:
     rows = make_exposures(EFFECTS)
-    backwards = standings(rows[::-1])
-    for key, standing in standings(rows).items():
+    backwards = lesson_effects(rows[::-1])
+    for key, standing in lesson_effects(rows).items():
         assert backwards[key].effect == pytest.approx(standing.effect)
         assert backwards[key].verdict == standing.verdict
 
@@ -129,7 +133,7 @@ def test_many_groups_are_told_apart() -> None:
         replace(row, epoch=n // 1000, scenario=f"s{n % 1000}")
         for n, row in enumerate(make_exposures({"a": 0.04, "b": 0.0}, groups=40_000))
     ]
-    found = standings(rows)
+    found = lesson_effects(rows)
     assert found["a"].verdict == "helpful"
     assert found["a"].effect == pytest.approx(0.04, abs=0.015)
     assert found["b"].verdict == "unclear"

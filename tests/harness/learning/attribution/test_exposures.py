@@ -18,7 +18,7 @@ from pytest_tfgrpo.core.files import EXPOSURES
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.harness.learning.attribution import pooling
 from pytest_tfgrpo.harness.learning.attribution.exposures import (
-    Record,
+    RunExposures,
     content_key,
     exposures_of,
     history,
@@ -236,7 +236,7 @@ def test_only_the_latest_groups_are_taken_along(
 def test_a_record_names_who_acted_and_which_epochs_ended(made: tuple[Path, Run]) -> None:
     _, run = made
     record = record_of(run)
-    assert record == Record(
+    assert record == RunExposures(
         run_id="run1", measure=record.measure, actor="scripted", epochs=(1, 2), rows=record.rows
     )
     assert make_pack().stamp == PACK_STAMP

@@ -14,8 +14,8 @@ from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.harness.learning.library.library import of
-from pytest_tfgrpo.harness.learning.prompts import Asker, Question
-from pytest_tfgrpo.harness.run.log import load_run, read_log, recorded
+from pytest_tfgrpo.harness.learning.prompts import PromptBuilder, RenderedPrompt
+from pytest_tfgrpo.harness.run.log import load_run, read_log
 
 
 def lessons(count: int = 6, run: str = "run1") -> list[Experience]:
@@ -37,20 +37,20 @@ def training(leave_out: float = 0.5, epoch: int = 1) -> Phase:
 
 def questions(
     tmp_path: Path, library: Library, phase: Phase | None, train: int = 100, **changes: Any
-) -> list[Question]:
+) -> list[RenderedPrompt]:
     pack = make_pack(experience_slots=4, retrieval="top")
     changes = {"scenarios": suite(train=train), "job_packs": {"text": pack}} | changes
     changes.setdefault("job_library", library)
     job = make_job(ScriptedActor(three_or_not), tmp_path, **changes)
-    asker = Asker(job, library, phase)
-    return [asker.ask(f"train-{n}") for n in range(train)]
+    prompts = PromptBuilder(job, library, phase)
+    return [prompts.ask(f"train-{n}") for n in range(train)]
 
 
-def offered(question: Question) -> set[str]:
+def offered(question: RenderedPrompt) -> set[str]:
     return {*question.experiences, *question.left_out}
 
 
-def texts_left_out(asked: Sequence[Question], library: Library) -> list[set[str]]:
+def texts_left_out(asked: Sequence[RenderedPrompt], library: Library) -> list[set[str]]:
     said = {e.id: e.summary32 for e in library.experiences}
     return [{said[id] for id in q.left_out} for q in asked]
 
@@ -165,7 +165,7 @@ def test_a_resumed_run_leaves_out_the_same_lessons(tmp_path: Path) -> None:
     journal.write_bytes(b"".join(lines[: len(lines) // 2]))
     log = read_log(cut)
     assert 0 < len(log.rollouts) < len(read_log(whole).rollouts)
-    run_job(job(job_recorded=recorded(log)), cut)
+    run_job(job(job_resumed=log), cut)
     assert shown(cut) == shown(whole)
 
 

@@ -13,7 +13,7 @@ from support.jobs import ScriptedActor, make_job, run_job, suite
 
 from pytest_tfgrpo.core.lessons import Experience, Operation, Revision
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness.learning.attribution.effects import Standing, standings
+from pytest_tfgrpo.harness.learning.attribution.effects import LessonEffect, lesson_effects
 from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
 from pytest_tfgrpo.harness.learning.attribution.retirement import retire, without_harmful
 from pytest_tfgrpo.harness.learning.library.library import carry_out, of
@@ -28,10 +28,10 @@ def lesson(n: int, **changes: Any) -> Experience:
     )
 
 
-def standing(effect: float, half: float = 0.05, *, groups: int = 300, p: float = 0.5) -> Standing:
+def standing(effect: float, half: float = 0.05, *, groups: int = 300, p: float = 0.5) -> LessonEffect:
     low, high = effect - half, effect + half
     claimed = p < 0.05
-    return Standing(
+    return LessonEffect(
         included=groups * 4 // 5,
         left_out=groups // 5,
         scenarios=100,
@@ -48,7 +48,7 @@ HARMFUL, HELPFUL, IDLE = standing(-0.2, p=0.001), standing(0.2, p=0.001), standi
 
 
 def retired(
-    known: dict[int, Standing],
+    known: dict[int, LessonEffect],
     *,
     operations: list[Operation] | None = None,
     slots: int = 3,
@@ -90,7 +90,7 @@ def test_a_lesson_shown_to_harm_is_removed_with_the_figures_as_reason() -> None:
     "known",
     [standing(-0.2, p=0.06), standing(-0.04, p=0.01), replace(HARMFUL, verdict="not_estimable", ci95=None)],
 )
-def test_what_is_not_shown_to_harm_stays(known: Standing) -> None:
+def test_what_is_not_shown_to_harm_stays(known: LessonEffect) -> None:
     assert removed(retired({0: known})) == []
 
 
@@ -120,7 +120,7 @@ def test_the_place_of_a_harmful_lesson_is_free_for_a_new_one() -> None:
 
 
 @pytest.mark.parametrize("known", [standing(0.0, groups=199), standing(0.06)])
-def test_a_lesson_tried_too_little_or_good_so_far_does_not_give_way(known: Standing) -> None:
+def test_a_lesson_tried_too_little_or_good_so_far_does_not_give_way(known: LessonEffect) -> None:
     assert removed(retired({0: known}, operations=[add(5)])) == []
 
 
@@ -231,6 +231,6 @@ def test_in_a_run_the_weakest_lesson_tried_in_vain_gives_way_to_a_new_one(
     if leaves:
         assert gone[0].reason.startswith("gave way: effect ")
         known = {e.id: content_key(e) for e in start.experiences}
-        found = standings([*rows], known.values())
+        found = lesson_effects([*rows], known.values())
         (target,) = gone[0].targets
         assert found[known[target]].effect == min(s.effect for s in found.values() if s.effect is not None)

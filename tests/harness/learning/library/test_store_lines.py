@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.lessons import Experience, Reward, Support, Tombstone, T
 from pytest_tfgrpo.core.schema import load_schema, violations
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.learning.library.store_lines import (
-    Row,
+    StoredRow,
     check,
     encode,
     load,
@@ -58,7 +58,7 @@ def experiences(draw: st.DrawFn) -> Experience:
 def test_a_record_survives_its_line(record: Experience) -> None:
     line = encode(record)
     row = read_line(line)
-    assert isinstance(row, Row)
+    assert isinstance(row, StoredRow)
     assert load(line) == record
     assert (row.id, row.domain, row.stamp.decode()) == (record.id, record.domain, record.stamp_signature)
     assert (row.gt_score, row.relative_rank) == (record.reward.gt_score, record.reward.relative_rank)
@@ -178,5 +178,5 @@ def test_a_damaged_line_is_refused_or_reads_as_a_valid_record(
         row = read_line(bytes(line))
     except ValueError:
         return
-    assert isinstance(row, Row)
+    assert isinstance(row, StoredRow)
     check(load(bytes(line)))

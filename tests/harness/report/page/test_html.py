@@ -13,7 +13,7 @@ from support.builders import make_experience
 from support.sweeps import SETTINGS, evenly, make_run
 
 from pytest_tfgrpo.core.lessons import Library
-from pytest_tfgrpo.core.records import Opinion, Run
+from pytest_tfgrpo.core.records import JudgeResult, Run
 from pytest_tfgrpo.harness.gate.verdict import judge
 from pytest_tfgrpo.harness.report.compare import versus
 from pytest_tfgrpo.harness.report.page.draw import curve
@@ -70,7 +70,7 @@ def calibrated() -> Run:
     """Return the run of two judged rollouts."""
     run = make_run(final={"a": [1, 0]}, identities={"judge": {"name": "openai:<x>", "identity": {}}})
     (group,) = run.phases[0].groups
-    opinions = (Opinion(score=0.75, votes=(0.75,)), Opinion(score=0.0, votes=(0.0,)))
+    opinions = (JudgeResult(score=0.75, votes=(0.75,)), JudgeResult(score=0.0, votes=(0.0,)))
     rollouts = tuple(replace(r, opinion=o) for r, o in zip(group.rollouts, opinions, strict=True))
     return replace(run, phases=(replace(run.phases[0], groups=(replace(group, rollouts=rollouts),)),))
 

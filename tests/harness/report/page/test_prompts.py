@@ -17,7 +17,7 @@ from support.jobs import ScriptedActor, make_job, run_job, three_or_not
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Prompt, Run
 from pytest_tfgrpo.harness.report.page.grid import grid
-from pytest_tfgrpo.harness.report.page.prompts import Prompts
+from pytest_tfgrpo.harness.report.page.prompts import AskedPrompts
 from pytest_tfgrpo.harness.report.page.trajectories import pack
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.journal import encode, read
@@ -87,6 +87,6 @@ def test_the_lines_of_a_prompt_are_all_of_it(run: Run, system: str, inject: tupl
             prompt_stamp=prompt.stamp,
             experiences=tuple(lesson.id for lesson in lessons),
         )
-        found = Prompts(replace(run, packs=(changed,))).of(replace(group, rollouts=(rollout,)), scenario)
+        found = AskedPrompts(replace(run, packs=(changed,))).of(replace(group, rollouts=(rollout,)), scenario)
         assert found is not None
         assert ("\n".join(found.system), found.user) == (prompt.system, prompt.user)

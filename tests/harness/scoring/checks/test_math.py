@@ -14,7 +14,7 @@ from support.math_pairs import DIFFERENT, EQUAL, UNREADABLE, WRONGLY_DIFFERENT, 
 
 from pytest_tfgrpo.core.errors import CheckError, ScenarioError
 from pytest_tfgrpo.harness.scoring.checks import math
-from pytest_tfgrpo.harness.scoring.checks.math_worker import Reader, answer, marked
+from pytest_tfgrpo.harness.scoring.checks.math_worker import MathLibrary, answer, marked
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 
 SLOW = "$9^{9^{9^{9}}}$"
@@ -234,7 +234,7 @@ def test_a_library_that_is_missing_in_the_worker_is_a_broken_check(judge, monkey
 
 
 def test_a_worker_says_first_what_is_wrong_with_the_value_and_then_what_it_found():
-    reader = Reader()
+    reader = MathLibrary()
 
     def said(value: str | float, given: str, decimals: int | None = None) -> list[dict[str, object]]:
         lines: list[dict[str, object]] = []

@@ -11,7 +11,7 @@ from support.builders import make_rollout, make_scenario
 from support.completers import Answer, ScriptedCompleter, make_calls
 
 from pytest_tfgrpo.core.errors import BudgetError, JournalError, ModelError, RecordingError
-from pytest_tfgrpo.core.records import Criterion, ModelCall, Opinion
+from pytest_tfgrpo.core.records import Criterion, JudgeResult, ModelCall
 from pytest_tfgrpo.harness.scoring.judge.model import open_judge
 from pytest_tfgrpo.harness.scoring.judge.prompt import vote_schema
 from pytest_tfgrpo.llm.fingerprint import fingerprint
@@ -40,13 +40,13 @@ def by_ballot(*replies: str | Exception) -> Answer:
     return answer
 
 
-async def opine(answer: Answer, *, count: int = 3, written: list[ModelCall] | None = None) -> Opinion:
+async def ask_judge(answer: Answer, *, count: int = 3, written: list[ModelCall] | None = None) -> JudgeResult:
     judge = open_judge(ScriptedCompleter(answer), votes=count, seed=7)
-    return await judge.opine(SCENARIO, ROLLOUT, make_calls(written))
+    return await judge.ask_judge(SCENARIO, ROLLOUT, make_calls(written))
 
 
 async def test_a_verdict_is_the_mean_of_the_votes():
-    opinion = await opine(by_ballot(votes(True, True), votes(False, True), votes(True, True)))
+    opinion = await ask_judge(by_ballot(votes(True, True), votes(False, True), votes(True, True)))
     assert opinion.votes == (1.0, 0.75, 1.0)
     assert opinion.score == pytest.approx(2.75 / 3)
     assert opinion.agreement == pytest.approx((1 / 3 + 1) / 2)
@@ -56,7 +56,7 @@ async def test_every_vote_is_a_call_of_its_own_in_the_journal():
     written: list[ModelCall] = []
     completer = ScriptedCompleter(lambda _: votes(True, True))
     judge = open_judge(completer, votes=3, seed=7)
-    await judge.opine(SCENARIO, ROLLOUT, make_calls(written))
+    await judge.ask_judge(SCENARIO, ROLLOUT, make_calls(written))
     assert sorted(call.key for call in written) == [f"e2.judge.count-words.r0.v{n}" for n in range(3)]
     assert {(call.purpose, call.epoch, call.subject) for call in written} == {("judge", 2, "count-words")}
     assert completer.most_in_flight == 3
@@ -67,14 +67,14 @@ async def test_every_vote_is_a_call_of_its_own_in_the_journal():
 async def test_one_vote_is_cast_cold_and_several_are_not():
     for count, cold in ((1, True), (3, False)):
         completer = ScriptedCompleter(lambda _: votes(True, True))
-        await open_judge(completer, votes=count, seed=7).opine(SCENARIO, ROLLOUT, make_calls())
+        await open_judge(completer, votes=count, seed=7).ask_judge(SCENARIO, ROLLOUT, make_calls())
         assert all((request.temperature == 0) is cold for request in completer.requests)
 
 
 async def requests_of(seed: int = 7, **changes) -> list[str]:
     completer = ScriptedCompleter(lambda _: "nonsense")
     judge = open_judge(completer, votes=2, seed=seed)
-    await judge.opine(SCENARIO, replace(ROLLOUT, **changes), make_calls())
+    await judge.ask_judge(SCENARIO, replace(ROLLOUT, **changes), make_calls())
     return sorted(fingerprint(completer, request) for request in completer.requests)
 
 
@@ -92,7 +92,7 @@ async def test_two_runs_ask_in_equal_requests_and_two_rollouts_of_a_run_in_diffe
 
 async def test_a_malformed_vote_is_repaired_once_and_the_repair_shows_the_error():
     written: list[ModelCall] = []
-    opinion = await opine(by_ballot("I say yes", votes(True, True)), count=1, written=written)
+    opinion = await ask_judge(by_ballot("I say yes", votes(True, True)), count=1, written=written)
     assert opinion.score == 1.0
     assert [call.key for call in written] == [
         "e2.judge.count-words.r0.v0",
@@ -104,14 +104,14 @@ async def test_a_malformed_vote_is_repaired_once_and_the_repair_shows_the_error(
 
 async def test_nonsense_is_no_verdict():
     written: list[ModelCall] = []
-    opinion = await opine(lambda _: "yes", written=written)
+    opinion = await ask_judge(lambda _: "yes", written=written)
     assert (opinion.score, opinion.votes, opinion.agreement) == (None, (), None)
     assert opinion.reason.startswith("0 of 3 votes are valid: malformed: it is not JSON")
     assert len(written) == 6
 
 
 async def test_a_vote_that_was_cut_off_says_so():
-    opinion = await opine(lambda _: Completion(text='{"c1": {"why": "I', finish="length"), count=1)
+    opinion = await ask_judge(lambda _: Completion(text='{"c1": {"why": "I', finish="length"), count=1)
     assert "cut off" in opinion.reason
 
 
@@ -123,7 +123,7 @@ async def test_a_model_without_an_answer_leaves_its_vote_void():
         return votes(True, False)
 
     served: list[Request] = []
-    opinion = await opine(answer)
+    opinion = await ask_judge(answer)
     assert (opinion.score, len(opinion.votes), opinion.asked) == (0.25, 2, 3)
 
 
@@ -131,7 +131,7 @@ async def test_without_a_majority_of_votes_the_reasons_are_told():
     def answer(_: Request) -> str:
         raise ModelError("503 after 5 tries", "server")
 
-    opinion = await opine(answer)
+    opinion = await ask_judge(answer)
     assert (opinion.score, opinion.reason) == (None, "0 of 3 votes are valid: server: 503 after 5 tries")
 
 
@@ -139,17 +139,17 @@ async def test_a_budget_that_ends_is_no_opinion_and_loses_no_vote_that_was_paid_
     written: list[ModelCall] = []
     replies = by_ballot(votes(True, True), BudgetError("budget_usd of 1 is used up"), votes(True, True))
     with pytest.raises(BudgetError):
-        await opine(replies, written=written)
+        await ask_judge(replies, written=written)
     assert len(written) == 2
 
 
 async def test_a_journal_that_cannot_be_written_ends_the_run_even_beside_a_spent_budget():
     with pytest.raises(JournalError):
-        await opine(by_ballot(BudgetError("spent"), JournalError("disk full"), RecordingError("miss")))
+        await ask_judge(by_ballot(BudgetError("spent"), JournalError("disk full"), RecordingError("miss")))
 
 
 async def test_a_vote_that_a_recording_lacks_is_no_verdict_even_when_the_others_are_there():
-    opinion = await opine(
+    opinion = await ask_judge(
         by_ballot(votes(True, True), RecordingError("nothing recorded for this"), votes(True, True))
     )
     assert (opinion.score, opinion.reason) == (None, "nothing recorded for this")
@@ -157,10 +157,10 @@ async def test_a_vote_that_a_recording_lacks_is_no_verdict_even_when_the_others_
 
 async def test_a_resumed_run_pays_for_no_vote_twice():
     written: list[ModelCall] = []
-    first = await opine(by_ballot(*[votes(True, False)] * 3), written=written)
+    first = await ask_judge(by_ballot(*[votes(True, False)] * 3), written=written)
     completer = ScriptedCompleter(by_ballot())
     calls = make_calls([], {call.key: call for call in written})
-    again = await open_judge(completer, votes=3, seed=7).opine(SCENARIO, ROLLOUT, calls)
+    again = await open_judge(completer, votes=3, seed=7).ask_judge(SCENARIO, ROLLOUT, calls)
     assert again == first
     assert completer.requests == []
 
@@ -168,7 +168,7 @@ async def test_a_resumed_run_pays_for_no_vote_twice():
 async def test_calls_in_flight_are_bounded():
     completer = ScriptedCompleter(lambda _: votes(True, True))
     judge = open_judge(completer, votes=9, seed=7, concurrency=4)
-    await judge.opine(SCENARIO, ROLLOUT, make_calls())
+    await judge.ask_judge(SCENARIO, ROLLOUT, make_calls())
     assert completer.most_in_flight == 4
 
 

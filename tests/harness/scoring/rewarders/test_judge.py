@@ -6,7 +6,7 @@ from typing import Any
 
 from support.builders import make_rollout, make_scenario
 
-from pytest_tfgrpo.core.records import Criterion, Failure, Opinion, Rollout
+from pytest_tfgrpo.core.records import Criterion, Failure, JudgeResult, Rollout
 from pytest_tfgrpo.harness.scoring.rewarders.judge import JudgeRewarder
 from pytest_tfgrpo.harness.scoring.rewarders.scoring import score
 
@@ -16,7 +16,7 @@ JUDGED = make_scenario(checks=(), rubric=RUBRIC, truth="judge")
 
 
 def rollout(index: int, credit: float | None, verdict: float | None, **changes: Any) -> Rollout:
-    return make_rollout(index, credit, opinion=Opinion(score=verdict, reason="r"), **changes)
+    return make_rollout(index, credit, opinion=JudgeResult(score=verdict, reason="r"), **changes)
 
 
 def test_a_judge_without_weight_only_reports():

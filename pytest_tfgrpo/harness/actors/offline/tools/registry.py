@@ -6,28 +6,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_tfgrpo.harness.actors.offline.task_view import Brief
+from pytest_tfgrpo.harness.actors.offline.task_view import TaskView
 from pytest_tfgrpo.harness.actors.offline.tools import dates, lists, numbers, records, tables, text, units
-from pytest_tfgrpo.harness.actors.offline.values import Kind, ToolError, Value, checked, kind_of
+from pytest_tfgrpo.harness.actors.offline.values import ToolError, Value, ValueKind, checked, kind_of
 
-Arguments = Mapping[str, Any]
+ToolArguments = Mapping[str, Any]
 
 
-def _none(value: Value, brief: Brief) -> Arguments:  # noqa: ARG001 - the signature of `Tool.arguments`
+def _none(value: Value, brief: TaskView) -> ToolArguments:  # noqa: ARG001 - the signature of `Tool.arguments`
     return {}
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class OfflineTool:
     """One tool of the agent."""
 
     run: Callable[..., Value]
     """Called with the working value and the arguments; raises ToolError when it cannot apply."""
     description: str
     """One line; the agent compares it with the wording of the task."""
-    takes: tuple[Kind, ...]
+    takes: tuple[ValueKind, ...]
     """Kinds of value that it works on."""
-    arguments: Callable[[Any, Brief], Arguments] = _none
+    arguments: Callable[[Any, TaskView], ToolArguments] = _none
     """Reads the arguments from the task; raises ToolError when the task gives none."""
     reads: str = ""
     """Suffix of the attachment that it reads instead of the working value."""
@@ -39,7 +39,7 @@ class Tool:
         """Name in prompts, frames and lists of allowed tools."""
         return self.run.__name__
 
-    def call(self, value: Value, brief: Brief) -> tuple[Arguments, Value]:
+    def call(self, value: Value, brief: TaskView) -> tuple[ToolArguments, Value]:
         """Return the arguments used and the result; raises ToolError."""
         kind = kind_of(value)
         if kind not in self.takes:
@@ -57,88 +57,90 @@ class Tool:
         return arguments, checked(self.run(value, **arguments))
 
 
-def _cell(table: list[dict[str, Value]], brief: Brief) -> Arguments:
+def _cell(table: list[dict[str, Value]], brief: TaskView) -> ToolArguments:
     column, cell = brief.named_cell(table)
     return {"column": column, "equals": cell}
 
 
-def _column(table: list[dict[str, Value]], brief: Brief) -> Arguments:
+def _column(table: list[dict[str, Value]], brief: TaskView) -> ToolArguments:
     return {"column": brief.named(table[0])}
 
 
-def _field(record: dict[str, Value], brief: Brief) -> Arguments:
+def _field(record: dict[str, Value], brief: TaskView) -> ToolArguments:
     return {"field": brief.named(records.fields_of(record))}
 
 
-def _days(_: Value, brief: Brief) -> Arguments:
+def _days(_: Value, brief: TaskView) -> ToolArguments:
     return {"days": brief.days()}
 
 
-_LISTS: tuple[Kind, ...] = ("items", "numbers", "dates")
+_LISTS: tuple[ValueKind, ...] = ("items", "numbers", "dates")
 
 
-_DATE: tuple[Kind, ...] = ("date", "dates")
+_DATE: tuple[ValueKind, ...] = ("date", "dates")
 
 
-_ANY: tuple[Kind, ...] = ("text", "number", "table", "record", *_LISTS)
+_ANY: tuple[ValueKind, ...] = ("text", "number", "table", "record", *_LISTS)
 
 
-TOOLS: tuple[Tool, ...] = (
-    Tool(text.split_words, "Split a text into its words, in lower case.", ("text",)),
-    Tool(text.split_sentences, "Split a text into its sentences.", ("text",)),
-    Tool(text.split_items, "Split a text at commas or semicolons into entries.", ("text",)),
-    Tool(text.count_letters, "Count the letters and digits of a text: its length.", ("text",)),
-    Tool(text.make_slug, "Join the words of a title with hyphens into a web address.", ("text",)),
-    Tool(text.make_initials, "Shorten a name or phrase to its capital initials.", ("text",)),
-    Tool(text.mask_digits, "Hide every digit of a text behind a star.", ("text",)),
-    Tool(lists.count_items, "Count how many items a list has, or rows a table.", (*_LISTS, "table")),
-    Tool(lists.unique_items, "Drop repeats from a list, so that different items remain.", _LISTS),
-    Tool(lists.sort_items, "Sort a list in ascending order, from A to Z.", _LISTS),
-    Tool(lists.first_item, "Take the first item of a list.", (*_LISTS, "table")),
-    Tool(lists.longest_item, "Take the longest item of a list.", ("items",)),
-    Tool(lists.most_common_item, "Take the item that occurs most often in a list.", _LISTS),
-    Tool(numbers.find_numbers, "Find the numbers in a text.", ("text",)),
-    Tool(numbers.add_numbers, "Add numbers up to their total sum.", ("numbers",)),
-    Tool(numbers.average_numbers, "Take the average, the mean of numbers.", ("numbers",)),
-    Tool(numbers.median_number, "Take the median, the middle number in order.", ("numbers",)),
-    Tool(numbers.largest_number, "Take the largest, the maximum of numbers.", ("numbers",)),
-    Tool(numbers.number_spread, "Take the difference of highest and lowest number.", ("numbers",)),
-    Tool(
+TOOLS: tuple[OfflineTool, ...] = (
+    OfflineTool(text.split_words, "Split a text into its words, in lower case.", ("text",)),
+    OfflineTool(text.split_sentences, "Split a text into its sentences.", ("text",)),
+    OfflineTool(text.split_items, "Split a text at commas or semicolons into entries.", ("text",)),
+    OfflineTool(text.count_letters, "Count the letters and digits of a text: its length.", ("text",)),
+    OfflineTool(text.make_slug, "Join the words of a title with hyphens into a web address.", ("text",)),
+    OfflineTool(text.make_initials, "Shorten a name or phrase to its capital initials.", ("text",)),
+    OfflineTool(text.mask_digits, "Hide every digit of a text behind a star.", ("text",)),
+    OfflineTool(lists.count_items, "Count how many items a list has, or rows a table.", (*_LISTS, "table")),
+    OfflineTool(lists.unique_items, "Drop repeats from a list, so that different items remain.", _LISTS),
+    OfflineTool(lists.sort_items, "Sort a list in ascending order, from A to Z.", _LISTS),
+    OfflineTool(lists.first_item, "Take the first item of a list.", (*_LISTS, "table")),
+    OfflineTool(lists.longest_item, "Take the longest item of a list.", ("items",)),
+    OfflineTool(lists.most_common_item, "Take the item that occurs most often in a list.", _LISTS),
+    OfflineTool(numbers.find_numbers, "Find the numbers in a text.", ("text",)),
+    OfflineTool(numbers.add_numbers, "Add numbers up to their total sum.", ("numbers",)),
+    OfflineTool(numbers.average_numbers, "Take the average, the mean of numbers.", ("numbers",)),
+    OfflineTool(numbers.median_number, "Take the median, the middle number in order.", ("numbers",)),
+    OfflineTool(numbers.largest_number, "Take the largest, the maximum of numbers.", ("numbers",)),
+    OfflineTool(numbers.number_spread, "Take the difference of highest and lowest number.", ("numbers",)),
+    OfflineTool(
         numbers.add_percent,
         "Raise a number by a percentage.",
         ("number",),
         lambda _, brief: {"percent": brief.percent()},
     ),
-    Tool(
+    OfflineTool(
         numbers.round_number,
         "Round a number to decimals, or to a whole one.",
         ("number", "quantity"),
         lambda _, brief: {"places": brief.places()},
     ),
-    Tool(dates.find_dates, "Find the calendar dates in a text.", ("text",)),
-    Tool(dates.days_between, "Count the days from one date to another.", ("dates",)),
-    Tool(dates.shift_days, "Move a date forward by a number of days.", _DATE, _days),
-    Tool(dates.shift_workdays, "Move a date forward by working days, weekends left out.", _DATE, _days),
-    Tool(dates.month_end, "Move a date to the last day of its month.", _DATE),
-    Tool(dates.weekday_name, "Name the day of the week of a date.", _DATE),
-    Tool(units.read_quantity, "Read the first measure, a number with its unit, in a text.", ("text",)),
-    Tool(units.add_quantities, "Add all measures with units in a text to one total.", ("text",)),
-    Tool(
+    OfflineTool(dates.find_dates, "Find the calendar dates in a text.", ("text",)),
+    OfflineTool(dates.days_between, "Count the days from one date to another.", ("dates",)),
+    OfflineTool(dates.shift_days, "Move a date forward by a number of days.", _DATE, _days),
+    OfflineTool(
+        dates.shift_workdays, "Move a date forward by working days, weekends left out.", _DATE, _days
+    ),
+    OfflineTool(dates.month_end, "Move a date to the last day of its month.", _DATE),
+    OfflineTool(dates.weekday_name, "Name the day of the week of a date.", _DATE),
+    OfflineTool(units.read_quantity, "Read the first measure, a number with its unit, in a text.", ("text",)),
+    OfflineTool(units.add_quantities, "Add all measures with units in a text to one total.", ("text",)),
+    OfflineTool(
         units.convert_unit,
         "Convert a measure to another unit.",
         ("quantity",),
         lambda value, brief: {"unit": brief.target_unit(value)},
     ),
-    Tool(units.clock_time, "Write a duration as hours and minutes.", ("quantity",)),
-    Tool(tables.read_table, "Read the attached CSV file as a table.", ("text",), reads=".csv"),
-    Tool(tables.filter_rows, "Keep the rows of a table that match a name.", ("table",), _cell),
-    Tool(tables.pick_column, "Take one column of a table as a list.", ("table",), _column),
-    Tool(tables.top_row, "Take the row with the highest figure in a column.", ("table",), _column),
-    Tool(tables.save_file, "Write a table or result to a new file.", _ANY, writes=True),
-    Tool(records.read_json, "Read the attached JSON file as a record.", ("text",), reads=".json"),
-    Tool(records.get_field, "Look up the value of a field in a record.", ("record",), _field),
-    Tool(records.list_keys, "List the names of the fields of a record.", ("record",)),
+    OfflineTool(units.clock_time, "Write a duration as hours and minutes.", ("quantity",)),
+    OfflineTool(tables.read_table, "Read the attached CSV file as a table.", ("text",), reads=".csv"),
+    OfflineTool(tables.filter_rows, "Keep the rows of a table that match a name.", ("table",), _cell),
+    OfflineTool(tables.pick_column, "Take one column of a table as a list.", ("table",), _column),
+    OfflineTool(tables.top_row, "Take the row with the highest figure in a column.", ("table",), _column),
+    OfflineTool(tables.save_file, "Write a table or result to a new file.", _ANY, writes=True),
+    OfflineTool(records.read_json, "Read the attached JSON file as a record.", ("text",), reads=".json"),
+    OfflineTool(records.get_field, "Look up the value of a field in a record.", ("record",), _field),
+    OfflineTool(records.list_keys, "List the names of the fields of a record.", ("record",)),
 )
 
 
-BY_NAME: Mapping[str, Tool] = {tool.name: tool for tool in TOOLS}
+BY_NAME: Mapping[str, OfflineTool] = {tool.name: tool for tool in TOOLS}

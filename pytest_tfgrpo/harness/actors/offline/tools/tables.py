@@ -11,7 +11,7 @@ from pytest_tfgrpo.harness.actors.offline.values import MAX_ITEMS, ToolError, Va
 
 MAX_COLUMNS = 200
 
-Row = Mapping[str, Value]
+TableRow = Mapping[str, Value]
 
 
 def read_table(content: str) -> list[dict[str, Value]]:
@@ -37,17 +37,17 @@ def _cell(text: str) -> Value:
     return text.strip() if number is None else number
 
 
-def filter_rows(table: Sequence[Row], column: str, equals: str) -> list[Row]:
+def filter_rows(table: Sequence[TableRow], column: str, equals: str) -> list[TableRow]:
     """Return the rows whose cell in `column` is `equals`, letters' case ignored."""
     return [row for row in table if render(row.get(column)).casefold() == equals.casefold()]
 
 
-def pick_column(table: Sequence[Row], column: str) -> list[Value]:
+def pick_column(table: Sequence[TableRow], column: str) -> list[Value]:
     """Return the cells of one column."""
     return [row[column] for row in table if column in row]
 
 
-def top_row(table: Sequence[Row], column: str) -> Row:
+def top_row(table: Sequence[TableRow], column: str) -> TableRow:
     """Return the first row with the largest number in `column`; raises ToolError when it holds no numbers."""
     rows = [row for row in table if isinstance(row.get(column), int | float)]
     if not rows:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pytest_tfgrpo.core.records import Group, Scenario
 from pytest_tfgrpo.core.text import cut
 from pytest_tfgrpo.harness.learning.optimizer.contrast import Attempt, attempts_of
-from pytest_tfgrpo.harness.learning.optimizer.llm.numbered_lessons import Draft, Shelf
-from pytest_tfgrpo.harness.learning.optimizer.llm.teacher import Question, Teacher, together
+from pytest_tfgrpo.harness.learning.optimizer.llm.numbered_lessons import Draft, NumberedLessons
+from pytest_tfgrpo.harness.learning.optimizer.llm.teacher import Teacher, TeacherRequest, together
 from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import (
     READ,
     SHOWN,
@@ -63,10 +63,12 @@ class Findings:
     """Lessons that it would keep as they are, by number."""
 
 
-class Study:
+class GroupCritique:
     """One group with spread."""
 
-    def __init__(self, group: Group, context: LearningContext, shelf: Shelf, teacher: Teacher) -> None:
+    def __init__(
+        self, group: Group, context: LearningContext, shelf: NumberedLessons, teacher: Teacher
+    ) -> None:
         self._context = context
         self._scenario = context.scenarios[group.scenario_id]
         self._shelf = shelf
@@ -99,16 +101,16 @@ class Study:
             return cut(deed.text, SHOWN)
         return clean(without_run(told, self._context.run_id), SHOWN)
 
-    def _critique(self, deeds: Sequence[Deed], shown: Sequence[str]) -> Question:
+    def _critique(self, deeds: Sequence[Deed], shown: Sequence[str]) -> TeacherRequest:
         library = Block("lessons", self._shelf.text())
         task, truth, attempts, lessons = self._blocks(deeds, shown, library)
         values = {"library": lessons, "task": task, "truth": truth, "attempts": attempts}
         values |= {"max_operations": str(MAX_CHANGES), "max_words": str(self._context.max_words)}
         return self._question(self._teacher.prompts.critique, "critique", values)
 
-    def _question(self, template: str, stage: str, values: Mapping[str, str]) -> Question:
+    def _question(self, template: str, stage: str, values: Mapping[str, str]) -> TeacherRequest:
         text = fill(template, values)
-        return Question(text=text, stage=stage, subject=self._scenario.id, stamp=self._scenario.stamp)
+        return TeacherRequest(text=text, stage=stage, subject=self._scenario.id, stamp=self._scenario.stamp)
 
     def _blocks(self, deeds: Sequence[Deed], shown: Sequence[str], *others: Block) -> list[str]:
         """Return the task, its truth, the attempts, and the other blocks of a message."""
@@ -154,7 +156,7 @@ def expected(scenario: Scenario) -> str:
     )
 
 
-def usable(drafts: Sequence[Draft], shelf: Shelf, teacher: Teacher, most: int) -> list[Draft]:
+def usable(drafts: Sequence[Draft], shelf: NumberedLessons, teacher: Teacher, most: int) -> list[Draft]:
     """Return at most `most` drafts that can be carried out; the others are counted."""
     kept: list[Draft] = []
     for draft in drafts:

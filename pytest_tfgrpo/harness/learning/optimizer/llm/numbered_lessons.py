@@ -34,7 +34,7 @@ class Draft:
         return [attempt for attempt in self.attempts if attempt.sign == sign]
 
 
-class Shelf:
+class NumberedLessons:
     """The lessons of a domain that prompts can carry, numbered by what can be seen of them."""
 
     def __init__(self, domain: str, context: LearningContext) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.lessons import Operation
 from pytest_tfgrpo.core.records import Group, Json
-from pytest_tfgrpo.harness.learning.optimizer.llm.critique import Study, usable
-from pytest_tfgrpo.harness.learning.optimizer.llm.numbered_lessons import Draft, Shelf
-from pytest_tfgrpo.harness.learning.optimizer.llm.pack import Prompts, load_prompts
+from pytest_tfgrpo.harness.learning.optimizer.llm.critique import GroupCritique, usable
+from pytest_tfgrpo.harness.learning.optimizer.llm.numbered_lessons import Draft, NumberedLessons
+from pytest_tfgrpo.harness.learning.optimizer.llm.pack import TeacherPrompts, load_prompts
 from pytest_tfgrpo.harness.learning.optimizer.llm.parsing import LESSON
-from pytest_tfgrpo.harness.learning.optimizer.llm.teacher import Question, Teacher, together
+from pytest_tfgrpo.harness.learning.optimizer.llm.teacher import Teacher, TeacherRequest, together
 from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import clean
 from pytest_tfgrpo.harness.protocols import LearningContext, Optimizer, Proposal
 from pytest_tfgrpo.llm.protocol import Completer
@@ -30,7 +30,7 @@ class ModelOptimizer:
 
     name = "llm"
 
-    def __init__(self, teacher: Completer, prompts: Prompts) -> None:
+    def __init__(self, teacher: Completer, prompts: TeacherPrompts) -> None:
         self._completer = teacher
         self._prompts = prompts
         self.identity: Mapping[str, Json] = {
@@ -82,11 +82,11 @@ class _Domain:
         self._name = name
         self._context = context
         self._teacher = teacher
-        self._shelf = Shelf(name, context)
+        self._shelf = NumberedLessons(name, context)
 
     async def learn(self, groups: Sequence[Group]) -> _Changes:
         found = await together(
-            Study(group, self._context, self._shelf, self._teacher).findings() for group in groups
+            GroupCritique(group, self._context, self._shelf, self._teacher).findings() for group in groups
         )
         drafts = [draft for findings in found if findings for draft in findings.drafts]
         proved = Counter(number for findings in found if findings for number in findings.proved)
@@ -125,13 +125,15 @@ class _Domain:
             final.append(Draft(change=change, attempts=attempts))
         return usable(final, self._shelf, self._teacher, MAX_FINAL)
 
-    def _question(self, proposals: Mapping[str, Draft], proved: Mapping[str, int], part: int) -> Question:
+    def _question(
+        self, proposals: Mapping[str, Draft], proved: Mapping[str, int], part: int
+    ) -> TeacherRequest:
         lines = [f"{number} | {_line(draft)}" for number, draft in proposals.items()]
         lines += [f"studies that would keep {number}: {count}" for number, count in sorted(proved.items())]
         lessons, listed = fenced([Block("lessons", self._shelf.text()), Block("proposals", "\n".join(lines))])
         values = {"library": lessons, "proposals": listed}
         values |= {"max_operations": str(MAX_FINAL), "max_words": str(self._context.max_words)}
-        return Question(
+        return TeacherRequest(
             text=fill(self._teacher.prompts.consolidation, values),
             stage="consolidation" if part == 1 else f"consolidation.{part}",
             subject=self._name,

@@ -26,7 +26,7 @@ PLACES = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Prompts:
+class TeacherPrompts:
     """The sections of the pack."""
 
     stamp: str
@@ -41,7 +41,7 @@ class Prompts:
     repair: str
 
 
-def load_prompts(packs: Path | None) -> Prompts:
+def load_prompts(packs: Path | None) -> TeacherPrompts:
     """Return the prompts in the folder ``optimizer`` of `packs`, or the packaged ones.
 
     Raises PackError naming the file that is malformed, changed, missing, or lacks a place.
@@ -59,7 +59,7 @@ def load_prompts(packs: Path | None) -> Prompts:
     texts = dict(zip(files, (pack.system, *pack.inject), strict=True))
     sections = {name: _section(folder, name, texts) for name in PLACES}
     fields = {name.replace("-", "_"): text for name, text in sections.items()}
-    return Prompts(stamp=pack.stamp, version=pack.version, **fields)
+    return TeacherPrompts(stamp=pack.stamp, version=pack.version, **fields)
 
 
 def _section(folder: Path, name: str, texts: dict[str, str]) -> str:

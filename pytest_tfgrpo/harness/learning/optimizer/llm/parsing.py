@@ -46,7 +46,7 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Problem:
+class AnswerProblem:
     """Something in an answer that cannot be used."""
 
     code: str
@@ -54,11 +54,11 @@ class Problem:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
+class ParsedAnswer:
     """What an answer says."""
 
     changes: tuple[Change, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[AnswerProblem, ...] = ()
     readable: bool = True
     """False when there is no list of operations in it at all."""
 
@@ -83,7 +83,7 @@ def _closed(fields: dict[str, Json]) -> dict[str, Json]:
     return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
 
 
-def read(text: str, *, max_words: int, sources: bool = False, cut: bool = False) -> Reading:
+def read(text: str, *, max_words: int, sources: bool = False, cut: bool = False) -> ParsedAnswer:
     """Return what `text` says.
 
     `sources`: an addition must name the proposals it rests on; `cut`: the model had no tokens left.
@@ -91,7 +91,7 @@ def read(text: str, *, max_words: int, sources: bool = False, cut: bool = False)
     found = _operations_in(text)
     if found is None:
         why = "it was cut off before its end; be shorter" if cut else "it holds no JSON object of that form"
-        return Reading(problems=(Problem(code="malformed", message=why),), readable=False)
+        return ParsedAnswer(problems=(AnswerProblem(code="malformed", message=why),), readable=False)
     changes, problems = [], []
     for number, value in enumerate(found[:MAX_OPERATIONS], 1):
         outcome = _change(value, max_words, sources)
@@ -99,10 +99,10 @@ def read(text: str, *, max_words: int, sources: bool = False, cut: bool = False)
             changes.append(outcome)
         else:
             code, message = outcome
-            problems.append(Problem(code=code, message=f"operation {number}: {message}"))
+            problems.append(AnswerProblem(code=code, message=f"operation {number}: {message}"))
     if len(found) > MAX_OPERATIONS:
-        problems.append(Problem(code="too_many", message=f"it has {len(found)} operations"))
-    return Reading(changes=tuple(changes), problems=tuple(problems))
+        problems.append(AnswerProblem(code="too_many", message=f"it has {len(found)} operations"))
+    return ParsedAnswer(changes=tuple(changes), problems=tuple(problems))
 
 
 def _operations_in(text: str) -> Sequence[Any] | None:

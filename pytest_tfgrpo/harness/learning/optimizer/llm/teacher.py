@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from pytest_tfgrpo.core.errors import ModelError
 from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.stamp import seed_of
-from pytest_tfgrpo.harness.learning.optimizer.llm.pack import Prompts
-from pytest_tfgrpo.harness.learning.optimizer.llm.parsing import Change, Reading, answer_schema, read
+from pytest_tfgrpo.harness.learning.optimizer.llm.pack import TeacherPrompts
+from pytest_tfgrpo.harness.learning.optimizer.llm.parsing import Change, ParsedAnswer, answer_schema, read
 from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import clean
 from pytest_tfgrpo.harness.protocols import LearningContext
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Message, Request
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
+class TeacherRequest:
     """What a teacher is asked."""
 
     text: str
@@ -47,7 +47,7 @@ class Teacher:
     Its methods raise BudgetError and RecordingError.
     """
 
-    def __init__(self, completer: Completer, prompts: Prompts, context: LearningContext) -> None:
+    def __init__(self, completer: Completer, prompts: TeacherPrompts, context: LearningContext) -> None:
         self.prompts = prompts
         self.failures: Counter[str] = Counter()
         """What failed, by reason code."""
@@ -55,7 +55,7 @@ class Teacher:
         self._context = context
         self._free = asyncio.Semaphore(context.concurrency)
 
-    async def text(self, question: Question) -> str | None:
+    async def text(self, question: TeacherRequest) -> str | None:
         """Return the answer in plain words; None, and counted, when there is none."""
         answer = await self._ask(question, self._opening(question))
         if answer is None:
@@ -65,7 +65,7 @@ class Teacher:
             return None
         return answer.text
 
-    async def changes(self, question: Question) -> tuple[Change, ...] | None:
+    async def changes(self, question: TeacherRequest) -> tuple[Change, ...] | None:
         """Return the changes that the answer proposes, repaired once where it is malformed.
 
         None, and counted, when there is no usable answer; what of an answer cannot be used is counted too.
@@ -84,11 +84,11 @@ class Teacher:
         self.failures.update(problem.code for problem in reading.problems)
         return reading.changes if reading.readable else None
 
-    def _opening(self, question: Question) -> tuple[Message, ...]:
+    def _opening(self, question: TeacherRequest) -> tuple[Message, ...]:
         system = Message(role="system", content=self.prompts.system)
         return system, Message(role="user", content=question.text)
 
-    def _complaint(self, answer: Completion, reading: Reading) -> tuple[Message, ...]:
+    def _complaint(self, answer: Completion, reading: ParsedAnswer) -> tuple[Message, ...]:
         lines = [problem.message for problem in reading.problems[:SHOWN_PROBLEMS]]
         (problems,) = fenced([Block("problems", clean("\n".join(lines), SHOWN_ANSWER))])
         values = {"problems": problems, "max_words": str(self._context.max_words)}
@@ -97,12 +97,15 @@ class Teacher:
             Message(role="user", content=fill(self.prompts.repair, values)),
         )
 
-    def _read(self, question: Question, answer: Completion) -> Reading:
+    def _read(self, question: TeacherRequest, answer: Completion) -> ParsedAnswer:
         words, cut = self._context.max_words, answer.finish == "length"
         return read(answer.text, max_words=words, sources=question.sourced, cut=cut)
 
     async def _ask(
-        self, question: Question, messages: tuple[Message, ...], schema: Mapping[str, Json] | None = None
+        self,
+        question: TeacherRequest,
+        messages: tuple[Message, ...],
+        schema: Mapping[str, Json] | None = None,
     ) -> Completion | None:
         context = self._context
         request = Request(

@@ -23,7 +23,7 @@ from support.teachers import (
     suite,
 )
 
-from pytest_tfgrpo.core.records import ModelCall, Opinion
+from pytest_tfgrpo.core.records import JudgeResult, ModelCall
 from pytest_tfgrpo.harness.learning.library.library import empty
 from pytest_tfgrpo.llm.protocol import Request
 
@@ -179,7 +179,7 @@ def test_without_ground_truth_the_rewards_are_called_an_estimate_and_no_answer_i
     truth: str, words: str
 ) -> None:
     scenarios = suite(1, truth=truth)
-    opinion = Opinion(score=0.5, reason="it skipped a line")
+    opinion = JudgeResult(score=0.5, reason="it skipped a line")
     text = learn_question(context_of([scored(scenarios[0], opinion=opinion)], scenarios))
     assert "estimate" in text
     assert words in text
