@@ -140,11 +140,11 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("rest", nargs="*", metavar="FOLDER | SEED")
     parser.add_argument("--acceptance", choices=("safe", "strict", "off"), default="safe")
-    parser.add_argument("--leave-out", type=float, default=BY_NAME["leave_out"].default)
+    parser.add_argument("--leave-out", type=float, default=BY_NAME["lesson_dropout"].default)
     options = parser.parse_args(arguments)
     names = [argument for argument in options.rest if not argument.isdigit()]
     seeds = [int(argument) for argument in options.rest if argument.isdigit()] or list(SEEDS)
-    changed = {"acceptance": options.acceptance, "leave_out": options.leave_out}
+    changed = {"acceptance": options.acceptance, "lesson_dropout": options.lesson_dropout}
     bench = Bench(ROOT / (names[0] if names else "fixtures"))
     print("seed  baseline  final   gain  95 % interval    removed  swapped: least, most")
     results = []

@@ -30,12 +30,12 @@ EPOCHS = 5
 SHARE = 0.3
 """Of the proposed lessons, how many mislead."""
 ON: Mapping[str, Json] = {}
-OFF: Mapping[str, Json] = {"acceptance": "off", "leave_out": 0.0}
+OFF: Mapping[str, Json] = {"acceptance": "off", "lesson_dropout": 0.0}
 CASES: Sequence[tuple[str, Mapping[str, Json], bool]] = (
     ("clean, on", ON, False),
     ("clean, off", OFF, False),
     ("misled, on", ON, True),
-    ("acceptance alone", {"leave_out": 0.0}, True),
+    ("acceptance alone", {"lesson_dropout": 0.0}, True),
     ("attribution alone", {"acceptance": "off"}, True),
     ("misled, off", OFF, True),
 )

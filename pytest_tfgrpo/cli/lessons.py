@@ -1,4 +1,4 @@
-"""``tfgrpo experiences``: the lessons of a task, what each does, its age and where it is from."""
+"""``tfgrpo lessons``: the lessons of a task, what each does, its age and where it is from."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LessonRow:
 
 def declare(commands: Subparsers) -> None:
     """Add the command."""
-    command = add_command(commands, "experiences", experiences)
+    command = add_command(commands, "lessons", lessons, "experiences")
     add_task(command)
     command.add_argument("--all", action="store_true", help="also those superseded, retired or not taken on")
     command.add_argument("--domain", metavar="D", help="of this domain only")
@@ -58,7 +58,7 @@ def declare(commands: Subparsers) -> None:
     command.add_argument("--export", action="store_true", help="JSON lines with camelCase keys")
 
 
-def experiences(arguments: Arguments) -> Iterator[str]:
+def lessons(arguments: Arguments) -> Iterator[str]:
     """List the lessons of the task and what each does, or export them as JSON lines."""
     from pytest_tfgrpo.core.text import line
 

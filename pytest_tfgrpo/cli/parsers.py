@@ -16,10 +16,10 @@ Command: TypeAlias = Callable[[Arguments], Iterator[str]]
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
-def add_command(parent: Subparsers, name: str, command: Command) -> argparse.ArgumentParser:
+def add_command(parent: Subparsers, name: str, command: Command, *aliases: str) -> argparse.ArgumentParser:
     """Add a command to `parent`; the first line of its docstring is the help."""
     text = (command.__doc__ or "").partition("\n")[0]
-    parser = parent.add_parser(name, help=text, description=text)
+    parser = parent.add_parser(name, aliases=aliases, help=text, description=text)
     parser.set_defaults(command=command)
     return parser
 

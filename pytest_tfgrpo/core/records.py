@@ -396,7 +396,7 @@ class Phase:
     """Ids, in order."""
     dev: tuple[str, ...] = ()
     """Ids of the dev scenarios that decide on what a training epoch learned; empty: nothing decides."""
-    leave_out: float = 0.0
+    lesson_dropout: float = 0.0
     """Chance with which each selected experience is left out of a group's prompt: its propensity."""
     dev_sweep: int = 0
     """Which sweep of the dev split in its epoch this is, from 1; 0 for all other phases."""

@@ -153,7 +153,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("max_steps", _whole(1, 1000), 10, "model calls of one rollout with tools", "int"),
     Setting("tools", _text, None, "Python module with the tools that models may call"),
     Setting("record", _text, None, "file that a run's answers are recorded in, for the actor replay:<file>"),
-    Setting("events", _choice("frames", "claude", "codex"), "frames",
+    Setting("command_output", _choice("frames", "claude", "codex"), "frames",
             "what the command actor prints: our frames, or the events of a coding agent"),
     Setting("group_size", _whole(2), 2, "rollouts per scenario and epoch (G)", "int"),
     Setting("eval_rollouts", _whole(1), None, "rollouts per scenario in a sweep; default: group size", "int"),
@@ -175,7 +175,7 @@ TABLE: tuple[Setting, ...] = (
             "further part of a rejected library is tried", "int"),
     Setting("dev_share", _real(0, 0.5), 0.2, "share of the train families that becomes the dev split, where "
             "no scenario is dev", "float"),
-    Setting("leave_out", _real(0, 0.9), 0.2, "chance that a lesson is left out of a group's prompt in "
+    Setting("lesson_dropout", _real(0, 0.9), 0.2, "chance that a lesson is left out of a group's prompt in "
             "training, to measure what it does", "float"),
     Setting("retire_after", _whole(1), 200, "groups after which a lesson without effect gives way", "int"),
     Setting("library_cap", _whole(1), 200, "cap on the experiences in force per domain", "int"),
@@ -196,7 +196,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("out", _text, None, "output folder; default: out with --tfgrpo, nothing written without"),
     Setting("executor", _choice("local"), "local", "where rollouts run: local"),
     Setting("sandbox", _choice("none", "bwrap"), "none", "isolation of the command actor: none, bwrap"),
-    Setting("plain", parse_bool, False, "let an actor that costs money run without --tfgrpo", "bool"),
+    Setting("allow_paid", parse_bool, False, "let an actor that costs money run without --tfgrpo", "bool"),
     Setting("baseline", _text, None, "stored baseline that the gate compares with: a name or a .json file"),
     Setting("gate_margin", _real(0, 1), 0.05, "drop of the eval mean that the gate tolerates", "float"),
     Setting("gate_min_mean", _real(0, 1), None, "lowest eval mean that passes", "float"),

@@ -31,7 +31,7 @@ from pytest_tfgrpo.numerics.arrays import Floats
 class ActorCall:
     """All that an actor is told about one rollout; it never sees checks or expected answers."""
 
-    scenario: Task
+    task: Task
     prompt: Prompt
     temperature: float
     """In [0, 2]."""
@@ -43,6 +43,11 @@ class ActorCall:
     """The engine cancels the call after this long and scores 0."""
     answer_max_bytes: int
     """A larger answer is the agent's failure."""
+
+    @property
+    def scenario(self) -> Task:
+        """The same as `task`, its name before 0.2."""
+        return self.task
 
 
 class Actor(Protocol):

@@ -124,9 +124,9 @@ def _open_actor(config: pytest.Config, settings: Settings, shared: _Shared) -> A
                 actor = open_actor(spec, root=config.rootpath, settings=settings.values, model=shared.model)
         except ActorError as error:
             raise SettingError(f"actor: {error} ({settings.origins['actor']})") from error
-    if actor.paid and not settings.learning and not settings["plain"]:
+    if actor.paid and not settings.learning and not settings["allow_paid"]:
         raise SettingError(
-            f"actor {spec!r} costs money; set tfgrpo_plain = true to let it run without --tfgrpo"
+            f"actor {spec!r} costs money; set tfgrpo_allow_paid = true to let it run without --tfgrpo"
         )
     return actor
 
@@ -149,7 +149,7 @@ def _open_judge(settings: Settings, shared: _Shared) -> Judge | None:
     if spec is None:
         return None
     model = shared.model(spec)
-    if model.paid and not settings.learning and not settings["plain"]:
+    if model.paid and not settings.learning and not settings["allow_paid"]:
         return None
     from pytest_tfgrpo.harness.scoring.judge.model import open_judge
 

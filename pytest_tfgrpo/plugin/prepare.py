@@ -46,8 +46,9 @@ from pytest_tfgrpo.plugin.hook_calls import supply_rewarders
 RESULT_SETTINGS = (
     "optimizer", "group_size", "eval_rollouts", "epochs", "sample_size", "temperature_train",
     "temperature_eval", "experience_max_words", "library_cap", "eval_mode", "baseline_sweep", "timeout_s",
-    "answer_max_bytes", "sandbox", "seed", "max_tokens", "max_steps", "events", "judge_votes", "judge_weight",
-    "acceptance", "acceptance_margin", "acceptance_rollouts", "dev_share", "leave_out", "retire_after",
+    "answer_max_bytes", "sandbox", "seed", "max_tokens", "max_steps", "command_output", "judge_votes",
+    "judge_weight",
+    "acceptance", "acceptance_margin", "acceptance_rollouts", "dev_share", "lesson_dropout", "retire_after",
     "gate_sequential",
 )  # fmt: skip
 """Settings that a run's results depend on: two runs that differ in one are different runs."""
@@ -233,7 +234,7 @@ def _require_judge(people: Components, scenarios: Sequence[Scenario], spec: str 
         if spec is None:
             raise SettingError(f"{what}, and none is set; set tfgrpo_judge, for instance openai:<model>")
         raise SettingError(
-            f"{what}, and {spec!r} costs money; set tfgrpo_plain = true to ask it without --tfgrpo"
+            f"{what}, and {spec!r} costs money; set tfgrpo_allow_paid = true to ask it without --tfgrpo"
         )
 
 

@@ -21,7 +21,7 @@ from pytest_tfgrpo.harness.learning.library.library import load_library
 COMMANDS = (
     "init", "stamp", "runs", "report", "show", "baseline save", "baseline show",
     "baseline compare", "library show",
-    "library diff", "library promote", "library rebase", "experiences", "record stat", "record verify",
+    "library diff", "library promote", "library rebase", "lessons", "record stat", "record verify",
     "record add", "record prune",
 )  # fmt: skip
 
@@ -340,18 +340,16 @@ def test_stamp_names_every_pack_that_is_wrong(project: Path, tfgrpo: Run) -> Non
 
 def test_experiences_are_listed_and_exported_with_the_keys_of_the_source(project: Path, tfgrpo: Run) -> None:
     stored = Path("out/demo/experiences.jsonl").read_text().splitlines()
-    code, out, _ = tfgrpo("experiences", "--all")
+    code, out, _ = tfgrpo("lessons", "--all")
     assert code == 0
     listed = [line for line in out.splitlines() if line.startswith(("do ", "avoid "))]
-    exported = [json.loads(line) for line in tfgrpo("experiences", "--export").out.splitlines()]
+    exported = [json.loads(line) for line in tfgrpo("lessons", "--export").out.splitlines()]
     assert listed
     assert len(listed) == len(exported) <= len(stored)
     assert {"promptPackId", "stampSignature", "toolStats", "groupId"} <= exported[0].keys()
     domain = exported[0]["domain"]
-    assert f" {domain}: " in tfgrpo("experiences", "--domain", domain).out
-    assert tfgrpo("experiences", "--domain", "none").out.startswith(
-        "no lesson of domain 'none'; domains with"
-    )
+    assert f" {domain}: " in tfgrpo("lessons", "--domain", domain).out
+    assert tfgrpo("lessons", "--domain", "none").out.startswith("no lesson of domain 'none'; domains with")
 
 
 def test_without_any_run_every_command_says_what_to_do(
@@ -359,7 +357,7 @@ def test_without_any_run_every_command_says_what_to_do(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert "run pytest --tfgrpo" in tfgrpo("runs").out
-    for argv in (["report"], ["baseline", "save", "x"], ["library", "show"], ["experiences"]):
+    for argv in (["report"], ["baseline", "save", "x"], ["library", "show"], ["lessons"]):
         code, _, err = tfgrpo(*argv)
         assert code == 1
         assert "run pytest --tfgrpo" in err

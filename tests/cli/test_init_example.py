@@ -57,7 +57,7 @@ def test_the_example_is_copied_whole_but_for_its_ini_file(made: Path) -> None:
     keys = tomllib.loads((made / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     assert keys == {
         "tfgrpo_actor": "command:python3 agent.py --seed {seed}",
-        "tfgrpo_events": "claude",
+        "tfgrpo_command_output": "claude",
         "tfgrpo_group_size": 5,
     }
 
@@ -87,7 +87,9 @@ def test_the_suite_is_sound_and_its_pack_is_stamped(made: Path) -> None:
 def test_the_scripted_agent_learns_to_test_in_either_format(project: Path, events: str, lesson: str) -> None:
     actor = f"command:{SCRIPT} --events {events}"
     small = ("--tfgrpo-epochs=2", "--tfgrpo-group-size=3")
-    done = run_pytest(project, "--tfgrpo", f"--tfgrpo-actor={actor}", f"--tfgrpo-events={events}", *small)
+    done = run_pytest(
+        project, "--tfgrpo", f"--tfgrpo-actor={actor}", f"--tfgrpo-command-output={events}", *small
+    )
     assert done.returncode == 0, done.stdout
     found = report(project)
     baseline, *_, last = found["epochs"]
@@ -103,7 +105,7 @@ def test_the_scripted_agent_learns_to_test_in_either_format(project: Path, event
 def test_plain_pytest_spends_nothing_by_surprise(project: Path) -> None:
     done = run_pytest(project)
     assert done.returncode == 4
-    assert "plain" in done.stderr
+    assert "allow_paid" in done.stderr
 
 
 CHEATS = {
@@ -134,7 +136,7 @@ def test_an_agent_that_repairs_nothing_stays_below_half(project: Path, cheat: st
         "code = [p for p in Path().glob('*.py') if not p.name.startswith('test_')]\n"
         f"{CHEATS[cheat]}\nprint('Done.')\n"
     )
-    flags = ("--tfgrpo-events=frames", "--tfgrpo-plain=true", "--tfgrpo-out=out")
+    flags = ("--tfgrpo-command-output=frames", "--tfgrpo-allow-paid=true", "--tfgrpo-out=out")
     done = run_pytest(project, f"--tfgrpo-actor=command:'{sys.executable}' cheat.py", *flags)
     assert done.returncode == 1
     scores = [epoch["gt_score"]["mean"] for epoch in report(project)["epochs"]]

@@ -1,4 +1,4 @@
-"""``tfgrpo experiences`` as a user meets it, and what runs tell one another of lessons."""
+"""``tfgrpo lessons`` as a user meets it, and what runs tell one another of lessons."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SETTINGS = {"actor": "python:agent:learner", "acceptance": "off", "contamination
 
 @pytest.fixture
 def out(project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Return a function that runs ``tfgrpo experiences`` in the project and returns its lines."""
+    """Return a function that runs ``tfgrpo lessons`` in the project and returns its lines."""
     monkeypatch.chdir(project.root)
 
     def run(*args: str, code: int = 0) -> list[str]:
         capsys.readouterr()
-        assert project.cli("experiences", *args) == code
+        assert project.cli("lessons", *args) == code
         said = capsys.readouterr()
         return (said.out if code == 0 else said.err).splitlines()  # type: ignore[no-any-return]
 
@@ -111,7 +111,7 @@ def test_an_unreadable_run_is_named_and_the_others_are_listed(
     folder = project.root / "out" / "demo" / "runs" / "20260101T000000-00000000"
     folder.mkdir(parents=True)
     (folder / "journal.jsonl").write_text("rubbish\nmore rubbish\n")
-    assert project.cli("experiences") == 0
+    assert project.cli("lessons") == 0
     said = capsys.readouterr()
     assert "warning: run 20260101T000000-00000000 is left out of what lessons do" in said.err
     assert "Use count." in said.out

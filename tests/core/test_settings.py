@@ -76,7 +76,7 @@ def test_guards_hold_with_the_feature_off_and_for_values_that_a_stronger_source_
         ("task_id", "../up", "must match [A-Za-z0-9][A-Za-z0-9._-]{0,63}; it names a folder"),
         ("task_id", "a" * 65, "must match [A-Za-z0-9][A-Za-z0-9._-]{0,63}; it names a folder"),
         ("task_id", "a\n", "must match [A-Za-z0-9][A-Za-z0-9._-]{0,63}; it names a folder"),
-        ("plain", "maybe", "must be one of 1, true, yes, on, 0, false, no, off"),
+        ("allow_paid", "maybe", "must be one of 1, true, yes, on, 0, false, no, off"),
         ("actor", "  ", "must not be empty"),
         ("seed", "1" * 40, "must be an integer >= 0"),
     ],

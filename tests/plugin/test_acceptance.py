@@ -39,7 +39,7 @@ def with_dev(project: Project, dev: int = DEV, *, train: int = 2, sweep: int = 1
 
 @pytest.fixture
 def suite(project: Project) -> Any:
-    project.ini(actor="python:agent:learner", group_size=4, epochs=3, eval_rollouts=2, leave_out=0)
+    project.ini(actor="python:agent:learner", group_size=4, epochs=3, eval_rollouts=2, lesson_dropout=0)
     return with_dev(project)
 
 
@@ -58,7 +58,7 @@ def test_a_dev_item_shows_its_last_group_and_is_skipped_where_nobody_was_asked(s
 
 
 def test_what_does_harm_is_not_learned(suite: Any) -> None:
-    suite.ini(actor="python:agent:unlearner", group_size=4, epochs=2, eval_rollouts=2, leave_out=0)
+    suite.ini(actor="python:agent:unlearner", group_size=4, epochs=2, eval_rollouts=2, lesson_dropout=0)
     result = suite.learn()
     report = suite.report()
     assert report["library"]["lessons"] == []
@@ -169,7 +169,7 @@ def solve(context):
     return agent.learner(context)
 """,
     )
-    suite.ini(actor="python:flaky:solve", group_size=4, epochs=2, eval_rollouts=6, leave_out=0)
+    suite.ini(actor="python:flaky:solve", group_size=4, epochs=2, eval_rollouts=6, lesson_dropout=0)
     result = suite.learn("-v")
     result.stdout.fnmatch_lines(["*::dev0[[]epoch1[]] FAILED*", "*::dev1[[]epoch1[]] PASSED*"])
     result.assert_outcomes(failed=1, passed=2 + DEV - 1 + 2 + 1)
@@ -182,7 +182,7 @@ def test_choosing_some_dev_scenarios_decides_nothing(suite: Any) -> None:
 
 
 def test_a_failed_dev_item_alone_decides_nothing_and_says_why(suite: Any) -> None:
-    suite.ini(actor="python:agent:provider", group_size=2, epochs=2, eval_rollouts=2, leave_out=0)
+    suite.ini(actor="python:agent:provider", group_size=2, epochs=2, eval_rollouts=2, lesson_dropout=0)
     result = suite.learn("suite.scenario.json::dev3[epoch1]")
     result.stdout.fnmatch_lines(
         ["only dev scenarios are selected, which decide on what train scenarios teach; select those too"]

@@ -103,7 +103,7 @@ def test_a_judge_scores_train_and_eval_scenarios_that_have_no_checks(project: Pr
 
 def test_plain_mode_asks_the_judge_once_for_each_vote(project: Project, judge: Any) -> None:
     server = judge()
-    project.ini(actor="python:agent:wrong", judge="openai:x", judge_votes=1, plain="true")
+    project.ini(actor="python:agent:wrong", judge="openai:x", judge_votes=1, allow_paid="true")
     suite(project, truth="judge", rubric=RUBRIC)
     result = project.run("suite.scenario.json")
     result.assert_outcomes(failed=2, deselected=2)
@@ -119,7 +119,7 @@ def test_a_plain_run_pays_no_judge_by_surprise(project: Project, judge: Any) -> 
     suite(project, truth="judge", rubric=RUBRIC)
     result = project.run()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*'openai:x' costs money; set tfgrpo_plain = true*"])
+    result.stderr.fnmatch_lines(["*'openai:x' costs money; set tfgrpo_allow_paid = true*"])
     assert server.requests == []
 
 
@@ -139,7 +139,7 @@ def test_who_is_named_and_never_asked_is_warned_about(project: Project, judge: A
 def test_an_answer_that_speaks_to_the_judge_stays_what_is_judged(project: Project, judge: Any) -> None:
     server = judge(lambda request, _: vote(request, judged(request) != FRAUD, False))
     project.write("agent2.py", f"def solve(context):\n    return {FRAUD!r}\n")
-    project.ini(actor="python:agent2:solve", judge="openai:x", plain="true")
+    project.ini(actor="python:agent2:solve", judge="openai:x", allow_paid="true")
     suite(project, truth="judge", rubric=RUBRIC, min_score=0.1)
     project.run("suite.scenario.json").assert_outcomes(failed=2, deselected=2)
     assert server.refusals == []
@@ -365,7 +365,7 @@ def test_whatever_an_agent_answers_can_be_judged_or_is_its_own_failure(
 ) -> None:
     server = judge(lambda request, _: vote(request, False, False))
     project.write("agent2.py", f"def solve(context):\n    return {answer}\n")
-    project.ini(actor="python:agent2:solve", judge="openai:x", plain="true")
+    project.ini(actor="python:agent2:solve", judge="openai:x", allow_paid="true")
     suite(project, truth="judge", rubric=RUBRIC, min_score=0.1)
     project.run("suite.scenario.json").assert_outcomes(failed=2, deselected=2)
     assert server.refusals == []

@@ -128,9 +128,9 @@ def test_a_model_that_costs_money_needs_leave_to_run_without_the_flag(project: P
     server = serve(lambda request, _: "3")
     result = project.scenarios(train=0, sweep=1).run()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*actor 'openai:m' costs money; set tfgrpo_plain = true*"])
+    result.stderr.fnmatch_lines(["*actor 'openai:m' costs money; set tfgrpo_allow_paid = true*"])
     assert server.requests == []
-    assert project.run("--tfgrpo-plain", "true").ret == 0
+    assert project.run("--tfgrpo-allow-paid", "true").ret == 0
     assert len(server.requests) == 1
 
 

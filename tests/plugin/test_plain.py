@@ -76,8 +76,8 @@ def test_an_actor_that_costs_money_needs_leave_to_run(project: Project) -> None:
     project.scenarios().ini(actor="python:agent:paid")
     result = project.run()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*costs money*tfgrpo_plain*"])
-    project.ini(actor="python:agent:paid", plain="true").run().assert_outcomes(passed=2, deselected=2)
+    result.stderr.fnmatch_lines(["*costs money*tfgrpo_allow_paid*"])
+    project.ini(actor="python:agent:paid", allow_paid="true").run().assert_outcomes(passed=2, deselected=2)
 
 
 def test_other_tests_are_left_alone_and_run_first(project: Project) -> None:

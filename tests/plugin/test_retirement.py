@@ -30,7 +30,7 @@ SETTINGS = {
     "epochs": 2,
     "group_size": 2,
     "eval_rollouts": 2,
-    "leave_out": 0.4,
+    "lesson_dropout": 0.4,
 }
 
 
@@ -112,6 +112,6 @@ def test_what_a_run_removed_is_named_by_its_id_alone_where_its_journal_is_lost(
 
 
 def test_without_leaving_out_by_chance_nothing_is_shown_and_nothing_retired(begun: Any) -> None:
-    begun.ini(**SETTINGS | {"leave_out": 0}, sample_size=60, seed=1).learn("-q")
+    begun.ini(**SETTINGS | {"lesson_dropout": 0}, sample_size=60, seed=1).learn("-q")
     assert begun.report()["attribution"] is None
     assert set(texts(begun)) == {HARMFUL, HARMLESS}

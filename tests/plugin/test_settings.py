@@ -91,7 +91,7 @@ def test_typed_toml_settings_are_read(project: Project, file: str, section: str)
 
 
 @SINCE_9
-@pytest.mark.parametrize("line", ['tfgrpo_group_size = "3"', "tfgrpo_actor = 3", "tfgrpo_plain = 1"])
+@pytest.mark.parametrize("line", ['tfgrpo_group_size = "3"', "tfgrpo_actor = 3", "tfgrpo_allow_paid = 1"])
 def test_a_native_value_of_another_type_is_named_with_its_file(project: Project, line: str) -> None:
     (project.root / "pytest.ini").unlink()
     result = project.write("pyproject.toml", f"[tool.pytest]\n{line}\n").run()

@@ -109,7 +109,7 @@ def commands() -> str:
 def _leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     for group in groups:
-        for child in group.choices.values():
+        for child in dict.fromkeys(group.choices.values()):  # an alias names the same parser
             yield from _leaves(child)
     if not groups:
         yield parser

@@ -71,14 +71,14 @@ def stdin_of(argv: Sequence[str], call: ActorCall, workspace: Path, *, as_text: 
         file.write(told)
         file.seek(0)
     except OSError as error:
-        raise ProviderError(f"cannot write the task of {call.scenario.id!r}: {error}", "spawn") from error
+        raise ProviderError(f"cannot write the task of {call.task.id!r}: {error}", "spawn") from error
     return file
 
 
 def _task(call: ActorCall, workspace: Path) -> bytes:
     task = {
         "schema": TASK_SCHEMA,
-        "scenario": to_wire(call.scenario),
+        "scenario": to_wire(call.task),
         "prompt": to_wire(call.prompt),
         "temperature": call.temperature,
         "seed": call.seed,

@@ -29,7 +29,7 @@ class AgentContext:
 
     prompt: Prompt
     """System and user text; ``str(prompt)`` joins them."""
-    scenario: Task
+    task: Task
     """The scenario without its checks."""
     temperature: float
     """In [0, 2]."""
@@ -39,6 +39,11 @@ class AgentContext:
     """Makes the folder of `workspace` when that is first asked for."""
 
     @property
+    def scenario(self) -> Task:
+        """The same as `task`, its name before 0.2."""
+        return self.task
+
+    @property
     def workspace(self) -> Path:
         """A private folder with the scenario's attachments in it."""
         return self.folder.path
@@ -46,7 +51,7 @@ class AgentContext:
     @property
     def tools(self) -> tuple[str, ...] | None:
         """Names of the tools allowed; None allows every tool the agent has."""
-        return self.scenario.tools
+        return self.task.tools
 
 
 class PythonActor:
@@ -73,7 +78,7 @@ class PythonActor:
         """Try the scenario once; see Actor."""
         context = AgentContext(
             prompt=call.prompt,
-            scenario=call.scenario,
+            task=call.task,
             temperature=call.temperature,
             seed=call.seed,
             folder=call.workspace,

@@ -181,7 +181,7 @@ class Cohort:
                 name = rollout_id(run_id, phase, scenario_id, index)
                 workspace = Workspace(self._work / name, scenario.attachments)
                 call = ActorCall(
-                    scenario=question.task,
+                    task=question.task,
                     prompt=question.prompt,
                     temperature=phase.temperature,
                     seed=rollout_seed(settings["seed"], scenario, phase, index),

@@ -44,7 +44,7 @@ class PromptBuilder:
         self._mismatches: dict[str, int] = {}
         self._series = series_of(job.settings["seed"], job.library)
         self._epoch = phase.epoch if phase is not None else 0
-        self._below: float = (phase.leave_out if phase is not None else 0.0) * 2**SEED_BITS
+        self._below: float = (phase.lesson_dropout if phase is not None else 0.0) * 2**SEED_BITS
         self._keys: dict[str, str] = {}
 
     @property

@@ -149,7 +149,7 @@ class Replay:
 
     def rollout(self, call: ActorCall) -> RolloutEntry:
         """Return the entry of a rollout; raises ProviderError when there is none, saying what differs."""
-        scenario, prompt = call.scenario.id, call.prompt.stamp
+        scenario, prompt = call.task.id, call.prompt.stamp
         now = self._stamps.get(scenario)
         asked = rollout_fingerprint(self._row.stamp, now or "", prompt, call.temperature, call.seed)
         entry = self._take(scenario, "rollout", asked)

@@ -24,7 +24,7 @@ from pytest_tfgrpo.harness.recording.entries import (
 from pytest_tfgrpo.harness.recording.file import MAX_LINE, Recording, locked, write
 from pytest_tfgrpo.harness.recording.lines import Header, RecordedActor, encode, find_secrets, without_secrets
 
-ANSWER_SETTINGS = ("max_tokens", "max_steps", "tools", "events")
+ANSWER_SETTINGS = ("max_tokens", "max_steps", "tools", "command_output")
 """Settings that shape an answer without being part of what an actor is asked."""
 PLAN_SETTINGS = (
     "seed", "group_size", "eval_rollouts", "epochs", "sample_size", "eval_mode", "baseline_sweep",

@@ -29,7 +29,7 @@ def attribution_report(run: Run) -> dict[str, Any] | None:
 
     It rests on the training groups of the run, and of earlier runs for lessons that it started with.
     """
-    chances = [result.phase.leave_out for result in run.phases if result.phase.mode == "train"]
+    chances = [result.phase.lesson_dropout for result in run.phases if result.phase.mode == "train"]
     if not any(chances):
         return None
     own, before = record_of(run).rows, history(run.preflight)
@@ -40,7 +40,7 @@ def attribution_report(run: Run) -> dict[str, Any] | None:
         for e in (*run.library.experiences, *_removed(run))
     }
     return {
-        "leave_out": max(chances),
+        "lesson_dropout": max(chances),
         "groups": len(own),
         "earlier_groups": len(before),
         "unread": list(run.preflight.get(UNREAD, ())),
@@ -93,7 +93,7 @@ def attribution_lines(value: Mapping[str, Any] | None, width: int, *, every: boo
     )
     if set(counts) == {"not_estimable"}:
         told = f"not yet estimable, as that takes {MIN_ARM} groups with a lesson and {MIN_ARM} without"
-    text = f"{told}; each left out of {value['leave_out']:.0%} of the training groups by chance"
+    text = f"{told}; each left out of {value['lesson_dropout']:.0%} of the training groups by chance"
     retired = sum(lesson["verdict"] == "harmful" and not lesson["in_force"] for lesson in lessons)
     if retired:
         text += f"; harmful and retired: {retired}"

@@ -48,7 +48,7 @@ def outline(settings: Mapping[str, Any], *, learning: bool, sweep_rollouts: int)
             temperature=settings["temperature_train"],
             rollouts=settings["group_size"],
             scenarios=(),
-            leave_out=settings["leave_out"],
+            lesson_dropout=settings["lesson_dropout"],
         )
         for epoch in range(1, trained + 1)
     ]

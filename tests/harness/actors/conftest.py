@@ -22,7 +22,7 @@ def make_call(tmp_path: Path) -> Callable[..., ActorCall]:
 
     def make(**changes: Any) -> ActorCall:
         fields: dict[str, Any] = {
-            "scenario": Task(id="count-words", domain="text", prompt="How many words are in 'a b c'?"),
+            "task": Task(id="count-words", domain="text", prompt="How many words are in 'a b c'?"),
             "prompt": Prompt(system="Solve the task.", user="How many words are in 'a b c'?"),
             "temperature": 0.7,
             "seed": 2**62 + 1,

@@ -25,7 +25,7 @@ ECHO = """
     told = json.dumps([sys.argv[1:], sys.stdin.read()])
     print(json.dumps({"type": "result", "subtype": "success", "result": told}))
 """
-CLAUDE = {"events": "claude"}
+CLAUDE = {"command_output": "claude"}
 
 
 @pytest.fixture
@@ -133,7 +133,8 @@ def test_in_a_sandbox_a_prompt_makes_nothing_visible(ask: Ask, agent: Agent, tmp
 
 def test_an_agent_is_paid_and_known_by_its_events(agent: Agent, tmp_path: Path) -> None:
     ours, theirs = (
-        open_actor(agent(ECHO), root=tmp_path, settings={"events": name}) for name in ("frames", "codex")
+        open_actor(agent(ECHO), root=tmp_path, settings={"command_output": name})
+        for name in ("frames", "codex")
     )
     assert (ours.paid, theirs.paid) == (False, True)
     assert theirs.identity == {**ours.identity, "events": "codex"}

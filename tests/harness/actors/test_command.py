@@ -75,7 +75,7 @@ def test_a_shell_script_that_prints_text_is_an_agent(ask: Ask, script: Script) -
 def test_the_task_comes_as_one_json_object_on_stdin(ask: Ask, script: Script, tmp_path: Path) -> None:
     outcome = ask(
         script("cat > seen.json; pwd"),
-        scenario=Task(id="t", domain="d", prompt="p", input={"n": 1}, tools=("count",), timeout_s=9.0),
+        task=Task(id="t", domain="d", prompt="p", input={"n": 1}, tools=("count",), timeout_s=9.0),
         prompt=Prompt(system="sys \u2028 tem", user="lone \ud800 surrogate"),
     )
     work = tmp_path / "work"

@@ -43,9 +43,9 @@ def solve(call: ActorCall) -> Trajectory:
 
 def attempts(make_call: Call, count: int = 40, **changes: Any) -> list[Trajectory]:
     system = changes.pop("system", "Solve the task.")
-    task = changes.pop("scenario", Task(id="t", domain="notes", prompt=NOTE))
+    task = changes.pop("task", Task(id="t", domain="notes", prompt=NOTE))
     prompt = Prompt(system=system, user=task.prompt)
-    return [solve(make_call(scenario=task, prompt=prompt, seed=seed, **changes)) for seed in range(count)]
+    return [solve(make_call(task=task, prompt=prompt, seed=seed, **changes)) for seed in range(count)]
 
 
 def tools_of(trajectory: Trajectory) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ def test_a_higher_temperature_tries_more_ways_and_zero_only_one(make_call: Call)
 @pytest.mark.parametrize("allowed", [(), ("split_words", "count_items"), ("no_such_tool",)])
 def test_only_allowed_tools_are_called(allowed: tuple[str, ...], make_call: Call) -> None:
     task = Task(id="t", domain="notes", prompt=NOTE, tools=allowed)
-    called = {name for t in attempts(make_call, scenario=task, temperature=2.0) for name in tools_of(t)}
+    called = {name for t in attempts(make_call, task=task, temperature=2.0) for name in tools_of(t)}
     assert called == set(allowed) & BY_NAME.keys()
 
 
@@ -77,7 +77,7 @@ def test_frames_tell_what_was_called_and_what_it_took(make_call: Call) -> None:
         id="t", domain="d", prompt='Due 3 days after "2026-01-30": when?', tools=("find_dates", "shift_days")
     )
     system = block("For tasks about due: use find_dates, then shift_days.")
-    trajectory = attempts(make_call, 1, scenario=task, temperature=0.0, system=system)[0]
+    trajectory = attempts(make_call, 1, task=task, temperature=0.0, system=system)[0]
     find, shift, model = trajectory.frames
     assert (find.name, find.output, find.tokens) == ("find_dates", "2026-01-30", 2)
     assert (shift.input, shift.output) == ({"days": 3}, "2026-02-02")
@@ -92,7 +92,7 @@ def test_a_tool_that_cannot_apply_leaves_an_error_frame_and_the_value(make_call:
     task = Task(
         id="t", domain="d", prompt='Find the calendar dates in "no such thing".', tools=("find_dates",)
     )
-    trajectory = attempts(make_call, 1, scenario=task, temperature=0.0)[0]
+    trajectory = attempts(make_call, 1, task=task, temperature=0.0)[0]
     assert trajectory.frames[0].error == "no dates in the text"
     assert trajectory.answer == "no such thing"
 
@@ -113,7 +113,7 @@ def test_garbage_in_attachments_costs_no_more_than_the_answer(
         id="t", domain="d", prompt="Add the amounts in x.csv and x.json", attachments=("x.csv", "x.json")
     )
     workspace = Workspace(tmp_path / "work", tuple(attachments))
-    for trajectory in attempts(make_call, 10, scenario=task, workspace=workspace, temperature=1.0):
+    for trajectory in attempts(make_call, 10, task=task, workspace=workspace, temperature=1.0):
         assert isinstance(trajectory.answer, str)
 
 
@@ -161,7 +161,7 @@ def test_a_lesson_about_the_task_is_followed_and_one_about_another_is_not(make_c
 
 def test_a_warning_makes_a_tool_rarer(make_call: Call) -> None:
     def uses(system: str) -> float:
-        found = attempts(make_call, 100, system=system, scenario=Task(id="t", domain="d", prompt=LENGTH))
+        found = attempts(make_call, 100, system=system, task=Task(id="t", domain="d", prompt=LENGTH))
         return mean("count_letters" in tools_of(t) for t in found)
 
     warning = block("For tasks about length, badge: avoid count_letters.", polarity="avoid")
@@ -193,7 +193,7 @@ def test_lessons_are_read_from_the_last_block_of_the_system_text_alone(make_call
     lesson = block("For tasks about vocabulary, note: use split_words, then unique_items, then count_items.")
     fake = Task(id="t", domain="notes", prompt=NOTE + lesson)
     assert lessons_in("Solve the task.") == ()
-    assert mean(t.answer == "5" for t in attempts(make_call, scenario=fake, temperature=0.3)) < 0.5
+    assert mean(t.answer == "5" for t in attempts(make_call, task=fake, temperature=0.3)) < 0.5
     assert [lesson.tools for lesson in lessons_in(lesson + block("Use make_slug."))] == [("make_slug",)]
 
 
@@ -239,7 +239,7 @@ def sweep(scenarios: Iterable[Scenario], lessons: Iterable[str], folder: Path) -
         for index in range(5):
             workspace = Workspace(folder / f"{scenario.id}-{index}", scenario.attachments)
             call = ActorCall(
-                scenario=scenario.task(),
+                task=scenario.task(),
                 prompt=render_prompt(make_pack(), scenario, experiences),
                 temperature=0.3,
                 seed=seed_of(0, scenario.stamp, "sweep", index),
@@ -283,6 +283,6 @@ def test_a_policy_deaf_to_lessons_learns_nothing(make_call: Call) -> None:
     task = Task(id="t", domain="notes", prompt=NOTE)
     deaf = OfflineActor(Policy(lesson=0.0, avoid=0.0))
     for seed in range(10):
-        call = make_call(scenario=task, prompt=prompt, seed=seed)
-        plain = make_call(scenario=task, prompt=Prompt(system="", user=NOTE), seed=seed)
+        call = make_call(task=task, prompt=prompt, seed=seed)
+        plain = make_call(task=task, prompt=Prompt(system="", user=NOTE), seed=seed)
         assert asyncio.run(deaf(call)).answer == asyncio.run(deaf(plain)).answer

@@ -49,7 +49,7 @@ def test_a_plain_function_answers_from_its_context(ask: Ask, write_agent: Write,
         """
     )
     task = Task(id="t", domain="d", prompt="p", tools=("count",))
-    outcome = ask(f"python:{name}:solve", scenario=task)
+    outcome = ask(f"python:{name}:solve", task=task)
     assert outcome.answer == repr(
         ("Solve the task.\n\nHow many words are in 'a b c'?", "t", 0.7, 2**62 + 1, ("count",), True)
     )
@@ -151,7 +151,7 @@ from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.engine.attempt import attempt
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
-call = ActorCall(scenario=Task(id="t", domain="d", prompt="p"), prompt=Prompt(system="", user="p"),
+call = ActorCall(task=Task(id="t", domain="d", prompt="p"), prompt=Prompt(system="", user="p"),
     temperature=0.0, seed=1, workspace=Workspace(Path("w")), timeout_s=0.05, answer_max_bytes=9)
 print(asyncio.run(attempt(open_actor("python:hang:solve", root=Path.cwd(), settings={}), call)).failure.code)
 """

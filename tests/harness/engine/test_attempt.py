@@ -23,7 +23,7 @@ from pytest_tfgrpo.llm.queueing import current_ticket, take_ticket
 
 def ask(answer: Any, tmp_path: Path, timeout_s: float = 5.0) -> AttemptResult:
     call = ActorCall(
-        scenario=make_scenario().task(),
+        task=make_scenario().task(),
         prompt=Prompt(system="", user="?"),
         temperature=0.0,
         seed=1,

@@ -218,7 +218,7 @@ def suite(sweep: int = 80, least: tuple[int, ...] = ()) -> list[Scenario]:
 
 def job(work: Path, actor: Any = None, **changes: Any) -> Any:
     settings: dict[str, Any] = (
-        {"concurrency": 4, "epochs": 2, "acceptance": "off", "leave_out": 0.0} | ON | changes
+        {"concurrency": 4, "epochs": 2, "acceptance": "off", "lesson_dropout": 0.0} | ON | changes
     )
     return make_job(actor or ScriptedActor(wrong_once_learned), work, **{"scenarios": suite()} | settings)
 

@@ -37,7 +37,7 @@ def entry(**changes: Any) -> Any:
 
 def call(folder: Path, **changes: Any) -> ActorCall:
     fields: dict[str, Any] = {
-        "scenario": make_scenario(stamp=STAMP).task(),
+        "task": make_scenario(stamp=STAMP).task(),
         "prompt": ASKED,
         "temperature": 0.7,
     }

@@ -60,7 +60,7 @@ def test_every_lesson_in_force_or_retired_has_its_effect(tmp_path: Path) -> None
         NEW.summary32: ("not_estimable", True),
         BAD.summary32: ("harmful", False),
     }
-    assert (value["leave_out"], value["groups"], value["earlier_groups"]) == (0.2, 5, 400)
+    assert (value["lesson_dropout"], value["groups"], value["earlier_groups"]) == (0.2, 5, 400)
     assert value["estimated"] == 2
     (good,) = [v for v in value["lessons"] if v["text"] == GOOD.summary32]
     assert good["included"] + good["left_out"] == 405
@@ -68,7 +68,7 @@ def test_every_lesson_in_force_or_retired_has_its_effect(tmp_path: Path) -> None
 
 
 def test_without_chance_there_is_no_account(tmp_path: Path) -> None:
-    value = attribution_report(made(tmp_path, leave_out=0.0))
+    value = attribution_report(made(tmp_path, lesson_dropout=0.0))
     assert value is None
     assert attribution_lines(value, 80, every=True) == []
 

@@ -41,14 +41,14 @@ class OfflineActor:
     async def __call__(self, call: ActorCall) -> Trajectory:
         """Try the scenario once, in about a millisecond."""
         started = time.perf_counter()
-        brief = open_brief(call.scenario, call.workspace)
-        value = first_value(call.scenario, brief)
+        brief = open_brief(call.task, call.workspace)
+        value = first_value(call.task, brief)
         words = content(wording_of(brief.text))
         later = self._policy.prior(words, frozenset())
         first = self._policy.prior(words, content(brief.sight()))
         hints = self._policy.hints(lessons_in(call.prompt.system), words)
         chance = random.Random(call.seed)
-        allowed = call.scenario.tools
+        allowed = call.task.tools
         left = [i for i, tool in enumerate(TOOLS) if allowed is None or tool.name in allowed]
         frames: list[Frame] = []
         done: list[str] = []

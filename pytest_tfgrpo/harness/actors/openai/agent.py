@@ -46,7 +46,7 @@ class OpenAIActor:
     async def __call__(self, call: ActorCall) -> Trajectory:
         """Try the scenario once; see Actor."""
         began = asyncio.get_running_loop().time()
-        task = call.scenario
+        task = call.task
         pictures: tuple[Image, ...] = ()
         files = False
         if call.workspace.attachments:

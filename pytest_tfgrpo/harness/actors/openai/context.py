@@ -14,13 +14,18 @@ from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 class ToolContext:
     """What a tool gets whose first parameter is annotated with this type; one per rollout."""
 
-    scenario: Task
+    task: Task
     """The scenario without its checks."""
     seed: int
     """In [0, 2**63)."""
     folder: Workspace
     """Makes the folder of `workspace` when that is first asked for."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    @property
+    def scenario(self) -> Task:
+        """The same as `task`, its name before 0.2."""
+        return self.task
 
     @property
     def workspace(self) -> Path:

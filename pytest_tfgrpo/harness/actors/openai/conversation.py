@@ -180,7 +180,7 @@ class Conversation:
         calls = _identified(completion.tool_calls, step)
         self._messages.append(Message(role="assistant", content=clean(completion.text), tool_calls=calls))
         context = self._context = self._context or ToolContext(
-            scenario=self._call.scenario, seed=self._call.seed, folder=self._call.workspace
+            task=self._call.task, seed=self._call.seed, folder=self._call.workspace
         )
         started = time.perf_counter()
         tasks = [asyncio.ensure_future(invoke(call, self._offer.tools, context)) for call in calls]

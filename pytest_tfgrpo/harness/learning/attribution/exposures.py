@@ -31,7 +31,7 @@ EARLIER = "exposures"
 SCHEMA = "tfgrpo.exposures/1"
 KEY_DIGITS = 16
 MIN_PROPENSITY = 0.05
-"""Below it a row is not ours: the setting `leave_out` ends at 0.9."""
+"""Below it a row is not ours: the setting `lesson_dropout` ends at 0.9."""
 _EVIDENCE = re.compile(r"\b\d+ of \d+\b")
 MAX_BYTES = 256 << 20
 """A larger file of exposures is not read."""
@@ -132,7 +132,7 @@ def record_of(run: Run) -> RunExposures:
             result.groups,
             run_id=run.run_id,
             series=series_of(run.settings["seed"], run.library_start),
-            propensity=1.0 - result.phase.leave_out,
+            propensity=1.0 - result.phase.lesson_dropout,
             stamps={s.id: s.stamp for s in run.scenarios},
             keys=keys,
             unknown=frozenset(s.id for s in run.scenarios if s.truth == "majority"),

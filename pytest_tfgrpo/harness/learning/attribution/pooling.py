@@ -71,7 +71,7 @@ def earlier_exposures(
     learned or tried under another pack do not.
     """
     keys = frozenset(map(content_key, library.experiences))
-    if out is None or not keys or not settings["leave_out"]:
+    if out is None or not keys or not settings["lesson_dropout"]:
         return {}
     measure = measure_of(stamps, identities, settings)
     found, complaints = records(list_runs(out, task_id))

@@ -42,7 +42,7 @@ def evidence(
             of_epoch,
             run_id=job.run_id,
             series=series_of(job.settings["seed"], job.library),
-            propensity=1.0 - trained.leave_out,
+            propensity=1.0 - trained.lesson_dropout,
             stamps=stamps,
             keys=keys,
             unknown=votes,

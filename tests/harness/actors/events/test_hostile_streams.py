@@ -132,9 +132,9 @@ def spoilt(draw: st.DrawFn, sound: list[dict[str, Any]]) -> bytes:
 
 def test_each_choice_of_the_setting_has_a_reader() -> None:
     for name in EVENTS:
-        assert BY_NAME["events"].parse(name) == name
+        assert BY_NAME["command_output"].parse(name) == name
     with pytest.raises(ValueError, match=", ".join(EVENTS)):
-        BY_NAME["events"].parse("telepathy")
+        BY_NAME["command_output"].parse("telepathy")
 
 
 @pytest.mark.parametrize("name", sorted(SOUND))

@@ -60,7 +60,7 @@ class Bench:
     def ask(self, answer: Any, *, settings: dict[str, Any] | None = None, **changes: Any) -> AttemptResult:
         """Ask an actor over the model `answer` once; `tools` are those of the task."""
         if "tools" in changes:
-            changes["scenario"] = Task(id="t", domain="d", prompt="p", tools=changes.pop("tools"))
+            changes["task"] = Task(id="t", domain="d", prompt="p", tools=changes.pop("tools"))
         actor = self.actor(answer, **settings or {})
         return asyncio.run(attempt(actor, self.make_call(**changes)))
 

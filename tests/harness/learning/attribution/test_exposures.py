@@ -50,7 +50,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
         tmp_path,
         scenarios=suite(train=20),
         job_library=of([LESSON]),
-        leave_out=0.5,
+        lesson_dropout=0.5,
     )
     run, _ = run_job(job, folder)
     return folder, run
@@ -106,7 +106,7 @@ def test_a_majority_is_no_ground_truth() -> None:
 
 def test_without_chance_there_is_nothing_to_learn_from(made: tuple[Path, Run]) -> None:
     _, run = made
-    certain = tuple(replace(r, phase=replace(r.phase, leave_out=0.0)) for r in run.phases)
+    certain = tuple(replace(r, phase=replace(r.phase, lesson_dropout=0.0)) for r in run.phases)
     assert record_of(replace(run, phases=certain)).rows == ()
 
 
@@ -212,7 +212,7 @@ def test_other_lessons_actors_judges_and_packs_are_not_pooled(made: tuple[Path, 
         of([]) if change == "library" else of([lesson]),
         stamps={"actor": "x"} if change == "actor" else run.stamps,
         identities={"judge": {"model": "m"}} if change == "judge" else run.identities,
-        settings={**run.settings, "leave_out": 0.0} if change == "off" else run.settings,
+        settings={**run.settings, "lesson_dropout": 0.0} if change == "off" else run.settings,
     )
     assert found == {}
 

@@ -31,8 +31,10 @@ def lessons(count: int = 6, run: str = "run1") -> list[Experience]:
     ]
 
 
-def training(leave_out: float = 0.5, epoch: int = 1) -> Phase:
-    return Phase(epoch=epoch, mode="train", temperature=0.7, rollouts=2, scenarios=(), leave_out=leave_out)
+def training(lesson_dropout: float = 0.5, epoch: int = 1) -> Phase:
+    return Phase(
+        epoch=epoch, mode="train", temperature=0.7, rollouts=2, scenarios=(), lesson_dropout=lesson_dropout
+    )
 
 
 def questions(
@@ -113,11 +115,11 @@ def test_a_lesson_is_left_out_whatever_stands_beside_it(tmp_path: Path) -> None:
 def test_a_group_shares_what_is_left_out_and_the_journal_has_it(tmp_path: Path) -> None:
     actor = ScriptedActor(three_or_not)
     job = make_job(
-        actor, tmp_path, scenarios=suite(train=30), job_library=of(lessons(3)), leave_out=0.4, epochs=2
+        actor, tmp_path, scenarios=suite(train=30), job_library=of(lessons(3)), lesson_dropout=0.4, epochs=2
     )
     run, _ = run_job(job, tmp_path / "runs" / "run1")
     (trained,) = [result for result in run.phases if result.phase.mode == "train"]
-    assert trained.phase.leave_out == 0.4
+    assert trained.phase.lesson_dropout == 0.4
     assert any(group.rollouts[0].left_out for group in trained.groups)
     for group in trained.groups:
         assert len({(r.experiences, r.left_out, r.prompt_stamp) for r in group.rollouts}) == 1
@@ -135,7 +137,7 @@ def test_a_resumed_run_leaves_out_the_same_lessons(tmp_path: Path) -> None:
             tmp_path,
             scenarios=suite(train=30),
             job_library=library,
-            leave_out=0.4,
+            lesson_dropout=0.4,
             **changes,
         )
 

@@ -179,7 +179,7 @@ def stubborn_job(tmp_path: Path, **changes: Any) -> Any:
         scenarios=suite(train=120),
         job_optimizer=Stubborn(),
         acceptance="off",
-        leave_out=0.4,
+        lesson_dropout=0.4,
         group_size=2,
         **changes,
     )

@@ -98,7 +98,7 @@ def test_the_page_shows_the_diff_the_trials_and_the_effects() -> None:
         "effect": -0.25,
         "verdict": "harmful",
     }
-    attribution = {"leave_out": 0.2, "groups": 111, "estimated": 2, "lessons": [effect, gone]}
+    attribution = {"lesson_dropout": 0.2, "groups": 111, "estimated": 2, "lessons": [effect, gone]}
     text = html(build(run, None) | {"attribution": attribution}, run)
     for part in (
         '<del><span class="hidden">before: </span>lesson 0</del>',

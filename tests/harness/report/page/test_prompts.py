@@ -30,7 +30,7 @@ PACK = make_pack(system="Solve the task.\n\nShow no work.", inject=("Count with 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     job = make_job(
-        ScriptedActor(three_or_not), tmp_path, epochs=3, leave_out=0.5, job_packs={PACK.domain: PACK}
+        ScriptedActor(three_or_not), tmp_path, epochs=3, lesson_dropout=0.5, job_packs={PACK.domain: PACK}
     )
     run_job(job, tmp_path / "run")
     return load_run(tmp_path / "run")
