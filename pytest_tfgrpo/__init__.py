@@ -6,39 +6,64 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pytest_tfgrpo.api import arun, run
     from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
     from pytest_tfgrpo.core.records import Frame, Rollout, Scenario, Trajectory
     from pytest_tfgrpo.harness.actors.openai.context import ToolContext
     from pytest_tfgrpo.harness.actors.python import AgentContext
+    from pytest_tfgrpo.harness.gate.rules import RuleResult
+    from pytest_tfgrpo.harness.gate.verdict import GateRule
+    from pytest_tfgrpo.harness.launch.running import RunResult
+    from pytest_tfgrpo.harness.protocols import Actor, ActorCall, Optimizer, RewardBatch, Rewarder
     from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
     from pytest_tfgrpo.plugin.score import score
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Actor": "pytest_tfgrpo.harness.protocols",
+    "ActorCall": "pytest_tfgrpo.harness.protocols",
     "AgentContext": "pytest_tfgrpo.harness.actors.python",
     "AgentFailure": "pytest_tfgrpo.core.errors",
     "CheckKind": "pytest_tfgrpo.harness.scoring.checks.protocol",
     "Frame": "pytest_tfgrpo.core.records",
+    "GateRule": "pytest_tfgrpo.harness.gate.verdict",
+    "Optimizer": "pytest_tfgrpo.harness.protocols",
     "ProviderError": "pytest_tfgrpo.core.errors",
+    "RewardBatch": "pytest_tfgrpo.harness.protocols",
+    "Rewarder": "pytest_tfgrpo.harness.protocols",
     "Rollout": "pytest_tfgrpo.core.records",
+    "RuleResult": "pytest_tfgrpo.harness.gate.rules",
+    "RunResult": "pytest_tfgrpo.harness.launch.running",
     "Scenario": "pytest_tfgrpo.core.records",
     "ToolContext": "pytest_tfgrpo.harness.actors.openai.context",
     "Trajectory": "pytest_tfgrpo.core.records",
+    "arun": "pytest_tfgrpo.api",
+    "run": "pytest_tfgrpo.api",
     "score": "pytest_tfgrpo.plugin.score",
 }
 
 __all__ = [
+    "Actor",
+    "ActorCall",
     "AgentContext",
     "AgentFailure",
     "CheckKind",
     "Frame",
+    "GateRule",
+    "Optimizer",
     "ProviderError",
+    "RewardBatch",
+    "Rewarder",
     "Rollout",
+    "RuleResult",
+    "RunResult",
     "Scenario",
     "ToolContext",
     "Trajectory",
     "__version__",
+    "arun",
+    "run",
     "score",
 ]
 

@@ -11,16 +11,26 @@ import pytest
 import pytest_tfgrpo
 
 NAMES = [
+    "Actor",
+    "ActorCall",
     "AgentContext",
     "AgentFailure",
     "CheckKind",
     "Frame",
+    "GateRule",
+    "Optimizer",
     "ProviderError",
+    "RewardBatch",
+    "Rewarder",
     "Rollout",
+    "RuleResult",
+    "RunResult",
     "Scenario",
     "ToolContext",
     "Trajectory",
     "__version__",
+    "arun",
+    "run",
     "score",
 ]
 

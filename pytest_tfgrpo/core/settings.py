@@ -279,21 +279,47 @@ def resolve(
     `flags` and `ini` map setting names to raw values and hold only what was set. Every value set anywhere is
     checked, also one that a stronger source overrides. Raises SettingError.
     """
+
+    def found(setting: Setting) -> list[Origin]:
+        return [*_flag(setting, flags), *_environment(setting, environ), *_ini(setting, ini)]
+
+    return _settings(found, learning=learning_flag or _group_feature(environ))
+
+
+def _settings(found: Callable[[Setting], list[Origin]], *, learning: bool) -> Settings:
+    """Return all settings; `found` gives the values that a setting was set to, the strongest first."""
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for setting in TABLE:
-        found = [*_flag(setting, flags), *_environment(setting, environ), *_ini(setting, ini)]
-        parsed = [parse(setting, origin) for origin in found]
+        given = found(setting)
+        parsed = [parse(setting, origin) for origin in given]
         values[setting.name] = parsed[0] if parsed else setting.default
-        if found:
-            origins[setting.name] = found[0].source
-    learning = learning_flag or _group_feature(environ)
+        if given:
+            origins[setting.name] = given[0].source
     if values["eval_mode"] == "last_epoch" and values["epochs"] < 2:
         raise _error(
             f"epochs must be >= 2 with eval_mode=last_epoch, not {values['epochs']!r} "
             f"({origins.get('epochs', 'default')}); use eval_mode=separate to train in a single epoch"
         )
     return Settings(learning, values, origins)
+
+
+def from_arguments(arguments: Mapping[str, Any], *, learning: bool) -> Settings:
+    """Return the settings that keyword arguments of a call amount to; None stands for the default.
+
+    Nothing is read from the environment or an ini file. Raises SettingError, also on an unknown name.
+    """
+    for name in arguments:
+        if name not in BY_NAME:
+            from pytest_tfgrpo.core.schema import nearest  # not needed by a start without a mistake
+
+            raise _error(f"unknown setting {name!r}{nearest(name, BY_NAME)}")
+
+    def found(setting: Setting) -> list[Origin]:
+        value = arguments.get(setting.name)
+        return [] if value is None else [Origin(value, f"argument {setting.name}")]
+
+    return _settings(found, learning=learning)
 
 
 def _flag(setting: Setting, flags: Mapping[str, Any]) -> list[Origin]:

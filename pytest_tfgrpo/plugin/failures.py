@@ -8,9 +8,9 @@ import pytest
 
 from pytest_tfgrpo.core.records import CheckerResult, Group, Rollout, Scenario
 from pytest_tfgrpo.core.settings import TABLE
+from pytest_tfgrpo.harness.engine.prepare import out_folder
 from pytest_tfgrpo.harness.report.rollout import failure, failure_again
 from pytest_tfgrpo.plugin.options import settings_of
-from pytest_tfgrpo.plugin.prepare import out_folder
 
 TOLD = pytest.StashKey[dict[str, str]]()
 """The first item that told of an error, by the error's words: thousand items may fail for one wrong key."""
@@ -46,7 +46,7 @@ def judge_group(
     if least is None and strict:
         least = 1.0
     if mean is None or (least is not None and group.mode not in ("train", "dev") and mean < least):
-        recorded = out_folder(config, settings_of(config)) is not None
+        recorded = out_folder(config.rootpath, settings_of(config)) is not None
         fault = group.rollouts[0].failure
         if mean is None and fault is not None and recorded:
             first = config.stash.setdefault(TOLD, {}).setdefault(f"{fault.code}: {fault.message}", node_id)

@@ -2,57 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
-from pytest_tfgrpo.core.errors import BaselineError
-from pytest_tfgrpo.core.records import Scenario
-from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.harness.gate.baseline import Baseline, load, locate
-from pytest_tfgrpo.harness.gate.config import NamedGate, load_gates, require_selections
-from pytest_tfgrpo.harness.gate.named import OpenGate, baseline_name, has_rules
 from pytest_tfgrpo.harness.gate.rules import RuleResult
 from pytest_tfgrpo.harness.report.conclusion import Conclusion
 from pytest_tfgrpo.harness.report.gates import default_text, named_text
-from pytest_tfgrpo.plugin import prepare
 from pytest_tfgrpo.plugin.failures import ItemFailed
 from pytest_tfgrpo.plugin.items import GateItem
 
 JUNIT_CHARACTERS = 300
-
-
-@prepare.usage_errors()
-def read(settings: Settings, root: Path, scenarios: Iterable[Scenario], *, partial: bool) -> list[NamedGate]:
-    """Return the named gates that there is something to judge for; raises pytest.UsageError.
-
-    What they select is looked for among `scenarios`, all that were collected, unless these are but `partial`.
-    """
-    if settings["gates"] is None:
-        return []
-    gates = load_gates(root / settings["gates"])
-    for gate in gates:
-        if not has_rules(gate, settings.values, learning=True):
-            raise gate.error("has nothing to judge; set a baseline, min_mean, max_errors or gain: true")
-    if not partial:
-        require_selections(gates, scenarios)
-    return [gate for gate in gates if has_rules(gate, settings.values, learning=settings.learning)]
-
-
-@prepare.usage_errors()
-def opened(gates: Iterable[NamedGate], settings: Settings, root: Path) -> list[OpenGate]:
-    """Return the gates with their baselines; raises pytest.UsageError naming the gate and the file."""
-    return [OpenGate(gate, _baseline(gate, settings, root)) for gate in gates]
-
-
-def _baseline(gate: NamedGate, settings: Settings, root: Path) -> Baseline | None:
-    name = baseline_name(gate, settings.values)
-    try:
-        return load(locate(name, root)) if name is not None else None
-    except BaselineError as error:
-        raise gate.error(str(error), "baseline") from error
 
 
 def show(item: GateItem, conclusion: Conclusion) -> None:

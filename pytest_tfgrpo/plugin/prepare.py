@@ -1,74 +1,26 @@
-"""Prepare a job: open everything and find every misuse before the first rollout is paid for."""
+"""Prepare a run under pytest: what hooks supply, and our errors as pytest's usage errors."""
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from importlib.metadata import version
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_tfgrpo.core.clock import utc_now
-from pytest_tfgrpo.core.errors import ActorError, ScenarioError, SettingError, TfgrpoError
-from pytest_tfgrpo.core.files import JOURNAL, WORK, run_folder
-from pytest_tfgrpo.core.lessons import Library
-from pytest_tfgrpo.core.records import Json, Phase, PromptPack, Scenario
-from pytest_tfgrpo.core.settings import Settings, default_task_id
-from pytest_tfgrpo.core.stamp import combined_stamp, stamp
-from pytest_tfgrpo.core.wire import from_wire
-from pytest_tfgrpo.harness.learning.attribution.pooling import earlier_exposures
-from pytest_tfgrpo.harness.learning.library.library import empty, load_library
-from pytest_tfgrpo.harness.protocols import Actor, Foresighted, Rewarder
-from pytest_tfgrpo.harness.recording.replay import Replay
-from pytest_tfgrpo.harness.recording.writing import check_recordable
-from pytest_tfgrpo.harness.run.earlier import earlier_evaluations, eval_stamp
-from pytest_tfgrpo.harness.run.job import Job
-from pytest_tfgrpo.harness.run.log import (
-    JournalContents,
-    find_resumable,
-    new_run_id,
-    read_log,
-)
-from pytest_tfgrpo.harness.run.splits import shortage
-from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
-from pytest_tfgrpo.harness.scoring.rewarders.judge import JudgeRewarder
-from pytest_tfgrpo.harness.suite.contamination.findings import complaint, found_value
-from pytest_tfgrpo.harness.suite.contamination.inspection import inspect
-from pytest_tfgrpo.harness.suite.packs import load_packs, pack_for
-from pytest_tfgrpo.llm.budget import Budget, require_affordable
-from pytest_tfgrpo.plugin.components import Components, open_components
-from pytest_tfgrpo.plugin.hook_calls import supply_rewarders
+from pytest_tfgrpo.core.errors import TfgrpoError
+from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.core.settings import TABLE, Settings, unknown_variables
+from pytest_tfgrpo.plugin import hook_calls
+from pytest_tfgrpo.plugin.distributed import RUN_ID
 
-RESULT_SETTINGS = (
-    "optimizer", "group_size", "eval_rollouts", "epochs", "sample_size", "temperature_train",
-    "temperature_eval", "experience_max_words", "library_cap", "eval_mode", "baseline_sweep", "timeout_s",
-    "answer_max_bytes", "sandbox", "seed", "max_tokens", "max_steps", "command_output", "judge_votes",
-    "judge_weight",
-    "acceptance", "acceptance_margin", "acceptance_rollouts", "dev_share", "lesson_dropout", "retire_after",
-    "gate_sequential",
-)  # fmt: skip
-"""Settings that a run's results depend on: two runs that differ in one are different runs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A job, and where its files go."""
-
-    job: Job
-    folder: Path | None
-    """Folder of the run; None writes nothing."""
-    replay: Replay | None = None
-    """The recording that answers, if one does."""
-
-
-def out_folder(config: pytest.Config, settings: Settings) -> Path | None:
-    """Return the output folder, or None where nothing is to be written (plain mode, `out` unset)."""
-    out = settings["out"] or ("out" if settings.learning else None)
-    return config.rootpath / out if out else None
+if TYPE_CHECKING:
+    from pytest_tfgrpo.core.records import Phase, Scenario
+    from pytest_tfgrpo.harness.engine.components import Supplied
+    from pytest_tfgrpo.harness.gate.config import NamedGate
+    from pytest_tfgrpo.harness.launch.launch import Launch
+    from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
 
 @contextmanager
@@ -88,217 +40,44 @@ def prepare(
     scenarios: Sequence[Scenario],
     phases: Sequence[Phase],
     kinds: Mapping[str, CheckKind],
-    run_id: str | None,
+    gates: Iterable[NamedGate],
     partial_selection: bool,
-) -> Prepared:
-    """Return the job; raises pytest.UsageError on any misuse. `run_id` is given by an xdist controller."""
-    budget = Budget(settings.values)
-    people = open_components(config, settings, budget)
-    actor = people.actor
-    values = dict(settings.values) | {"eval_rollouts": settings.eval_rollouts}
-    _require_fit(config, people, scenarios, values)
-    packs = _load_packs(config, settings)
-    library = _load_library(config, settings)
-    task_id = settings["task_id"] or default_task_id(config.rootpath.name)
-    out = out_folder(config, settings)
-    stamps = _stamps(settings, packs, scenarios, people, library)
-    log = _log_to_continue(config.getoption("tfgrpo_resume"), out, task_id, run_id, stamps)
-    if log is not None:
-        run_id, library = log.header["run_id"], from_wire(Library, log.header["library"])
-        if people.replay is not None:
-            people.replay.resume(log.rollouts.values(), log.calls.values())
-    run_id = run_id or new_run_id()
-    preflight = log.header.get("preflight") if log else None
-    if not preflight:
-        preflight = _findings(settings, scenarios, kinds=kinds, packs=packs, library=library)
-        preflight["evaluations"] = earlier_evaluations(out, task_id, run_id, stamps["eval"])
-        preflight |= _exposures(settings, out, task_id, library, stamps=stamps, people=people)
-    folder = run_folder(out, task_id, run_id) if out else None
-    job = Job(
-        run_id=run_id,
-        task_id=task_id,
-        started_at=log.header["started_at"] if log else utc_now(),
-        settings=values,
-        scenarios=tuple(scenarios),
-        phases=tuple(phases),
-        packs=packs,
-        actor=actor,
-        optimizer=people.optimizer,
-        kinds=kinds,
-        rewarders=_rewarders(config, settings, people),
-        judge=people.judge,
-        budget=budget,
-        models=people.models,
-        closing=people.closing,
-        identities=people.identities,
-        preflight=preflight,
-        library=library,
-        stamps=stamps,
-        versions=_versions(),
-        work=folder / WORK if folder else None,
+) -> Launch:
+    """Return the launch of what pytest selected; raises pytest.UsageError on any misuse."""
+    from pytest_tfgrpo.harness.launch.launch import open_launch
+
+    _require_known_environment(os.environ)
+    return open_launch(
+        config.rootpath,
+        settings,
+        scenarios,
+        _supplied(config, settings, kinds),
+        phases=phases,
+        gates=gates,
+        environ=os.environ,
+        resume=config.getoption("tfgrpo_resume"),
+        run_id=getattr(config, "workerinput", {}).get(RUN_ID),
         partial_selection=partial_selection,
-        warnings=(*_warnings(library, actor, phases), *_idle(people, scenarios, settings, phases)),
-        resumed=log or JournalContents(),
-    )
-    return Prepared(job, folder, people.replay)
-
-
-def _stamps(
-    settings: Settings,
-    packs: Mapping[str, PromptPack],
-    scenarios: Sequence[Scenario],
-    people: Components,
-    library: Library,
-) -> dict[str, str]:
-    """Return the stamps that two runs must share to be one run resumed."""
-    stamps = {
-        "settings": stamp({name: settings[name] for name in RESULT_SETTINGS}),
-        "packs": combined_stamp({pack_for(packs, s.domain).stamp for s in scenarios}),
-        "scenarios": stamp(sorted([s.id, s.split, s.stamp] for s in scenarios)),
-        "eval": eval_stamp(scenarios),
-        "actor": stamp(people.identities["actor"]),
-        "library": library.hash,
-    }
-    if people.judge is not None or people.optimizer.identity:
-        stamps["models"] = stamp({role: of for role, of in people.identities.items() if role != "actor"})
-    return stamps
-
-
-def _findings(
-    settings: Settings,
-    scenarios: Sequence[Scenario],
-    *,
-    kinds: Mapping[str, CheckKind],
-    packs: Mapping[str, PromptPack],
-    library: Library,
-) -> dict[str, Json]:
-    """Return what a learning run is contaminated with; raises ScenarioError unless that only warns."""
-    if not settings.learning:
-        return {}
-    in_use = {s.domain: pack_for(packs, s.domain) for s in scenarios}
-    findings = inspect(scenarios, kinds=kinds, packs=in_use, library=library)
-    if findings and settings["contamination"] == "fail":
-        raise ScenarioError(complaint(findings))
-    return {"contamination": found_value(findings)}
-
-
-def _exposures(
-    settings: Settings,
-    out: Path | None,
-    task_id: str,
-    library: Library,
-    *,
-    stamps: Mapping[str, str],
-    people: Components,
-) -> dict[str, Json]:
-    """Return what a learning run can know from runs before it of the lessons that it starts with."""
-    if not settings.learning:
-        return {}
-    return earlier_exposures(
-        out, task_id, library, stamps=stamps, identities=people.identities, settings=settings.values
     )
 
 
-def _rewarders(config: pytest.Config, settings: Settings, people: Components) -> tuple[Rewarder, ...]:
-    own = () if people.judge is None else (JudgeRewarder(settings["judge_weight"]),)
-    return (*own, *supply_rewarders(config))
+def _supplied(config: pytest.Config, settings: Settings, kinds: Mapping[str, CheckKind]) -> Supplied:
+    """Return what hooks supply; raises pytest.UsageError when one breaks."""
+    from pytest_tfgrpo.harness.engine.components import Supplied
+
+    actor, optimizer, named = settings["actor"], settings["optimizer"], ("name", "identity")
+    return Supplied(
+        actor=actor and hook_calls.supply_one(config, "pytest_tfgrpo_actor", actor, (*named, "paid")),
+        optimizer=hook_calls.supply_one(config, "pytest_tfgrpo_optimizer", optimizer, named),
+        rewarders=hook_calls.supply_rewarders(config),
+        kinds=kinds,
+        rules=tuple(hook_calls.gate_rules(config)),
+    )
 
 
-def _require_fit(
-    config: pytest.Config, people: Components, scenarios: Sequence[Scenario], values: Mapping[str, Any]
-) -> None:
-    """Raise SettingError or RecordingError where it is known beforehand that the run cannot be made."""
-    _require_able(people.actor, scenarios)
-    _require_judge(people, scenarios, values["judge"])
-    require_affordable(people.models.values(), values)
-    if people.replay is not None:
-        people.replay.begin(scenarios, values)
-    if values["record"]:
-        check_recordable(config.rootpath / values["record"], people.identities)
-
-
-def _require_able(actor: Actor, scenarios: Sequence[Scenario]) -> None:
-    """Raise SettingError when the actor knows beforehand that it cannot be asked one of the scenarios."""
-    if isinstance(actor, Foresighted):
-        try:
-            actor.require([(s.task(), s.attachments) for s in scenarios])
-        except ActorError as error:
-            raise SettingError(f"actor: {error}") from error
-
-
-def _require_judge(people: Components, scenarios: Sequence[Scenario], spec: str | None) -> None:
-    """Raise SettingError when a scenario's score is a verdict and nobody is there to give it."""
-    wanting = next((s for s in scenarios if s.truth == "judge"), None)
-    if wanting is not None and people.judge is None:
-        what = f"scenario {wanting.id!r} ({wanting.source}) is scored by a judge"
-        if spec is None:
-            raise SettingError(f"{what}, and none is set; set tfgrpo_judge, for instance openai:<model>")
-        raise SettingError(
-            f"{what}, and {spec!r} costs money; set tfgrpo_allow_paid = true to ask it without --tfgrpo"
+def _require_known_environment(environ: Mapping[str, str]) -> None:
+    for name in unknown_variables(environ):
+        hint = nearest(name, [setting.env for setting in TABLE])
+        raise pytest.UsageError(
+            f"unknown environment variable {name}={environ[name]!r}{hint or '; unset it'}"
         )
-
-
-def _log_to_continue(
-    wanted: str | None, out: Path | None, task_id: str, run_id: str | None, stamps: Mapping[str, str]
-) -> JournalContents | None:
-    """Return the log of the run to go on with: the one asked for, or that of a dead xdist worker."""
-    if wanted is not None:
-        if out is None:
-            raise SettingError("--tfgrpo-resume needs an output folder: add --tfgrpo, or set --tfgrpo-out")
-        return find_resumable(out, task_id, wanted, stamps)
-    if run_id and out and (run_folder(out, task_id, run_id) / JOURNAL).is_file():
-        return read_log(run_folder(out, task_id, run_id))
-    return None
-
-
-def _load_packs(config: pytest.Config, settings: Settings) -> dict[str, PromptPack]:
-    folder = config.rootpath / settings["prompt_packs"]
-    if not folder.is_dir():
-        if "prompt_packs" in settings.origins:
-            source = settings.origins["prompt_packs"]
-            raise SettingError(f"prompt_packs: there is no folder {str(folder)!r} ({source})")
-        return {}
-    return load_packs(folder)
-
-
-def _load_library(config: pytest.Config, settings: Settings) -> Library:
-    path = settings["library"]
-    if path == "none":
-        return empty()
-    file = config.rootpath / path
-    if not file.is_file():
-        raise SettingError(
-            f"library: there is no file {str(file)!r} ({settings.origins['library']}); learn one with "
-            "--tfgrpo-library none, then write it with `tfgrpo library promote RUN`"
-        )
-    return load_library(file)
-
-
-def _versions() -> dict[str, str]:
-    names = ("pytest-tfgrpo", "pytest", "numpy")
-    return {"python": platform.python_version()} | {name: version(name) for name in names}
-
-
-def _warnings(library: Library, actor: Actor, phases: Sequence[Phase]) -> list[str]:
-    warnings = []
-    others = sorted({e.actor for e in library.experiences} - {actor.name})
-    if others:
-        warnings.append(f"the library holds lessons learned with another actor: {', '.join(others)}")
-    modes = {phase.mode for phase in phases}
-    if "train" not in modes and "baseline" in modes:
-        warnings.append("no train scenario is selected: nothing can be learned")
-    if "train" in modes and "eval" not in modes:
-        warnings.append("no eval scenario is selected: nothing shows whether learning helped")
-    return warnings
-
-
-def _idle(
-    people: Components, scenarios: Sequence[Scenario], settings: Settings, phases: Sequence[Phase]
-) -> Iterator[str]:
-    """Yield who was named and will not be asked."""
-    if settings["teacher"] and settings.learning and "model" not in people.optimizer.identity:
-        yield f"the teacher is not asked by the optimizer {people.optimizer.name}; set tfgrpo_optimizer = llm"
-    if people.judge is not None and not any(s.rubric for s in scenarios):
-        yield "the judge has nothing to do: no scenario has a rubric"
-    if any(phase.mode == "train" for phase in phases) and (why := shortage(scenarios, settings.values)):
-        yield why

@@ -15,11 +15,10 @@ from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import CheckerResult, Group, Phase, PhaseResult, Rollout, Run, Scenario
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.engine.grader import AwaitingChecker
-from pytest_tfgrpo.harness.gate.sequential import OpenWatch
-from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.launch.engine_thread import EngineFailed, EngineThread
+from pytest_tfgrpo.harness.launch.launch import Launch
 from pytest_tfgrpo.harness.run.schedule import rollout_id
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
-from pytest_tfgrpo.plugin.engine_thread import EngineFailed, EngineThread
 from pytest_tfgrpo.plugin.progress import Progress
 
 POLL_S = 0.1
@@ -29,9 +28,10 @@ LAST_RECORD_S = 30.0
 class RunMonitor:
     """A run in progress; starts when first waited for."""
 
-    def __init__(self, config: pytest.Config, job: Job, folder: Path | None, watch: OpenWatch) -> None:
+    def __init__(self, config: pytest.Config, launch: Launch) -> None:
         """Prepare; nothing is paid for before the first wait."""
-        self.job = job
+        self.launch = launch
+        self.job = job = launch.prepared.job
         self.run: Run | None = None
         """The run, once it has ended, complete or not."""
         self.error: BaseException | None = None
@@ -40,7 +40,7 @@ class RunMonitor:
         """Complaints about plugins that broke when they were told something."""
         self._hook = config.hook
         self._config = config
-        self._thread = EngineThread(job, folder=folder, watch=watch)
+        self._thread = EngineThread(job, folder=launch.prepared.folder, watch=launch.watch, paced=True)
         self._progress = Progress(config)
         self._groups: dict[tuple[int, str], Group] = {}
         self._results: dict[int, PhaseResult] = {}

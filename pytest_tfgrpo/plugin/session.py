@@ -5,30 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.core.errors import RecordingError, ScenarioError, TfgrpoError
-from pytest_tfgrpo.core.records import Phase, Run, Scenario
-from pytest_tfgrpo.core.schema import nearest
-from pytest_tfgrpo.core.settings import GATE_SETTINGS, TABLE, unknown_variables
-from pytest_tfgrpo.harness.estimate.forecast import Forecast, forecast
-from pytest_tfgrpo.harness.estimate.plan_text import plan_text
-from pytest_tfgrpo.harness.gate.baseline import Baseline, load, locate
+from pytest_tfgrpo.core.errors import ScenarioError, TfgrpoError
+from pytest_tfgrpo.core.records import Phase, Scenario
 from pytest_tfgrpo.harness.gate.config import NamedGate
-from pytest_tfgrpo.harness.gate.named import OpenGate
-from pytest_tfgrpo.harness.gate.sequential import watch_for
-from pytest_tfgrpo.harness.gate.verdict import GateRule
-from pytest_tfgrpo.harness.recording.replay import Replay
-from pytest_tfgrpo.harness.recording.writing import describe, record
-from pytest_tfgrpo.harness.report.conclusion import Conclusion, conclude, write
+from pytest_tfgrpo.harness.launch.launch import Launch, is_gated, phases_of, planned, read_gates, select
+from pytest_tfgrpo.harness.report.conclusion import Conclusion
 from pytest_tfgrpo.harness.report.terminal import terminal
-from pytest_tfgrpo.harness.run.log import read_log
-from pytest_tfgrpo.harness.run.schedule import outline, plan
-from pytest_tfgrpo.harness.run.splits import with_dev
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.plugin import distributed, gates, github, hook_calls, options, prepare
 from pytest_tfgrpo.plugin.catalog import Catalog, Marked
@@ -61,11 +48,8 @@ class TfgrpoSession:
         self.config = config
         self.settings = options.settings_of(config)
         self.learning = self.settings.learning
-        self.phases: list[Phase] = outline(
-            self.settings.values, learning=self.learning, sweep_rollouts=self.settings.eval_rollouts
-        )
+        self.phases: list[Phase] = phases_of(self.settings)
         self._kinds: dict[str, CheckKind] = {}
-        self._rules: list[GateRule] = []
         self._catalog = Catalog(config.rootpath, self._kinds)
         self._broken = ""
         """Why no scenario file can be read: a hook that supplies check kinds broke."""
@@ -77,12 +61,8 @@ class TfgrpoSession:
         """Why this fails whatever the gate says: a file was not written, or a replay lacked answers."""
         self._partial = False
         """True when scenarios of the suite were left out before they could be counted."""
-        self._baseline: Baseline | None = None
         self._named: list[NamedGate] = []
-        self._gates: list[OpenGate] = []
         self._live: RunMonitor | None = None
-        self._folder: Path | None = None
-        self._replay: Replay | None = None
         self._checkers: Checkers | None = None
         self._conclusion: Conclusion | None = None
         self._lines: list[str] = []
@@ -118,11 +98,9 @@ class TfgrpoSession:
         # In order of collection, whatever --ff or random-order plugins made of it.
         selected = {id: s for id, s in self._catalog.scenarios.items() if id in chosen_ids}
         wanted = hook_calls.revise_scenarios(self.config, list(selected.values()))
-        wanted = [s for s in wanted if self.learning or s.split == "eval"]
-        if self.learning and self.settings["acceptance"] != "off":
-            wanted = with_dev(wanted, self.settings["dev_share"])
+        wanted = select(wanted, self.settings)
         added = make_items(session, [s for s in wanted if s.id not in selected], self)
-        phases = plan(self.phases, wanted, self.settings.values)
+        phases = planned(wanted, self.settings)
         ordered = order(phases, [*(whole(files) if self.learning else files), *added], functions)
         kept = {item.nodeid for item in ordered}
         dropped = [item for item in chosen if item.nodeid not in kept]
@@ -133,55 +111,31 @@ class TfgrpoSession:
             self._lines = [ONLY_DEV if self.learning else ONLY_TRAIN] if idle else []
             return []
         known = [*self._catalog.scenarios.values(), *wanted]
-        self._named = gates.read(self.settings, self.config.rootpath, known, partial=self._partial)
+        with prepare.usage_errors():
+            self._named = read_gates(self.settings, self.config.rootpath, known, partial=self._partial)
         if not self.config.option.collectonly:
             self._prepare(wanted, phases, functions)
         if self.config.getoption("tfgrpo_dry_run"):
             return []
-        return [*ordered, *make_gates(session, self, self._named)] if self._gated else ordered
-
-    @property
-    def _gated(self) -> bool:
-        """Plain mode has a gate when one of its rules is set."""
-        return self.learning or any(self.settings[name] is not None for name in GATE_SETTINGS)
+        return [*ordered, *make_gates(session, self, self._named)] if is_gated(self.settings) else ordered
 
     def _prepare(self, scenarios: list[Scenario], phases: list[Phase], functions: list[Marked]) -> None:
-        unknown = unknown_variables(os.environ)
-        if unknown:
-            name = unknown[0]
-            hint = nearest(name, [setting.env for setting in TABLE])
-            raise pytest.UsageError(
-                f"unknown environment variable {name}={os.environ[name]!r}{hint or '; unset it'}"
-            )
         collected = {s.id for s in self._catalog.scenarios.values() if self.learning or s.split == "eval"}
-        prepared = prepare.prepare(
+        launch = prepare.prepare(
             self.config,
             self.settings,
             scenarios=scenarios,
             phases=phases,
             kinds=self._kinds,
-            run_id=getattr(self.config, "workerinput", {}).get(distributed.RUN_ID),
+            gates=self._named,
             partial_selection=self._partial or not collected <= {s.id for s in scenarios},
         )
-        name = self.settings["baseline"]
-        with prepare.usage_errors():
-            self._baseline = load(locate(name, self.config.rootpath)) if name else None
-        self._gates = gates.opened(self._named, self.settings, self.config.rootpath)
-        self._rules = hook_calls.gate_rules(self.config)
-        self._folder = prepared.folder
-        self._replay = prepared.replay
-        watch = watch_for(prepared.job, self._baseline, foreign_rules=bool(self._rules))
-        self._live = RunMonitor(self.config, prepared.job, prepared.folder, watch)
+        self._live = RunMonitor(self.config, launch)
         by_node = {str(f.scenario.checker): f.scenario for f in functions}
         self._checkers = Checkers(self.config, self._live, by_node, learning=self.learning)
         self.config.pluginmanager.register(self._checkers, "tfgrpo-checkers")
         if self.config.getoption("tfgrpo_dry_run"):
-            self._lines = plan_text(prepared.job, self._forecast(prepared))
-
-    def _forecast(self, prepared: prepare.Prepared) -> Forecast:
-        runs = None if prepared.folder is None else prepared.folder.parent
-        record = prepared.job.settings["record"]
-        return forecast(prepared.job, runs, self.config.rootpath / record if record else None)
+            self._lines = _dry_run(launch)
 
     def show(self, item: ScenarioItem) -> None:
         """Wait for the item's groups, and raise ItemFailed when the item fails."""
@@ -282,30 +236,21 @@ class TfgrpoSession:
         if live.run is None:
             self._lines = [f"tfgrpo: the run broke: {live.why}"] if live.error is not None else []
             return None
+        launch = live.launch
         sections, broken = hook_calls.report_sections(self.config, live.run)
-        missed = self._replay.warnings if self._replay is not None else []
-        self._unsound = "\n".join(missed)
-        run = replace(live.run, warnings=(*live.run.warnings, *live.warnings, *broken, *missed))
-        conclusion = conclude(
-            run,
-            gated=self._gated,
-            kinds=self._kinds,
-            baseline=self._baseline,
-            rules=self._rules,
-            gates=self._gates,
-            sections=sections,
-            files=self._files(),
+        self._unsound = "\n".join(launch.missed)
+        conclusion = launch.conclude(
+            live.run, warnings=(*live.warnings, *broken), sections=sections, files=self._files(launch)
         )
         self._conclusion = conclusion
         self._lines = terminal(conclusion.report, verbosity=self.config.get_verbosity())
-        if self._gated:
+        if is_gated(self.settings):
             self._notes = github.notes(conclusion.report, os.environ)
             self._lines += github.summarise(conclusion.report, os.environ)
-        if self._folder is not None:
-            with self._noting_what_is_unwritten():
-                write(self._folder, run, conclusion, self.settings.origins)
         with self._noting_what_is_unwritten():
-            self._lines += self._record(live.run)
+            launch.write(conclusion)
+        with self._noting_what_is_unwritten():
+            self._lines += launch.record(live.run, live.watched)
         return conclusion
 
     @contextmanager
@@ -316,22 +261,16 @@ class TfgrpoSession:
             self._unsound = str(error)
             self._lines.append(f"tfgrpo: {error}")
 
-    def _record(self, run: Run) -> list[str]:
-        """Record the run where the setting says so; returns what to tell of it."""
-        file = self.settings["record"]
-        if not file:
-            return []
-        loose = [*self._run().watched]
-        if self._folder is not None and run.status != "complete":
-            loose += read_log(self._folder).rollouts.values()
-        try:
-            return describe(file, record(self.config.rootpath / file, run, loose))
-        except RecordingError as error:
-            later = f"; nothing need be paid for again: tfgrpo record add {file}" if self._folder else ""
-            raise RecordingError(f"{error}{later}") from error
-
-    def _files(self) -> str:
+    def _files(self, launch: Launch) -> str:
         """Return the run's folder as a reader would type it."""
-        if self._folder is None:
-            return ""
-        return os.path.relpath(self._folder, self.config.invocation_params.dir)
+        folder = launch.prepared.folder
+        return "" if folder is None else os.path.relpath(folder, self.config.invocation_params.dir)
+
+
+def _dry_run(launch: Launch) -> list[str]:
+    from pytest_tfgrpo.harness.estimate.forecast import forecast
+    from pytest_tfgrpo.harness.estimate.plan_text import plan_text
+
+    job, folder, record = launch.prepared.job, launch.prepared.folder, launch.settings["record"]
+    runs = None if folder is None else folder.parent
+    return plan_text(job, forecast(job, runs, launch.root / record if record else None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,16 +28,21 @@ def import_module(name: str, root: Path, spec: str) -> ModuleType:
             raise ActorError(f"{spec!r}: importing {name!r} failed: {reason}") from error
 
 
+_PATH = threading.RLock()
+"""Held while the import path is changed: several runs may be prepared at once."""
+
+
 @contextmanager
 def _importable(root: Path) -> Iterator[None]:
     entry = str(root)
-    sys.path.insert(0, entry)
-    importlib.invalidate_caches()
-    try:
-        yield
-    finally:
-        if entry in sys.path:
-            sys.path.remove(entry)
+    with _PATH:
+        sys.path.insert(0, entry)
+        importlib.invalidate_caches()
+        try:
+            yield
+        finally:
+            if entry in sys.path:
+                sys.path.remove(entry)
 
 
 def stamps_of_sources(modules: Iterable[ModuleType], root: Path) -> dict[str, str]:

@@ -25,6 +25,8 @@ from pytest_tfgrpo.harness.suite.contamination.answers import expected_answers, 
 class Conclusion:
     """What a run came to."""
 
+    run: Run
+    """The run, with all its warnings."""
     verdict: Verdict | None
     """None where no gate was asked for: in plain mode without a rule."""
     report: dict[str, Any]
@@ -44,7 +46,7 @@ def conclude(
 ) -> Conclusion:
     """Return the report of a run, with a verdict when it is `gated`; `files` is where its files are."""
     if not gated:
-        return Conclusion(None, build(run, None, sections=sections, files=files))
+        return Conclusion(run, None, build(run, None, sections=sections, files=files))
     evaluated = [s for s in run.scenarios if s.split == "eval"]
     leaks = contaminated(
         run.library,
@@ -54,20 +56,22 @@ def conclude(
     )
     verdict = judge(run, baseline=baseline, settings=run.settings, rules=rules, contamination=leaks)
     verdict = replace(verdict, gates=tuple(judge_named(run, gate, run.settings) for gate in gates))
-    return Conclusion(verdict, build(run, verdict, sections=sections, files=files))
+    return Conclusion(run, verdict, build(run, verdict, sections=sections, files=files))
 
 
-def write(folder: Path, run: Run, conclusion: Conclusion, origins: Mapping[str, str]) -> None:
+def write(folder: Path, conclusion: Conclusion, origins: Mapping[str, str]) -> None:
     """Write manifest and reports into the folder of the run; raises JournalError."""
+    run = conclusion.run
     if any(result.phase.mode == "train" for result in run.phases):
         exposures.write(folder, exposures.record_of(run))
-    write_json(folder / MANIFEST, manifest(run, conclusion, origins))
+    write_json(folder / MANIFEST, manifest(conclusion, origins))
     write_json(folder / REPORT_JSON, conclusion.report)
     write_text(folder / REPORT_HTML, html(conclusion.report, run))
 
 
-def manifest(run: Run, conclusion: Conclusion, origins: Mapping[str, str]) -> dict[str, Any]:
+def manifest(conclusion: Conclusion, origins: Mapping[str, str]) -> dict[str, Any]:
     """Return the manifest: what was run, with what, and what the gate said."""
+    run = conclusion.run
     return {
         "schema": "tfgrpo.manifest/1",
         "run_id": run.run_id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,21 @@ def _split(data: Mapping[str, Json], truth: Truth) -> Split:
 def split_of(family: str) -> Split:
     """Return the split of a family that names none: the same for ever, eval for about 3 families in 10."""
     return "eval" if seed_of("split", family) < EVAL_SHARE * 2**SEED_BITS else "train"
+
+
+def stamped(scenario: Scenario) -> Scenario:
+    """Return a scenario with the stamp of its task, whatever stamp it had."""
+    tools = None if scenario.tools is None else list(scenario.tools)
+    found = task_stamp(
+        scenario.prompt,
+        scenario.input,
+        scenario.attachments,
+        tools,
+        scenario.checks,
+        scenario.rubric,
+        scenario.truth,
+    )
+    return replace(scenario, stamp=found)
 
 
 def task_stamp(

@@ -1,30 +1,46 @@
-"""Components: who takes part in a run - actor, optimizer, judge - opened from their specs."""
+"""Who is asked something in a run: actor, optimizer and judge, supplied or opened from their specs."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-import pytest
 
 from pytest_tfgrpo.core.errors import ActorError, SettingError
 from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
-from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer
+from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer, Rewarder
+from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.llm.protocol import Completer, Spending
 from pytest_tfgrpo.llm.queueing import current_ticket
-from pytest_tfgrpo.plugin.hook_calls import supply_one
 
 if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.gate.verdict import GateRule
     from pytest_tfgrpo.harness.recording.replay import Replay
     from pytest_tfgrpo.llm.models import Models
 
 MODEL = "openai"
 REPLAY = "replay"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Supplied:
+    """What a caller brings itself: hooks of pytest plugins, or arguments."""
+
+    actor: Actor | None = None
+    """Stands in for the setting `actor`."""
+    optimizer: Optimizer | None = None
+    """Stands in for the setting `optimizer`."""
+    rewarders: tuple[Rewarder, ...] = ()
+    """Score beside ground truth and relative rank."""
+    kinds: Mapping[str, CheckKind] = field(default_factory=lambda: KINDS)
+    """All check kinds, the built-in ones included."""
+    rules: tuple[GateRule, ...] = ()
+    """Judge beside the built-in rules of the gate."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,13 +66,18 @@ class Components:
         return {role: {"name": one.name, "identity": dict(one.identity)} for role, one in roles.items()}
 
 
-def open_components(config: pytest.Config, settings: Settings, spending: Spending) -> Components:
-    """Return who takes part; raises SettingError and what hooks raise. No call is made yet."""
-    shared = _Shared(config, settings, spending)
-    actor = _open_actor(config, settings, shared)
+def open_components(
+    root: Path, settings: Settings, supplied: Supplied, *, environ: Mapping[str, str], spending: Spending
+) -> Components:
+    """Return who takes part; raises SettingError, RecordingError, PackError. No call is made yet.
+
+    `environ` holds the keys that model endpoints name.
+    """
+    shared = _Shared(root, settings, environ, spending)
+    actor = _open_actor(root, settings, supplied.actor, shared)
     return Components(
         actor=actor,
-        optimizer=_open_optimizer(config, settings, shared, actor.name),
+        optimizer=supplied.optimizer or _open_optimizer(root, settings, shared, actor.name),
         judge=_open_judge(settings, shared),
         closing=shared.closing(),
         models=shared.models,
@@ -65,11 +86,14 @@ def open_components(config: pytest.Config, settings: Settings, spending: Spendin
 
 
 class _Shared:
-    """What participants share: the client of language models, or the recording that stands for it."""
+    """What components share: the client of language models, or the recording that stands for it."""
 
-    def __init__(self, config: pytest.Config, settings: Settings, spending: Spending) -> None:
-        self._config = config
+    def __init__(
+        self, root: Path, settings: Settings, environ: Mapping[str, str], spending: Spending
+    ) -> None:
+        self._root = root
         self._settings = settings
+        self._environ = environ
         self._spending = spending
         self._models: Models | None = None
         self.replay: Replay | None = None
@@ -93,8 +117,8 @@ class _Shared:
 
             file = self._settings["models"]
             self._models = Models(
-                load_models(self._config.rootpath / file if file else None),
-                environ=os.environ,
+                load_models(self._root / file if file else None),
+                environ=self._environ,
                 spending=self._spending,
                 max_tokens=self._settings["max_tokens"],
                 standing=lambda: current_ticket().waiting(),
@@ -105,23 +129,23 @@ class _Shared:
         return () if self._models is None else (self._models.aclose,)
 
 
-def _open_actor(config: pytest.Config, settings: Settings, shared: _Shared) -> Actor:
+def _open_actor(root: Path, settings: Settings, supplied: Actor | None, shared: _Shared) -> Actor:
     spec = settings["actor"]
     if spec is None:
         raise SettingError(
             "no actor is set: who shall solve the scenarios? Set tfgrpo_actor in the ini file or pass "
             "--tfgrpo-actor, for instance --tfgrpo-actor offline or --tfgrpo-actor 'command:./agent'"
         )
-    actor: Actor | None = supply_one(config, "pytest_tfgrpo_actor", spec, ("name", "identity", "paid"))
+    actor = supplied
     if actor is None:
         try:
             if spec.partition(":")[0] == REPLAY:
                 from pytest_tfgrpo.harness.recording.replay import open_replay
 
-                shared.replay = open_replay(spec.partition(":")[2].strip(), config.rootpath)
+                shared.replay = open_replay(spec.partition(":")[2].strip(), root)
                 actor = shared.replay.actor
             else:
-                actor = open_actor(spec, root=config.rootpath, settings=settings.values, model=shared.model)
+                actor = open_actor(spec, root=root, settings=settings.values, model=shared.model)
         except ActorError as error:
             raise SettingError(f"actor: {error} ({settings.origins['actor']})") from error
     if actor.paid and not settings.learning and not settings["allow_paid"]:
@@ -131,13 +155,10 @@ def _open_actor(config: pytest.Config, settings: Settings, shared: _Shared) -> A
     return actor
 
 
-def _open_optimizer(config: pytest.Config, settings: Settings, shared: _Shared, actor: str) -> Optimizer:
+def _open_optimizer(root: Path, settings: Settings, shared: _Shared, actor: str) -> Optimizer:
     spec = settings["optimizer"]
-    supplied: Optimizer | None = supply_one(config, "pytest_tfgrpo_optimizer", spec, ("name", "identity"))
-    if supplied is not None:
-        return supplied
     teacher = settings["teacher"] or (actor if actor.startswith(f"{MODEL}:") else None)
-    packs = config.rootpath / settings["prompt_packs"]
+    packs = root / settings["prompt_packs"]
     if teacher is None:
         return open_optimizer(spec, packs=packs)
     return open_optimizer(spec, teacher=lambda: shared.model(teacher), packs=packs)

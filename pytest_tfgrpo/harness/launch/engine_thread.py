@@ -1,4 +1,4 @@
-"""The engine's thread: one background thread with the event loop; records cross by a queue (design 5)."""
+"""The engine's thread: one background thread with the event loop; records cross by a queue."""
 
 from __future__ import annotations
 
@@ -24,20 +24,33 @@ class EngineFailed:
 
 
 class EngineThread:
-    """Runs an engine beside pytest; every method is called on pytest's main thread."""
+    """Runs an engine beside its caller; every method is called on the caller's thread."""
 
-    def __init__(self, job: Job, *, folder: Path | None, watch: OpenWatch | None = None) -> None:
-        """Prepare; nothing runs before `start`."""
+    def __init__(
+        self,
+        job: Job,
+        *,
+        folder: Path | None,
+        watch: OpenWatch | None = None,
+        paced: bool = False,
+        deliver: Callable[[object], None] | None = None,
+    ) -> None:
+        """Prepare; nothing runs before `start`. When `paced`, a phase starts once `open_phase` allows it.
+
+        `deliver` is called on the engine's thread with every record, at last a Run or EngineFailed; without
+        it they are put into `records`.
+        """
         self._job = job
         self._folder = folder
         self._watch = watch
+        self._paced = paced
         self._engine: Engine
         self._task: asyncio.Task[Run] | None = None
         self._loop: asyncio.AbstractEventLoop
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._main, name="tfgrpo-engine", daemon=True)
         self.records: queue.SimpleQueue[object] = queue.SimpleQueue()
-        """Rollouts, groups, phase results, experiences, Pending; at last a Run or EngineFailed."""
+        self._deliver = deliver or self.records.put
 
     def start(self) -> None:
         """Start the run."""
@@ -78,13 +91,13 @@ class EngineThread:
                 self._loop = runner.get_loop()
                 runner.run(self._run())
         except BaseException as error:  # noqa: BLE001 - told to the main thread
-            self.records.put(EngineFailed(error))
+            self._deliver(EngineFailed(error))
         finally:
             self._ready.set()
 
     async def _run(self) -> None:
         self._engine = Engine(
-            self._job, folder=self._folder, observe=self.records.put, watch=self._watch, paced=True
+            self._job, folder=self._folder, observe=self._deliver, watch=self._watch, paced=self._paced
         )
         self._task = asyncio.create_task(self._engine.run())
         self._ready.set()

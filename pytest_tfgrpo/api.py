@@ -1,0 +1,166 @@
+"""The Python API: a run without pytest, in a program, a service or a notebook.
+
+Settings are arguments: none comes from the environment, the command line or an ini file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.settings import from_arguments
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.engine.components import Supplied
+    from pytest_tfgrpo.harness.gate.verdict import GateRule
+    from pytest_tfgrpo.harness.launch.launch import Launch
+    from pytest_tfgrpo.harness.launch.running import RunResult
+    from pytest_tfgrpo.harness.protocols import Actor, Optimizer, Rewarder
+    from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+    from pytest_tfgrpo.harness.suite.collection import Source
+
+Observer: TypeAlias = Callable[[Any], object]
+"""Called with each record of a run (see `Record`); its return value is ignored."""
+_One = TypeVar("_One")
+
+
+def run(
+    root: str | Path = ".",
+    scenarios: Source | Sequence[Source] | None = None,
+    *,
+    actor: str | Actor | None = None,
+    optimizer: str | Optimizer | None = None,
+    rewarders: Iterable[Rewarder] = (),
+    checks: Mapping[str, CheckKind] | None = None,
+    gate_rules: Iterable[GateRule] = (),
+    learning: bool = True,
+    observe: Observer | Sequence[Observer] = (),
+    resume: str | None = None,
+    **settings: Any,
+) -> RunResult:
+    """Run a suite from start to report, as ``pytest --tfgrpo`` does, and return the result.
+
+    `root` is the project folder that paths are relative to; `scenarios` are files, folders, records or
+    mappings as in a file (default: all scenario files below `root`). `actor` and `optimizer` are specs or
+    objects; `rewarders`, `checks` and `gate_rules` are added to the built-in ones. `settings` are given by
+    name, for instance ``group_size=5``; None stands for the default. With `learning` off, each eval scenario
+    runs once and nothing is learned. `resume` is the id of a run to go on with, or ``latest``.
+
+    Observers are called on this thread, in order; one that raises is reported in the run's warnings. Ctrl-C
+    ends the run as cancelled, writes its files and raises KeyboardInterrupt. A running event loop is no
+    obstacle, but is blocked meanwhile; use `arun` there. Raises SettingError, ScenarioError and other
+    TfgrpoErrors on misuse, before any call is made, and when files cannot be written.
+    """
+    from pytest_tfgrpo.harness.launch.running import run_launch
+
+    supplied = _supplied(actor, optimizer, rewarders, checks, gate_rules)
+    launch = _open(Path(root), scenarios, supplied, learning, resume, _specs(actor, optimizer, settings))
+    return run_launch(launch, _several(observe))
+
+
+async def arun(
+    root: str | Path = ".",
+    scenarios: Source | Sequence[Source] | None = None,
+    *,
+    actor: str | Actor | None = None,
+    optimizer: str | Optimizer | None = None,
+    rewarders: Iterable[Rewarder] = (),
+    checks: Mapping[str, CheckKind] | None = None,
+    gate_rules: Iterable[GateRule] = (),
+    learning: bool = True,
+    observe: Observer | Sequence[Observer] = (),
+    resume: str | None = None,
+    **settings: Any,
+) -> RunResult:
+    """Run a suite like `run`, without blocking the event loop; several may run at once.
+
+    Observers are called on this loop. Actors are called on the run's own loop: an actor object must not hold
+    what is bound to this one. Cancelling the task ends the run as cancelled, writes its files and raises
+    CancelledError.
+    """
+    from pytest_tfgrpo.harness.launch.running import arun_launch
+
+    supplied = _supplied(actor, optimizer, rewarders, checks, gate_rules)
+    given = _specs(actor, optimizer, settings)
+    launch = await asyncio.to_thread(_open, Path(root), scenarios, supplied, learning, resume, given)
+    return await arun_launch(launch, _several(observe))
+
+
+def _supplied(
+    actor: str | Actor | None,
+    optimizer: str | Optimizer | None,
+    rewarders: Iterable[Rewarder],
+    checks: Mapping[str, CheckKind] | None,
+    rules: Iterable[GateRule],
+) -> Supplied:
+    """Return what is given as objects; raises SettingError when a check kind takes a known name."""
+    from pytest_tfgrpo.harness.engine.components import Supplied
+    from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+
+    for name in checks or ():
+        if name in KINDS:
+            raise SettingError(f"checks: the check kind {name!r} is built in; use another name")
+    return Supplied(
+        actor=_object("actor", actor, ("name", "identity", "paid", "bound", "aclose")),
+        optimizer=_object("optimizer", optimizer, ("name", "identity", "propose")),
+        rewarders=tuple(rewarders),
+        kinds={**KINDS, **(checks or {})},
+        rules=tuple(rules),
+    )
+
+
+def _object(name: str, value: str | _One | None, wanted: Sequence[str]) -> _One | None:
+    """Return `value` unless it is a spec; raises SettingError when it lacks an attribute."""
+    if value is None or isinstance(value, str):
+        return None
+    missing = [attribute for attribute in wanted if not hasattr(value, attribute)]
+    if missing:
+        raise SettingError(f"{name}: {value!r} has no attribute {missing[0]!r}; give it one, or pass a spec")
+    return value
+
+
+def _specs(
+    actor: str | Actor | None, optimizer: str | Optimizer | None, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the settings with actor and optimizer by name."""
+    named = {"actor": actor, "optimizer": optimizer}
+    specs = {key: value if isinstance(value, str | None) else value.name for key, value in named.items()}
+    return {**settings, **specs}
+
+
+def _open(
+    root: Path,
+    scenarios: Source | Sequence[Source] | None,
+    supplied: Supplied,
+    learning: bool,
+    resume: str | None,
+    arguments: Mapping[str, Any],
+) -> Launch:
+    from pytest_tfgrpo.core.records import Scenario
+    from pytest_tfgrpo.harness.launch.launch import open_launch, planned, read_gates, select
+    from pytest_tfgrpo.harness.suite.collection import collect
+
+    root = root.resolve()
+    settings = from_arguments(arguments, learning=learning)
+    one = isinstance(scenarios, str | Path | Scenario | Mapping)
+    sources = (".",) if scenarios is None else (scenarios,) if one else scenarios
+    found = collect(root, sources, supplied.kinds)  # type: ignore[arg-type]
+    chosen = select(found, settings)
+    return open_launch(
+        root,
+        settings,
+        chosen,
+        supplied,
+        phases=planned(chosen, settings),
+        gates=read_gates(settings, root, found, partial=False),
+        environ=os.environ,
+        resume=resume,
+    )
+
+
+def _several(observe: Observer | Sequence[Observer]) -> Sequence[Observer]:
+    return (observe,) if callable(observe) else tuple(observe)

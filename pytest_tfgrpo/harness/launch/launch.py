@@ -1,0 +1,173 @@
+"""A launch: a job with its gates, from what a caller selected to verdict, report and files.
+
+The pytest plugin and the Python API call the same functions, each in its own order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_tfgrpo.core.errors import BaselineError, RecordingError
+from pytest_tfgrpo.core.records import Phase, Rollout, Run, Scenario
+from pytest_tfgrpo.core.settings import GATE_SETTINGS, Settings
+from pytest_tfgrpo.harness.engine.components import Supplied
+from pytest_tfgrpo.harness.engine.prepare import Prepared, prepare
+from pytest_tfgrpo.harness.gate.baseline import Baseline, load, locate
+from pytest_tfgrpo.harness.gate.config import NamedGate, load_gates, require_selections
+from pytest_tfgrpo.harness.gate.named import OpenGate, baseline_name, has_rules
+from pytest_tfgrpo.harness.gate.sequential import OpenWatch, watch_for
+from pytest_tfgrpo.harness.recording.writing import describe, record
+from pytest_tfgrpo.harness.report.conclusion import Conclusion, conclude, write
+from pytest_tfgrpo.harness.run.log import read_log
+from pytest_tfgrpo.harness.run.schedule import outline, plan
+from pytest_tfgrpo.harness.run.splits import with_dev
+
+
+def phases_of(settings: Settings) -> list[Phase]:
+    """Return the phases that a run has, still without scenarios."""
+    return outline(settings.values, learning=settings.learning, sweep_rollouts=settings.eval_rollouts)
+
+
+def select(scenarios: Iterable[Scenario], settings: Settings) -> list[Scenario]:
+    """Return the scenarios that a run takes, with their dev split: eval scenarios alone where none learns."""
+    taken = [s for s in scenarios if settings.learning or s.split == "eval"]
+    if settings.learning and settings["acceptance"] != "off":
+        return with_dev(taken, settings["dev_share"])
+    return taken
+
+
+def planned(scenarios: Iterable[Scenario], settings: Settings) -> list[Phase]:
+    """Return the phases of a run over `scenarios`; those without a scenario are left out."""
+    return plan(phases_of(settings), scenarios, settings.values)
+
+
+def is_gated(settings: Settings) -> bool:
+    """Return whether a gate judges a run: always when it learns, else where one of its rules is set."""
+    return settings.learning or any(settings[name] is not None for name in GATE_SETTINGS)
+
+
+def read_gates(
+    settings: Settings, root: Path, scenarios: Iterable[Scenario], *, partial: bool
+) -> list[NamedGate]:
+    """Return the named gates that there is something to judge for; raises SettingError.
+
+    What they select is looked for among `scenarios`, all that were collected, unless these are `partial`.
+    """
+    if settings["gates"] is None:
+        return []
+    gates = load_gates(root / settings["gates"])
+    for gate in gates:
+        if not has_rules(gate, settings.values, learning=True):
+            raise gate.error("has nothing to judge; set a baseline, min_mean, max_errors or gain: true")
+    if not partial:
+        require_selections(gates, scenarios)
+    return [gate for gate in gates if has_rules(gate, settings.values, learning=settings.learning)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Launch:
+    """A job that is ready to start, and what judges it at its end."""
+
+    root: Path
+    settings: Settings
+    supplied: Supplied
+    prepared: Prepared
+    baseline: Baseline | None
+    gates: tuple[OpenGate, ...]
+
+    @property
+    def watch(self) -> OpenWatch:
+        """Opens the watch over a final sweep that may end early."""
+        return watch_for(self.prepared.job, self.baseline, foreign_rules=bool(self.supplied.rules))
+
+    @property
+    def missed(self) -> list[str]:
+        """What a replay could not answer; a run with it fails, whatever its gate says."""
+        return self.prepared.replay.warnings if self.prepared.replay is not None else []
+
+    def conclude(
+        self, run: Run, *, warnings: Iterable[str] = (), sections: Sequence[str] = (), files: str = ""
+    ) -> Conclusion:
+        """Return verdict and report of `run`, with `warnings` and `sections` added; `files` is its folder."""
+        return conclude(
+            replace(run, warnings=(*run.warnings, *warnings, *self.missed)),
+            gated=is_gated(self.settings),
+            kinds=self.supplied.kinds,
+            baseline=self.baseline,
+            rules=self.supplied.rules,
+            gates=self.gates,
+            sections=sections,
+            files=files,
+        )
+
+    def write(self, conclusion: Conclusion) -> None:
+        """Write manifest and reports where the run has a folder; raises JournalError."""
+        if self.prepared.folder is not None:
+            write(self.prepared.folder, conclusion, self.settings.origins)
+
+    def record(self, run: Run, judged: Iterable[Rollout] = ()) -> list[str]:
+        """Record `run` where the setting says so; returns what to say of it. Raises RecordingError.
+
+        `judged` are rollouts of marked test functions, also those whose scenario was skipped.
+        """
+        file, folder = self.settings["record"], self.prepared.folder
+        if not file:
+            return []
+        rest = [*judged]
+        if folder is not None and run.status != "complete":
+            rest += read_log(folder).rollouts.values()
+        try:
+            return describe(file, record(self.root / file, run, rest))
+        except RecordingError as error:
+            later = f"; nothing need be paid for again: tfgrpo record add {file}" if folder else ""
+            raise RecordingError(f"{error}{later}") from error
+
+
+def open_launch(
+    root: Path,
+    settings: Settings,
+    scenarios: Sequence[Scenario],
+    supplied: Supplied,
+    *,
+    phases: Sequence[Phase],
+    gates: Iterable[NamedGate] = (),
+    environ: Mapping[str, str],
+    resume: str | None = None,
+    run_id: str | None = None,
+    partial_selection: bool = False,
+) -> Launch:
+    """Return a launch of `scenarios`; raises TfgrpoError on any misuse, before a call is made.
+
+    Arguments as of `prepare`; `gates` are the named gates, whose baselines are opened here.
+    """
+    prepared = prepare(
+        root,
+        settings,
+        scenarios=scenarios,
+        phases=phases,
+        supplied=supplied,
+        environ=environ,
+        resume=resume,
+        run_id=run_id,
+        partial_selection=partial_selection,
+    )
+    name = settings["baseline"]
+    return Launch(
+        root=root,
+        settings=settings,
+        supplied=supplied,
+        prepared=prepared,
+        baseline=load(locate(name, root)) if name else None,
+        gates=tuple(OpenGate(gate, _baseline(gate, settings, root)) for gate in gates),
+    )
+
+
+def _baseline(gate: NamedGate, settings: Settings, root: Path) -> Baseline | None:
+    """Return the baseline of a named gate; raises SettingError naming the gate and the file."""
+    name = baseline_name(gate, settings.values)
+    try:
+        return load(locate(name, root)) if name is not None else None
+    except BaselineError as error:
+        raise gate.error(str(error), "baseline") from error

@@ -1,0 +1,81 @@
+"""A suite collected without pytest: from folders, files, values and records to unique scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.core.files import RUNS, SCENARIO_SUFFIXES
+from pytest_tfgrpo.core.records import Json, Scenario
+from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+from pytest_tfgrpo.harness.suite.scenario import build_scenario, stamped
+from pytest_tfgrpo.harness.suite.scenario_files import Suite, load_scenarios
+
+Source: TypeAlias = str | Path | Scenario | Mapping[str, Json]
+"""A scenario file or a folder of them, relative to the root; a scenario, as a record or as in a file."""
+SKIPPED = frozenset({"__pycache__", "build", "dist", "node_modules", "venv"})
+"""Folders that hold no suite, as for pytest; so are those that start with a dot, and folders of runs."""
+
+
+def collect(root: Path, sources: Iterable[Source], kinds: Mapping[str, CheckKind]) -> list[Scenario]:
+    """Return the scenarios of `sources`, in order; the files of a folder come by name, as pytest has them.
+
+    Raises ScenarioError with all that is wrong, also with an id or a task that comes twice.
+    """
+    suite, problems = Suite(), []
+    for n, source in enumerate(sources):
+        try:
+            for scenario in _scenarios(root, source, n, kinds):
+                problems += [problem] if (problem := suite.add(scenario)) is not None else []
+        except ScenarioError as error:
+            problems.append(str(error))
+    if problems:
+        raise ScenarioError("\n".join(problems))
+    if not suite.scenarios:
+        raise ScenarioError(f"no scenario was found in {root} (looked for *{', *'.join(SCENARIO_SUFFIXES)})")
+    return list(suite.scenarios.values())
+
+
+def _scenarios(root: Path, source: Source, n: int, kinds: Mapping[str, CheckKind]) -> Iterator[Scenario]:
+    if isinstance(source, Scenario):
+        yield _checked(source, kinds)
+    elif isinstance(source, Mapping):
+        yield build_scenario(source, source=f"scenarios[{n}]", checker=None, folder=root, kinds=kinds)
+    else:
+        path = root / source
+        if not path.exists():
+            raise ScenarioError(f"there is no file or folder {str(path)!r}")
+        for file in _files(path) if path.is_dir() else (path,):
+            yield from load_scenarios(file, root=root, kinds=kinds)
+
+
+def _checked(scenario: Scenario, kinds: Mapping[str, CheckKind]) -> Scenario:
+    """Return a record with its stamp; raises ScenarioError on a checker or an unknown check kind."""
+    if scenario.checker is not None:
+        raise ScenarioError(
+            f"scenario {scenario.id!r} is checked by the test function {scenario.checker}, which only pytest "
+            "can call; run it with pytest --tfgrpo, or give it checks"
+        )
+    for check in scenario.checks:
+        if check.kind not in kinds:
+            raise ScenarioError(
+                f"scenario {scenario.id!r}: unknown check kind {check.kind!r}{nearest(check.kind, kinds)}"
+            )
+    return replace(stamped(scenario), source=scenario.source or f"scenario {scenario.id!r}")
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            if path.name not in SKIPPED and not path.name.startswith(".") and not _holds_runs(path):
+                yield from _files(path)
+        elif path.name.endswith(SCENARIO_SUFFIXES):
+            yield path
+
+
+def _holds_runs(folder: Path) -> bool:
+    return any((task / RUNS).is_dir() for task in folder.iterdir() if task.is_dir())

@@ -1,0 +1,277 @@
+"""``pytest_tfgrpo.run`` and ``arun``: a run without pytest, with the same results."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import ROOT
+from support.builders import make_scenario
+from support.project import Project
+
+import pytest_tfgrpo as tfgrpo
+from pytest_tfgrpo.core.errors import BaselineError, ScenarioError, SettingError
+from pytest_tfgrpo.core.records import Group, PhaseResult, Rollout, Run
+
+SMALL: dict[str, Any] = {"group_size": 2, "acceptance": "off", "gate_min_mean": 0.1}
+
+
+def scenario(name: str, split: str = "train", **changes: Any) -> dict[str, Any]:
+    check = {"kind": "exact", "value": "3"}
+    return {"id": name, "split": split, "prompt": f"How many words has {name}?", "checks": [check]} | changes
+
+
+SUITE = [scenario("a"), scenario("b"), scenario("c", "eval"), scenario("d", "eval")]
+
+
+class Counter:
+    """An actor that is right on odd seeds; counts its calls."""
+
+    name, identity, paid = "counter", {"version": 1}, False
+
+    def __init__(self, delay_s: float = 0.0) -> None:
+        self.calls = 0
+        self.closed = False
+        self._delay_s = delay_s
+
+    async def __call__(self, call: tfgrpo.ActorCall) -> tfgrpo.Trajectory:
+        self.calls += 1
+        await asyncio.sleep(self._delay_s)
+        return tfgrpo.Trajectory(answer="3" if call.seed % 2 else "4")
+
+    def bound(self, call_count: int) -> dict[str, float | None]:
+        return {"usd": 0.0, "tokens": 0.0}
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+def comparable(report: dict[str, Any]) -> Any:
+    """Return a report without what differs between equal runs: times, and ids made from the run's."""
+    ids: dict[str, str] = {}
+    text = json.dumps(report).replace(report["run_id"], "RUN").replace(report["task_id"], "TASK")
+    text = re.sub(
+        r"(?<![\w.])(?:[0-9a-f]{64}|[0-9a-f]{16})\b", lambda m: ids.setdefault(m[0], f"id{len(ids)}"), text
+    )
+
+    def strip(part: Any, key: str = "") -> Any:
+        if key in ("latency_ms", "started_at", "finished_at"):
+            return None
+        if isinstance(part, dict):
+            return {name: strip(one, name) for name, one in part.items()}
+        return [strip(one) for one in part] if isinstance(part, list) else part
+
+    return strip(json.loads(text))
+
+
+def test_a_run_has_the_report_that_pytest_gives_for_the_same_settings_and_seed(project: Project) -> None:
+    for name in ("fixtures", "prompt-packs"):
+        shutil.copytree(ROOT / name, project.root / name)
+    flags = ("--tfgrpo-actor=offline", "--tfgrpo-group-size=3", "--tfgrpo-seed=7", "--tfgrpo-sample-size=12")
+    project.learn(*flags, "--tfgrpo-task-id=from-pytest", "fixtures")
+    own = tfgrpo.run(
+        project.root, "fixtures", actor="offline", group_size=3, seed=7, sample_size=12, task_id="from-python"
+    )
+    theirs = project.report()
+    assert own.report["gain"] == theirs["gain"]
+    assert comparable(own.report) == comparable(theirs)
+    assert own.folder is not None
+    assert {path.name for path in own.folder.iterdir()} == {
+        path.name for path in project.runs()[-1].iterdir()
+    }
+
+
+def test_scenarios_are_values_and_the_actor_an_object(tmp_path: Path) -> None:
+    actor, seen = Counter(), list[object]()
+    result = tfgrpo.run(tmp_path, SUITE, actor=actor, observe=seen.append, **SMALL)
+    assert result.run.status == "complete"
+    assert actor.closed
+    assert actor.calls == sum(isinstance(record, Rollout) for record in seen) == 2 * (2 + 2 + 2 + 2)
+    assert [record.phase.label for record in seen if isinstance(record, PhaseResult)] == [
+        "baseline",
+        "epoch1",
+        "epoch2",
+        "epoch3-eval",
+    ]
+    assert all(score.gt_score is not None for g in seen if isinstance(g, Group) for score in g.scores)
+    assert isinstance(seen[-1], Run)
+    assert result.verdict is not None
+    assert result.passed == (not result.verdict.failed)
+    assert json.loads((result.folder or tmp_path).joinpath("report.json").read_text()) == result.report
+
+
+def test_without_learning_each_eval_scenario_runs_once_and_nothing_is_written(tmp_path: Path) -> None:
+    actor = Counter()
+    result = tfgrpo.run(tmp_path, SUITE, actor=actor, learning=False)
+    assert (actor.calls, result.folder, result.verdict) == (2, None, None)
+    assert result.passed
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_setting_comes_from_the_environment_or_an_ini_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFGRPO_GROUP_SIZE", "7")
+    monkeypatch.setenv("FEATURE_TFGRPO_GROUP", "1")
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntfgrpo_seed = 5\n")
+    monkeypatch.chdir(tmp_path)
+    result = tfgrpo.run(".", SUITE, actor=Counter(), learning=False)
+    assert (result.run.settings["group_size"], result.run.settings["seed"]) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"group_siez": 3}, "unknown setting 'group_siez'; did you mean 'group_size'"),
+        ({"group_size": 1}, r"group_size must be an integer >= 2, not 1 \(argument group_size\)"),
+        ({"actor": None}, "no actor"),
+        ({"actor": object()}, "has no attribute 'name'"),
+        ({"checks": {"exact": None}}, "the check kind 'exact' is built in"),
+        ({"resume": "latest", "out": "elsewhere"}, "no incomplete run"),
+    ],
+)
+def test_misuse_is_an_error_before_any_call(tmp_path: Path, arguments: dict[str, Any], message: str) -> None:
+    actor = Counter()
+    with pytest.raises(ValueError, match=message):
+        tfgrpo.run(tmp_path, SUITE, **{"actor": actor} | arguments)
+    assert actor.calls == 0
+
+
+def test_a_missing_baseline_is_an_error_before_any_call(tmp_path: Path) -> None:
+    with pytest.raises(BaselineError, match="main"):
+        tfgrpo.run(tmp_path, SUITE, actor=Counter(), baseline="main")
+
+
+@pytest.mark.parametrize(
+    ("scenarios", "message"),
+    [
+        ("nowhere", "there is no file or folder"),
+        (None, "no scenario was found"),
+        ([scenario("a"), scenario("a", prompt="Another?")], "the id 'a' is taken"),
+        ([scenario("a", checks=[{"kind": "exat", "value": 3}])], "unknown check kind 'exat'"),
+        (
+            [make_scenario("a", checker="test_x.py::test_a")],
+            r"test_x\.py::test_a, which only pytest can call",
+        ),
+    ],
+)
+def test_a_scenario_that_cannot_run_is_named(tmp_path: Path, scenarios: Any, message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        tfgrpo.run(tmp_path, scenarios, actor=Counter())
+
+
+def test_several_runs_at_once_in_one_loop_keep_apart(tmp_path: Path) -> None:
+    async def both() -> list[tfgrpo.RunResult]:
+        runs = (
+            tfgrpo.arun(tmp_path, SUITE, actor=Counter(0.01), task_id=f"t{n}", seed=n, **SMALL)
+            for n in range(4)
+        )
+        return await asyncio.gather(*runs)
+
+    results = asyncio.run(both())
+    assert [result.run.settings["seed"] for result in results] == [0, 1, 2, 3]
+    assert len({result.folder for result in results}) == 4
+    for n, result in enumerate(results):
+        alone = tfgrpo.run(tmp_path, SUITE, actor=Counter(), task_id=f"alone{n}", seed=n, **SMALL)
+        means = [[row["gt_score"] for row in each.report["epochs"]] for each in (alone, result)]
+        assert means[0] == means[1]
+
+
+def test_observers_are_called_in_order_on_the_callers_thread_and_break_nothing(tmp_path: Path) -> None:
+    threads, order = set[int](), list[str]()
+
+    def first(record: object) -> None:
+        threads.add(threading.get_ident())
+        order.append("first")
+        raise OSError("the wire is cut")
+
+    def second(record: object) -> None:
+        order.append("second")
+
+    arguments: dict[str, Any] = {"actor": Counter(), "observe": [first, second], **SMALL}
+    for result in (
+        asyncio.run(tfgrpo.arun(tmp_path, SUITE, **arguments)),
+        tfgrpo.run(tmp_path, SUITE, **arguments),
+    ):
+        assert result.run.status == "complete"
+        assert sum("the wire is cut" in text for text in result.report["warnings"]) == 1
+    assert threads == {threading.get_ident()}
+    assert order == ["first", "second"] * (len(order) // 2)
+
+
+def test_run_works_inside_a_running_loop_as_a_notebook_has_one(tmp_path: Path) -> None:
+    async def cell() -> tfgrpo.RunResult:
+        return tfgrpo.run(tmp_path, SUITE, actor=Counter(), learning=False)
+
+    assert asyncio.run(cell()).run.status == "complete"
+
+
+def test_cancelling_ends_the_run_with_its_files_and_it_can_be_resumed(tmp_path: Path) -> None:
+    actor = Counter(0.05)
+
+    async def cut() -> None:
+        started = asyncio.Event()
+
+        def observe(record: object) -> None:
+            if isinstance(record, PhaseResult):
+                started.set()
+
+        run = asyncio.create_task(
+            tfgrpo.arun(tmp_path, SUITE, actor=actor, observe=observe, task_id="t", **SMALL)
+        )
+        await started.wait()
+        run.cancel()
+        await run
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cut())
+    (folder,) = (tmp_path / "out" / "t" / "runs").iterdir()
+    report = json.loads((folder / "report.json").read_text())
+    assert report["status"] in ("incomplete", "cancelled")
+    assert actor.closed
+    before = actor.calls
+    again = Counter()
+    result = tfgrpo.run(tmp_path, SUITE, actor=again, resume="latest", task_id="t", **SMALL)
+    assert result.folder == folder
+    assert (result.run.status, again.calls < 16, before < 16) == ("complete", True, True)
+
+
+def test_ctrl_c_ends_the_run_with_its_files(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, time, pytest_tfgrpo\n"
+        "def slow(context):\n    time.sleep(0.2)\n    return '3'\n"
+        "checks = [{'kind': 'exact', 'value': '3'}]\n"
+        "suite = [{'id': f's{n}', 'split': 'eval', 'prompt': f'p{n}', 'checks': checks} for n in range(99)]\n"
+        "def told(record):\n    print(type(record).__name__, flush=True)\n"
+        "if __name__ == '__main__':\n"
+        "    try:\n"
+        "        pytest_tfgrpo.run('.', suite, actor='python:program:slow', concurrency=2, observe=told)\n"
+        "    except KeyboardInterrupt:\n        print('interrupted')\n"
+    )
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, str(program)], cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environ
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "Rollout\n"
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read().split()
+    assert rest[-2:] == ["Run", "interrupted"]
+    (report,) = tmp_path.glob("out/*/runs/*/report.json")
+    assert json.loads(report.read_text())["reason"] == "interrupted"
+
+
+def test_a_setting_error_names_the_argument() -> None:
+    with pytest.raises(SettingError, match="argument temperature_eval"):
+        tfgrpo.run(".", SUITE, actor="offline", temperature_eval=9)
