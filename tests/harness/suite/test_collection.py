@@ -1,0 +1,60 @@
+"""A suite collected without pytest has the scenarios that pytest collects, in the same order."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.builders import make_scenario
+from support.project import Project, item_names
+
+from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.harness.suite.collection import collect
+
+FOLDERS = ("", "b", "b/inner", "a.d", "b.c", "fixtures", "build", ".hidden", "node_modules")
+
+
+def write(path: Path, *names: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    check = {"kind": "exact", "value": "3"}
+    values = [{"id": n, "split": "eval", "prompt": f"Task {n}?", "checks": [check]} for n in names]
+    path.write_text(json.dumps(values))
+
+
+def test_a_folder_is_collected_in_the_order_of_pytest(project: Project) -> None:
+    for n, folder in enumerate(FOLDERS):
+        for name, key in (("z", "z"), ("m.n", "mn"), ("m", "m")):
+            ids = [f"{key}{dash}{n}" for dash in ("-", "")]
+            write(project.root / folder / f"{name}.scenario.json", *ids)
+    found = [scenario.id for scenario in collect(project.root, ["."], KINDS)]
+    theirs = item_names(project.run("-v", "--tfgrpo-actor=python:agent:right"))
+    assert found == [name.rpartition("::")[2] for name in theirs]
+    assert len(found) == 6 * 6
+
+
+def test_what_runs_left_behind_is_no_suite(tmp_path: Path) -> None:
+    write(tmp_path / "a.scenario.json", "a")
+    write(tmp_path / "out" / "demo" / "runs" / "r1" / "work" / "planted.scenario.json", "planted")
+    assert [scenario.id for scenario in collect(tmp_path, ["."], KINDS)] == ["a"]
+
+
+def test_files_folders_and_records_come_in_the_order_given_each_with_its_stamp(tmp_path: Path) -> None:
+    write(tmp_path / "one.scenario.json", "one")
+    write(tmp_path / "more" / "two.scenario.json", "two")
+    record = make_scenario("three", stamp="")
+    data = {"id": "four", "prompt": "Four?", "checks": [{"kind": "exact", "value": "4"}]}
+    found = collect(tmp_path, ["more", record, tmp_path / "one.scenario.json", data], KINDS)
+    assert [scenario.id for scenario in found] == ["two", "three", "one", "four"]
+    assert len({scenario.stamp for scenario in found} - {""}) == 4
+
+
+def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
+    write(tmp_path / "one.scenario.json", "one")
+    (tmp_path / "bad.scenario.json").write_text("{}")
+    with pytest.raises(ScenarioError) as error:
+        collect(tmp_path, [".", "nowhere", make_scenario("x", checker="t.py::test_x")], KINDS)
+    assert [word in str(error.value) for word in ("bad.scenario.json", "nowhere", "t.py::test_x")] == [
+        True
+    ] * 3
