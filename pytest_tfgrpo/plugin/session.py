@@ -6,24 +6,26 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_tfgrpo.core.errors import ScenarioError, TfgrpoError
 from pytest_tfgrpo.core.records import Phase, Scenario
-from pytest_tfgrpo.harness.gate.config import NamedGate
-from pytest_tfgrpo.harness.launch.launch import Launch, is_gated, phases_of, planned, read_gates, select
-from pytest_tfgrpo.harness.report.conclusion import Conclusion
-from pytest_tfgrpo.harness.report.terminal import terminal
-from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
-from pytest_tfgrpo.plugin import distributed, gates, github, hook_calls, options, prepare
+from pytest_tfgrpo.harness.launch.launch import is_gated, phases_of, planned, read_gates, select
+from pytest_tfgrpo.plugin import distributed, hook_calls, options, prepare
 from pytest_tfgrpo.plugin.catalog import Catalog, Marked
 from pytest_tfgrpo.plugin.checkers import Checkers
 from pytest_tfgrpo.plugin.failures import ItemFailed, judge_group, note_group
 from pytest_tfgrpo.plugin.items import GateItem, ScenarioItem, make_gates, make_items
 from pytest_tfgrpo.plugin.run_monitor import RunMonitor
 from pytest_tfgrpo.plugin.selection import functions_of, is_scenario_item, narrowed, order, whole
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.gate.config import NamedGate
+    from pytest_tfgrpo.harness.launch.launch import Launch
+    from pytest_tfgrpo.harness.report.conclusion import Conclusion
+    from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
 NAME = "tfgrpo-session"
 ONLY_DEV = "only dev scenarios are selected, which decide on what train scenarios teach; select those too"
@@ -180,6 +182,8 @@ class TfgrpoSession:
 
     def show_gate(self, item: GateItem) -> None:
         """Wait for the end of the run, and raise ItemFailed when the gate fails."""
+        from pytest_tfgrpo.plugin import gates
+
         live = self._run()
         live.finish()
         conclusion = self._conclude()
@@ -236,6 +240,8 @@ class TfgrpoSession:
         if live.run is None:
             self._lines = [f"tfgrpo: the run broke: {live.why}"] if live.error is not None else []
             return None
+        from pytest_tfgrpo.harness.report.terminal import terminal
+
         launch = live.launch
         sections, broken = hook_calls.report_sections(self.config, live.run)
         self._unsound = "\n".join(launch.missed)
@@ -245,6 +251,8 @@ class TfgrpoSession:
         self._conclusion = conclusion
         self._lines = terminal(conclusion.report, verbosity=self.config.get_verbosity())
         if is_gated(self.settings):
+            from pytest_tfgrpo.plugin import github
+
             self._notes = github.notes(conclusion.report, os.environ)
             self._lines += github.summarise(conclusion.report, os.environ)
         with self._noting_what_is_unwritten():

@@ -11,7 +11,6 @@ from pytest_tfgrpo.core.errors import ActorError, SettingError
 from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.harness.actors.registry import open_actor
-from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
 from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer, Rewarder
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
@@ -156,6 +155,8 @@ def _open_actor(root: Path, settings: Settings, supplied: Actor | None, shared: 
 
 
 def _open_optimizer(root: Path, settings: Settings, shared: _Shared, actor: str) -> Optimizer:
+    from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
+
     spec = settings["optimizer"]
     teacher = settings["teacher"] or (actor if actor.startswith(f"{MODEL}:") else None)
     packs = root / settings["prompt_packs"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import ActorError, ScenarioError, SettingError
@@ -18,11 +18,8 @@ from pytest_tfgrpo.core.settings import Settings, default_task_id
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire import from_wire
 from pytest_tfgrpo.harness.engine.components import Components, Supplied, open_components
-from pytest_tfgrpo.harness.learning.attribution.pooling import earlier_exposures
 from pytest_tfgrpo.harness.learning.library.library import empty, load_library
 from pytest_tfgrpo.harness.protocols import Actor, Foresighted
-from pytest_tfgrpo.harness.recording.replay import Replay
-from pytest_tfgrpo.harness.recording.writing import check_recordable
 from pytest_tfgrpo.harness.run.earlier import earlier_evaluations, eval_stamp
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.log import (
@@ -31,13 +28,13 @@ from pytest_tfgrpo.harness.run.log import (
     new_run_id,
     read_log,
 )
-from pytest_tfgrpo.harness.run.splits import shortage
-from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
-from pytest_tfgrpo.harness.scoring.rewarders.judge import JudgeRewarder
-from pytest_tfgrpo.harness.suite.contamination.findings import complaint, found_value
-from pytest_tfgrpo.harness.suite.contamination.inspection import inspect
 from pytest_tfgrpo.harness.suite.packs import load_packs, pack_for
 from pytest_tfgrpo.llm.budget import Budget, require_affordable
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.protocols import Rewarder
+    from pytest_tfgrpo.harness.recording.replay import Replay
+    from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
 RESULT_SETTINGS = (
     "optimizer", "group_size", "eval_rollouts", "epochs", "sample_size", "temperature_train",
@@ -106,7 +103,6 @@ def prepare(
         preflight["evaluations"] = earlier_evaluations(out, task_id, run_id, stamps["eval"])
         preflight |= _exposures(settings, out, task_id, library, stamps=stamps, people=people)
     folder = run_folder(out, task_id, run_id) if out else None
-    judging = () if people.judge is None else (JudgeRewarder(settings["judge_weight"]),)
     job = Job(
         run_id=run_id,
         task_id=task_id,
@@ -118,7 +114,7 @@ def prepare(
         actor=actor,
         optimizer=people.optimizer,
         kinds=supplied.kinds,
-        rewarders=(*judging, *supplied.rewarders),
+        rewarders=(*_judging(people, settings), *supplied.rewarders),
         judge=people.judge,
         budget=budget,
         models=people.models,
@@ -168,6 +164,9 @@ def _findings(
     """Return what a learning run is contaminated with; raises ScenarioError unless that only warns."""
     if not settings.learning:
         return {}
+    from pytest_tfgrpo.harness.suite.contamination.findings import complaint, found_value
+    from pytest_tfgrpo.harness.suite.contamination.inspection import inspect
+
     in_use = {s.domain: pack_for(packs, s.domain) for s in scenarios}
     findings = inspect(scenarios, kinds=kinds, packs=in_use, library=library)
     if findings and settings["contamination"] == "fail":
@@ -187,9 +186,19 @@ def _exposures(
     """Return what a learning run can know from runs before it of the lessons that it starts with."""
     if not settings.learning:
         return {}
+    from pytest_tfgrpo.harness.learning.attribution.pooling import earlier_exposures
+
     return earlier_exposures(
         out, task_id, library, stamps=stamps, identities=people.identities, settings=settings.values
     )
+
+
+def _judging(people: Components, settings: Settings) -> tuple[Rewarder, ...]:
+    if people.judge is None:
+        return ()
+    from pytest_tfgrpo.harness.scoring.rewarders.judge import JudgeRewarder
+
+    return (JudgeRewarder(settings["judge_weight"]),)
 
 
 def _require_fit(
@@ -202,6 +211,8 @@ def _require_fit(
     if people.replay is not None:
         people.replay.begin(scenarios, values)
     if values["record"]:
+        from pytest_tfgrpo.harness.recording.writing import check_recordable
+
         check_recordable(root / values["record"], people.identities)
 
 
@@ -288,5 +299,7 @@ def _idle(
         yield f"the teacher is not asked by the optimizer {people.optimizer.name}; set tfgrpo_optimizer = llm"
     if people.judge is not None and not any(s.rubric for s in scenarios):
         yield "the judge has nothing to do: no scenario has a rubric"
-    if any(phase.mode == "train" for phase in phases) and (why := shortage(scenarios, settings.values)):
-        yield why
+    if any(phase.mode == "train" for phase in phases):
+        from pytest_tfgrpo.harness.run.splits import shortage
+
+        yield from filter(None, [shortage(scenarios, settings.values)])

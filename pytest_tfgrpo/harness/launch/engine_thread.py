@@ -7,11 +7,14 @@ import queue
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.records import CheckerResult, Run
 from pytest_tfgrpo.harness.engine.engine import Engine
-from pytest_tfgrpo.harness.gate.sequential import OpenWatch
 from pytest_tfgrpo.harness.run.job import Job
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.gate.sequential import OpenWatch
 
 JOIN_S = 30.0
 

@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import BaselineError, RecordingError
-from pytest_tfgrpo.core.records import Phase, Rollout, Run, Scenario
 from pytest_tfgrpo.core.settings import GATE_SETTINGS, Settings
-from pytest_tfgrpo.harness.engine.components import Supplied
-from pytest_tfgrpo.harness.engine.prepare import Prepared, prepare
-from pytest_tfgrpo.harness.gate.baseline import Baseline, load, locate
-from pytest_tfgrpo.harness.gate.config import NamedGate, load_gates, require_selections
-from pytest_tfgrpo.harness.gate.named import OpenGate, baseline_name, has_rules
-from pytest_tfgrpo.harness.gate.sequential import OpenWatch, watch_for
-from pytest_tfgrpo.harness.recording.writing import describe, record
-from pytest_tfgrpo.harness.report.conclusion import Conclusion, conclude, write
-from pytest_tfgrpo.harness.run.log import read_log
 from pytest_tfgrpo.harness.run.schedule import outline, plan
-from pytest_tfgrpo.harness.run.splits import with_dev
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.core.records import Phase, Rollout, Run, Scenario
+    from pytest_tfgrpo.harness.engine.components import Supplied
+    from pytest_tfgrpo.harness.engine.prepare import Prepared
+    from pytest_tfgrpo.harness.gate.baseline import Baseline
+    from pytest_tfgrpo.harness.gate.config import NamedGate
+    from pytest_tfgrpo.harness.gate.named import OpenGate
+    from pytest_tfgrpo.harness.gate.sequential import OpenWatch
+    from pytest_tfgrpo.harness.report.conclusion import Conclusion
 
 
 def phases_of(settings: Settings) -> list[Phase]:
@@ -34,6 +34,8 @@ def select(scenarios: Iterable[Scenario], settings: Settings) -> list[Scenario]:
     """Return the scenarios that a run takes, with their dev split: eval scenarios alone where none learns."""
     taken = [s for s in scenarios if settings.learning or s.split == "eval"]
     if settings.learning and settings["acceptance"] != "off":
+        from pytest_tfgrpo.harness.run.splits import with_dev
+
         return with_dev(taken, settings["dev_share"])
     return taken
 
@@ -57,6 +59,9 @@ def read_gates(
     """
     if settings["gates"] is None:
         return []
+    from pytest_tfgrpo.harness.gate.config import load_gates, require_selections
+    from pytest_tfgrpo.harness.gate.named import has_rules
+
     gates = load_gates(root / settings["gates"])
     for gate in gates:
         if not has_rules(gate, settings.values, learning=True):
@@ -78,8 +83,12 @@ class Launch:
     gates: tuple[OpenGate, ...]
 
     @property
-    def watch(self) -> OpenWatch:
-        """Opens the watch over a final sweep that may end early."""
+    def watch(self) -> OpenWatch | None:
+        """Opens the watch over a final sweep that may end early; None where none may."""
+        if not self.settings["gate_sequential"]:
+            return None
+        from pytest_tfgrpo.harness.gate.sequential import watch_for
+
         return watch_for(self.prepared.job, self.baseline, foreign_rules=bool(self.supplied.rules))
 
     @property
@@ -91,6 +100,8 @@ class Launch:
         self, run: Run, *, warnings: Iterable[str] = (), sections: Sequence[str] = (), files: str = ""
     ) -> Conclusion:
         """Return verdict and report of `run`, with `warnings` and `sections` added; `files` is its folder."""
+        from pytest_tfgrpo.harness.report.conclusion import conclude
+
         return conclude(
             replace(run, warnings=(*run.warnings, *warnings, *self.missed)),
             gated=is_gated(self.settings),
@@ -105,6 +116,8 @@ class Launch:
     def write(self, conclusion: Conclusion) -> None:
         """Write manifest and reports where the run has a folder; raises JournalError."""
         if self.prepared.folder is not None:
+            from pytest_tfgrpo.harness.report.conclusion import write
+
             write(self.prepared.folder, conclusion, self.settings.origins)
 
     def record(self, run: Run, judged: Iterable[Rollout] = ()) -> list[str]:
@@ -115,6 +128,9 @@ class Launch:
         file, folder = self.settings["record"], self.prepared.folder
         if not file:
             return []
+        from pytest_tfgrpo.harness.recording.writing import describe, record
+        from pytest_tfgrpo.harness.run.log import read_log
+
         rest = [*judged]
         if folder is not None and run.status != "complete":
             rest += read_log(folder).rollouts.values()
@@ -142,6 +158,8 @@ def open_launch(
 
     Arguments as of `prepare`; `gates` are the named gates, whose baselines are opened here.
     """
+    from pytest_tfgrpo.harness.engine.prepare import prepare
+
     prepared = prepare(
         root,
         settings,
@@ -153,21 +171,29 @@ def open_launch(
         run_id=run_id,
         partial_selection=partial_selection,
     )
-    name = settings["baseline"]
     return Launch(
         root=root,
         settings=settings,
         supplied=supplied,
         prepared=prepared,
-        baseline=load(locate(name, root)) if name else None,
-        gates=tuple(OpenGate(gate, _baseline(gate, settings, root)) for gate in gates),
+        baseline=_baseline(settings["baseline"], root),
+        gates=tuple(_open_gate(gate, settings, root) for gate in gates),
     )
 
 
-def _baseline(gate: NamedGate, settings: Settings, root: Path) -> Baseline | None:
-    """Return the baseline of a named gate; raises SettingError naming the gate and the file."""
-    name = baseline_name(gate, settings.values)
+def _baseline(name: str | None, root: Path) -> Baseline | None:
+    if not name:
+        return None
+    from pytest_tfgrpo.harness.gate.baseline import load, locate
+
+    return load(locate(name, root))
+
+
+def _open_gate(gate: NamedGate, settings: Settings, root: Path) -> OpenGate:
+    """Return a named gate with its baseline; raises SettingError naming the gate and the file."""
+    from pytest_tfgrpo.harness.gate.named import OpenGate, baseline_name
+
     try:
-        return load(locate(name, root)) if name is not None else None
+        return OpenGate(gate, _baseline(baseline_name(gate, settings.values), root))
     except BaselineError as error:
         raise gate.error(str(error), "baseline") from error
