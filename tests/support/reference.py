@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 def settings() -> str:
     """Return the table of settings."""
     rows = [(f"`{s.name}`", _default(s.default), _guard(s), _cell(s.help)) for s in TABLE]
-    return _table(("setting", "default", "guard", "meaning"), rows)
+    return _table(("setting", "default", "value", "meaning"), rows)
 
 
 def _default(value: object) -> str:
@@ -30,7 +31,7 @@ def _guard(setting: Setting) -> str:
     try:
         setting.parse("")
     except ValueError as error:
-        text = str(error).removeprefix("must ").removeprefix("be ")
+        text = re.sub("^must (be )?(an? |one of )?", "", str(error))
         if setting.parse is parse_bool:
             return "true or false"
         return "" if text == "not be empty" else _cell(text)
