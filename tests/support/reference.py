@@ -5,20 +5,21 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo import cli, hookspecs
 from pytest_tfgrpo.core.schema import load_schema
-from pytest_tfgrpo.core.settings import TABLE, Setting
+from pytest_tfgrpo.core.settings import TABLE, Setting, parse_bool
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 
 
 def settings() -> str:
     """Return the table of settings."""
     rows = [(f"`{s.name}`", _default(s.default), _guard(s), _cell(s.help)) for s in TABLE]
-    return _table(("setting", "default", "guard", "meaning"), rows)
+    return _table(("setting", "default", "value", "meaning"), rows)
 
 
 def _default(value: object) -> str:
@@ -30,7 +31,9 @@ def _guard(setting: Setting) -> str:
     try:
         setting.parse("")
     except ValueError as error:
-        text = str(error).removeprefix("must ").removeprefix("be ")
+        text = re.sub("^must (be )?(an? |one of )?", "", str(error))
+        if setting.parse is parse_bool:
+            return "true or false"
         return "" if text == "not be empty" else _cell(text)
     raise AssertionError(f"{setting.name} takes the empty text")
 
@@ -97,13 +100,19 @@ def checks() -> str:
 
 
 def commands() -> str:
-    """Return the reference of the ``tfgrpo`` command."""
-    parts = []
+    """Return the reference of the ``tfgrpo`` command; the options that name a task come once."""
+    parts: list[str] = []
+    common: dict[str, str] = {}
+    without: list[str] = []
     for parser in _leaves(cli.parser()):
-        rows = [(f"`{_call(action)}`", _cell(action.help or "")) for action in _arguments(parser)]
+        rows = {f"`{_call(action)}`": _cell(action.help or "") for action in _arguments(parser)}
+        task = {call: rows.pop(call) for call in ("`--out DIR`", "`--task-id ID`") if call in rows}
+        common |= task
+        without += [] if task else [f"`{parser.prog}`"]
         parts += [f"### {parser.prog}", str(parser.description)]
-        parts += [_table(("argument", "meaning"), rows)] if rows else []
-    return "\n\n".join(parts)
+        parts += [_table(("argument", "meaning"), list(rows.items()))] if rows else []
+    head = f"Every command takes these options, except {', '.join(without)}:"
+    return "\n\n".join((head, _table(("option", "meaning"), list(common.items())), *parts))
 
 
 def _leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
