@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""A scripted coding agent: there is no model in it, so that the example runs anywhere, and twice the same.
+"""A scripted coding agent without a model: the example runs anywhere, and twice with the same result.
 
-It repairs by trial. It knows a dozen slips (a wrong comparison, sign or junction) and, for the module beside
-the tests, all the places where undoing one of them would change the code. It has two habits:
+It repairs by trial. It knows a dozen mistakes (a wrong comparison, sign or junction) and finds every place
+in the module beside the tests where undoing one of them changes the code. It has two habits:
 
 * to guess: change one place, and stop;
-* to test: change one place, run the tests, and go on to the next until they pass.
+* to test: change one place, run the tests, and try the next place until they pass.
 
-A lesson in its prompt that fits the task and whose last step is to run something makes it test. Otherwise its
-seed decides, and two times in three it guesses. So it can learn one thing, from what its better attempts did,
-and nothing about any task.
+A lesson in its prompt that fits the task and ends with running something makes it test. Otherwise its seed
+decides, and two times in three it guesses. So it can learn one thing from its better attempts, and nothing
+about any task.
 
-It speaks like a real agent: the prompt on stdin, and on stdout the events of ``claude`` or ``codex``.
+Like a real agent it reads the prompt on stdin and prints the events of ``claude`` or ``codex`` on stdout.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def main():
 
 
 def advised(prompt):
-    """Return whether a lesson that shares a word with the task ends with running something."""
+    """Return True if a lesson that shares a word with the task ends with running something."""
     lessons = re.findall(r"\[do\] For tasks about (.+?): use (.+?)\.$", prompt, re.MULTILINE)
     task = prompt.rpartition("</experiences>")[2].lower()
     return any(
@@ -57,7 +57,7 @@ def advised(prompt):
 
 
 def repair(voice, draw, tests):
-    """Change the module in the working folder; return what to say at the end."""
+    """Change the module in the working folder; return the final message."""
     module = next(path for path in sorted(Path().glob("*.py")) if not path.name.startswith("test_"))
     broken = module.read_text()
     voice.say(f"I look at {module} first.")
@@ -76,7 +76,7 @@ def repair(voice, draw, tests):
 
 
 def changes(code):
-    """Return the lines that a slip may have spoilt, each with the line without it."""
+    """Return the lines that may contain a mistake, each with the corrected line."""
     found = []
     for line in code.splitlines():
         for one, other in SLIPS:
@@ -91,7 +91,7 @@ def changes(code):
 
 
 def run(command):
-    """Return how a command ended and what it printed."""
+    """Return the exit code and the output of a command."""
     words = [sys.executable, *command.split()[1:]]
     try:
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=10)
@@ -105,7 +105,7 @@ def put(**event):
 
 
 class Claude:
-    """Events as of ``claude -p --output-format stream-json --verbose``; a token is a word here."""
+    """The events of ``claude -p --output-format stream-json --verbose``; a token is a word here."""
 
     def __init__(self, prompt):
         self.turns, self.read_words, self.said_words = 0, len(prompt.split()), 0
@@ -158,7 +158,7 @@ class Claude:
 
 
 class Codex:
-    """Events as of ``codex exec --json``; a token is a word here."""
+    """The events of ``codex exec --json``; a token is a word here."""
 
     def __init__(self, prompt):
         self.items, self.words = 0, len(prompt.split())
