@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.wire import SPARSE
 
 Json: TypeAlias = Any
 """A value that JSON can hold."""
@@ -191,6 +192,8 @@ class Frame:
     """Tokens by kind; None when unknown, and for tools."""
     finish: str = ""
     """Why a model stopped, in the words of the chat-completions protocol: stop, length, tool_calls, ..."""
+    extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
+    """What the agent reported of this call besides."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -201,6 +204,8 @@ class Trajectory:
     frames: tuple[Frame, ...] = ()
     latency_ms: float | None = None
     """How long the attempt took when it was recorded; None: it has just been made, and was measured."""
+    extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
+    """What the agent reported beside its answer."""
 
     @property
     def tokens(self) -> int:
@@ -334,6 +339,8 @@ class Rollout:
     """Stamp of the prompt that it was asked with."""
     files: tuple[FileChange, ...] | None = ()
     """What it did to its workspace, kept in a recorded run for checks that look there; None: too much."""
+    extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
+    """What the agent reported beside its answer."""
 
     @property
     def trajectory_id(self) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.clock import elapsed_ms
@@ -18,7 +19,7 @@ from pytest_tfgrpo.core.errors import (
     RolloutFault,
     describe,
 )
-from pytest_tfgrpo.core.records import Failure, Frame, Status, Trajectory, Usage
+from pytest_tfgrpo.core.records import Failure, Frame, Json, Status, Trajectory, Usage
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall
 from pytest_tfgrpo.llm.queueing import current_ticket
 
@@ -36,6 +37,7 @@ class AttemptResult:
     status: Status
     answer: str = ""
     frames: tuple[Frame, ...] = ()
+    extra: Mapping[str, Json] = field(default_factory=dict)
     failure: Failure | None = None
     latency_ms: float
     """Wall time of the actor's call."""
@@ -73,7 +75,13 @@ async def attempt(actor: Actor, call: ActorCall) -> AttemptResult:
 def _outcome(answer: Trajectory | AttemptFault, elapsed: float) -> AttemptResult:
     if isinstance(answer, Trajectory):
         latency_ms = elapsed if answer.latency_ms is None else answer.latency_ms
-        return AttemptResult(status="ok", answer=answer.answer, frames=answer.frames, latency_ms=latency_ms)
+        return AttemptResult(
+            status="ok",
+            answer=answer.answer,
+            frames=answer.frames,
+            extra=answer.extra,
+            latency_ms=latency_ms,
+        )
     status, fault = answer
     return AttemptResult(
         status=status,
@@ -127,6 +135,8 @@ def _sound(trajectory: object, call: ActorCall) -> Trajectory:
         )
     if type(trajectory.frames) is not tuple or not all(map(_is_frame, trajectory.frames)):
         raise AgentFailure("the actor returned frames that are none, or hold what a frame cannot", "garbage")
+    if not isinstance(trajectory.extra, Mapping):
+        raise AgentFailure(f"the actor returned {trajectory.extra!r:.100} as extra", "garbage")
     if not _is_latency(trajectory.latency_ms):
         raise AgentFailure(f"the actor returned a latency of {trajectory.latency_ms!r} ms", "garbage")
     # A character has at most four bytes: short answers need no second look.
@@ -166,6 +176,7 @@ def _is_frame(frame: object) -> bool:
         and (frame.error is None or type(frame.error) is str)
         and type(frame.tokens) is int
         and type(frame.finish) is str
+        and isinstance(frame.extra, Mapping)
         and (frame.usage is None or _is_usage(frame.usage))
         and all(0 <= n < math.inf for n in (frame.tokens, frame.latency_ms, frame.cost_usd or 0))
     )

@@ -243,6 +243,7 @@ class Cohort:
             status=outcome.status,
             answer=outcome.answer,
             frames=outcome.frames,
+            extra=outcome.extra,
             failure=outcome.failure,
             tokens=made.tokens,
             cost_usd=made.cost_usd,

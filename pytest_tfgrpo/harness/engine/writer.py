@@ -204,7 +204,7 @@ def header(job: Job) -> dict[str, Json]:
 def _garbled(rollout: Rollout, error: Exception) -> Rollout:
     failure = Failure(code="garbage", message=f"the trajectory is not JSON: {error}")
     lost = tuple(replace(check, credit=0.0, reason="not reached: garbage") for check in rollout.checks)
-    return replace(rollout, status="failed", failure=failure, frames=(), checks=lost)
+    return replace(rollout, status="failed", failure=failure, frames=(), extra={}, checks=lost)
 
 
 def _store_records(revision: Revision, run_id: str) -> list[Experience | Tombstone]:

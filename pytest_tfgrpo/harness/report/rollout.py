@@ -110,7 +110,7 @@ def _frame(n: int, frame: Frame) -> Iterator[str]:
         f"{duration(frame.latency_ms)}"
     )
     parts = (("input", None if frame.input is None else _json(frame.input)), ("output", frame.output))
-    for title, text in (*parts, ("error", frame.error)):
+    for title, text in (*parts, ("error", frame.error), ("extra", _json(frame.extra) if frame.extra else "")):
         if text:
             yield from _indented(_section(title, text, LONG))
 
@@ -121,6 +121,8 @@ def _outcome(rollout: Rollout, limit: int, *, every: bool = False) -> Iterator[s
         yield f"{rollout.status}: {line(rollout.failure.code, 40)}: {line(rollout.failure.message, limit)}"
     if rollout.answer or rollout.status == "ok":
         yield from _section("answer", rollout.answer, limit)
+    if every and rollout.extra:
+        yield from _section("extra", _json(rollout.extra), limit)
     if rollout.opinion is not None:
         yield from _opinion(rollout.opinion, limit if rollout.failure is None else 0)
     checks = [check for check in rollout.checks if every or not check.passed]
