@@ -192,6 +192,8 @@ class Frame:
     """Tokens by kind; None when unknown, and for tools."""
     finish: str = ""
     """Why a model stopped, in the words of the chat-completions protocol: stop, length, tool_calls, ..."""
+    started_at: str | None = field(default=None, metadata=SPARSE)
+    """When it began, ISO 8601 in UTC; None when unknown."""
     extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
     """What the agent reported of this call besides."""
 
@@ -339,6 +341,8 @@ class Rollout:
     """Stamp of the prompt that it was asked with."""
     files: tuple[FileChange, ...] | None = ()
     """What it did to its workspace, kept in a recorded run for checks that look there; None: too much."""
+    started_at: str | None = field(default=None, metadata=SPARSE)
+    """When its actor was asked, ISO 8601 in UTC."""
     extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
     """What the agent reported beside its answer."""
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 T = TypeVar("T")
 
 SPARSE: Mapping[str, Any] = {"sparse": True}
-"""Metadata of a field that is not written while it is empty."""
+"""Metadata of a field that is not written while it is None or {}."""
 _ATOMS = frozenset({str, int, float, bool, type(None)})
 
 
@@ -39,7 +39,9 @@ def to_wire(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         fields, sparse = ((name, getattr(value, name)) for name in _names(cls)), _sparse(cls)
         return {
-            name: v if v.__class__ in _ATOMS else to_wire(v) for name, v in fields if v or name not in sparse
+            name: v if v.__class__ in _ATOMS else to_wire(v)
+            for name, v in fields
+            if name not in sparse or v not in (None, {})
         }
     if isinstance(value, Path):
         return value.as_posix()

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from pytest_tfgrpo.core.clock import utc_time
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Frame, Json, Trajectory, Usage
 from pytest_tfgrpo.core.schema import nearest
@@ -187,6 +188,11 @@ def _bounded(frame: Any, extras: _Extras) -> Any:
     if not isinstance(frame, Mapping):
         return frame
     mine, rest = _split(frame, FRAME_KEYS)
+    began = mine.pop("started_at", None)
+    if time := utc_time(began):
+        mine["started_at"] = time
+    elif began is not None:
+        rest["started_at"] = began
     return {**mine, "extra": extras.keep(rest)} if rest else mine
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.clock import elapsed_ms
+from pytest_tfgrpo.core.clock import elapsed_ms, utc_now
 from pytest_tfgrpo.core.errors import (
     BUDGET,
     TIMEOUT,
@@ -39,6 +39,8 @@ class AttemptResult:
     frames: tuple[Frame, ...] = ()
     extra: Mapping[str, Json] = field(default_factory=dict)
     failure: Failure | None = None
+    started_at: str
+    """When the actor was asked, ISO 8601 in UTC."""
     latency_ms: float
     """Wall time of the actor's call."""
 
@@ -49,7 +51,7 @@ async def attempt(actor: Actor, call: ActorCall) -> AttemptResult:
     Waiting for room in the budget counts neither for the limit nor as latency.
     The call is a task of its own: an agent that cancels itself, or will not be cancelled, does so alone.
     """
-    started, ticket = time.perf_counter(), current_ticket()
+    started_at, started, ticket = utc_now(), time.perf_counter(), current_ticket()
     waited_s = ticket.waited_s
     loop = asyncio.get_running_loop()
     over: asyncio.Future[bool] = loop.create_future()
@@ -69,10 +71,10 @@ async def attempt(actor: Actor, call: ActorCall) -> AttemptResult:
         answer = _failed("the agent cancelled its own task", "crash")
     else:
         answer = task.result()
-    return _outcome(answer, elapsed_ms(started + ticket.waited_s - waited_s))
+    return _outcome(answer, started_at, elapsed_ms(started + ticket.waited_s - waited_s))
 
 
-def _outcome(answer: Trajectory | AttemptFault, elapsed: float) -> AttemptResult:
+def _outcome(answer: Trajectory | AttemptFault, started_at: str, elapsed: float) -> AttemptResult:
     if isinstance(answer, Trajectory):
         latency_ms = elapsed if answer.latency_ms is None else answer.latency_ms
         return AttemptResult(
@@ -80,6 +82,7 @@ def _outcome(answer: Trajectory | AttemptFault, elapsed: float) -> AttemptResult
             answer=answer.answer,
             frames=answer.frames,
             extra=answer.extra,
+            started_at=started_at,
             latency_ms=latency_ms,
         )
     status, fault = answer
@@ -88,6 +91,7 @@ def _outcome(answer: Trajectory | AttemptFault, elapsed: float) -> AttemptResult
         answer=fault.answer,
         frames=fault.frames,
         failure=Failure(code=fault.code, message=str(fault)),
+        started_at=started_at,
         latency_ms=elapsed if fault.latency_ms is None else fault.latency_ms,
     )
 
@@ -177,6 +181,7 @@ def _is_frame(frame: object) -> bool:
         and type(frame.tokens) is int
         and type(frame.finish) is str
         and isinstance(frame.extra, Mapping)
+        and (frame.started_at is None or type(frame.started_at) is str)
         and (frame.usage is None or _is_usage(frame.usage))
         and all(0 <= n < math.inf for n in (frame.tokens, frame.latency_ms, frame.cost_usd or 0))
     )

@@ -244,6 +244,7 @@ class Cohort:
             answer=outcome.answer,
             frames=outcome.frames,
             extra=outcome.extra,
+            started_at=outcome.started_at,
             failure=outcome.failure,
             tokens=made.tokens,
             cost_usd=made.cost_usd,

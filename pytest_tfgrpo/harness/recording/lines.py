@@ -101,7 +101,9 @@ def _lean(record: Any) -> Json:
     """Return a record as JSON without what a reader fills in anyway."""
     if dataclasses.is_dataclass(record):
         found = ((f, getattr(record, f.name)) for f in dataclasses.fields(record))
-        return {f.name: _lean(v) for f, v in found if v != f.default and (v or "sparse" not in f.metadata)}
+        return {
+            f.name: _lean(v) for f, v in found if v != f.default and ("sparse" not in f.metadata or v != {})
+        }
     if isinstance(record, tuple | list):
         return [_lean(value) for value in record]
     return to_wire(record)

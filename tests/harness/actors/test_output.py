@@ -125,6 +125,25 @@ def test_unknown_keys_of_many_frames_are_bounded_together() -> None:
     assert [sorted(frame.extra) for frame in trajectory.frames] == [["log"]] * 11 + [["dropped"]]
 
 
+@pytest.mark.parametrize(
+    ("told", "started_at"),
+    [
+        ("2026-01-31T13:00:00.25+01:00", "2026-01-31T12:00:00.250Z"),
+        ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00.000Z"),
+        (None, None),
+    ],
+)
+def test_a_frame_may_say_when_its_call_began(told: str | None, started_at: str | None) -> None:
+    frame = read({"answer": "2", "frames": [{**TOOL_FRAME, "started_at": told}]}).frames[0]
+    assert (frame.started_at, frame.extra) == (started_at, {})
+
+
+@pytest.mark.parametrize("told", [1769860800.5, "2026-01-31T12:00:00", "noon", "0001-01-01T00:00:00+14:00"])
+def test_a_time_of_another_form_is_kept_as_an_unknown_key(told: Any) -> None:
+    frame = read({"answer": "2", "frames": [{**TOOL_FRAME, "started_at": told}]}).frames[0]
+    assert (frame.started_at, frame.extra) == (None, {"started_at": told})
+
+
 def test_bottomless_nesting_is_garbage() -> None:
     deep: list[Any] = []
     for _ in range(100_000):

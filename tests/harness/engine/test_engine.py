@@ -12,11 +12,13 @@ import pytest
 from support.builders import make_scenario
 from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
+from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import AgentFailure, JournalError, ProviderError
 from pytest_tfgrpo.core.files import JOURNAL, METRICS, PER_EPOCH
 from pytest_tfgrpo.core.lessons import Experience, Revision
 from pytest_tfgrpo.core.records import Check, CheckerResult, Group, PhaseResult, Rollout, Run, Trajectory
 from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.actors.offline.agent import open_offline
 from pytest_tfgrpo.harness.engine import grader
 from pytest_tfgrpo.harness.engine.engine import Engine
 from pytest_tfgrpo.harness.engine.writer import RunWriter
@@ -46,6 +48,16 @@ def test_a_run_is_a_fold_over_its_phases_in_order(tmp_path: Path) -> None:
     epochs = [r.epoch for r in seen if isinstance(r, Rollout)]
     assert epochs == sorted(epochs)
     assert seen[-1] is run
+
+
+def test_rollouts_and_their_frames_say_when_they_began(tmp_path: Path) -> None:
+    before = utc_now()
+    run, _ = run_job(make_job(open_offline(), tmp_path), tmp_path / "runs" / "run1")
+    rollouts = [r for p in run.phases for g in p.groups for r in g.rollouts]
+    times = [str(time) for r in rollouts for time in (r.started_at, *(f.started_at for f in r.frames))]
+    assert before <= min(times) <= max(times) <= utc_now()
+    assert all(str(r.started_at) <= str(f.started_at) for r in rollouts for f in r.frames)
+    assert load_run(tmp_path / "runs" / "run1").phases == run.phases
 
 
 def test_every_group_has_its_rollouts_in_order_with_a_score_each(tmp_path: Path) -> None:
