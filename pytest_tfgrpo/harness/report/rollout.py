@@ -76,8 +76,7 @@ def rollout_text(rollout: Rollout, score: Score | None = None, scenario: Scenari
     lines = [
         f"rollout {rollout.rollout_id}: {rollout.mode}, epoch {rollout.epoch}, "
         f"scenario {rollout.scenario_id}",
-        f"seed {rollout.seed}, temperature {rollout.temperature:g}, {_price(rollout)}"
-        + (f", started {rollout.started_at}" if rollout.started_at else ""),
+        f"seed {rollout.seed}, temperature {rollout.temperature:g}, {_price(rollout)}",
     ]
     if score is not None:
         lines.append(

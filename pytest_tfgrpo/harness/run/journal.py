@@ -1,6 +1,6 @@
 """The journal of a run: every event, in order, one JSON line each with a checksum; the truth (design 4).
 
-A line is ``{"n": 7, "event": "rollout", "at": "2026-01-31T12:00:00Z", "data": {...}, "crc": "89abcdef"}``,
+A line is ``{"n": 7, "event": "rollout", "data": {...}, "at": "2026-01-31T12:00:00Z", "crc": "89abcdef"}``,
 where `crc` is the CRC-32 of the bytes before ``,"crc"``. Lines are written at once and made durable by group
 commit: one fsync serves all that was appended before it. A torn last line is cut off on reopening.
 """
@@ -40,7 +40,7 @@ class Event:
 
 def encode(n: int, event: str, data: Json) -> bytes:
     """Return the line of an event, newline and time included; raises ValueError or TypeError on non-JSON."""
-    body = _ENCODER.encode({"n": n, "event": event, "at": utc_now(), "data": data})
+    body = _ENCODER.encode({"n": n, "event": event, "data": data, "at": utc_now()})
     head = body[:-1].encode("ascii")
     return b'%s,"crc":"%08x"}\n' % (head, zlib.crc32(head))
 
