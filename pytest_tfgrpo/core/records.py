@@ -21,7 +21,10 @@ Json: TypeAlias = Any
 Split: TypeAlias = Literal["train", "dev", "eval"]
 """train teaches, dev decides what of it is kept, eval shows what it came to."""
 Mode: TypeAlias = Literal["baseline", "train", "dev", "eval"]
-Status: TypeAlias = Literal["ok", "failed", "error"]
+Status: TypeAlias = Literal["ok", "failed", "error", "cancelled"]
+"""How an attempt ended; cancelled: the run ended first, so that it is no result, and was paid for."""
+RunStatus: TypeAlias = Literal["complete", "incomplete", "aborted", "cancelled"]
+"""How a run or phase ended; cancelled: by an interrupt. All but complete can be resumed."""
 Truth: TypeAlias = Literal["checks", "majority", "judge"]
 
 
@@ -432,7 +435,7 @@ class PhaseResult:
 
     phase: Phase
     groups: tuple[Group, ...]
-    status: Literal["complete", "incomplete", "aborted"]
+    status: RunStatus
     library_hash: str
     """Library that its prompts carried."""
     revision: Revision | None = None
@@ -458,7 +461,7 @@ class Run:
 
     run_id: str
     task_id: str
-    status: Literal["complete", "incomplete", "aborted"]
+    status: RunStatus
     started_at: str
     finished_at: str
     settings: Mapping[str, Json]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -45,9 +45,12 @@ class AttemptResult:
     """Wall time of the actor's call."""
 
 
-async def attempt(actor: Actor, call: ActorCall) -> AttemptResult:
-    """Ask the actor once, within the call's time limit; never raises but for cancellation (design 4).
+async def attempt(
+    actor: Actor, call: ActorCall, abandon: Callable[[AttemptResult], None] | None = None
+) -> AttemptResult:
+    """Ask the actor once, within the call's time limit; never raises but for cancellation.
 
+    `abandon` is told what a cancelled attempt came to, where that is known.
     Waiting for room in the budget counts neither for the limit nor as latency.
     The call is a task of its own: an agent that cancels itself, or will not be cancelled, does so alone.
     """
@@ -60,11 +63,14 @@ async def attempt(actor: Actor, call: ActorCall) -> AttemptResult:
     timer = ticket.timer(call.timeout_s, lambda: _settle(over, False))
     try:  # what asyncio.wait() does, at half its cost
         in_time = await over
+    except asyncio.CancelledError:
+        await _stop(task)
+        if abandon is not None and task.done() and not task.cancelled():
+            abandon(_outcome(task.result(), started_at, elapsed_ms(started + ticket.waited_s - waited_s)))
+        raise
     finally:
         timer.cancel()
-        if not task.done():
-            task.cancel()
-            await asyncio.wait([task], timeout=CANCEL_GRACE_S)
+        await _stop(task)
     if not in_time:
         answer: Trajectory | AttemptFault = _late(task, call)
     elif task.cancelled():
@@ -72,6 +78,12 @@ async def attempt(actor: Actor, call: ActorCall) -> AttemptResult:
     else:
         answer = task.result()
     return _outcome(answer, started_at, elapsed_ms(started + ticket.waited_s - waited_s))
+
+
+async def _stop(task: asyncio.Task[Trajectory | AttemptFault]) -> None:
+    if not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=CANCEL_GRACE_S)
 
 
 def _outcome(answer: Trajectory | AttemptFault, started_at: str, elapsed: float) -> AttemptResult:

@@ -10,11 +10,12 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import BUDGET, RecordingError, RewarderError
-from pytest_tfgrpo.core.records import Group, Phase, Rollout, Scenario, Score, Trajectory
+from pytest_tfgrpo.core.records import Failure, Group, Phase, Rollout, Scenario, Score, Trajectory
 from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
 from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
 from pytest_tfgrpo.harness.engine.executors import Executor
@@ -211,22 +212,31 @@ class Cohort:
             self._budget.spend(rollout)
         if outcome.failure is not None and outcome.failure.code == BUDGET:
             if rollout.frames:  # else nothing was asked, and nothing is paid for
-                self._writer.abandoned(rollout)
-                self._abandoned.append(rollout)
+                self._abandon(rollout)
             return
         # The next call starts before this one is checked: calls are what a run waits for.
-        self._checks.create_task(self._check(slot, rollout))
+        self._checks.create_task(self._check(slot, rollout, outcome))
 
     async def _attempt(self, slot: Slot) -> AttemptResult | None:
         """Return how the attempt ended; None when the budget does not allow it."""
+        cancelled = partial(self._cancel, slot)
         if self._metered:  # its model calls ask the budget themselves, one by one
-            return None if self._budget.exhausted else await attempt(self._job.actor, slot.call)
+            return None if self._budget.exhausted else await attempt(self._job.actor, slot.call, cancelled)
         if not await self._budget.admit():
             return None
         try:
-            return await attempt(self._job.actor, slot.call)
+            return await attempt(self._job.actor, slot.call, cancelled)
         finally:
             self._budget.release()
+
+    def _cancel(self, slot: Slot, outcome: AttemptResult) -> None:
+        """Keep an attempt that the end of the run cut short, where it is known to have cost something."""
+        if any(frame.tokens or frame.cost_usd for frame in outcome.frames):
+            failure = Failure(code="cancelled", message="the run ended before its result was known")
+            self._abandon(replace(self._rollout(slot, outcome), status="cancelled", failure=failure))
+
+    def _abandon(self, rollout: Rollout) -> None:
+        self._abandoned.append(self._writer.abandoned(rollout))
 
     def _rollout(self, slot: Slot, outcome: AttemptResult) -> Rollout:
         made = Trajectory(answer=outcome.answer, frames=outcome.frames)
@@ -254,17 +264,14 @@ class Cohort:
             prompt_stamp=slot.question.prompt_stamp,
         )
 
-    async def _check(self, slot: Slot, rollout: Rollout) -> None:
-        await asyncio.sleep(0)  # the next call, made a task just now, goes first
-        self._make_ready()
+    async def _check(self, slot: Slot, rollout: Rollout, outcome: AttemptResult) -> None:
         workspace = slot.call.workspace
         scenario = slot.question.scenario
-        if rollout.status == "ok" and self._keeps_files(scenario, workspace):
-            rollout = replace(rollout, files=await asyncio.to_thread(changes_in, workspace))
-        if rollout.status == "failed":
-            rollout = replace(rollout, checks=unreached(scenario, rollout))
-        elif rollout.status == "ok" and scenario.checker is None:
-            rollout = await self._grader.evaluate(scenario, rollout, workspace)
+        try:
+            rollout = await self._checked(scenario, rollout, workspace)
+        except asyncio.CancelledError:
+            self._cancel(slot, outcome)
+            raise
         rollout = self._writer.rollout(rollout)
         self._paid.append(rollout)
         if rollout.status == "ok" and scenario.checker is not None:
@@ -274,6 +281,18 @@ class Cohort:
             await asyncio.to_thread(workspace.remove)
         if judged is not None:
             self._finish(slot, judged)
+
+    async def _checked(self, scenario: Scenario, rollout: Rollout, workspace: Workspace) -> Rollout:
+        """Return a rollout with what it did to its workspace, and with its checks."""
+        await asyncio.sleep(0)  # the next call, made a task just now, goes first
+        self._make_ready()
+        if rollout.status == "ok" and self._keeps_files(scenario, workspace):
+            rollout = replace(rollout, files=await asyncio.to_thread(changes_in, workspace))
+        if rollout.status == "failed":
+            return replace(rollout, checks=unreached(scenario, rollout))
+        if rollout.status == "ok" and scenario.checker is None:
+            return await self._grader.evaluate(scenario, rollout, workspace)
+        return rollout
 
     def _keeps_files(self, scenario: Scenario, workspace: Workspace) -> bool:
         """Return whether a replay will need what the agent left in its workspace."""

@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import BudgetError, JournalError, OptimizerError, RecordingError, RewarderError
 from pytest_tfgrpo.core.lessons import Revision
-from pytest_tfgrpo.core.records import CheckerResult, Group, Phase, PhaseResult, Rollout, Run
+from pytest_tfgrpo.core.records import CheckerResult, Group, Phase, PhaseResult, Rollout, Run, RunStatus
 from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
 from pytest_tfgrpo.harness.engine.cohort import Cohort
 from pytest_tfgrpo.harness.engine.executors import open_executor
@@ -33,7 +32,6 @@ from pytest_tfgrpo.harness.suite.packs import packs_in_use
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
 
-End: TypeAlias = Literal["complete", "incomplete", "aborted"]
 COMMIT_EVERY_S = 0.02
 
 
@@ -87,7 +85,7 @@ class Engine:
                 sweep=partial(self._sweep_dev, writer, budget, calls, work),
             )
             try:
-                end: End = "complete"
+                end: RunStatus = "complete"
                 for phase in self._job.phases:
                     end = await self._turn(phase)
                     if end == "complete":
@@ -137,7 +135,9 @@ class Engine:
         served = None if metered is None else metered.concurrency
         return wanted if served is None else min(wanted, served)
 
-    async def _phase(self, phase: Phase, writer: RunWriter, budget: Budget, calls: Calls, work: Path) -> End:
+    async def _phase(
+        self, phase: Phase, writer: RunWriter, budget: Budget, calls: Calls, work: Path
+    ) -> RunStatus:
         prompts = PromptBuilder(self._job, self._library, phase)
         self._dev_groups, self._dev_loose = [], []
         cohort = self._cohort(phase, prompts.ask, writer, budget, calls, work)
@@ -210,24 +210,20 @@ class Engine:
         decided = await decide(self._library, candidate, self._dev, limits_of(phase, job.settings))
         return known or decided
 
-    async def _turn(self, phase: Phase) -> End:
+    async def _turn(self, phase: Phase) -> RunStatus:
         """Wait until `phase` may start; nothing of it is paid for before."""
         try:
             await self._opened[phase.epoch].wait()
         except asyncio.CancelledError:
-            _forget_cancellation()
-            self._reason = "interrupted"
-            return "incomplete"
+            return self._interrupted()
         return "complete"
 
-    async def _carry_out(self, cohort: Cohort, writer: RunWriter, budget: Budget) -> End:
+    async def _carry_out(self, cohort: Cohort, writer: RunWriter, budget: Budget) -> RunStatus:
         committer = asyncio.create_task(_commit_often(writer))
         try:
             await cohort.run()
         except asyncio.CancelledError:
-            _forget_cancellation()
-            self._reason = "interrupted"
-            return "incomplete"
+            return self._interrupted()
         except (RewarderError, RecordingError) as error:
             self._reason = str(error)
             return "aborted"
@@ -238,7 +234,7 @@ class Engine:
 
     async def _learn(
         self, phase: Phase, groups: tuple[Group, ...], writer: RunWriter, calls: Calls
-    ) -> tuple[End, Revision | None]:
+    ) -> tuple[RunStatus, Revision | None]:
         committer = asyncio.create_task(_commit_often(writer))
         try:
             candidate = await learn(self._job, phase, groups, self._library, calls, self._results)
@@ -246,9 +242,7 @@ class Engine:
             self._warnings += writer.revision(revision)
             await writer.commit()
         except asyncio.CancelledError:
-            _forget_cancellation()
-            self._reason = "interrupted"
-            return "incomplete", None
+            return self._interrupted(), None
         except Unfinished as unfinished:
             return unfinished.end, None
         except (OptimizerError, RecordingError) as error:
@@ -264,7 +258,15 @@ class Engine:
                 self._observe(operation.experience)
         return "complete", revision
 
-    def _run(self, status: End) -> Run:
+    def _interrupted(self) -> RunStatus:
+        """Let this task await again after it was cancelled: what was done is still to be written down."""
+        task = asyncio.current_task()
+        while task is not None and task.cancelling():
+            task.uncancel()
+        self._reason = "interrupted"
+        return "cancelled"
+
+    def _run(self, status: RunStatus) -> Run:
         job = self._job
         skipped = max((r.skipped_experiences for r in self._results), default=0)
         warnings = list(self._warnings)
@@ -300,10 +302,3 @@ async def _commit_often(writer: RunWriter) -> None:
         while True:
             await asyncio.sleep(COMMIT_EVERY_S)
             await writer.commit()
-
-
-def _forget_cancellation() -> None:
-    """Let this task await again after it was cancelled: what was done is still to be written down."""
-    task = asyncio.current_task()
-    while task is not None and task.cancelling():
-        task.uncancel()

@@ -25,6 +25,7 @@ from pytest_tfgrpo.core.records import (
     PhaseResult,
     Rollout,
     Run,
+    Status,
 )
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.learning.library.library import save_library
@@ -63,19 +64,21 @@ class RunWriter:
 
     def rollout(self, rollout: Rollout) -> Rollout:
         """Write a finished rollout; returns it, or what it counts as when JSON cannot hold it."""
+        return self._rollout("rollout", rollout)
+
+    def abandoned(self, rollout: Rollout) -> Rollout:
+        """Write an attempt that a budget or an interrupt ended: no result, but paid for all the same."""
+        return self._rollout("abandoned", rollout)
+
+    def _rollout(self, event: str, rollout: Rollout) -> Rollout:
         if self._journal is None:
             return rollout
         try:
-            self._journal.append("rollout", to_wire(rollout))
-        except (TypeError, ValueError) as error:
+            self._journal.append(event, to_wire(rollout))
+        except (TypeError, ValueError, RecursionError) as error:
             rollout = _garbled(rollout, error)
-            self._journal.append("rollout", to_wire(rollout))
+            self._journal.append(event, to_wire(rollout))
         return rollout
-
-    def abandoned(self, rollout: Rollout) -> None:
-        """Write an attempt that a budget ended: it is no result, and was paid for all the same."""
-        if self._journal is not None:
-            self._journal.append("abandoned", to_wire(rollout))
 
     def call(self, call: ModelCall) -> None:
         """Write a model call that is no part of a rollout, answered or not."""
@@ -204,7 +207,8 @@ def header(job: Job) -> dict[str, Json]:
 def _garbled(rollout: Rollout, error: Exception) -> Rollout:
     failure = Failure(code="garbage", message=f"the trajectory is not JSON: {error}")
     lost = tuple(replace(check, credit=0.0, reason="not reached: garbage") for check in rollout.checks)
-    return replace(rollout, status="failed", failure=failure, frames=(), extra={}, checks=lost)
+    status: Status = "cancelled" if rollout.status == "cancelled" else "failed"
+    return replace(rollout, status=status, failure=failure, frames=(), extra={}, checks=lost)
 
 
 def _store_records(revision: Revision, run_id: str) -> list[Experience | Tombstone]:

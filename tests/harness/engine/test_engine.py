@@ -16,12 +16,22 @@ from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import AgentFailure, JournalError, ProviderError
 from pytest_tfgrpo.core.files import JOURNAL, METRICS, PER_EPOCH
 from pytest_tfgrpo.core.lessons import Experience, Revision
-from pytest_tfgrpo.core.records import Check, CheckerResult, Group, PhaseResult, Rollout, Run, Trajectory
+from pytest_tfgrpo.core.records import (
+    Check,
+    CheckerResult,
+    Frame,
+    Group,
+    PhaseResult,
+    Rollout,
+    Run,
+    Trajectory,
+)
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.actors.offline.agent import open_offline
 from pytest_tfgrpo.harness.engine import grader
 from pytest_tfgrpo.harness.engine.engine import Engine
 from pytest_tfgrpo.harness.engine.writer import RunWriter
+from pytest_tfgrpo.harness.metrics.costs import of_run
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.run.log import load_run, read_log
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
@@ -205,11 +215,74 @@ def test_a_cancelled_run_returns_what_it_has_and_its_files_are_whole(tmp_path: P
         return await task
 
     run = asyncio.run(scenario())
-    assert (run.status, run.reason) == ("incomplete", "interrupted")
+    assert (run.status, run.reason) == ("cancelled", "interrupted")
     log = read_log(tmp_path / "run")
     assert log.finish is not None
-    assert log.finish["status"] == "incomplete"
+    assert log.finish["status"] == "cancelled"
     assert len(log.rollouts) > 0
+
+
+def test_what_an_attempt_cut_short_has_cost_is_on_file_and_the_run_goes_on_from_there(tmp_path: Path) -> None:
+    asked = [
+        Frame(kind="model", name="m", tokens=5, cost_usd=0.5),
+        Frame(kind="model", name="m", error="cut"),
+    ]
+    folder = tmp_path / "run"
+
+    async def stuck(call: ActorCall) -> str:
+        if call.scenario.id == "eval-0":
+            return "3"
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            paid = asked if call.scenario.id == "eval-1" else asked[1:]
+            raise ProviderError("no answer", "timeout", frames=tuple(paid)) from None
+        return "4"
+
+    async def cut() -> Run:
+        actor = ScriptedActor(stuck)
+        job = make_job(actor, tmp_path, group_size=1)
+        task = asyncio.create_task(Engine(job, folder=folder, observe=lambda _: None).run())
+        while actor.in_flight < 2 or not read_log(folder).rollouts:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        return await task
+
+    run = asyncio.run(cut())
+    assert (run.status, run.phases[-1].status) == ("cancelled", "cancelled")
+    log = read_log(folder)
+    assert [(r.scenario_id, r.status, r.tokens) for r in log.abandoned] == [("eval-1", "cancelled", 5)]
+    assert run.phases[-1].loose[-1:] == load_run(folder).phases[-1].loose[-1:] == tuple(log.abandoned)
+    whole, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path, group_size=1, job_resumed=log), folder)
+    answers = [r for p in whole.phases for g in p.groups for r in g.rollouts]
+    assert (whole.status, load_run(folder)) == ("complete", whole)
+    assert of_run(whole)["usd"] == pytest.approx(0.5 + 0.01 * len(answers))
+
+
+def test_an_answer_whose_checks_the_end_of_the_run_cut_short_is_on_file(tmp_path: Path) -> None:
+    stop, begun = threading.Event(), threading.Event()
+
+    def wait(check: Check, context: object) -> str:
+        begun.set()
+        stop.wait(60)
+        return ""
+
+    async def cut() -> None:
+        kinds = {"slow": CheckKind(name="slow", params={}, evaluate=wait)}  # type: ignore[arg-type]
+        scenario = make_scenario(split="eval", checks=(Check(kind="slow"),))
+        job = make_job(
+            ScriptedActor(three_or_not), tmp_path, scenarios=[scenario], job_kinds=kinds, group_size=1
+        )
+        task = asyncio.create_task(Engine(job, folder=tmp_path / "run", observe=lambda _: None).run())
+        await asyncio.to_thread(begun.wait, 60)
+        task.cancel()
+        await task
+
+    try:
+        asyncio.run(cut())
+    finally:
+        stop.set()
+    assert [(r.status, r.cost_usd) for r in read_log(tmp_path / "run").abandoned] == [("cancelled", 0.01)]
 
 
 def test_a_run_cancelled_while_its_lessons_are_committed_returns_what_it_has(
@@ -225,7 +298,7 @@ def test_a_run_cancelled_while_its_lessons_are_committed_returns_what_it_has(
 
     monkeypatch.setattr(RunWriter, "revision", cancel_then_write)
     run, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path), tmp_path / "demo" / "runs" / "run1")
-    assert (run.status, run.reason) == ("incomplete", "interrupted")
+    assert (run.status, run.reason) == ("cancelled", "interrupted")
     assert len(run.phases) == 2
 
 
