@@ -7,7 +7,7 @@ Scores lie in [0, 1]. Times are seconds (`_s`) or milliseconds (`_ms`), money is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -456,31 +456,43 @@ class PhaseResult:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Run:
-    """One invocation, whole: all that reports, metrics and the gate are derived from."""
+class RunHeader:
+    """What is known of a run before its first rollout: its plan, its result and its journal have it alike."""
 
     run_id: str
     task_id: str
-    status: RunStatus
     started_at: str
-    finished_at: str
     settings: Mapping[str, Json]
     stamps: Mapping[str, str]
     """Stamps of settings, packs, scenarios, actor and starting library."""
     versions: Mapping[str, str]
     scenarios: tuple[Scenario, ...]
-    phases: tuple[PhaseResult, ...]
-    library_start: Library
-    library: Library
-    reason: str = ""
-    """Why it is not complete."""
-    warnings: tuple[str, ...] = ()
+    """The selected scenarios, in order of collection."""
     partial_selection: bool = False
     """True when scenarios were deselected: baseline rules say `not judged`."""
     identities: Mapping[str, Json] = field(default_factory=dict)
     """Name and identity of actor, optimizer and judge, by role."""
     preflight: Mapping[str, Json] = field(default_factory=dict)
     """What was found before the first rollout: `contamination`, `evaluations`."""
+    warnings: tuple[str, ...] = ()
+
+
+def header_fields(of: RunHeader) -> dict[str, Any]:
+    """Return the fields of a header by name, from whatever has them."""
+    return {f.name: getattr(of, f.name) for f in fields(RunHeader)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run(RunHeader):
+    """One invocation, whole: all that reports, metrics and the gate are derived from."""
+
+    status: RunStatus
+    finished_at: str
+    phases: tuple[PhaseResult, ...]
+    library_start: Library
+    library: Library
+    reason: str = ""
+    """Why it is not complete."""
     packs: tuple[PromptPack, ...] = ()
     """Prompt packs that its scenarios were asked with; none when an older journal does not hold them."""
 

@@ -15,7 +15,16 @@ from pathlib import Path
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import BudgetError, JournalError, OptimizerError, RecordingError, RewarderError
 from pytest_tfgrpo.core.lessons import Revision
-from pytest_tfgrpo.core.records import CheckerResult, Group, Phase, PhaseResult, Rollout, Run, RunStatus
+from pytest_tfgrpo.core.records import (
+    CheckerResult,
+    Group,
+    Phase,
+    PhaseResult,
+    Rollout,
+    Run,
+    RunStatus,
+    header_fields,
+)
 from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
 from pytest_tfgrpo.harness.engine.cohort import Cohort
 from pytest_tfgrpo.harness.engine.executors import open_executor
@@ -276,23 +285,13 @@ class Engine:
                 "review them and run `tfgrpo library rebase`"
             )
         return Run(
-            run_id=job.run_id,
-            task_id=job.task_id,
+            **header_fields(job) | {"warnings": tuple(warnings)},
             status=status,
-            started_at=job.started_at,
             finished_at=utc_now(),
-            settings=job.settings,
-            stamps=job.stamps,
-            versions=job.versions,
-            scenarios=job.scenarios,
             phases=tuple(self._results),
             library_start=job.library,
             library=self._library,
             reason=self._reason,
-            warnings=tuple(warnings),
-            partial_selection=job.partial_selection,
-            identities=job.identities,
-            preflight=job.preflight,
             packs=packs_in_use(job.packs, (s.domain for s in job.scenarios)),
         )
 

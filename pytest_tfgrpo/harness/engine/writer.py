@@ -26,6 +26,7 @@ from pytest_tfgrpo.core.records import (
     Rollout,
     Run,
     Status,
+    header_fields,
 )
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.learning.library.library import save_library
@@ -187,20 +188,10 @@ def header(job: Job) -> dict[str, Json]:
     """Return the first event of a journal: all that the rest of the run follows from."""
     return {
         "schema": SCHEMA,
-        "run_id": job.run_id,
-        "task_id": job.task_id,
-        "started_at": job.started_at,
-        "settings": dict(job.settings),
-        "stamps": dict(job.stamps),
-        "versions": dict(job.versions),
-        "scenarios": to_wire(job.scenarios),
+        **to_wire(header_fields(job)),
         "phases": to_wire(job.phases),
         "library": to_wire(job.library),
-        "partial_selection": job.partial_selection,
-        "identities": dict(job.identities),
-        "preflight": dict(job.preflight),
         "packs": to_wire(packs_in_use(job.packs, (s.domain for s in job.scenarios))),
-        "warnings": list(job.warnings),
     }
 
 

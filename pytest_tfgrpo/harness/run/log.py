@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,27 +24,17 @@ from pytest_tfgrpo.core.records import (
     PromptPack,
     Rollout,
     Run,
-    Scenario,
+    RunHeader,
+    header_fields,
 )
 from pytest_tfgrpo.core.wire import from_wire
 from pytest_tfgrpo.harness.metrics.costs import loose
 from pytest_tfgrpo.harness.run.journal import SCHEMA, Event, read
 
-HEADER = frozenset(
-    {
-        "run_id",
-        "task_id",
-        "started_at",
-        "settings",
-        "stamps",
-        "versions",
-        "scenarios",
-        "phases",
-        "library",
-        "partial_selection",
-        "warnings",
-    }
-)
+HEADER = frozenset(f.name for f in fields(RunHeader))
+REQUIRED = {"phases", "library"} | {
+    f.name for f in fields(RunHeader) if f.default is MISSING and f.default_factory is MISSING
+}
 """Keys of the first event that the rest of a run follows from."""
 
 
@@ -164,14 +154,14 @@ def _take(log: JournalContents, event: Event) -> None:
 
 
 def _is_header(data: object) -> bool:
-    return isinstance(data, dict) and data.get("schema") == SCHEMA and data.keys() >= HEADER
+    return isinstance(data, dict) and data.get("schema") == SCHEMA and data.keys() >= REQUIRED
 
 
 def load_run(folder: Path) -> Run:
     """Return the run in `folder` as its journal tells it; a killed run is incomplete."""
     log = read_log(folder)
-    header = log.header
-    library = from_wire(Library, header["library"])
+    header = from_wire(RunHeader, {key: value for key, value in log.header.items() if key in HEADER})
+    library = from_wire(Library, log.header["library"])
     results = tuple(_results(log))
     start = library
     for result in results:
@@ -180,27 +170,17 @@ def load_run(folder: Path) -> Run:
         "status": "incomplete",
         "reason": "killed",
         "finished_at": "",
-        "warnings": header["warnings"],
+        "warnings": header.warnings,
     }
     return Run(
-        run_id=header["run_id"],
-        task_id=header["task_id"],
+        **header_fields(header) | {"warnings": tuple(finish["warnings"])},
         status=finish["status"],
-        started_at=header["started_at"],
         finished_at=finish["finished_at"],
-        settings=header["settings"],
-        stamps=header["stamps"],
-        versions=header["versions"],
-        scenarios=from_wire(tuple[Scenario, ...], header["scenarios"]),
         phases=results,
         library_start=start,
         library=library,
         reason=finish["reason"],
-        warnings=tuple(finish["warnings"]),
-        partial_selection=header["partial_selection"],
-        identities=header.get("identities", {}),
-        preflight=header.get("preflight", {}),
-        packs=from_wire(tuple[PromptPack, ...], header.get("packs", [])),
+        packs=from_wire(tuple[PromptPack, ...], log.header.get("packs", [])),
     )
 
 
