@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.records import CheckerResult, Run
 from pytest_tfgrpo.harness.engine.engine import Engine
+from pytest_tfgrpo.harness.engine.observed import Record
 from pytest_tfgrpo.harness.gate.sequential import OpenWatch
 from pytest_tfgrpo.harness.run.job import Job
 
@@ -36,8 +37,8 @@ class EngineThread:
         self._loop: asyncio.AbstractEventLoop
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._main, name="tfgrpo-engine", daemon=True)
-        self.records: queue.SimpleQueue[object] = queue.SimpleQueue()
-        """Rollouts, groups, phase results, experiences, Pending; at last a Run or EngineFailed."""
+        self.records: queue.SimpleQueue[Record | EngineFailed] = queue.SimpleQueue()
+        """What the engine tells; at last a Run or EngineFailed."""
 
     def start(self) -> None:
         """Start the run."""

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from pathlib import Path
 
 from pytest_tfgrpo.core.errors import BUDGET, RecordingError, RewarderError
 from pytest_tfgrpo.core.records import Failure, Group, Phase, Rollout, Scenario, Score, Trajectory
 from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
-from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
-from pytest_tfgrpo.harness.engine.executors import Executor
+from pytest_tfgrpo.harness.engine.context import RunContext
+from pytest_tfgrpo.harness.engine.executors import open_executor
 from pytest_tfgrpo.harness.engine.grader import Grader, unreached
-from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.gate.sequential import Watch
-from pytest_tfgrpo.harness.learning.prompts import RenderedPrompt
+from pytest_tfgrpo.harness.learning.prompts import Ask, RenderedPrompt
 from pytest_tfgrpo.harness.metrics.comparison import tally
 from pytest_tfgrpo.harness.metrics.costs import loose
 from pytest_tfgrpo.harness.protocols import ActorCall, as_metered
@@ -33,8 +31,6 @@ from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.harness.scoring.checks.registry import is_blocking
 from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
-from pytest_tfgrpo.llm.budget import Budget
-from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.llm.queueing import take_ticket
 
 COALESCE_S = 0.002
@@ -59,37 +55,25 @@ class RewarderTimeout(RewarderError):
 class Cohort:
     """Runs one phase; `groups` holds what is complete, also when `run` was cancelled or failed."""
 
-    def __init__(
-        self,
-        job: Job,
-        phase: Phase,
-        ask: Callable[[str], RenderedPrompt],
-        *,
-        executor: Executor,
-        budget: Budget,
-        calls: Calls,
-        writer: RunWriter,
-        checker_results: CheckerResults,
-        work: Path,
-        observe: Callable[[object], None],
-    ) -> None:
-        """Prepare the groups of `phase`; `ask` returns the question of a scenario id."""
-        self._job = job
+    def __init__(self, context: RunContext, phase: Phase, ask: Ask, watch: Watch | None = None) -> None:
+        """Prepare the groups of `phase`; `ask` returns the prompt of a scenario id.
+
+        With `watch` scenarios run in its order, and none that may be left out once it is settled.
+        """
+        self._job = job = context.job
         self._phase = phase
         self._ask = ask
-        self._executor = executor
-        self._budget = budget
+        self._executor = open_executor(job.settings["executor"], concurrency=_most_in_flight(job))
+        self._budget = context.budget
         self._metered = as_metered(job.actor) is not None
-        self._writer = writer
-        self._grader = Grader(
-            job, calls=calls, writer=writer, checker_results=checker_results, observe=observe
-        )
+        self._writer = context.writer
+        self._grader = Grader(context)
         self._places = count()
-        self._work = work
-        self._observe = observe
+        self._work = context.work
+        self._observe = context.observe
         self._checks: asyncio.TaskGroup
         self._scenarios: dict[str, Scenario] = {}
-        self._watch: Watch | None = None
+        self._watch = watch
         self._begun = {
             r.scenario_id
             for r in job.resumed.rollouts.values()
@@ -119,10 +103,6 @@ class Cohort:
     def loose(self) -> tuple[Rollout, ...]:
         """Rollouts paid for that are in no group."""
         return loose(self.groups.values(), self._paid, self._abandoned)
-
-    def watch(self, watch: Watch | None) -> None:
-        """Ask scenarios in the order of `watch`, and none that may be left out once it is settled."""
-        self._watch = watch
 
     async def run(self) -> None:
         """Make, check and score all rollouts; returns early when the budget is used up.
@@ -372,6 +352,14 @@ class Cohort:
             group = group_of(members, scores, self._scenarios[members[0].scenario_id])
             self._writer.metrics(group)
             self.groups[group.scenario_id] = group
+
+
+def _most_in_flight(job: Job) -> int:
+    """Return how many rollouts are in flight at most."""
+    wanted: int = job.settings["concurrency"]
+    metered = as_metered(job.actor)
+    served = None if metered is None else metered.concurrency
+    return wanted if served is None else min(wanted, served)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

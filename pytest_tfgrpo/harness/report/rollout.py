@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.records import (
     CheckResult,
@@ -18,9 +17,6 @@ from pytest_tfgrpo.core.records import (
 )
 from pytest_tfgrpo.core.text import block, duration, line, money, number
 from pytest_tfgrpo.harness.report.rollout_summary import summarise
-
-if TYPE_CHECKING:
-    pass
 
 SHORT, LONG = 1000, 20_000
 """Characters of one text that a failing item, and a whole trajectory, show."""

@@ -30,6 +30,7 @@ from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.actors.offline.agent import open_offline
 from pytest_tfgrpo.harness.engine import grader
 from pytest_tfgrpo.harness.engine.engine import Engine
+from pytest_tfgrpo.harness.engine.observed import Observer, Record
 from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.metrics.costs import of_run
 from pytest_tfgrpo.harness.protocols import ActorCall
@@ -68,6 +69,49 @@ def test_rollouts_and_their_frames_say_when_they_began(tmp_path: Path) -> None:
     assert before <= min(times) <= max(times) <= utc_now()
     assert all(str(r.started_at) <= str(f.started_at) for r in rollouts for f in r.frames)
     assert load_run(tmp_path / "runs" / "run1").phases == run.phases
+
+
+def test_several_observers_are_told_the_same_in_order_and_one_that_raises_breaks_nothing(
+    tmp_path: Path,
+) -> None:
+    told: list[tuple[str, Record]] = []
+
+    def broken(record: Record) -> None:
+        told.append(("broken", record))
+        if isinstance(record, Group):
+            raise RuntimeError(f"no room for {record.scenario_id}")
+
+    def last(record: Record) -> None:
+        told.append(("last", record))
+
+    async def play(observe: Observer | list[Observer]) -> Run:
+        job = make_job(ScriptedActor(three_or_not), tmp_path, scenarios=suite(2, 2))
+        return await Engine(job, folder=tmp_path / "run", observe=observe).run()
+
+    run = asyncio.run(play([broken, last]))
+    assert [name for name, _ in told] == ["broken", "last"] * (len(told) // 2)
+    assert all(one is other for (_, one), (_, other) in zip(told[::2], told[1::2], strict=True))
+    groups = [record for _, record in told[::2] if isinstance(record, Group)]
+    assert groups
+    assert all(score.reward is not None for group in groups for score in group.scores)
+    (warning,) = [text for text in run.warnings if text.startswith("observer")]
+    assert warning.endswith(f"broken broke: RuntimeError: no room for {groups[0].scenario_id}")
+    assert load_run(tmp_path / "run") == run
+    (tmp_path / "run" / JOURNAL).unlink()
+    assert comparable(asyncio.run(play(last))) == comparable(
+        replace(run, warnings=tuple(text for text in run.warnings if text != warning))
+    )
+
+
+def test_an_observer_that_raises_at_the_very_end_is_a_warning_too(tmp_path: Path) -> None:
+    def late(record: Record) -> None:
+        if isinstance(record, Run):
+            raise KeyError("closed")
+
+    job = make_job(ScriptedActor(three_or_not), tmp_path, scenarios=suite(0, 1))
+    run = asyncio.run(Engine(job, folder=None, observe=late).run())
+    assert run.status == "complete"
+    assert run.warnings[-1].endswith("late broke: KeyError: 'closed'")
 
 
 def test_every_group_has_its_rollouts_in_order_with_a_score_each(tmp_path: Path) -> None:

@@ -8,10 +8,9 @@ from typing import Any, TypeAlias
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Group, Phase, RunStatus, Scenario
 from pytest_tfgrpo.harness.learning.acceptance.rule import Pairs
-from pytest_tfgrpo.harness.learning.prompts import RenderedPrompt
+from pytest_tfgrpo.harness.learning.prompts import Ask, RenderedPrompt
 from pytest_tfgrpo.harness.run.schedule import dev_phase
 
-Ask: TypeAlias = Callable[[str], RenderedPrompt]
 Sweep: TypeAlias = Callable[[Phase, Ask], Awaitable[Mapping[str, Group]]]
 """Carries out a phase and returns its groups by scenario id; raises Unfinished when it could not."""
 
