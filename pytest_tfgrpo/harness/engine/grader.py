@@ -6,9 +6,10 @@ import asyncio
 from dataclasses import replace
 
 from pytest_tfgrpo.core.errors import BudgetError, CheckError
-from pytest_tfgrpo.core.records import Check, CheckResult, Failure, JudgeResult, Rollout, Scenario
+from pytest_tfgrpo.core.records import Check, CheckResult, Rollout, Scenario
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.observed import AwaitingChecker
+from pytest_tfgrpo.harness.run.judgement import as_error, judged
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext
@@ -73,13 +74,7 @@ class Grader:
             self._context.writer.checker_result(rollout.rollout_id, checker_result)
         if checker_result.outcome == "skip":
             self.excluded.add(rollout.scenario_id)
-            return rollout
-        if checker_result.outcome == "error":
-            return as_error(rollout, "checker", checker_result.reason)
-        result = CheckResult(
-            kind="test", weight=1.0, credit=checker_result.score, reason=checker_result.reason
-        )
-        return replace(rollout, checks=(result,))
+        return judged(rollout, checker_result=checker_result)
 
     async def ask_judge(self, scenario: Scenario, rollout: Rollout) -> Rollout | None:
         """Return the rollout with what the judge says of it, where its scenario has a rubric.
@@ -96,7 +91,7 @@ class Grader:
             except BudgetError:
                 return None
             self._context.writer.opinion(rollout.rollout_id, opinion)
-        return with_opinion(scenario, rollout, opinion)
+        return judged(rollout, opinion=opinion, decisive=scenario.truth == "judge")
 
 
 def unreached(scenario: Scenario, rollout: Rollout) -> tuple[CheckResult, ...]:
@@ -108,16 +103,3 @@ def unreached(scenario: Scenario, rollout: Rollout) -> tuple[CheckResult, ...]:
     return tuple(
         CheckResult(kind=c.kind, weight=c.weight, credit=0.0, reason=reason) for c in scenario.checks
     )
-
-
-def with_opinion(scenario: Scenario, rollout: Rollout, opinion: JudgeResult) -> Rollout:
-    """Return the rollout with an opinion; an error where a verdict was wanted and not reached."""
-    rollout = replace(rollout, opinion=opinion)
-    if scenario.truth == "judge" and opinion.score is None:
-        return as_error(rollout, "judge", opinion.reason)
-    return rollout
-
-
-def as_error(rollout: Rollout, code: str, message: str) -> Rollout:
-    """Return the rollout as an error that is not the agent's fault: it is counted, never scored."""
-    return replace(rollout, status="error", checks=(), failure=Failure(code=code, message=message))

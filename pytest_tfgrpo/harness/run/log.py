@@ -14,8 +14,6 @@ from pytest_tfgrpo.core.files import JOURNAL, RUNS
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import (
     CheckerResult,
-    CheckResult,
-    Failure,
     Group,
     JudgeResult,
     ModelCall,
@@ -30,6 +28,7 @@ from pytest_tfgrpo.core.records import (
 from pytest_tfgrpo.core.wire import from_wire
 from pytest_tfgrpo.harness.metrics.costs import loose
 from pytest_tfgrpo.harness.run.journal import SCHEMA, Event, read
+from pytest_tfgrpo.harness.run.judgement import judged
 
 HEADER = frozenset(f.name for f in fields(RunHeader))
 REQUIRED = {"phases", "library"} | {
@@ -234,29 +233,13 @@ def _dev_groups(log: JournalContents, phase: Phase) -> Iterator[Group]:
 
 def _with_rollouts(log: JournalContents, group: Group) -> Group:
     members = log.members[group.group_id]
-    return replace(group, rollouts=tuple(_judged(log, rollout_id, status) for rollout_id, status in members))
+    return replace(group, rollouts=tuple(_judged(log, id, status) for id, status in members))
 
 
-def _judged(log: JournalContents, rollout_id: str, status: str) -> Rollout:
-    """Return a rollout as its test function or the judge left it; others are complete in the journal.
-
-    `status` is the one that it had in its group.
-    """
-    rollout = log.rollouts[rollout_id]
-    opinion = log.opinions.get(rollout_id)
-    if opinion is not None:
-        rollout = replace(rollout, opinion=opinion)
-        if status == "error" and opinion.score is None:
-            failure = Failure(code="judge", message=opinion.reason)
-            return replace(rollout, status="error", checks=(), failure=failure)
-    checker_result = log.checker_results.get(rollout_id)
-    if checker_result is None:
-        return rollout
-    if checker_result.outcome == "error":
-        failure = Failure(code="checker", message=checker_result.reason)
-        return replace(rollout, status="error", checks=(), failure=failure)
-    check = CheckResult(kind="test", weight=1.0, credit=checker_result.score, reason=checker_result.reason)
-    return replace(rollout, checks=(check,))
+def _judged(log: JournalContents, id: str, status: str) -> Rollout:
+    """Return a rollout with what was found of it; `status` is the one that it had in its group."""
+    found, opinion = log.checker_results.get(id), log.opinions.get(id)
+    return judged(log.rollouts[id], checker_result=found, opinion=opinion, decisive=status == "error")
 
 
 def find_resumable(out: Path, task_id: str, wanted: str, stamps: Mapping[str, str]) -> JournalContents:
