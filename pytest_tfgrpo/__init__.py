@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Frame, Rollout, Scenario, Trajectory
     from pytest_tfgrpo.harness.actors.openai.context import ToolContext
     from pytest_tfgrpo.harness.actors.python import AgentContext
+    from pytest_tfgrpo.harness.engine.observed import Record
     from pytest_tfgrpo.harness.gate.rules import RuleResult
     from pytest_tfgrpo.harness.gate.verdict import GateRule
     from pytest_tfgrpo.harness.launch.running import RunResult
@@ -30,6 +31,7 @@ _HOMES = {
     "GateRule": "pytest_tfgrpo.harness.gate.verdict",
     "Optimizer": "pytest_tfgrpo.harness.protocols",
     "ProviderError": "pytest_tfgrpo.core.errors",
+    "Record": "pytest_tfgrpo.harness.engine.observed",
     "RewardBatch": "pytest_tfgrpo.harness.protocols",
     "Rewarder": "pytest_tfgrpo.harness.protocols",
     "Rollout": "pytest_tfgrpo.core.records",
@@ -53,6 +55,7 @@ __all__ = [
     "GateRule",
     "Optimizer",
     "ProviderError",
+    "Record",
     "RewardBatch",
     "Rewarder",
     "Rollout",

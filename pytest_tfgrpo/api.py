@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.settings import from_arguments
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.engine.components import Supplied
+    from pytest_tfgrpo.harness.engine.observed import Observer
     from pytest_tfgrpo.harness.gate.verdict import GateRule
     from pytest_tfgrpo.harness.launch.launch import Launch
     from pytest_tfgrpo.harness.launch.running import RunResult
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
     from pytest_tfgrpo.harness.suite.collection import Source
 
-Observer: TypeAlias = Callable[[Any], object]
-"""Called with each record of a run (see `Record`); its return value is ignored."""
 _One = TypeVar("_One")
 
 
@@ -59,7 +58,7 @@ def run(
 
     supplied = _supplied(actor, optimizer, rewarders, checks, gate_rules)
     launch = _open(Path(root), scenarios, supplied, learning, resume, _specs(actor, optimizer, settings))
-    return run_launch(launch, _several(observe))
+    return run_launch(launch, observe)
 
 
 async def arun(
@@ -87,7 +86,7 @@ async def arun(
     supplied = _supplied(actor, optimizer, rewarders, checks, gate_rules)
     given = _specs(actor, optimizer, settings)
     launch = await asyncio.to_thread(_open, Path(root), scenarios, supplied, learning, resume, given)
-    return await arun_launch(launch, _several(observe))
+    return await arun_launch(launch, observe)
 
 
 def _supplied(
@@ -160,7 +159,3 @@ def _open(
         environ=os.environ,
         resume=resume,
     )
-
-
-def _several(observe: Observer | Sequence[Observer]) -> Sequence[Observer]:
-    return (observe,) if callable(observe) else tuple(observe)

@@ -20,6 +20,7 @@ NAMES = [
     "GateRule",
     "Optimizer",
     "ProviderError",
+    "Record",
     "RewardBatch",
     "Rewarder",
     "Rollout",

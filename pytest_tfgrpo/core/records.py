@@ -7,12 +7,13 @@ Scores lie in [0, 1]. Times are seconds (`_s`) or milliseconds (`_ms`), money is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.wire import SPARSE
 
 Json: TypeAlias = Any
 """A value that JSON can hold."""
@@ -20,7 +21,10 @@ Json: TypeAlias = Any
 Split: TypeAlias = Literal["train", "dev", "eval"]
 """train teaches, dev decides what of it is kept, eval shows what it came to."""
 Mode: TypeAlias = Literal["baseline", "train", "dev", "eval"]
-Status: TypeAlias = Literal["ok", "failed", "error"]
+Status: TypeAlias = Literal["ok", "failed", "error", "cancelled"]
+"""How an attempt ended; cancelled: the run ended first, so that it is no result, and was paid for."""
+RunStatus: TypeAlias = Literal["complete", "incomplete", "aborted", "cancelled"]
+"""How a run or phase ended; cancelled: by an interrupt. All but complete can be resumed."""
 Truth: TypeAlias = Literal["checks", "majority", "judge"]
 
 
@@ -191,6 +195,10 @@ class Frame:
     """Tokens by kind; None when unknown, and for tools."""
     finish: str = ""
     """Why a model stopped, in the words of the chat-completions protocol: stop, length, tool_calls, ..."""
+    started_at: str | None = field(default=None, metadata=SPARSE)
+    """When it began, ISO 8601 in UTC; None when unknown."""
+    extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
+    """What the agent reported of this call besides."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -201,6 +209,8 @@ class Trajectory:
     frames: tuple[Frame, ...] = ()
     latency_ms: float | None = None
     """How long the attempt took when it was recorded; None: it has just been made, and was measured."""
+    extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
+    """What the agent reported beside its answer."""
 
     @property
     def tokens(self) -> int:
@@ -334,6 +344,10 @@ class Rollout:
     """Stamp of the prompt that it was asked with."""
     files: tuple[FileChange, ...] | None = ()
     """What it did to its workspace, kept in a recorded run for checks that look there; None: too much."""
+    started_at: str | None = field(default=None, metadata=SPARSE)
+    """When its actor was asked, ISO 8601 in UTC."""
+    extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
+    """What the agent reported beside its answer."""
 
     @property
     def trajectory_id(self) -> str:
@@ -421,7 +435,7 @@ class PhaseResult:
 
     phase: Phase
     groups: tuple[Group, ...]
-    status: Literal["complete", "incomplete", "aborted"]
+    status: RunStatus
     library_hash: str
     """Library that its prompts carried."""
     revision: Revision | None = None
@@ -442,31 +456,43 @@ class PhaseResult:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Run:
-    """One invocation, whole: all that reports, metrics and the gate are derived from."""
+class RunHeader:
+    """What is known of a run before its first rollout: its plan, its result and its journal have it alike."""
 
     run_id: str
     task_id: str
-    status: Literal["complete", "incomplete", "aborted"]
     started_at: str
-    finished_at: str
     settings: Mapping[str, Json]
     stamps: Mapping[str, str]
     """Stamps of settings, packs, scenarios, actor and starting library."""
     versions: Mapping[str, str]
     scenarios: tuple[Scenario, ...]
-    phases: tuple[PhaseResult, ...]
-    library_start: Library
-    library: Library
-    reason: str = ""
-    """Why it is not complete."""
-    warnings: tuple[str, ...] = ()
+    """The selected scenarios, in order of collection."""
     partial_selection: bool = False
     """True when scenarios were deselected: baseline rules say `not judged`."""
     identities: Mapping[str, Json] = field(default_factory=dict)
     """Name and identity of actor, optimizer and judge, by role."""
     preflight: Mapping[str, Json] = field(default_factory=dict)
     """What was found before the first rollout: `contamination`, `evaluations`."""
+    warnings: tuple[str, ...] = ()
+
+
+def header_fields(of: RunHeader) -> dict[str, Any]:
+    """Return the fields of a header by name, from whatever has them."""
+    return {f.name: getattr(of, f.name) for f in fields(RunHeader)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run(RunHeader):
+    """One invocation, whole: all that reports, metrics and the gate are derived from."""
+
+    status: RunStatus
+    finished_at: str
+    phases: tuple[PhaseResult, ...]
+    library_start: Library
+    library: Library
+    reason: str = ""
+    """Why it is not complete."""
     packs: tuple[PromptPack, ...] = ()
     """Prompt packs that its scenarios were asked with; none when an older journal does not hold them."""
 

@@ -12,13 +12,19 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
-
+SPARSE: Mapping[str, Any] = {"sparse": True}
+"""Metadata of a field that is not written while it is None or {}."""
 _ATOMS = frozenset({str, int, float, bool, type(None)})
 
 
 @cache
 def _names(cls: Any) -> tuple[str, ...]:
     return tuple(f.name for f in dataclasses.fields(cls))
+
+
+@cache
+def _sparse(cls: Any) -> frozenset[str]:
+    return frozenset(f.name for f in dataclasses.fields(cls) if "sparse" in f.metadata)
 
 
 def to_wire(value: Any) -> Any:
@@ -31,8 +37,12 @@ def to_wire(value: Any) -> Any:
     if cls is dict or isinstance(value, Mapping):
         return {str(k): v if v.__class__ in _ATOMS else to_wire(v) for k, v in value.items()}
     if dataclasses.is_dataclass(value):
-        fields = ((name, getattr(value, name)) for name in _names(cls))
-        return {name: v if v.__class__ in _ATOMS else to_wire(v) for name, v in fields}
+        fields, sparse = ((name, getattr(value, name)) for name in _names(cls)), _sparse(cls)
+        return {
+            name: v if v.__class__ in _ATOMS else to_wire(v)
+            for name, v in fields
+            if name not in sparse or v not in (None, {})
+        }
     if isinstance(value, Path):
         return value.as_posix()
     raise TypeError(f"cannot put {value!r} on the wire; use JSON values and records")

@@ -14,7 +14,7 @@ import pytest
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import CheckerResult, Group, Phase, PhaseResult, Rollout, Run, Scenario
 from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.harness.engine.grader import AwaitingChecker
+from pytest_tfgrpo.harness.engine.observed import AwaitingChecker, Record
 from pytest_tfgrpo.harness.launch.engine_thread import EngineFailed, EngineThread
 from pytest_tfgrpo.harness.launch.launch import Launch
 from pytest_tfgrpo.harness.run.schedule import rollout_id
@@ -182,7 +182,7 @@ class RunMonitor:
         if on_main_thread and signal.getsignal(signal.SIGTERM) is before:
             signal.signal(signal.SIGTERM, after)
 
-    def _take(self, record: object) -> None:
+    def _take(self, record: Record | EngineFailed) -> None:
         match record:
             case Phase():
                 self._sweep = record

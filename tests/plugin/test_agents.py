@@ -75,3 +75,28 @@ def test_an_agent_in_another_language_is_one_setting_away(project: Project) -> N
     project.write("agent.pl", 'my @all = <STDIN>;\nprint "{\\"answer\\": \\"3\\"}\\n";\n').scenarios()
     assert project.learn("--tfgrpo-actor", "command:perl agent.pl").ret == 0
     assert {row["gt_score"]["mean"] for row in project.report()["epochs"]} == {1.0}
+
+
+def test_keys_that_nobody_knows_change_no_score_and_are_shown(project: Project, capsys: Any) -> None:
+    project.write(
+        "talker.py",
+        """
+def solve(context):
+    frame = {"kind": "tool", "name": "count", "output": "3", "span": "a7"}
+    return {"answer": "3", "frames": [frame], "finish_reason": "password=hunter2horse"}
+""",
+    )
+    suite(project, "extra")
+    project.ini(task_id="demo", record="recording.jsonl")
+    project.run("--tfgrpo", "--tfgrpo-actor", "python:talker:solve")
+    assert {row["gt_score"]["mean"] for row in project.report()["epochs"]} == {1.0}
+    assert project.cli("show", "e0.eval0.r0") == 0
+    shown = capsys.readouterr().out
+    assert '  extra:\n    {\n     "span": "a7"\n    }\n' in shown
+    assert '\nextra:\n  {\n   "finish_reason": "password=hunter2horse"\n  }\n' in shown
+    recorded = (project.root / "recording.jsonl").read_text()
+    assert recorded.count('"extra":{"span":"a7"}') > 0
+    assert "hunter2horse" not in recorded
+    project.run("--tfgrpo", "--tfgrpo-actor", "replay:recording.jsonl")
+    assert project.cli("show", "e0.eval0.r0") == 0
+    assert '"finish_reason": "password=[redacted:named]"' in capsys.readouterr().out

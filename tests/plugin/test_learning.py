@@ -322,6 +322,6 @@ def pytest_runtest_logreport(report):
 def test_after_a_stop_no_later_epoch_is_paid_for(project: Project, flag: str) -> None:
     project.scenarios(min_score=1.0).ini(actor="python:agent:wrong")
     project.learn(flag)
-    assert project.manifest()["status"] == "incomplete"
+    assert project.manifest()["status"] == "cancelled"
     assert not [name for name in project.calls if "train" in name]
     assert project.report()["gate"]["outcome"] == "fail"

@@ -305,10 +305,10 @@ def journal(folder: Path) -> list[bytes]:
     )
 
 
-def test_an_incomplete_run_records_what_was_done(moody: Any) -> None:
+def test_a_cancelled_run_records_what_was_done(moody: Any) -> None:
     moody.write("moody.py", AGENTS.replace("context.seed % 7", "1")).learn(*RECORD, "-x")
     (folder,) = moody.runs()
-    assert moody.report()["status"] == "incomplete"
+    assert moody.report()["status"] == "cancelled"
     assert len((moody.root / FILE).read_text().splitlines()) - 1 == len(journal(folder)) > 0
 
 

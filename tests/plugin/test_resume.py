@@ -109,17 +109,21 @@ def test_a_run_killed_at_random_points_resumes_to_the_same_report(slow: Any) -> 
     assert set(rollouts.values()) == {1}
 
 
-def test_an_interrupt_ends_cleanly_with_everything_on_disk_and_can_be_resumed(slow: Any) -> None:
+def test_an_interrupt_ends_cleanly_with_everything_on_disk_and_can_be_resumed(
+    slow: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     process = start(slow)
     wait_for_rollouts(slow, process, 20)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=30)
     assert process.returncode == pytest.ExitCode.INTERRUPTED
-    assert "incomplete" in output
+    assert "the run is cancelled: interrupted" in output
     assert "Traceback" not in output
     (folder,) = slow.runs()
     manifest = json.loads((folder / "manifest.json").read_text())
-    assert (manifest["status"], manifest["reason"]) == ("incomplete", "interrupted")
+    assert (manifest["status"], manifest["reason"]) == ("cancelled", "interrupted")
+    assert slow.cli("runs") == 0
+    assert f"{folder.name}  cancelled  fail " in capsys.readouterr().out
     paid = len(slow.calls)
     finish(slow, "--tfgrpo-resume", folder.name)
     assert json.loads((folder / "manifest.json").read_text())["status"] == "complete"

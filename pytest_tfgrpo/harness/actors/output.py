@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from pytest_tfgrpo.core.clock import utc_time
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Frame, Json, Trajectory, Usage
+from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.wire import from_wire, to_wire
 
 TOTAL_FACTOR = 8
 """Answer and frames together may have so many times the bytes that an answer may have."""
 TOKENS_MAX = 10**12
 USAGE = ("tokens", "cost_usd", "latency_ms")
-CLOSING_KEYS = frozenset({"model", *USAGE})
-ANSWER_KEYS = CLOSING_KEYS | {"answer", "frames"}
-FRAME_KEYS = tuple(f.name for f in fields(Frame))
+ANSWER_KEYS = frozenset({"answer", "frames", "model", *USAGE})
+FRAME_KEYS = frozenset(f.name for f in fields(Frame)) - {"extra"}
+REQUIRED = ("kind", "name")
+EXTRA_KEYS, EXTRA_BYTES, EXTRA_DEPTH = 20, 10_000, 20
+"""Limits of what is kept of the unknown keys of one frame or answer."""
+EXTRA_TOTAL = 100_000
+"""Bytes kept of all unknown keys of a trajectory."""
+DROPPED = "dropped"
+"""Key in `extra` that counts what was over these limits, or not JSON."""
 
 
 def read_trajectory(value: Any, *, answer_max_bytes: int, elapsed_ms: float, model: str) -> Trajectory:
@@ -26,7 +34,8 @@ def read_trajectory(value: Any, *, answer_max_bytes: int, elapsed_ms: float, mod
     `value` is the answer itself, a Trajectory, or a mapping: ``answer``, optionally ``frames`` (frames or
     mappings with a frame's keys) and, for the closing model call, ``model``, ``tokens``, ``cost_usd`` and
     ``latency_ms``. That call becomes a last frame, always so when there is no other, so that totals are sums
-    over frames. Raises AgentFailure: ``garbage``, ``no_answer`` or ``oversize``.
+    over frames. Unknown keys are kept as `extra` of the frame or trajectory, within limits.
+    Raises AgentFailure: ``garbage``, ``no_answer`` or ``oversize``.
     """
     if isinstance(value, str):
         answer = _sized(value, answer_max_bytes)
@@ -34,7 +43,8 @@ def read_trajectory(value: Any, *, answer_max_bytes: int, elapsed_ms: float, mod
         return Trajectory(answer=answer, frames=(closing,))
     data = _plain(value, answer_max_bytes)
     if not isinstance(data.get("answer"), str):
-        raise AgentFailure(f"the answer must be a string, not {_brief(data.get('answer'))}", "garbage")
+        hint = "" if "answer" in data else _near_miss(data.get("extra", ()), ["answer"])
+        raise AgentFailure(f"the answer must be a string, not {_brief(data.get('answer'))}{hint}", "garbage")
     answer = _sized(data["answer"], answer_max_bytes)
     listed = data.get("frames", [])
     if not isinstance(listed, list):
@@ -46,15 +56,17 @@ def read_trajectory(value: Any, *, answer_max_bytes: int, elapsed_ms: float, mod
             usage.setdefault("latency_ms", elapsed_ms)
         closing_data = {"kind": "model", "name": data.get("model", model), "output": answer, **usage}
         frames.append(_frame(closing_data, "the answer's usage"))
-    return Trajectory(answer=answer, frames=tuple(frames))
+    return Trajectory(answer=answer, frames=tuple(frames), extra=data.get("extra", {}))
 
 
 def read_output(stdout: bytes) -> str | dict[str, Json]:
     """Return what a program printed as a value for `read_trajectory`.
 
     Each line is a JSON object: ``{"frame": {...}}``, at last ``{"answer": "...", ...}``, or
-    ``{"error": "..."}`` when the fault is the provider's. Output without any JSON object is, as a whole, the
-    answer. Raises AgentFailure naming the line, and ProviderError for an error line.
+    ``{"error": "..."}`` when the fault is the provider's; each may have further keys. Output without any JSON
+    object is, as a whole, the answer.
+
+    Raises AgentFailure naming the line, and ProviderError for an error line.
     """
     text = stdout.decode("utf-8", "replace")
     lines = [(n, line.strip()) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
@@ -69,21 +81,24 @@ def read_output(stdout: bytes) -> str | dict[str, Json]:
         if final is not None:
             raise AgentFailure(f"line {number} follows the answer: {_brief(line)}", "garbage")
         match data:
-            case {"error": str(message), **rest} if not rest:
+            case {"error": str(message), **rest} if not rest.keys() & {"answer", "frame"}:
                 raise ProviderError(f"the program reported: {message}")
-            case {"frame": dict(frame), **rest} if not rest:
-                frames.append(frame)
-            case {"answer": _, **rest} if rest.keys() <= CLOSING_KEYS:
+            case {"frame": dict(frame), **rest} if "answer" not in rest and not isinstance(
+                rest.get("error"), str
+            ):
+                frames.append(_with_extra(frame, rest) if rest else frame)
+            case {"answer": _, **rest} if "frame" not in rest and not isinstance(rest.get("error"), str):
                 final = data
             case _:
                 raise AgentFailure(
                     f'line {number} is not {{"frame": {{...}}}}, {{"answer": "..."}} or {{"error": "..."}}: '
-                    f"{_brief(line)}",
+                    f"{_brief(line)}{_near_miss(data or (), ['frame', 'answer', 'error'])}",
                     "garbage",
                 )
     if final is None:
         raise AgentFailure("the program printed frames but no answer", "no_answer")
-    return {**final, "frames": frames}
+    listed = final.get("frames", [])
+    return {**final, "frames": [*frames, *listed] if isinstance(listed, list) else listed}
 
 
 def total_max_bytes(answer_max_bytes: int) -> int:
@@ -94,31 +109,100 @@ def total_max_bytes(answer_max_bytes: int) -> int:
 def _plain(value: Any, answer_max_bytes: int) -> dict[str, Json]:
     """Return a mapping or trajectory as plain JSON values, with lone surrogates replaced."""
     if isinstance(value, Trajectory):
-        value = {"answer": value.answer, "frames": value.frames}
+        value = {"answer": value.answer, "frames": value.frames, "extra": value.extra}
     if not isinstance(value, Mapping):
         raise AgentFailure(
             f"the agent returned {_brief(value)}; return a string, a mapping with 'answer', or a Trajectory",
             "garbage",
         )
-    if unknown := value.keys() - ANSWER_KEYS:
-        raise AgentFailure(f"unknown key {min(map(str, unknown))!r} beside the answer", "garbage")
+    extras, limit = _Extras(), total_max_bytes(answer_max_bytes)
+    value, unknown = _split(value, ANSWER_KEYS)
+    if unknown:
+        value["extra"] = extras.keep(unknown)
+    if isinstance(value.get("frames"), list | tuple):
+        value["frames"] = [_bounded(frame, extras) for frame in value["frames"]]
     try:
-        raw = json.dumps(dict(value), default=_frame_fields, allow_nan=False, ensure_ascii=False)
+        raw = json.dumps(value, default=_usage_fields, allow_nan=False, ensure_ascii=False)
         data = raw.encode("utf-8", "replace")
-        if len(data) > total_max_bytes(answer_max_bytes):
-            raise AgentFailure(
-                f"answer and frames have {len(data)} bytes, more than {total_max_bytes(answer_max_bytes)}",
-                "oversize",
-            )
+        size = len(data) - extras.size
+        if size > limit:
+            raise AgentFailure(f"answer and frames have {size} bytes, more than {limit}", "oversize")
         plain: dict[str, Json] = json.loads(data)
     except (TypeError, ValueError, RecursionError) as error:
         raise AgentFailure(f"the agent returned what JSON cannot hold: {error}", "garbage") from error
     return plain
 
 
-def _frame_fields(value: Any) -> Json:
-    if isinstance(value, Frame):
-        return {key: getattr(value, key) for key in FRAME_KEYS}
+class _Extras:
+    """Keeps unknown keys of one trajectory within limits."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        """Bytes of JSON kept so far."""
+
+    def keep(self, unknown: Mapping[Any, Any]) -> dict[str, Json]:
+        """Return what is kept of the unknown keys of one frame or answer."""
+        kept: dict[str, Json] = {}
+        room, dropped = min(EXTRA_BYTES, EXTRA_TOTAL - self.size), 0
+        for key, value in unknown.items():
+            text = b"" if len(kept) >= EXTRA_KEYS else _json_of({str(key): value})
+            if 0 < len(text) <= room and not _is_deep(found := json.loads(text), EXTRA_DEPTH):
+                kept |= found
+                room -= len(text)
+                self.size += len(text)
+            else:
+                dropped += 1
+        return kept | {DROPPED: dropped} if dropped else kept
+
+
+def _json_of(value: Any) -> bytes:
+    """Return `value` as JSON; nothing where JSON cannot hold it."""
+    try:
+        return json.dumps(value, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace")
+    except (TypeError, ValueError, RecursionError):
+        return b""
+
+
+def _is_deep(value: Json, levels: int) -> bool:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels < 0 or any(_is_deep(part, levels - 1) for part in parts)
+
+
+def _split(data: Mapping[Any, Any], known: Collection[str]) -> tuple[dict[str, Any], dict[Any, Any]]:
+    """Return what `data` has under known keys, and the rest, together with what its `extra` holds."""
+    rest = {key: item for key, item in data.items() if key not in known}
+    if isinstance(rest.get("extra"), Mapping):
+        rest |= rest.pop("extra")
+    return {key: item for key, item in data.items() if key in known}, rest
+
+
+def _with_extra(frame: Mapping[Any, Json], more: Mapping[Any, Json]) -> dict[str, Json]:
+    mine, rest = _split(frame, FRAME_KEYS)
+    return {**mine, "extra": {**rest, **more}}
+
+
+def _bounded(frame: Any, extras: _Extras) -> Any:
+    """Return a frame as a mapping whose unknown keys are under `extra`."""
+    if isinstance(frame, Frame):
+        frame = {f.name: getattr(frame, f.name) for f in fields(Frame)}
+    if not isinstance(frame, Mapping):
+        return frame
+    mine, rest = _split(frame, FRAME_KEYS)
+    began = mine.pop("started_at", None)
+    if time := utc_time(began):
+        mine["started_at"] = time
+    elif began is not None:
+        rest["started_at"] = began
+    return {**mine, "extra": extras.keep(rest)} if rest else mine
+
+
+def _near_miss(unknown: Iterable[str], missing: Collection[str]) -> str:
+    """Return a hint where an unknown key may be meant to be a missing one."""
+    hints = ((key, nearest(key, missing)) for key in unknown)
+    return next((f"; unknown key {_brief(key)}{hint}" for key, hint in hints if hint), "")
+
+
+def _usage_fields(value: Any) -> Json:
     if isinstance(value, Usage):
         return to_wire(value)
     raise TypeError(f"{_brief(value)} is not JSON")
@@ -128,7 +212,9 @@ def _frame(data: Json, where: str) -> Frame:
     try:
         frame = from_wire(Frame, data)
     except ValueError as error:
-        raise AgentFailure(f"{where}: {error}", "garbage") from None
+        known = data if isinstance(data, dict) else {}
+        hint = _near_miss(known.get("extra", ()), [key for key in REQUIRED if key not in known])
+        raise AgentFailure(f"{where}: {error}{hint}", "garbage") from None
     for key in USAGE:
         number = getattr(frame, key)
         if number is not None and not 0 <= number <= TOKENS_MAX:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.clock import elapsed_ms
+from pytest_tfgrpo.core.clock import elapsed_ms, utc_now
 from pytest_tfgrpo.core.errors import (
     BUDGET,
     TIMEOUT,
@@ -18,7 +19,7 @@ from pytest_tfgrpo.core.errors import (
     RolloutFault,
     describe,
 )
-from pytest_tfgrpo.core.records import Failure, Frame, Status, Trajectory, Usage
+from pytest_tfgrpo.core.records import Failure, Frame, Json, Status, Trajectory, Usage
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall
 from pytest_tfgrpo.llm.queueing import current_ticket
 
@@ -36,18 +37,24 @@ class AttemptResult:
     status: Status
     answer: str = ""
     frames: tuple[Frame, ...] = ()
+    extra: Mapping[str, Json] = field(default_factory=dict)
     failure: Failure | None = None
+    started_at: str
+    """When the actor was asked, ISO 8601 in UTC."""
     latency_ms: float
     """Wall time of the actor's call."""
 
 
-async def attempt(actor: Actor, call: ActorCall) -> AttemptResult:
-    """Ask the actor once, within the call's time limit; never raises but for cancellation (design 4).
+async def attempt(
+    actor: Actor, call: ActorCall, abandon: Callable[[AttemptResult], None] | None = None
+) -> AttemptResult:
+    """Ask the actor once, within the call's time limit; never raises but for cancellation.
 
+    `abandon` is told what a cancelled attempt came to, where that is known.
     Waiting for room in the budget counts neither for the limit nor as latency.
     The call is a task of its own: an agent that cancels itself, or will not be cancelled, does so alone.
     """
-    started, ticket = time.perf_counter(), current_ticket()
+    started_at, started, ticket = utc_now(), time.perf_counter(), current_ticket()
     waited_s = ticket.waited_s
     loop = asyncio.get_running_loop()
     over: asyncio.Future[bool] = loop.create_future()
@@ -56,30 +63,47 @@ async def attempt(actor: Actor, call: ActorCall) -> AttemptResult:
     timer = ticket.timer(call.timeout_s, lambda: _settle(over, False))
     try:  # what asyncio.wait() does, at half its cost
         in_time = await over
+    except asyncio.CancelledError:
+        await _stop(task)
+        if abandon is not None and task.done() and not task.cancelled():
+            abandon(_outcome(task.result(), started_at, elapsed_ms(started + ticket.waited_s - waited_s)))
+        raise
     finally:
         timer.cancel()
-        if not task.done():
-            task.cancel()
-            await asyncio.wait([task], timeout=CANCEL_GRACE_S)
+        await _stop(task)
     if not in_time:
         answer: Trajectory | AttemptFault = _late(task, call)
     elif task.cancelled():
         answer = _failed("the agent cancelled its own task", "crash")
     else:
         answer = task.result()
-    return _outcome(answer, elapsed_ms(started + ticket.waited_s - waited_s))
+    return _outcome(answer, started_at, elapsed_ms(started + ticket.waited_s - waited_s))
 
 
-def _outcome(answer: Trajectory | AttemptFault, elapsed: float) -> AttemptResult:
+async def _stop(task: asyncio.Task[Trajectory | AttemptFault]) -> None:
+    if not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=CANCEL_GRACE_S)
+
+
+def _outcome(answer: Trajectory | AttemptFault, started_at: str, elapsed: float) -> AttemptResult:
     if isinstance(answer, Trajectory):
         latency_ms = elapsed if answer.latency_ms is None else answer.latency_ms
-        return AttemptResult(status="ok", answer=answer.answer, frames=answer.frames, latency_ms=latency_ms)
+        return AttemptResult(
+            status="ok",
+            answer=answer.answer,
+            frames=answer.frames,
+            extra=answer.extra,
+            started_at=started_at,
+            latency_ms=latency_ms,
+        )
     status, fault = answer
     return AttemptResult(
         status=status,
         answer=fault.answer,
         frames=fault.frames,
         failure=Failure(code=fault.code, message=str(fault)),
+        started_at=started_at,
         latency_ms=elapsed if fault.latency_ms is None else fault.latency_ms,
     )
 
@@ -127,6 +151,8 @@ def _sound(trajectory: object, call: ActorCall) -> Trajectory:
         )
     if type(trajectory.frames) is not tuple or not all(map(_is_frame, trajectory.frames)):
         raise AgentFailure("the actor returned frames that are none, or hold what a frame cannot", "garbage")
+    if not isinstance(trajectory.extra, Mapping):
+        raise AgentFailure(f"the actor returned {trajectory.extra!r:.100} as extra", "garbage")
     if not _is_latency(trajectory.latency_ms):
         raise AgentFailure(f"the actor returned a latency of {trajectory.latency_ms!r} ms", "garbage")
     # A character has at most four bytes: short answers need no second look.
@@ -166,6 +192,8 @@ def _is_frame(frame: object) -> bool:
         and (frame.error is None or type(frame.error) is str)
         and type(frame.tokens) is int
         and type(frame.finish) is str
+        and isinstance(frame.extra, Mapping)
+        and (frame.started_at is None or type(frame.started_at) is str)
         and (frame.usage is None or _is_usage(frame.usage))
         and all(0 <= n < math.inf for n in (frame.tokens, frame.latency_ms, frame.cost_usd or 0))
     )

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
-from pathlib import Path
 
 from pytest_tfgrpo.core.errors import BUDGET, RecordingError, RewarderError
-from pytest_tfgrpo.core.records import Group, Phase, Rollout, Scenario, Score, Trajectory
+from pytest_tfgrpo.core.records import Failure, Group, Phase, Rollout, Scenario, Score, Trajectory
 from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
-from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
-from pytest_tfgrpo.harness.engine.executors import Executor
+from pytest_tfgrpo.harness.engine.context import RunContext
+from pytest_tfgrpo.harness.engine.executors import open_executor
 from pytest_tfgrpo.harness.engine.grader import Grader, unreached
-from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.gate.sequential import Watch
-from pytest_tfgrpo.harness.learning.prompts import RenderedPrompt
+from pytest_tfgrpo.harness.learning.prompts import Ask, RenderedPrompt
 from pytest_tfgrpo.harness.metrics.comparison import tally
 from pytest_tfgrpo.harness.metrics.costs import loose
 from pytest_tfgrpo.harness.protocols import ActorCall, as_metered
@@ -32,8 +31,6 @@ from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.harness.scoring.checks.registry import is_blocking
 from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
-from pytest_tfgrpo.llm.budget import Budget
-from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.llm.queueing import take_ticket
 
 COALESCE_S = 0.002
@@ -58,37 +55,25 @@ class RewarderTimeout(RewarderError):
 class Cohort:
     """Runs one phase; `groups` holds what is complete, also when `run` was cancelled or failed."""
 
-    def __init__(
-        self,
-        job: Job,
-        phase: Phase,
-        ask: Callable[[str], RenderedPrompt],
-        *,
-        executor: Executor,
-        budget: Budget,
-        calls: Calls,
-        writer: RunWriter,
-        checker_results: CheckerResults,
-        work: Path,
-        observe: Callable[[object], None],
-    ) -> None:
-        """Prepare the groups of `phase`; `ask` returns the question of a scenario id."""
-        self._job = job
+    def __init__(self, context: RunContext, phase: Phase, ask: Ask, watch: Watch | None = None) -> None:
+        """Prepare the groups of `phase`; `ask` returns the prompt of a scenario id.
+
+        With `watch` scenarios run in its order, and none that may be left out once it is settled.
+        """
+        self._job = job = context.job
         self._phase = phase
         self._ask = ask
-        self._executor = executor
-        self._budget = budget
+        self._executor = open_executor(job.settings["executor"], concurrency=_most_in_flight(job))
+        self._budget = context.budget
         self._metered = as_metered(job.actor) is not None
-        self._writer = writer
-        self._grader = Grader(
-            job, calls=calls, writer=writer, checker_results=checker_results, observe=observe
-        )
+        self._writer = context.writer
+        self._grader = Grader(context)
         self._places = count()
-        self._work = work
-        self._observe = observe
+        self._work = context.work
+        self._observe = context.observe
         self._checks: asyncio.TaskGroup
         self._scenarios: dict[str, Scenario] = {}
-        self._watch: Watch | None = None
+        self._watch = watch
         self._begun = {
             r.scenario_id
             for r in job.resumed.rollouts.values()
@@ -118,10 +103,6 @@ class Cohort:
     def loose(self) -> tuple[Rollout, ...]:
         """Rollouts paid for that are in no group."""
         return loose(self.groups.values(), self._paid, self._abandoned)
-
-    def watch(self, watch: Watch | None) -> None:
-        """Ask scenarios in the order of `watch`, and none that may be left out once it is settled."""
-        self._watch = watch
 
     async def run(self) -> None:
         """Make, check and score all rollouts; returns early when the budget is used up.
@@ -211,22 +192,31 @@ class Cohort:
             self._budget.spend(rollout)
         if outcome.failure is not None and outcome.failure.code == BUDGET:
             if rollout.frames:  # else nothing was asked, and nothing is paid for
-                self._writer.abandoned(rollout)
-                self._abandoned.append(rollout)
+                self._abandon(rollout)
             return
         # The next call starts before this one is checked: calls are what a run waits for.
-        self._checks.create_task(self._check(slot, rollout))
+        self._checks.create_task(self._check(slot, rollout, outcome))
 
     async def _attempt(self, slot: Slot) -> AttemptResult | None:
         """Return how the attempt ended; None when the budget does not allow it."""
+        cancelled = partial(self._cancel, slot)
         if self._metered:  # its model calls ask the budget themselves, one by one
-            return None if self._budget.exhausted else await attempt(self._job.actor, slot.call)
+            return None if self._budget.exhausted else await attempt(self._job.actor, slot.call, cancelled)
         if not await self._budget.admit():
             return None
         try:
-            return await attempt(self._job.actor, slot.call)
+            return await attempt(self._job.actor, slot.call, cancelled)
         finally:
             self._budget.release()
+
+    def _cancel(self, slot: Slot, outcome: AttemptResult) -> None:
+        """Keep an attempt that the end of the run cut short, where it is known to have cost something."""
+        if any(frame.tokens or frame.cost_usd for frame in outcome.frames):
+            failure = Failure(code="cancelled", message="the run ended before its result was known")
+            self._abandon(replace(self._rollout(slot, outcome), status="cancelled", failure=failure))
+
+    def _abandon(self, rollout: Rollout) -> None:
+        self._abandoned.append(self._writer.abandoned(rollout))
 
     def _rollout(self, slot: Slot, outcome: AttemptResult) -> Rollout:
         made = Trajectory(answer=outcome.answer, frames=outcome.frames)
@@ -243,6 +233,8 @@ class Cohort:
             status=outcome.status,
             answer=outcome.answer,
             frames=outcome.frames,
+            extra=outcome.extra,
+            started_at=outcome.started_at,
             failure=outcome.failure,
             tokens=made.tokens,
             cost_usd=made.cost_usd,
@@ -252,17 +244,14 @@ class Cohort:
             prompt_stamp=slot.question.prompt_stamp,
         )
 
-    async def _check(self, slot: Slot, rollout: Rollout) -> None:
-        await asyncio.sleep(0)  # the next call, made a task just now, goes first
-        self._make_ready()
+    async def _check(self, slot: Slot, rollout: Rollout, outcome: AttemptResult) -> None:
         workspace = slot.call.workspace
         scenario = slot.question.scenario
-        if rollout.status == "ok" and self._keeps_files(scenario, workspace):
-            rollout = replace(rollout, files=await asyncio.to_thread(changes_in, workspace))
-        if rollout.status == "failed":
-            rollout = replace(rollout, checks=unreached(scenario, rollout))
-        elif rollout.status == "ok" and scenario.checker is None:
-            rollout = await self._grader.evaluate(scenario, rollout, workspace)
+        try:
+            rollout = await self._checked(scenario, rollout, workspace)
+        except asyncio.CancelledError:
+            self._cancel(slot, outcome)
+            raise
         rollout = self._writer.rollout(rollout)
         self._paid.append(rollout)
         if rollout.status == "ok" and scenario.checker is not None:
@@ -272,6 +261,18 @@ class Cohort:
             await asyncio.to_thread(workspace.remove)
         if judged is not None:
             self._finish(slot, judged)
+
+    async def _checked(self, scenario: Scenario, rollout: Rollout, workspace: Workspace) -> Rollout:
+        """Return a rollout with what it did to its workspace, and with its checks."""
+        await asyncio.sleep(0)  # the next call, made a task just now, goes first
+        self._make_ready()
+        if rollout.status == "ok" and self._keeps_files(scenario, workspace):
+            rollout = replace(rollout, files=await asyncio.to_thread(changes_in, workspace))
+        if rollout.status == "failed":
+            return replace(rollout, checks=unreached(scenario, rollout))
+        if rollout.status == "ok" and scenario.checker is None:
+            return await self._grader.evaluate(scenario, rollout, workspace)
+        return rollout
 
     def _keeps_files(self, scenario: Scenario, workspace: Workspace) -> bool:
         """Return whether a replay will need what the agent left in its workspace."""
@@ -351,6 +352,14 @@ class Cohort:
             group = group_of(members, scores, self._scenarios[members[0].scenario_id])
             self._writer.metrics(group)
             self.groups[group.scenario_id] = group
+
+
+def _most_in_flight(job: Job) -> int:
+    """Return how many rollouts are in flight at most."""
+    wanted: int = job.settings["concurrency"]
+    metered = as_metered(job.actor)
+    served = None if metered is None else metered.concurrency
+    return wanted if served is None else min(wanted, served)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pytest_tfgrpo.core.errors import BudgetError, CheckError
-from pytest_tfgrpo.core.records import Check, CheckResult, Failure, JudgeResult, Rollout, Scenario
-from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
-from pytest_tfgrpo.harness.engine.writer import RunWriter
-from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.core.records import Check, CheckResult, Rollout, Scenario
+from pytest_tfgrpo.harness.engine.context import RunContext
+from pytest_tfgrpo.harness.engine.observed import AwaitingChecker
+from pytest_tfgrpo.harness.run.judgement import as_error, judged
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext
 from pytest_tfgrpo.harness.scoring.checks.registry import evaluate, is_blocking
-from pytest_tfgrpo.llm.calls import Calls
 
 CHECK_THREADS = 8
 """Rollouts whose blocking checks are evaluated at once."""
@@ -23,32 +21,13 @@ CHECK_GRACE_S = 1.0
 """What a check may take beyond its own time limit, to end what it started."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AwaitingChecker:
-    """Told when a rollout waits for its marked test function to judge it."""
-
-    rollout: Rollout
-    workspace: Workspace
-
-
 class Grader:
     """Examines the rollouts of one phase; what was found before it is on file, and taken from there."""
 
-    def __init__(
-        self,
-        job: Job,
-        *,
-        calls: Calls,
-        writer: RunWriter,
-        checker_results: CheckerResults,
-        observe: Callable[[object], None],
-    ) -> None:
-        """`observe` is told of rollouts that wait for a marked test function."""
-        self._job = job
-        self._calls = calls
-        self._writer = writer
-        self._checker_results = checker_results
-        self._observe = observe
+    def __init__(self, context: RunContext) -> None:
+        """Observers are told of rollouts that wait for a marked test function."""
+        self._context = context
+        self._job = context.job
         self._places = asyncio.Semaphore(CHECK_THREADS)
         self.excluded: set[str] = set()
         """Ids of scenarios that a marked test function skipped."""
@@ -89,19 +68,13 @@ class Grader:
         """Return the rollout with what its marked test function says of it, once that has run."""
         checker_result = self._job.resumed.checker_results.get(rollout.rollout_id)
         if checker_result is None:
-            await self._writer.commit()
-            self._observe(AwaitingChecker(rollout=rollout, workspace=workspace))
-            checker_result = await self._checker_results.of(rollout.rollout_id)
-            self._writer.checker_result(rollout.rollout_id, checker_result)
+            await self._context.writer.commit()
+            self._context.observe(AwaitingChecker(rollout=rollout, workspace=workspace))
+            checker_result = await self._context.checker_results.of(rollout.rollout_id)
+            self._context.writer.checker_result(rollout.rollout_id, checker_result)
         if checker_result.outcome == "skip":
             self.excluded.add(rollout.scenario_id)
-            return rollout
-        if checker_result.outcome == "error":
-            return as_error(rollout, "checker", checker_result.reason)
-        result = CheckResult(
-            kind="test", weight=1.0, credit=checker_result.score, reason=checker_result.reason
-        )
-        return replace(rollout, checks=(result,))
+        return judged(rollout, checker_result=checker_result)
 
     async def ask_judge(self, scenario: Scenario, rollout: Rollout) -> Rollout | None:
         """Return the rollout with what the judge says of it, where its scenario has a rubric.
@@ -114,11 +87,11 @@ class Grader:
         opinion = self._job.resumed.opinions.get(rollout.rollout_id)
         if opinion is None:
             try:
-                opinion = await judge.ask_judge(scenario, rollout, self._calls)
+                opinion = await judge.ask_judge(scenario, rollout, self._context.calls)
             except BudgetError:
                 return None
-            self._writer.opinion(rollout.rollout_id, opinion)
-        return with_opinion(scenario, rollout, opinion)
+            self._context.writer.opinion(rollout.rollout_id, opinion)
+        return judged(rollout, opinion=opinion, decisive=scenario.truth == "judge")
 
 
 def unreached(scenario: Scenario, rollout: Rollout) -> tuple[CheckResult, ...]:
@@ -130,16 +103,3 @@ def unreached(scenario: Scenario, rollout: Rollout) -> tuple[CheckResult, ...]:
     return tuple(
         CheckResult(kind=c.kind, weight=c.weight, credit=0.0, reason=reason) for c in scenario.checks
     )
-
-
-def with_opinion(scenario: Scenario, rollout: Rollout, opinion: JudgeResult) -> Rollout:
-    """Return the rollout with an opinion; an error where a verdict was wanted and not reached."""
-    rollout = replace(rollout, opinion=opinion)
-    if scenario.truth == "judge" and opinion.score is None:
-        return as_error(rollout, "judge", opinion.reason)
-    return rollout
-
-
-def as_error(rollout: Rollout, code: str, message: str) -> Rollout:
-    """Return the rollout as an error that is not the agent's fault: it is counted, never scored."""
-    return replace(rollout, status="error", checks=(), failure=Failure(code=code, message=message))

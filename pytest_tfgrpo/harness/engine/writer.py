@@ -25,6 +25,8 @@ from pytest_tfgrpo.core.records import (
     PhaseResult,
     Rollout,
     Run,
+    Status,
+    header_fields,
 )
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.learning.library.library import save_library
@@ -63,19 +65,21 @@ class RunWriter:
 
     def rollout(self, rollout: Rollout) -> Rollout:
         """Write a finished rollout; returns it, or what it counts as when JSON cannot hold it."""
+        return self._rollout("rollout", rollout)
+
+    def abandoned(self, rollout: Rollout) -> Rollout:
+        """Write an attempt that a budget or an interrupt ended: no result, but paid for all the same."""
+        return self._rollout("abandoned", rollout)
+
+    def _rollout(self, event: str, rollout: Rollout) -> Rollout:
         if self._journal is None:
             return rollout
         try:
-            self._journal.append("rollout", to_wire(rollout))
-        except (TypeError, ValueError) as error:
+            self._journal.append(event, to_wire(rollout))
+        except (TypeError, ValueError, RecursionError) as error:
             rollout = _garbled(rollout, error)
-            self._journal.append("rollout", to_wire(rollout))
+            self._journal.append(event, to_wire(rollout))
         return rollout
-
-    def abandoned(self, rollout: Rollout) -> None:
-        """Write an attempt that a budget ended: it is no result, and was paid for all the same."""
-        if self._journal is not None:
-            self._journal.append("abandoned", to_wire(rollout))
 
     def call(self, call: ModelCall) -> None:
         """Write a model call that is no part of a rollout, answered or not."""
@@ -184,27 +188,18 @@ def header(job: Job) -> dict[str, Json]:
     """Return the first event of a journal: all that the rest of the run follows from."""
     return {
         "schema": SCHEMA,
-        "run_id": job.run_id,
-        "task_id": job.task_id,
-        "started_at": job.started_at,
-        "settings": dict(job.settings),
-        "stamps": dict(job.stamps),
-        "versions": dict(job.versions),
-        "scenarios": to_wire(job.scenarios),
+        **to_wire(header_fields(job)),
         "phases": to_wire(job.phases),
         "library": to_wire(job.library),
-        "partial_selection": job.partial_selection,
-        "identities": dict(job.identities),
-        "preflight": dict(job.preflight),
         "packs": to_wire(packs_in_use(job.packs, (s.domain for s in job.scenarios))),
-        "warnings": list(job.warnings),
     }
 
 
 def _garbled(rollout: Rollout, error: Exception) -> Rollout:
     failure = Failure(code="garbage", message=f"the trajectory is not JSON: {error}")
     lost = tuple(replace(check, credit=0.0, reason="not reached: garbage") for check in rollout.checks)
-    return replace(rollout, status="failed", failure=failure, frames=(), checks=lost)
+    status: Status = "cancelled" if rollout.status == "cancelled" else "failed"
+    return replace(rollout, status=status, failure=failure, frames=(), extra={}, checks=lost)
 
 
 def _store_records(revision: Revision, run_id: str) -> list[Experience | Tombstone]:

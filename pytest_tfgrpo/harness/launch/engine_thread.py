@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.records import CheckerResult, Run
 from pytest_tfgrpo.harness.engine.engine import Engine
+from pytest_tfgrpo.harness.engine.observed import Record
 from pytest_tfgrpo.harness.run.job import Job
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class EngineThread:
         folder: Path | None,
         watch: OpenWatch | None = None,
         paced: bool = False,
-        deliver: Callable[[object], None] | None = None,
+        deliver: Callable[[Record | EngineFailed], None] | None = None,
     ) -> None:
         """Prepare; nothing runs before `start`. When `paced`, a phase starts once `open_phase` allows it.
 
@@ -52,7 +53,7 @@ class EngineThread:
         self._loop: asyncio.AbstractEventLoop
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._main, name="tfgrpo-engine", daemon=True)
-        self.records: queue.SimpleQueue[object] = queue.SimpleQueue()
+        self.records: queue.SimpleQueue[Record | EngineFailed] = queue.SimpleQueue()
         self._deliver = deliver or self.records.put
 
     def start(self) -> None:

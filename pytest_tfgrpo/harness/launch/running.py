@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.harness.engine.observed import Observer, Observers, Record
 from pytest_tfgrpo.harness.gate.verdict import Verdict
 from pytest_tfgrpo.harness.launch.engine_thread import JOIN_S, EngineFailed, EngineThread
 from pytest_tfgrpo.harness.launch.launch import Launch
@@ -40,27 +41,7 @@ class RunResult:
         return verdict is None or not (verdict.failed or any(gate.failed for gate in verdict.gates))
 
 
-class Observers:
-    """Functions that are called with every record of a run, in order; none of them can break it."""
-
-    def __init__(self, functions: Iterable[Any]) -> None:
-        """Take the functions."""
-        self._functions = tuple(functions)
-        self.warnings: list[str] = []
-        """Complaints about those that raised, one each."""
-
-    def __call__(self, record: object) -> None:
-        """Call every function with `record`."""
-        for function in self._functions:
-            try:
-                function(record)
-            except Exception as error:  # noqa: BLE001 - an observer cannot break the pipe
-                text = f"observer {function!r} broke: {type(error).__name__}: {error}"
-                if text not in self.warnings:
-                    self.warnings.append(text)
-
-
-def run_launch(launch: Launch, observers: Sequence[Any] = ()) -> RunResult:
+def run_launch(launch: Launch, observers: Observer | Sequence[Observer] = ()) -> RunResult:
     """Carry out a launch and return its result; observers are called on this thread.
 
     Ctrl-C cancels the run, waits until it is flushed and reported, and raises KeyboardInterrupt again.
@@ -78,7 +59,7 @@ def run_launch(launch: Launch, observers: Sequence[Any] = ()) -> RunResult:
     return _end(launch, last, told, thread)
 
 
-async def arun_launch(launch: Launch, observers: Sequence[Any] = ()) -> RunResult:
+async def arun_launch(launch: Launch, observers: Observer | Sequence[Observer] = ()) -> RunResult:
     """Carry out a launch and return its result; observers are called on this event loop.
 
     Cancelling it cancels the run, waits until that is flushed and reported, and raises again. Raises
@@ -86,9 +67,9 @@ async def arun_launch(launch: Launch, observers: Sequence[Any] = ()) -> RunResul
     """
     told = Observers(observers)
     loop = asyncio.get_running_loop()
-    records: asyncio.Queue[object] = asyncio.Queue()
+    records: asyncio.Queue[Record | EngineFailed] = asyncio.Queue()
 
-    def deliver(record: object) -> None:
+    def deliver(record: Record | EngineFailed) -> None:
         loop.call_soon_threadsafe(records.put_nowait, record)
 
     thread = EngineThread(
@@ -118,7 +99,7 @@ def _take_all(thread: EngineThread, told: Observers, timeout_s: float | None = N
             return record
 
 
-async def _await_all(records: asyncio.Queue[object], told: Observers) -> Run | EngineFailed:
+async def _await_all(records: asyncio.Queue[Record | EngineFailed], told: Observers) -> Run | EngineFailed:
     while True:
         record = await records.get()
         if not isinstance(record, EngineFailed):

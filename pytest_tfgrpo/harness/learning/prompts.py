@@ -5,7 +5,9 @@ In training each of them is left out by chance, so that what it does can be meas
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Phase, Prompt, Scenario, Task
@@ -29,6 +31,10 @@ class RenderedPrompt:
     """Ids of the experiences in the prompt."""
     left_out: tuple[str, ...] = ()
     """Ids of those that were selected and left out by chance; their slots stay empty."""
+
+
+Ask: TypeAlias = Callable[[str], RenderedPrompt]
+"""Returns what is asked for a scenario id."""
 
 
 class PromptBuilder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.records import (
@@ -19,7 +19,7 @@ from pytest_tfgrpo.core.records import (
     Usage,
 )
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire import SPARSE, to_wire
 
 ACTOR_STAMP = 16
 """Digits of an actor's stamp that tell the actors of a recording apart."""
@@ -62,6 +62,8 @@ class RolloutEntry:
     latency_ms: float
     redacted: int = 0
     """Texts of it that a secret was taken out of."""
+    extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
+    """What the agent reported beside its answer."""
 
     @property
     def settled(self) -> bool:
@@ -180,6 +182,7 @@ def _rollout(rollout: Rollout, actor: str, scenario: str) -> RolloutEntry:
         files=rollout.files,
         failure=failure,
         latency_ms=rollout.latency_ms,
+        extra=rollout.extra,
     )
 
 

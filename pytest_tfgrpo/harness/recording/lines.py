@@ -100,8 +100,10 @@ def encode_header(header: Header) -> bytes:
 def _lean(record: Any) -> Json:
     """Return a record as JSON without what a reader fills in anyway."""
     if dataclasses.is_dataclass(record):
-        found = ((f.name, getattr(record, f.name), f.default) for f in dataclasses.fields(record))
-        return {name: _lean(value) for name, value, default in found if value != default}
+        found = ((f, getattr(record, f.name)) for f in dataclasses.fields(record))
+        return {
+            f.name: _lean(v) for f, v in found if v != f.default and ("sparse" not in f.metadata or v != {})
+        }
     if isinstance(record, tuple | list):
         return [_lean(value) for value in record]
     return to_wire(record)
@@ -153,7 +155,7 @@ def _redacted_short(text: str) -> str:
     return redact(text)
 
 
-SPOKEN = frozenset({"answer", "frames", "files", "failure", "error"})
+SPOKEN = frozenset({"answer", "frames", "files", "failure", "error", "extra"})
 """What an agent or a model said."""
 
 

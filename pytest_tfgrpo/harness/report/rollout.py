@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.records import (
     CheckResult,
@@ -18,9 +17,6 @@ from pytest_tfgrpo.core.records import (
 )
 from pytest_tfgrpo.core.text import block, duration, line, money, number
 from pytest_tfgrpo.harness.report.rollout_summary import summarise
-
-if TYPE_CHECKING:
-    pass
 
 SHORT, LONG = 1000, 20_000
 """Characters of one text that a failing item, and a whole trajectory, show."""
@@ -110,7 +106,7 @@ def _frame(n: int, frame: Frame) -> Iterator[str]:
         f"{duration(frame.latency_ms)}"
     )
     parts = (("input", None if frame.input is None else _json(frame.input)), ("output", frame.output))
-    for title, text in (*parts, ("error", frame.error)):
+    for title, text in (*parts, ("error", frame.error), ("extra", _json(frame.extra) if frame.extra else "")):
         if text:
             yield from _indented(_section(title, text, LONG))
 
@@ -121,6 +117,8 @@ def _outcome(rollout: Rollout, limit: int, *, every: bool = False) -> Iterator[s
         yield f"{rollout.status}: {line(rollout.failure.code, 40)}: {line(rollout.failure.message, limit)}"
     if rollout.answer or rollout.status == "ok":
         yield from _section("answer", rollout.answer, limit)
+    if every and rollout.extra:
+        yield from _section("extra", _json(rollout.extra), limit)
     if rollout.opinion is not None:
         yield from _opinion(rollout.opinion, limit if rollout.failure is None else 0)
     checks = [check for check in rollout.checks if every or not check.passed]

@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pytest_tfgrpo.core.lessons import Library
-from pytest_tfgrpo.core.records import (
-    Json,
-    Phase,
-    PromptPack,
-    Scenario,
-)
+from pytest_tfgrpo.core.records import Phase, PromptPack, RunHeader
 from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer, Rewarder
 from pytest_tfgrpo.harness.run.log import JournalContents
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
@@ -22,15 +16,9 @@ from pytest_tfgrpo.llm.protocol import Completer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
+class Job(RunHeader):
     """One run, planned."""
 
-    run_id: str
-    task_id: str
-    started_at: str
-    settings: Mapping[str, Any]
-    scenarios: tuple[Scenario, ...]
-    """The selected scenarios, in order of collection."""
     phases: tuple[Phase, ...]
     packs: Mapping[str, PromptPack]
     """Prompt packs by domain."""
@@ -45,19 +33,11 @@ class Job:
     """Where the model calls of this run ask before they spend; None: made from the settings."""
     models: Mapping[str, Completer] = field(default_factory=dict)
     """Language models that the run may ask, by name."""
-    identities: Mapping[str, Json] = field(default_factory=dict)
-    """Name and identity of actor, optimizer and judge, by role."""
-    preflight: Mapping[str, Json] = field(default_factory=dict)
-    """What was found before the first rollout: `contamination`, `evaluations`."""
     closing: tuple[Callable[[], Awaitable[None]], ...] = ()
     """Called once, after the last call of the run, to release what its parts hold."""
     library: Library
     """The library at the start."""
-    stamps: Mapping[str, str]
-    versions: Mapping[str, str]
     work: Path | None
     """Folder of the rollouts' workspaces, removed when the run is complete; None: a temporary one."""
-    partial_selection: bool = False
-    warnings: tuple[str, ...] = ()
     resumed: JournalContents = field(default_factory=JournalContents)
     """What an interrupted run has on file; empty for a new one."""

@@ -1,8 +1,8 @@
 """The journal of a run: every event, in order, one JSON line each with a checksum; the truth (design 4).
 
-A line is ``{"n": 7, "event": "rollout", "data": {...}, "crc": "89abcdef"}``, where `crc` is the CRC-32 of the
-bytes before ``,"crc"``. Lines are written at once and made durable by group commit: one fsync serves all that
-was appended before it. A torn last line is cut off on reopening.
+A line is ``{"n": 7, "event": "rollout", "data": {...}, "at": "2026-01-31T12:00:00Z", "crc": "89abcdef"}``,
+where `crc` is the CRC-32 of the bytes before ``,"crc"``. Lines are written at once and made durable by group
+commit: one fsync serves all that was appended before it. A torn last line is cut off on reopening.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.records import Json
 
@@ -33,11 +34,13 @@ class Event:
     """Line number, from 1."""
     event: str
     data: Json
+    at: str = ""
+    """When it was written, ISO 8601 in UTC; empty in older journals."""
 
 
 def encode(n: int, event: str, data: Json) -> bytes:
-    """Return the line of an event, newline included; raises ValueError or TypeError on what is not JSON."""
-    body = _ENCODER.encode({"n": n, "event": event, "data": data})
+    """Return the line of an event, newline and time included; raises ValueError or TypeError on non-JSON."""
+    body = _ENCODER.encode({"n": n, "event": event, "data": data, "at": utc_now()})
     head = body[:-1].encode("ascii")
     return b'%s,"crc":"%08x"}\n' % (head, zlib.crc32(head))
 
@@ -48,7 +51,7 @@ def decode(line: bytes) -> Event | None:
     if tail != b',"crc":"%08x"}' % zlib.crc32(head):
         return None
     value = json.loads(head + b"}")
-    return Event(n=value["n"], event=value["event"], data=value["data"])
+    return Event(n=value["n"], event=value["event"], data=value["data"], at=value.get("at", ""))
 
 
 def read(path: Path) -> Iterator[Event]:

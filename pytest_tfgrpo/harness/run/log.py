@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,6 @@ from pytest_tfgrpo.core.files import JOURNAL, RUNS
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import (
     CheckerResult,
-    CheckResult,
-    Failure,
     Group,
     JudgeResult,
     ModelCall,
@@ -24,27 +22,18 @@ from pytest_tfgrpo.core.records import (
     PromptPack,
     Rollout,
     Run,
-    Scenario,
+    RunHeader,
+    header_fields,
 )
 from pytest_tfgrpo.core.wire import from_wire
 from pytest_tfgrpo.harness.metrics.costs import loose
 from pytest_tfgrpo.harness.run.journal import SCHEMA, Event, read
+from pytest_tfgrpo.harness.run.judgement import judged
 
-HEADER = frozenset(
-    {
-        "run_id",
-        "task_id",
-        "started_at",
-        "settings",
-        "stamps",
-        "versions",
-        "scenarios",
-        "phases",
-        "library",
-        "partial_selection",
-        "warnings",
-    }
-)
+HEADER = frozenset(f.name for f in fields(RunHeader))
+REQUIRED = {"phases", "library"} | {
+    f.name for f in fields(RunHeader) if f.default is MISSING and f.default_factory is MISSING
+}
 """Keys of the first event that the rest of a run follows from."""
 
 
@@ -164,14 +153,14 @@ def _take(log: JournalContents, event: Event) -> None:
 
 
 def _is_header(data: object) -> bool:
-    return isinstance(data, dict) and data.get("schema") == SCHEMA and data.keys() >= HEADER
+    return isinstance(data, dict) and data.get("schema") == SCHEMA and data.keys() >= REQUIRED
 
 
 def load_run(folder: Path) -> Run:
     """Return the run in `folder` as its journal tells it; a killed run is incomplete."""
     log = read_log(folder)
-    header = log.header
-    library = from_wire(Library, header["library"])
+    header = from_wire(RunHeader, {key: value for key, value in log.header.items() if key in HEADER})
+    library = from_wire(Library, log.header["library"])
     results = tuple(_results(log))
     start = library
     for result in results:
@@ -180,27 +169,17 @@ def load_run(folder: Path) -> Run:
         "status": "incomplete",
         "reason": "killed",
         "finished_at": "",
-        "warnings": header["warnings"],
+        "warnings": header.warnings,
     }
     return Run(
-        run_id=header["run_id"],
-        task_id=header["task_id"],
+        **header_fields(header) | {"warnings": tuple(finish["warnings"])},
         status=finish["status"],
-        started_at=header["started_at"],
         finished_at=finish["finished_at"],
-        settings=header["settings"],
-        stamps=header["stamps"],
-        versions=header["versions"],
-        scenarios=from_wire(tuple[Scenario, ...], header["scenarios"]),
         phases=results,
         library_start=start,
         library=library,
         reason=finish["reason"],
-        warnings=tuple(finish["warnings"]),
-        partial_selection=header["partial_selection"],
-        identities=header.get("identities", {}),
-        preflight=header.get("preflight", {}),
-        packs=from_wire(tuple[PromptPack, ...], header.get("packs", [])),
+        packs=from_wire(tuple[PromptPack, ...], log.header.get("packs", [])),
     )
 
 
@@ -254,29 +233,13 @@ def _dev_groups(log: JournalContents, phase: Phase) -> Iterator[Group]:
 
 def _with_rollouts(log: JournalContents, group: Group) -> Group:
     members = log.members[group.group_id]
-    return replace(group, rollouts=tuple(_judged(log, rollout_id, status) for rollout_id, status in members))
+    return replace(group, rollouts=tuple(_judged(log, id, status) for id, status in members))
 
 
-def _judged(log: JournalContents, rollout_id: str, status: str) -> Rollout:
-    """Return a rollout as its test function or the judge left it; others are complete in the journal.
-
-    `status` is the one that it had in its group.
-    """
-    rollout = log.rollouts[rollout_id]
-    opinion = log.opinions.get(rollout_id)
-    if opinion is not None:
-        rollout = replace(rollout, opinion=opinion)
-        if status == "error" and opinion.score is None:
-            failure = Failure(code="judge", message=opinion.reason)
-            return replace(rollout, status="error", checks=(), failure=failure)
-    checker_result = log.checker_results.get(rollout_id)
-    if checker_result is None:
-        return rollout
-    if checker_result.outcome == "error":
-        failure = Failure(code="checker", message=checker_result.reason)
-        return replace(rollout, status="error", checks=(), failure=failure)
-    check = CheckResult(kind="test", weight=1.0, credit=checker_result.score, reason=checker_result.reason)
-    return replace(rollout, checks=(check,))
+def _judged(log: JournalContents, id: str, status: str) -> Rollout:
+    """Return a rollout with what was found of it; `status` is the one that it had in its group."""
+    found, opinion = log.checker_results.get(id), log.opinions.get(id)
+    return judged(log.rollouts[id], checker_result=found, opinion=opinion, decisive=status == "error")
 
 
 def find_resumable(out: Path, task_id: str, wanted: str, stamps: Mapping[str, str]) -> JournalContents:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -67,14 +68,17 @@ def test_a_trajectory_passes_through() -> None:
         (["42"], "a value of type list"),
         ({"answer": 42}, "the answer must be a string, not 42"),
         ({}, "the answer must be a string, not None"),
-        ({"answer": "2", "score": 1}, "unknown key 'score'"),
-        ({"answer": "2", 7: 1}, "unknown key '7'"),
+        ({"anwser": "2"}, "not None; unknown key 'anwser'; did you mean 'answer'?"),
         ({"answer": "2", "frames": "many"}, "frames must be a list, not 'many'"),
         (
             {"answer": "2", "frames": [{**TOOL_FRAME, "kind": "magic"}]},
             "frame 1: Frame/kind: expected one of",
         ),
         ({"answer": "2", "frames": [TOOL_FRAME, {"kind": "tool"}]}, "frame 2: Frame: missing key 'name'"),
+        (
+            {"answer": "2", "frames": [{"kind": "tool", "nmae": "count"}]},
+            "missing key 'name'; unknown key 'nmae'; did you mean 'name'?",
+        ),
         ({"answer": "2", "frames": [{**TOOL_FRAME, "tokens": -1}]}, "frame 1: tokens must be between 0"),
         ({"answer": "2", "frames": [{**TOOL_FRAME, "tokens": True}]}, "frame 1: Frame/tokens: expected int"),
         ({"answer": "2", "frames": [{**TOOL_FRAME, "cost_usd": math.nan}]}, "what JSON cannot hold"),
@@ -88,6 +92,56 @@ def test_garbage_is_named(value: Any, reason: str) -> None:
     code, message = refusal(value)
     assert code == "garbage"
     assert reason in message
+
+
+def test_unknown_keys_are_kept_and_change_nothing_else() -> None:
+    plain = read({"answer": "2", "frames": [TOOL_FRAME], "tokens": 4})
+    more = {"score": 1, 7: [None], "extra": {"own": "x"}}
+    told = read({"answer": "2", "frames": [{**TOOL_FRAME, "span": {"id": 3}}], "tokens": 4, **more})
+    assert told.extra == {"score": 1, "7": [None], "own": "x"}
+    assert told.frames[0] == replace(plain.frames[0], extra={"span": {"id": 3}})
+    assert replace(told, extra={}, frames=plain.frames) == plain
+    assert read(told) == told
+    assert "extra" not in to_wire(plain)
+
+
+@pytest.mark.parametrize(
+    ("unknown", "kept"),
+    [
+        ({f"k{n}": n for n in range(30)}, {f"k{n}": n for n in range(20)} | {"dropped": 10}),
+        ({"large": "x" * 10_000, "small": 1}, {"small": 1, "dropped": 1}),
+        ({"object": object(), "nan": math.nan, "huge": 10**5000}, {"dropped": 3}),
+        ({"deep": json.loads("[" * 30 + "]" * 30), "flat": [[]]}, {"flat": [[]], "dropped": 1}),
+        ({"extra": 3, "half": "\ud800"}, {"extra": 3, "half": "?"}),
+    ],
+)
+def test_what_is_kept_of_unknown_keys_is_bounded(unknown: dict[str, Any], kept: dict[str, Any]) -> None:
+    assert read({"answer": "2", **unknown}).extra == kept
+    assert read({"answer": "2", "frames": [{**TOOL_FRAME, **unknown}]}).frames[0].extra == kept
+
+
+def test_unknown_keys_of_many_frames_are_bounded_together() -> None:
+    trajectory = read({"answer": "2", "frames": [{**TOOL_FRAME, "log": "x" * 9000}] * 12}, limit=200)
+    assert [sorted(frame.extra) for frame in trajectory.frames] == [["log"]] * 11 + [["dropped"]]
+
+
+@pytest.mark.parametrize(
+    ("told", "started_at"),
+    [
+        ("2026-01-31T13:00:00.25+01:00", "2026-01-31T12:00:00.250Z"),
+        ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00.000Z"),
+        (None, None),
+    ],
+)
+def test_a_frame_may_say_when_its_call_began(told: str | None, started_at: str | None) -> None:
+    frame = read({"answer": "2", "frames": [{**TOOL_FRAME, "started_at": told}]}).frames[0]
+    assert (frame.started_at, frame.extra) == (started_at, {})
+
+
+@pytest.mark.parametrize("told", [1769860800.5, "2026-01-31T12:00:00", "noon", "0001-01-01T00:00:00+14:00"])
+def test_a_time_of_another_form_is_kept_as_an_unknown_key(told: Any) -> None:
+    frame = read({"answer": "2", "frames": [{**TOOL_FRAME, "started_at": told}]}).frames[0]
+    assert (frame.started_at, frame.extra) == (None, {"started_at": told})
 
 
 def test_bottomless_nesting_is_garbage() -> None:
@@ -163,6 +217,19 @@ def test_a_program_prints_frames_and_then_its_answer() -> None:
     assert value == {"answer": "2", "tokens": 7, "frames": [TOOL_FRAME]}
 
 
+def test_further_keys_beside_a_frame_or_an_answer_are_passed_on() -> None:
+    value = read_output(
+        lines({"frame": TOOL_FRAME, "ts": 1}, {"answer": "2", "error": None, "frames": [TOOL_FRAME]})
+    )
+    assert value == {
+        "answer": "2",
+        "error": None,
+        "frames": [{**TOOL_FRAME, "extra": {"ts": 1}}, TOOL_FRAME],
+    }
+    with pytest.raises(ProviderError, match=r"reported: closed$"):
+        read_output(lines({"error": "closed", "code": 3}))
+
+
 def test_plain_text_as_a_whole_is_the_answer() -> None:
     assert read_output(b"\nthe answer\nis 42\n\n") == "the answer\nis 42"
     assert read_output(b'{\n  "pretty": 1\n}\n') == '{\n  "pretty": 1\n}'
@@ -184,6 +251,8 @@ def test_a_line_separator_inside_a_json_string_does_not_end_the_line() -> None:
         (lines({"answer": "2"}, {"answer": "3"}), "garbage", "line 2 follows the answer"),
         (lines({"frame": TOOL_FRAME, "answer": "2"}), "garbage", "line 1 is not"),
         (lines({"a": 1}), "garbage", "line 1 is not"),
+        (lines({"anwser": "2"}), "garbage", "; unknown key 'anwser'; did you mean 'answer'?"),
+        (lines({"answer": "2", "error": "no"}), "garbage", "line 1 is not"),
         (lines({"frame": 3}, {"answer": "2"}), "garbage", "line 1 is not"),
         (b'{"answer": "2"\n{"frame": {}}\n', "garbage", "line 1 is not"),
     ],

@@ -12,14 +12,27 @@ import pytest
 from support.builders import make_scenario
 from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
+from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import AgentFailure, JournalError, ProviderError
 from pytest_tfgrpo.core.files import JOURNAL, METRICS, PER_EPOCH
 from pytest_tfgrpo.core.lessons import Experience, Revision
-from pytest_tfgrpo.core.records import Check, CheckerResult, Group, PhaseResult, Rollout, Run, Trajectory
+from pytest_tfgrpo.core.records import (
+    Check,
+    CheckerResult,
+    Frame,
+    Group,
+    PhaseResult,
+    Rollout,
+    Run,
+    Trajectory,
+)
 from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.actors.offline.agent import open_offline
 from pytest_tfgrpo.harness.engine import grader
 from pytest_tfgrpo.harness.engine.engine import Engine
+from pytest_tfgrpo.harness.engine.observed import Observer, Record
 from pytest_tfgrpo.harness.engine.writer import RunWriter
+from pytest_tfgrpo.harness.metrics.costs import of_run
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.run.log import load_run, read_log
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
@@ -46,6 +59,59 @@ def test_a_run_is_a_fold_over_its_phases_in_order(tmp_path: Path) -> None:
     epochs = [r.epoch for r in seen if isinstance(r, Rollout)]
     assert epochs == sorted(epochs)
     assert seen[-1] is run
+
+
+def test_rollouts_and_their_frames_say_when_they_began(tmp_path: Path) -> None:
+    before = utc_now()
+    run, _ = run_job(make_job(open_offline(), tmp_path), tmp_path / "runs" / "run1")
+    rollouts = [r for p in run.phases for g in p.groups for r in g.rollouts]
+    times = [str(time) for r in rollouts for time in (r.started_at, *(f.started_at for f in r.frames))]
+    assert before <= min(times) <= max(times) <= utc_now()
+    assert all(str(r.started_at) <= str(f.started_at) for r in rollouts for f in r.frames)
+    assert load_run(tmp_path / "runs" / "run1").phases == run.phases
+
+
+def test_several_observers_are_told_the_same_in_order_and_one_that_raises_breaks_nothing(
+    tmp_path: Path,
+) -> None:
+    told: list[tuple[str, Record]] = []
+
+    def broken(record: Record) -> None:
+        told.append(("broken", record))
+        if isinstance(record, Group):
+            raise RuntimeError(f"no room for {record.scenario_id}")
+
+    def last(record: Record) -> None:
+        told.append(("last", record))
+
+    async def play(observe: Observer | list[Observer]) -> Run:
+        job = make_job(ScriptedActor(three_or_not), tmp_path, scenarios=suite(2, 2))
+        return await Engine(job, folder=tmp_path / "run", observe=observe).run()
+
+    run = asyncio.run(play([broken, last]))
+    assert [name for name, _ in told] == ["broken", "last"] * (len(told) // 2)
+    assert all(one is other for (_, one), (_, other) in zip(told[::2], told[1::2], strict=True))
+    groups = [record for _, record in told[::2] if isinstance(record, Group)]
+    assert groups
+    assert all(score.reward is not None for group in groups for score in group.scores)
+    (warning,) = [text for text in run.warnings if text.startswith("observer")]
+    assert warning.endswith(f"broken broke: RuntimeError: no room for {groups[0].scenario_id}")
+    assert load_run(tmp_path / "run") == run
+    (tmp_path / "run" / JOURNAL).unlink()
+    assert comparable(asyncio.run(play(last))) == comparable(
+        replace(run, warnings=tuple(text for text in run.warnings if text != warning))
+    )
+
+
+def test_an_observer_that_raises_at_the_very_end_is_a_warning_too(tmp_path: Path) -> None:
+    def late(record: Record) -> None:
+        if isinstance(record, Run):
+            raise KeyError("closed")
+
+    job = make_job(ScriptedActor(three_or_not), tmp_path, scenarios=suite(0, 1))
+    run = asyncio.run(Engine(job, folder=None, observe=late).run())
+    assert run.status == "complete"
+    assert run.warnings[-1].endswith("late broke: KeyError: 'closed'")
 
 
 def test_every_group_has_its_rollouts_in_order_with_a_score_each(tmp_path: Path) -> None:
@@ -193,11 +259,74 @@ def test_a_cancelled_run_returns_what_it_has_and_its_files_are_whole(tmp_path: P
         return await task
 
     run = asyncio.run(scenario())
-    assert (run.status, run.reason) == ("incomplete", "interrupted")
+    assert (run.status, run.reason) == ("cancelled", "interrupted")
     log = read_log(tmp_path / "run")
     assert log.finish is not None
-    assert log.finish["status"] == "incomplete"
+    assert log.finish["status"] == "cancelled"
     assert len(log.rollouts) > 0
+
+
+def test_what_an_attempt_cut_short_has_cost_is_on_file_and_the_run_goes_on_from_there(tmp_path: Path) -> None:
+    asked = [
+        Frame(kind="model", name="m", tokens=5, cost_usd=0.5),
+        Frame(kind="model", name="m", error="cut"),
+    ]
+    folder = tmp_path / "run"
+
+    async def stuck(call: ActorCall) -> str:
+        if call.scenario.id == "eval-0":
+            return "3"
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            paid = asked if call.scenario.id == "eval-1" else asked[1:]
+            raise ProviderError("no answer", "timeout", frames=tuple(paid)) from None
+        return "4"
+
+    async def cut() -> Run:
+        actor = ScriptedActor(stuck)
+        job = make_job(actor, tmp_path, group_size=1)
+        task = asyncio.create_task(Engine(job, folder=folder, observe=lambda _: None).run())
+        while actor.in_flight < 2 or not read_log(folder).rollouts:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        return await task
+
+    run = asyncio.run(cut())
+    assert (run.status, run.phases[-1].status) == ("cancelled", "cancelled")
+    log = read_log(folder)
+    assert [(r.scenario_id, r.status, r.tokens) for r in log.abandoned] == [("eval-1", "cancelled", 5)]
+    assert run.phases[-1].loose[-1:] == load_run(folder).phases[-1].loose[-1:] == tuple(log.abandoned)
+    whole, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path, group_size=1, job_resumed=log), folder)
+    answers = [r for p in whole.phases for g in p.groups for r in g.rollouts]
+    assert (whole.status, load_run(folder)) == ("complete", whole)
+    assert of_run(whole)["usd"] == pytest.approx(0.5 + 0.01 * len(answers))
+
+
+def test_an_answer_whose_checks_the_end_of_the_run_cut_short_is_on_file(tmp_path: Path) -> None:
+    stop, begun = threading.Event(), threading.Event()
+
+    def wait(check: Check, context: object) -> str:
+        begun.set()
+        stop.wait(60)
+        return ""
+
+    async def cut() -> None:
+        kinds = {"slow": CheckKind(name="slow", params={}, evaluate=wait)}  # type: ignore[arg-type]
+        scenario = make_scenario(split="eval", checks=(Check(kind="slow"),))
+        job = make_job(
+            ScriptedActor(three_or_not), tmp_path, scenarios=[scenario], job_kinds=kinds, group_size=1
+        )
+        task = asyncio.create_task(Engine(job, folder=tmp_path / "run", observe=lambda _: None).run())
+        await asyncio.to_thread(begun.wait, 60)
+        task.cancel()
+        await task
+
+    try:
+        asyncio.run(cut())
+    finally:
+        stop.set()
+    assert [(r.status, r.cost_usd) for r in read_log(tmp_path / "run").abandoned] == [("cancelled", 0.01)]
 
 
 def test_a_run_cancelled_while_its_lessons_are_committed_returns_what_it_has(
@@ -213,7 +342,7 @@ def test_a_run_cancelled_while_its_lessons_are_committed_returns_what_it_has(
 
     monkeypatch.setattr(RunWriter, "revision", cancel_then_write)
     run, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path), tmp_path / "demo" / "runs" / "run1")
-    assert (run.status, run.reason) == ("incomplete", "interrupted")
+    assert (run.status, run.reason) == ("cancelled", "interrupted")
     assert len(run.phases) == 2
 
 

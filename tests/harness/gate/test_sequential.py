@@ -331,7 +331,7 @@ def test_a_run_cut_before_it_was_settled_comes_to_the_same_verdict(
     assert gain_of(resumed).figures == gain_of(whole).figures
 
 
-def test_an_interrupted_sweep_is_incomplete_and_not_settled(tmp_path: Path) -> None:
+def test_an_interrupted_sweep_is_cancelled_and_not_settled(tmp_path: Path) -> None:
     async def slow(call: ActorCall) -> str:
         await asyncio.sleep(0.005)
         return wrong_once_learned(call)
@@ -345,7 +345,7 @@ def test_an_interrupted_sweep_is_incomplete_and_not_settled(tmp_path: Path) -> N
         return await task
 
     run = asyncio.run(cut())
-    assert run.status == "incomplete"
+    assert run.status == "cancelled"
     assert verdict_of(run).outcome == "fail"
 
 

@@ -79,7 +79,7 @@ def test_scenarios_that_checkers_skipped_leave_the_question_open_when_they_are_m
     assert rule(found, "complete").outcome == outcome
 
 
-@pytest.mark.parametrize("status", ["incomplete", "aborted"])
+@pytest.mark.parametrize("status", ["incomplete", "aborted", "cancelled"])
 def test_a_run_that_did_not_end_fails_closed(status: str) -> None:
     found = verdict(replace(swept(GOOD), status=status, reason="budget_usd of 1 is used up"))
     assert found.failed

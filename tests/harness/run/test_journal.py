@@ -3,12 +3,14 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
+import zlib
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_tfgrpo.core.clock import utc_time
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.harness.run.journal import Journal, decode, encode, read
 
@@ -46,6 +48,17 @@ def test_a_line_is_plain_json_for_other_readers() -> None:
     value = json.loads(encode(1, "run", {"a": [1, "ü"]}))
     assert value["event"] == "run"
     assert value["data"] == {"a": [1, "ü"]}
+
+
+def test_a_line_says_when_it_was_written_and_older_ones_are_read_without() -> None:
+    line = encode(1, "run", {})[:-1]
+    event = decode(line)
+    assert event is not None
+    assert utc_time(event.at) == event.at == json.loads(line)["at"]
+    head = b'{"n":1,"event":"run","data":{}'
+    older = decode(b'%s,"crc":"%08x"}' % (head, zlib.crc32(head)))
+    assert older is not None
+    assert (older.event, older.at) == ("run", "")
 
 
 def test_numbers_that_json_lacks_are_refused(tmp_path: Path) -> None:

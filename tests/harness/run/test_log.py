@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.builders import make_rollout
 from support.jobs import ScriptedActor, make_job, run_job, three_or_not
 
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import JOURNAL, run_folder
+from pytest_tfgrpo.core.records import CheckerResult, JudgeResult
 from pytest_tfgrpo.harness.run.journal import SCHEMA, encode
+from pytest_tfgrpo.harness.run.judgement import judged
 from pytest_tfgrpo.harness.run.log import list_runs, read_log
 
 
@@ -19,6 +22,40 @@ def finished(tmp_path: Path) -> Path:
     folder = run_folder(tmp_path, "demo", "run1")
     run_job(make_job(ScriptedActor(three_or_not), tmp_path), folder)
     return folder
+
+
+SKIP = CheckerResult(outcome="skip", reason="not here")
+BROKE = CheckerResult(outcome="error", reason="boom")
+FOUND = CheckerResult(outcome="score", score=0.5, reason="half")
+SILENT = JudgeResult(score=None, reason="no verdict")
+KIND = JudgeResult(score=1.0)
+
+
+@pytest.mark.parametrize(
+    ("checker_result", "opinion", "decisive", "status", "code", "credits"),
+    [
+        (None, None, True, "ok", None, [0.0]),
+        (FOUND, None, False, "ok", None, [0.5]),
+        (SKIP, None, False, "ok", None, [0.0]),
+        (BROKE, None, False, "error", "checker", []),
+        (None, KIND, True, "ok", None, [0.0]),
+        (FOUND, SILENT, False, "ok", None, [0.5]),
+        (FOUND, SILENT, True, "error", "judge", []),
+        (BROKE, SILENT, True, "error", "checker", []),
+    ],
+)
+def test_a_rollout_is_judged_by_its_checker_and_where_it_decides_by_the_judge(
+    checker_result: CheckerResult | None,
+    opinion: JudgeResult | None,
+    decisive: bool,
+    status: str,
+    code: str | None,
+    credits: list[float],
+) -> None:
+    rollout = judged(make_rollout(0, 0.0), checker_result=checker_result, opinion=opinion, decisive=decisive)
+    assert (rollout.status, rollout.failure and rollout.failure.code) == (status, code)
+    assert [check.credit for check in rollout.checks] == credits
+    assert rollout.opinion == (None if checker_result == BROKE else opinion)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])

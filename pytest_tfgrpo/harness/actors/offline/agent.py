@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 
+from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.records import Frame, Json, Trajectory
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.words import content
@@ -66,6 +67,7 @@ class OfflineActor:
             if frame.error is None:
                 done.append(step)
         answer = render(value)
+        took_ms = (time.perf_counter() - started) * 1000
         frames.append(
             Frame(
                 kind="model",
@@ -73,7 +75,8 @@ class OfflineActor:
                 output=FINISH,
                 tokens=_word_count(call.prompt.system, call.prompt.user, answer),
                 cost_usd=0.0,
-                latency_ms=(time.perf_counter() - started) * 1000 - sum(frame.latency_ms for frame in frames),
+                latency_ms=took_ms - sum(frame.latency_ms for frame in frames),
+                started_at=utc_now(ago_ms=took_ms),
             )
         )
         return Trajectory(answer=answer, frames=tuple(frames))
@@ -98,6 +101,7 @@ def _use(tool: OfflineTool, value: Value, brief: TaskView) -> tuple[Frame, Value
         output = render(result)
     except ToolError as problem:
         result, output, error = value, "", str(problem)
+    took_ms = (time.perf_counter() - started) * 1000
     frame = Frame(
         kind="tool",
         name=tool.name,
@@ -105,8 +109,9 @@ def _use(tool: OfflineTool, value: Value, brief: TaskView) -> tuple[Frame, Value
         output=output[:FRAME_CHARS],
         tokens=_word_count(render(value), render(dict(arguments)) if arguments else "", output),
         cost_usd=0.0,
-        latency_ms=(time.perf_counter() - started) * 1000,
+        latency_ms=took_ms,
         error=error,
+        started_at=utc_now(ago_ms=took_ms),
     )
     return frame, result
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from pytest_tfgrpo.core.clock import elapsed_ms
+from pytest_tfgrpo.core.clock import elapsed_ms, utc_now
 from pytest_tfgrpo.core.errors import (
     BUDGET,
     TIMEOUT,
@@ -104,6 +104,7 @@ class Conversation:
             raise self._no_completion(message, TIMEOUT, started) from error
         except Exception as error:  # what a client did not foresee is no fault of the agent
             raise self._no_completion(describe(error), "client", started) from error
+        latency_ms = completion.latency_ms or elapsed_ms(started + self._turn.waited_s)
         self._frames.append(
             Frame(
                 kind="model",
@@ -112,9 +113,10 @@ class Conversation:
                 output=_cut(clean(completion.text), self._call.answer_max_bytes),
                 tokens=0 if completion.usage is None else completion.usage.total,
                 cost_usd=completion.cost_usd,
-                latency_ms=completion.latency_ms or elapsed_ms(started + self._turn.waited_s),
+                latency_ms=latency_ms,
                 usage=completion.usage,
                 finish=completion.finish,
+                started_at=utc_now(ago_ms=latency_ms),
             )
         )
         return completion
@@ -127,14 +129,16 @@ class Conversation:
         self, message: str, code: str, started: float, cost_usd: float | None = None
     ) -> RolloutFault:
         """Return the fault of a model call without an answer, which may have been paid for."""
+        latency_ms = elapsed_ms(started + self._turn.waited_s)
         self._frames.append(
             Frame(
                 kind="model",
                 name=self._model,
                 input={"messages": len(self._messages)},
                 cost_usd=cost_usd,
-                latency_ms=elapsed_ms(started + self._turn.waited_s),
+                latency_ms=latency_ms,
                 error=clean(message),
+                started_at=utc_now(ago_ms=latency_ms),
             )
         )
         fault = AgentFailure if code == "oversize" else ProviderError

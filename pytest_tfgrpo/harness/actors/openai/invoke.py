@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from pytest_tfgrpo.core.clock import elapsed_ms
+from pytest_tfgrpo.core.clock import elapsed_ms, utc_now
 from pytest_tfgrpo.core.errors import RolloutFault, describe
 from pytest_tfgrpo.core.records import Frame, Json
 from pytest_tfgrpo.core.schema import nearest, violations
@@ -81,6 +81,7 @@ def tool_frame(call: ToolCall, arguments: Json, output: str, error: str | None, 
         cost_usd=0.0,
         latency_ms=latency_ms,
         error=None if error is None else clean(error[:ERROR_CHARS]),
+        started_at=utc_now(ago_ms=latency_ms),
     )
 
 

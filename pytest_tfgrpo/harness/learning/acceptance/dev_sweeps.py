@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_tfgrpo.core.lessons import Library
-from pytest_tfgrpo.core.records import Group, Phase, Scenario
+from pytest_tfgrpo.core.records import Group, Phase, RunStatus, Scenario
 from pytest_tfgrpo.harness.learning.acceptance.rule import Pairs
-from pytest_tfgrpo.harness.learning.prompts import RenderedPrompt
+from pytest_tfgrpo.harness.learning.prompts import Ask, RenderedPrompt
 from pytest_tfgrpo.harness.run.schedule import dev_phase
 
-Ask: TypeAlias = Callable[[str], RenderedPrompt]
 Sweep: TypeAlias = Callable[[Phase, Ask], Awaitable[Mapping[str, Group]]]
 """Carries out a phase and returns its groups by scenario id; raises Unfinished when it could not."""
 
@@ -19,10 +18,10 @@ Sweep: TypeAlias = Callable[[Phase, Ask], Awaitable[Mapping[str, Group]]]
 class Unfinished(Exception):
     """A sweep did not come to its end: interrupted, aborted, or out of budget."""
 
-    def __init__(self, end: Literal["incomplete", "aborted"]) -> None:
+    def __init__(self, end: RunStatus) -> None:
         """`end` is how the run ends."""
         super().__init__(end)
-        self.end: Literal["incomplete", "aborted"] = end
+        self.end: RunStatus = end
 
 
 class DevSweeps:

@@ -144,11 +144,11 @@ def _jaccard(a: frozenset[str], b: frozenset[str]) -> float:
 
 Way: TypeAlias = tuple[str, ...]
 """Tools in order of use."""
-Record: TypeAlias = tuple[float, float]
+WayRecord: TypeAlias = tuple[float, float]
 """(groups, mean over them of the mean reward in each): many attempts at one task count as one."""
 
 
-def record_of(way: Way, attempts: Iterable[Attempt], prior: Record = (0.0, 0.0)) -> Record:
+def record_of(way: Way, attempts: Iterable[Attempt], prior: WayRecord = (0.0, 0.0)) -> WayRecord:
     """Return what `prior` and those of `attempts` that used the tools of `way` amount to."""
     by_group: dict[str, list[Attempt]] = {}
     for attempt in attempts:
@@ -160,7 +160,7 @@ def record_of(way: Way, attempts: Iterable[Attempt], prior: Record = (0.0, 0.0))
     return groups, total / groups if groups else 0.0
 
 
-def best_way(attempts: Sequence[Attempt], prior: Mapping[Way, Record]) -> Contrast | None:
+def best_way(attempts: Sequence[Attempt], prior: Mapping[Way, WayRecord]) -> Contrast | None:
     """Return the sequence of tools that winners used and that beat the others, or None.
 
     `prior` is what earlier epochs saw of sequences that lessons in force name. A sequence that earned less

@@ -300,7 +300,7 @@ def test_an_interrupt_in_a_trial_ends_the_run_with_what_it_has(tmp_path: Path) -
         return await task
 
     run = asyncio.run(play())
-    assert (run.status, run.reason, run.phases[-1].phase.epoch) == ("incomplete", "interrupted", 1)
+    assert (run.status, run.reason, run.phases[-1].phase.epoch) == ("cancelled", "interrupted", 1)
     assert (run.library.experiences, run.phases[-1].revision) == ((), None)
 
 

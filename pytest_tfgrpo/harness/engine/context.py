@@ -1,0 +1,32 @@
+"""The context of a run: what its phases share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
+from pytest_tfgrpo.harness.engine.observed import Observers
+from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.llm.budget import Budget
+from pytest_tfgrpo.llm.calls import Calls
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.engine.writer import RunWriter
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunContext:
+    """One run that goes on."""
+
+    job: Job
+    writer: RunWriter
+    budget: Budget
+    calls: Calls
+    """Where optimizer and judge ask their models."""
+    checker_results: CheckerResults
+    """What marked test functions find."""
+    work: Path
+    """Folder of the workspaces."""
+    observe: Observers

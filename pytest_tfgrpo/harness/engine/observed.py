@@ -1,0 +1,50 @@
+"""What observers of a run are told: every record, in order, on the engine's event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pytest_tfgrpo.core.errors import describe
+from pytest_tfgrpo.core.lessons import Experience
+from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Rollout, Run
+from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AwaitingChecker:
+    """Told when a rollout waits for its marked test function to judge it."""
+
+    rollout: Rollout
+    workspace: Workspace
+
+
+Record: TypeAlias = Rollout | Group | Phase | PhaseResult | Experience | AwaitingChecker | Run
+"""A rollout when it ends, a group with its scores, a phase when a sweep of the dev split starts, the result
+of a phase when it ends, a lesson when it is kept, one that waits for its checker, the run when it ends."""
+Observer: TypeAlias = Callable[[Record], object]
+
+
+class Observers:
+    """Tells every record to all observers, in their order; one that raises breaks nothing."""
+
+    def __init__(self, observe: Observer | Sequence[Observer]) -> None:
+        """`observe` is one observer or several."""
+        self._observers = (observe,) if callable(observe) else tuple(observe)
+        self._broken: dict[int, str] = {}
+
+    def __call__(self, record: Record) -> None:
+        """Tell `record` to all."""
+        for place, observer in enumerate(self._observers):
+            try:
+                observer(record)
+            except Exception as error:  # noqa: BLE001 - an observer cannot break the run
+                name = getattr(observer, "__qualname__", type(observer).__name__)
+                self._broken.setdefault(place, f"observer {name} broke: {line(describe(error), 300)}")
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The first error of each observer that raised."""
+        return tuple(self._broken.values())
