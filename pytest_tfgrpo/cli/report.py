@@ -139,7 +139,7 @@ def rendered(project: Project, folder: Path) -> Rendering:
 
 def _judged(project: Project, run: Run, notes: list[str]) -> Verdict | None:
     """Return the verdict of the built-in rules; None without a gate. What it lacked goes into `notes`."""
-    from pytest_tfgrpo.core.settings import GATE_SETTINGS
+    from pytest_tfgrpo.core.settings import sets_gate
     from pytest_tfgrpo.harness.gate.baseline import load, locate
     from pytest_tfgrpo.harness.report.conclusion import conclude
     from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
@@ -147,7 +147,7 @@ def _judged(project: Project, run: Run, notes: list[str]) -> Verdict | None:
     plain = bool(run.phases) and all(
         (result.phase.epoch, result.phase.mode) == (1, "eval") for result in run.phases
     )
-    if plain and all(run.settings.get(name) is None for name in GATE_SETTINGS):
+    if plain and not sets_gate(run.settings):
         return None
     name, baseline = run.settings.get("baseline"), None
     try:

@@ -17,7 +17,7 @@ from pytest_tfgrpo.core.errors import ActorError, ScenarioError, SettingError, T
 from pytest_tfgrpo.core.files import JOURNAL, WORK, run_folder
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Json, Phase, PromptPack, Scenario
-from pytest_tfgrpo.core.settings import Settings, default_task_id
+from pytest_tfgrpo.core.settings import Settings, default_task_id, shaping
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire import from_wire
 from pytest_tfgrpo.harness.learning.attribution.pooling import earlier_exposures
@@ -42,16 +42,6 @@ from pytest_tfgrpo.harness.suite.packs import load_packs, pack_for
 from pytest_tfgrpo.llm.budget import Budget, require_affordable
 from pytest_tfgrpo.plugin.components import Components, open_components
 from pytest_tfgrpo.plugin.hook_calls import supply_rewarders
-
-RESULT_SETTINGS = (
-    "optimizer", "group_size", "eval_rollouts", "epochs", "sample_size", "temperature_train",
-    "temperature_eval", "experience_max_words", "library_cap", "eval_mode", "baseline_sweep", "timeout_s",
-    "answer_max_bytes", "sandbox", "seed", "max_tokens", "max_steps", "command_output", "judge_votes",
-    "judge_weight",
-    "acceptance", "acceptance_margin", "acceptance_rollouts", "dev_share", "lesson_dropout", "retire_after",
-    "gate_sequential",
-)  # fmt: skip
-"""Settings that a run's results depend on: two runs that differ in one are different runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +142,7 @@ def _stamps(
 ) -> dict[str, str]:
     """Return the stamps that two runs must share to be one run resumed."""
     stamps = {
-        "settings": stamp({name: settings[name] for name in RESULT_SETTINGS}),
+        "settings": stamp({name: settings[name] for name in shaping("prompts", "answers")}),
         "packs": combined_stamp({pack_for(packs, s.domain).stamp for s in scenarios}),
         "scenarios": stamp(sorted([s.id, s.split, s.stamp] for s in scenarios)),
         "eval": eval_stamp(scenarios),

@@ -14,7 +14,7 @@ import pytest
 from pytest_tfgrpo.core.errors import RecordingError, ScenarioError, TfgrpoError
 from pytest_tfgrpo.core.records import Phase, Run, Scenario
 from pytest_tfgrpo.core.schema import nearest
-from pytest_tfgrpo.core.settings import GATE_SETTINGS, TABLE, unknown_variables
+from pytest_tfgrpo.core.settings import TABLE, sets_gate, unknown_variables
 from pytest_tfgrpo.harness.estimate.forecast import Forecast, forecast
 from pytest_tfgrpo.harness.estimate.plan_text import plan_text
 from pytest_tfgrpo.harness.gate.baseline import Baseline, load, locate
@@ -143,7 +143,7 @@ class TfgrpoSession:
     @property
     def _gated(self) -> bool:
         """Plain mode has a gate when one of its rules is set."""
-        return self.learning or any(self.settings[name] is not None for name in GATE_SETTINGS)
+        return self.learning or sets_gate(self.settings.values)
 
     def _prepare(self, scenarios: list[Scenario], phases: list[Phase], functions: list[Marked]) -> None:
         unknown = unknown_variables(os.environ)

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.settings import BY_NAME, TABLE, parse_bool, resolve, unknown_variables
+from pytest_tfgrpo.core.settings import (
+    BY_NAME,
+    TABLE,
+    parse_bool,
+    resolve,
+    sets_gate,
+    shaping,
+    unknown_variables,
+)
 
 
 def refused(flags=(), environ=(), ini=()) -> str:
@@ -33,6 +41,20 @@ def test_every_default_but_none_passes_its_own_guard(setting):
     if setting.default is not None:
         assert setting.parse(setting.default) == setting.default
     assert setting.help
+
+
+def test_the_table_says_what_each_setting_shapes():
+    words = {"prompts", "answers", "gate"}
+    assert all(setting.shapes == ["none"] or words.issuperset(setting.shapes) for setting in TABLE)
+    assert shaping("answers") == ("max_tokens", "max_steps", "tools", "command_output")
+    assert {"lesson_dropout", "dev_share", "seed", "sandbox", "gate_sequential"} <= set(shaping("prompts"))
+    assert {"actor", "out", "concurrency", "gate_margin"}.isdisjoint(shaping("prompts", "answers"))
+
+
+@pytest.mark.parametrize("setting", TABLE, ids=lambda setting: setting.name)
+def test_a_gate_is_asked_for_by_its_settings_that_have_no_default(setting):
+    asking = {"baseline", "gates", "gate_min_mean", "gate_max_errors", "gate_max_cost_per_success_usd"}
+    assert sets_gate({setting.name: 1}) == (setting.name in asking)
 
 
 @pytest.mark.parametrize("setting", TABLE, ids=lambda setting: setting.name)
