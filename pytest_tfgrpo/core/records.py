@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from pytest_tfgrpo.core.lessons import Library, Revision
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import stamp
 
 Json: TypeAlias = Any
@@ -450,7 +451,7 @@ class Run:
     status: Literal["complete", "incomplete", "aborted"]
     started_at: str
     finished_at: str
-    settings: Mapping[str, Json]
+    settings: SettingValues
     stamps: Mapping[str, str]
     """Stamps of settings, packs, scenarios, actor and starting library."""
     versions: Mapping[str, str]

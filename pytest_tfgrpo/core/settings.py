@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.errors import SettingError
+    from pytest_tfgrpo.core.setting_values import SettingValues
 
 TASK_ID_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 TASK_ID_LENGTH = 64
@@ -264,7 +265,7 @@ class Settings:
 
     __slots__ = ("learning", "origins", "values")
 
-    def __init__(self, learning: bool, values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
+    def __init__(self, learning: bool, values: SettingValues, origins: Mapping[str, str]) -> None:
         """`origins` says where each setting that was set came from."""
         self.learning = learning
         self.values = values
@@ -272,14 +273,14 @@ class Settings:
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of the setting called `name`."""
-        return self.values[name]
+        return self.values[name]  # type: ignore[literal-required]  # the type is for names in the source
 
     @property
     def eval_rollouts(self) -> int:
         """Rollouts per scenario in a sweep: as set, else the group size, else 1 in plain mode."""
-        if self.values["eval_rollouts"] is not None:
-            return int(self.values["eval_rollouts"])
-        return int(self.values["group_size"]) if self.learning else 1
+        if self["eval_rollouts"] is not None:
+            return self.values["eval_rollouts"]
+        return self.values["group_size"] if self.learning else 1
 
 
 def shaping(*what: str) -> tuple[str, ...]:
@@ -287,7 +288,7 @@ def shaping(*what: str) -> tuple[str, ...]:
     return tuple(setting.name for setting in TABLE if not set(what).isdisjoint(setting.shapes))
 
 
-def sets_gate(values: Mapping[str, Any]) -> bool:
+def sets_gate(values: SettingValues) -> bool:
     """Return whether a gate is asked for: a plain run has one where a gate setting without default is set."""
     return any(BY_NAME[name].default is None and values.get(name) is not None for name in shaping("gate"))
 
@@ -332,7 +333,7 @@ def resolve(
             f"epochs must be >= 2 with eval_mode=last_epoch, not {values['epochs']!r} "
             f"({origins.get('epochs', 'default')}); use eval_mode=separate to train in a single epoch"
         )
-    return Settings(learning, values, origins)
+    return Settings(learning, cast("SettingValues", values), origins)
 
 
 def _flag(setting: Setting, flags: Mapping[str, Any]) -> list[Origin]:

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,6 +16,7 @@ from pytest_tfgrpo.core.errors import ActorError, ScenarioError, SettingError, T
 from pytest_tfgrpo.core.files import JOURNAL, WORK, run_folder
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Json, Phase, PromptPack, Scenario
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.settings import Settings, default_task_id, shaping
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire import from_wire
@@ -85,7 +85,7 @@ def prepare(
     budget = Budget(settings.values)
     people = open_components(config, settings, budget)
     actor = people.actor
-    values = dict(settings.values) | {"eval_rollouts": settings.eval_rollouts}
+    values: SettingValues = {**settings.values, "eval_rollouts": settings.eval_rollouts}
     _require_fit(config, people, scenarios, values)
     packs = _load_packs(config, settings)
     library = _load_library(config, settings)
@@ -195,7 +195,7 @@ def _rewarders(config: pytest.Config, settings: Settings, people: Components) ->
 
 
 def _require_fit(
-    config: pytest.Config, people: Components, scenarios: Sequence[Scenario], values: Mapping[str, Any]
+    config: pytest.Config, people: Components, scenarios: Sequence[Scenario], values: SettingValues
 ) -> None:
     """Raise SettingError or RecordingError where it is known beforehand that the run cannot be made."""
     _require_able(people.actor, scenarios)

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.records import Json, PhaseResult, Run, Scenario
+from pytest_tfgrpo.core.records import PhaseResult, Run, Scenario
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.gate import rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline
 from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE, RuleResult
@@ -34,7 +35,7 @@ Sides: TypeAlias = tuple[Mapping[str, Tally], Mapping[str, Tally]]
 
 
 def judge(
-    run: Run, baseline: Baseline | None, settings: Mapping[str, Json], *, gain: bool
+    run: Run, baseline: Baseline | None, settings: SettingValues, *, gain: bool
 ) -> Iterator[RuleResult]:
     """Yield what the rules about means find in each domain of `run`."""
     parts = dict(by_domain(run))
@@ -79,7 +80,7 @@ def corrected(found: Mapping[str, RuleResult], sides: Mapping[str, Sides], margi
 
 
 def _against(
-    parts: Mapping[str, Run], baseline: Baseline, tallies: Mapping[str, Tally], settings: Mapping[str, Json]
+    parts: Mapping[str, Run], baseline: Baseline, tallies: Mapping[str, Tally], settings: SettingValues
 ) -> list[RuleResult]:
     """Compare each domain with the baseline; one that the suite lost leaves the question open."""
     known = {id: row.domain for id, row in tallies.items()}

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias, TypeGuard
 
 from pytest_tfgrpo.core.lessons import LeakedAnswer
 from pytest_tfgrpo.core.records import Json, PhaseResult, Run
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.gate.baseline import Baseline, actor_name, compared_stamps
@@ -64,7 +65,7 @@ def broken(name: str, error: Exception, advice: str) -> RuleResult:
     return RuleResult(name=name, outcome="fail", message=message, advice=advice)
 
 
-def judge_complete(run: Run, _baseline: Baseline | None, _settings: Mapping[str, Json]) -> RuleResult:
+def judge_complete(run: Run, _baseline: Baseline | None, _settings: SettingValues) -> RuleResult:
     """Fail closed unless every phase ran to its end; a part of the suite is never a pass."""
     for result in run.phases:
         label, planned = result.phase.label, len(result.phase.scenarios)
@@ -105,7 +106,7 @@ def _usable(run: Run) -> RuleResult | None:
     return None
 
 
-def judge_minimum(run: Run, _baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
+def judge_minimum(run: Run, _baseline: Baseline | None, settings: SettingValues) -> RuleResult:
     """Fail when the eval mean is below ``gate_min_mean``."""
     minimum, sweep = settings["gate_min_mean"], final_sweep(run)
     if minimum is None:
@@ -131,7 +132,7 @@ def judge_minimum(run: Run, _baseline: Baseline | None, settings: Mapping[str, J
     )
 
 
-def judge_regression(run: Run, baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
+def judge_regression(run: Run, baseline: Baseline | None, settings: SettingValues) -> RuleResult:
     """Compare the final sweep with the stored baseline, paired by scenario (decision 21a)."""
     sweep = final_sweep(run)
     if baseline is None:
@@ -186,7 +187,7 @@ def _other(key: str, stamps: Mapping[str, str], baseline: Baseline) -> bool:
     return key in baseline.stamps and stamps.get(key) != baseline.stamps[key]
 
 
-def judge_gain(run: Run, _baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
+def judge_gain(run: Run, _baseline: Baseline | None, settings: SettingValues) -> RuleResult:
     """Compare the final sweep with the run's own baseline sweep: learning must not have made things worse."""
     before, after = baseline_sweep(run), final_sweep(run)
     if before is None:
@@ -200,7 +201,7 @@ def judge_gain(run: Run, _baseline: Baseline | None, settings: Mapping[str, Json
     )
 
 
-def judge_errors(run: Run, _baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
+def judge_errors(run: Run, _baseline: Baseline | None, settings: SettingValues) -> RuleResult:
     """Fail when the final sweep has more errors than ``gate_max_errors``."""
     limit, sweep = settings["gate_max_errors"], final_sweep(run)
     if limit is None:
@@ -217,7 +218,7 @@ def judge_errors(run: Run, _baseline: Baseline | None, settings: Mapping[str, Js
     )
 
 
-def judge_cost(run: Run, _baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
+def judge_cost(run: Run, _baseline: Baseline | None, settings: SettingValues) -> RuleResult:
     """Fail when a solved rollout of the final sweep costs more than ``gate_max_cost_per_success_usd``."""
     name = "cost per success"
     limit, sweep = settings["gate_max_cost_per_success_usd"], final_sweep(run)
@@ -245,7 +246,7 @@ def judge_cost(run: Run, _baseline: Baseline | None, settings: Mapping[str, Json
     )
 
 
-def judge_contamination(leaks: Sequence[LeakedAnswer], settings: Mapping[str, Json]) -> RuleResult:
+def judge_contamination(leaks: Sequence[LeakedAnswer], settings: SettingValues) -> RuleResult:
     """Fail when lessons hold eval answers (decision 21); under ``contamination=warn`` leave it open."""
     if not leaks:
         return RuleResult(name="contamination", outcome="pass", message="no lesson holds an eval answer")
@@ -260,7 +261,7 @@ def judge_contamination(leaks: Sequence[LeakedAnswer], settings: Mapping[str, Js
     )
 
 
-BUILT_IN: tuple[Callable[[Run, Baseline | None, Mapping[str, Json]], RuleResult], ...] = (
+BUILT_IN: tuple[Callable[[Run, Baseline | None, SettingValues], RuleResult], ...] = (
     judge_complete,
     judge_minimum,
     judge_regression,

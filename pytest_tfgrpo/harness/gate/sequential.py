@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, Protocol, TypeAlias
 
-from pytest_tfgrpo.core.records import Json, Phase, PhaseResult, Run, Scenario
+from pytest_tfgrpo.core.records import Phase, PhaseResult, Run, Scenario
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.gate.baseline import Baseline, Stamped, compared_stamps
 from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE, why_unfair
@@ -47,7 +48,7 @@ def order_of(seed: int, scenarios: Iterable[Scenario]) -> tuple[str, ...]:
 
 
 def obstacle(
-    settings: Mapping[str, Json], scenarios: Iterable[Scenario], *, foreign_rules: bool, partial: bool
+    settings: SettingValues, scenarios: Iterable[Scenario], *, foreign_rules: bool, partial: bool
 ) -> str:
     """Return why a final sweep runs to its end whatever it finds; empty when it may end early."""
     if partial:
@@ -251,7 +252,7 @@ class Watch:
 
 def open_watch(
     *,
-    settings: Mapping[str, Json],
+    settings: SettingValues,
     scenarios: Sequence[Scenario],
     phase: Phase,
     library: str,
@@ -291,7 +292,7 @@ class Planned(Stamped, Protocol):
     """A run, made or planned, with its settings."""
 
     @property
-    def settings(self) -> Mapping[str, Json]: ...
+    def settings(self) -> SettingValues: ...
     @property
     def partial_selection(self) -> bool: ...
 

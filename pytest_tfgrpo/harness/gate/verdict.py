@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, get_args
 
 from pytest_tfgrpo.core.lessons import LeakedAnswer
-from pytest_tfgrpo.core.records import Json, Run
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.gate.baseline import Baseline
 from pytest_tfgrpo.harness.gate.early_stop import rejudged
 from pytest_tfgrpo.harness.gate.named import NamedVerdict
@@ -30,7 +31,7 @@ class GateRule(Protocol):
 
     name: str
 
-    def judge(self, run: Run, baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
+    def judge(self, run: Run, baseline: Baseline | None, settings: SettingValues) -> RuleResult:
         """Return what the rule found; an exception fails the gate."""
         ...
 
@@ -64,7 +65,7 @@ def judge(
     run: Run,
     *,
     baseline: Baseline | None,
-    settings: Mapping[str, Json],
+    settings: SettingValues,
     rules: Sequence[GateRule] = (),
     contamination: Sequence[LeakedAnswer] = (),
 ) -> Verdict:
@@ -84,10 +85,10 @@ def judge(
 
 
 def _built_in(
-    rule: Callable[[Run, Baseline | None, Mapping[str, Json]], RuleResult],
+    rule: Callable[[Run, Baseline | None, SettingValues], RuleResult],
     run: Run,
     baseline: Baseline | None,
-    settings: Mapping[str, Json],
+    settings: SettingValues,
 ) -> RuleResult:
     try:
         return rule(run, baseline, settings)
@@ -96,7 +97,7 @@ def _built_in(
         return broken(name, error, "please report it as a bug of pytest-tfgrpo")
 
 
-def _guarded(rule: GateRule, run: Run, baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
+def _guarded(rule: GateRule, run: Run, baseline: Baseline | None, settings: SettingValues) -> RuleResult:
     try:
         result = rule.judge(run, baseline, settings)
         if not isinstance(result, RuleResult):

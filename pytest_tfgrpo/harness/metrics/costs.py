@@ -197,8 +197,8 @@ def _each(sums: Sums, number: float) -> float | None:
 def _budget(run: Run, total: Sums) -> dict[str, Json] | None:
     """Return what of each budget is used, left, and used over it; None when none is set."""
     rows = {}
-    for unit, used in (("usd", total.usd or 0.0), ("tokens", total.tokens)):
-        limit = run.settings.get(f"budget_{unit}")
+    usd, tokens = run.settings.get("budget_usd"), run.settings.get("budget_tokens")
+    for unit, used, limit in (("usd", total.usd or 0.0, usd), ("tokens", total.tokens, tokens)):
         if limit is not None:
             left, over = max(0, limit - used), max(0, used - limit)
             rows[unit] = {"limit": limit, "used": used, "left": left, "over": over}

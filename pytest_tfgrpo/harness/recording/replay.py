@@ -11,6 +11,7 @@ from typing import cast
 from pytest_tfgrpo.core.errors import AgentFailure, ModelError, ProviderError, RecordingError
 from pytest_tfgrpo.core.records import Json, ModelCall, Rollout, Scenario, Trajectory
 from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.settings import shaping
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.text import line
@@ -103,7 +104,7 @@ class Replay:
             )
         return ReplayCompleter(self, next(m for m in reversed(self._header.models) if m.name == spec))
 
-    def begin(self, scenarios: Iterable[Scenario], settings: Mapping[str, Json]) -> None:
+    def begin(self, scenarios: Iterable[Scenario], settings: SettingValues) -> None:
         """Take note of the run to come; raises RecordingError when its answers would have been others."""
         self._stamps = {scenario.id: scenario.stamp for scenario in scenarios}
         self._settings = settings

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import (
@@ -14,6 +13,7 @@ from pytest_tfgrpo.core.records import (
     PromptPack,
     Scenario,
 )
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer, Rewarder
 from pytest_tfgrpo.harness.run.log import JournalContents
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
@@ -28,7 +28,7 @@ class Job:
     run_id: str
     task_id: str
     started_at: str
-    settings: Mapping[str, Any]
+    settings: SettingValues
     scenarios: tuple[Scenario, ...]
     """The selected scenarios, in order of collection."""
     phases: tuple[Phase, ...]

@@ -19,6 +19,7 @@ from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import EXPOSURES, JOURNAL
 from pytest_tfgrpo.core.lessons import Experience, Exposure, Library
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.strict import finite
 from pytest_tfgrpo.core.wire import from_wire, to_wire
@@ -66,7 +67,7 @@ def series_of(seed: int, start: Library) -> str:
     return stamp([seed, start.hash])[:KEY_DIGITS]
 
 
-def measure_of(stamps: Mapping[str, str], identities: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+def measure_of(stamps: Mapping[str, str], identities: Mapping[str, Any], settings: SettingValues) -> str:
     """Return the stamp of the actor, the judge and the judge's weight in the rewards."""
     return stamp([stamps.get("actor"), identities.get("judge"), settings.get("judge_weight")])
 
