@@ -19,7 +19,7 @@ from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.strict import finite
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import from_wire, to_wire
-from pytest_tfgrpo.harness.metrics.comparison import Tally, final_sweep, tally_sweep
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
 
 SCHEMA = "tfgrpo.baseline/2"
 FIRST = "tfgrpo.baseline/1"
@@ -58,7 +58,8 @@ def from_run(run: Run, name: str) -> Baseline:
 
     Raises BaselineError when the run is not whole: it would lower the bar for those after it.
     """
-    sweep = final_sweep(run)
+    sweeps = Sweeps(run)
+    sweep = sweeps.after
     if sweep is None or run.status != "complete" or run.partial_selection:
         what = "has no final sweep" if sweep is None else f"is {run.status}"
         what = "ran on a part of the suite" if run.partial_selection else what
@@ -80,7 +81,7 @@ def from_run(run: Run, name: str) -> Baseline:
         temperature=sweep.phase.temperature,
         library=sweep.library_hash,
         stamps=compared_stamps(run),
-        scenarios=dict(sorted(tally_sweep(run, sweep).items())),
+        scenarios=dict(sorted(sweeps.rows_after.items())),
     )
 
 

@@ -14,7 +14,8 @@ from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.gate import by_domain, rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline
 from pytest_tfgrpo.harness.gate.config import NamedGate
-from pytest_tfgrpo.harness.gate.rules import RuleResult, Settled
+from pytest_tfgrpo.harness.gate.rules import GateInput, RuleResult, Settled
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,22 +93,22 @@ def has_rules(gate: NamedGate, settings: SettingValues, *, learning: bool) -> bo
 
 
 def _results(run: Run, opened: OpenGate, settings: SettingValues) -> Iterator[RuleResult]:
-    gate = opened.gate
-    part, baseline = by_domain.restricted(run, gate.selects), _part_of(opened, run)
-    yield rules.judge_complete(part, None, settings)
+    gate, part = opened.gate, by_domain.restricted(run, opened.gate.selects)
+    selected = GateInput(part, Sweeps(part), _part_of(opened, run), settings)
+    yield rules.judge_complete(selected)
     if gate.per_domain:
-        yield from by_domain.judge(part, baseline, settings, gain=gate.gain)
+        yield from by_domain.judge(selected, gain=gate.gain)
     else:
         if gate.min_mean is not None:
-            yield rules.judge_minimum(part, None, settings)
-        if baseline is not None:
-            yield rules.judge_regression(part, baseline, settings)
+            yield rules.judge_minimum(selected)
+        if selected.baseline is not None:
+            yield rules.judge_regression(selected)
         if gate.gain:
-            yield rules.judge_gain(part, None, settings)
+            yield rules.judge_gain(selected)
     if gate.max_errors is not None:
-        yield rules.judge_errors(part, None, settings)
+        yield rules.judge_errors(selected)
     if gate.max_cost_per_success_usd is not None:
-        yield rules.judge_cost(part, None, settings)
+        yield rules.judge_cost(selected)
 
 
 def _part_of(opened: OpenGate, run: Run) -> Baseline | None:

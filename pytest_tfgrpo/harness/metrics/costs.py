@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from math import fsum
 
 from pytest_tfgrpo.core.records import Frame, Group, Json, ModelCall, PhaseResult, Rollout, Run, Usage
-from pytest_tfgrpo.harness.metrics.comparison import baseline_sweep, final_sweep
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.metrics.epochs import solved
 
 PURPOSES = ("rollouts", "learning", "judge")
@@ -164,7 +164,8 @@ def _solved(run: Run, total: Sums) -> dict[str, Json] | None:
     A scenario is solved by the share of its scored rollouts that passed every check, so that the numbers are
     pass@1 times the scenarios that have one.
     """
-    last, first = final_sweep(run), baseline_sweep(run)
+    sweeps = Sweeps(run)
+    last, first = sweeps.after, sweeps.before
     if last is None:
         return None
     number = _number_solved(last)

@@ -15,24 +15,24 @@ from typing import Any
 import numpy as np
 
 from pytest_tfgrpo.core.records import Group, Json, PhaseResult, Run
-from pytest_tfgrpo.harness.metrics.comparison import Tally, baseline_sweep, final_sweep
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
 from pytest_tfgrpo.numerics.stats import mean_interval
 
 Z95 = 1.959963984540054
 """Two-sided 95 % quantile of the normal distribution."""
 
 
-def noise(run: Run, gain: Mapping[str, Any] | None) -> Json:
+def noise(sweeps: Sweeps, gain: Mapping[str, Any] | None) -> Json:
     """Return the noise floor of a run, from its final and its baseline sweep; None without a final sweep.
 
     `seed_std` is the standard deviation of a sweep with one rollout per scenario, over seeds; `run_std` that
     of a sweep as it was made. `difference` is what two runs of one library differ by at most, in 19 of 20
     cases. Null without a scenario of two scored rollouts. `gain` is the gain of the report.
     """
-    last = final_sweep(run)
+    last = sweeps.after
     if last is None:
         return None
-    rows = [row for sweep in (baseline_sweep(run), last) if sweep is not None and (row := _row(sweep))]
+    rows = [row for sweep in (sweeps.before, last) if sweep is not None and (row := _row(sweep))]
     value: dict[str, Json] = {
         "rollouts": last.phase.rollouts,
         "sweeps": rows,
@@ -73,7 +73,7 @@ def _known(group: Group) -> list[float]:
     return [s.gt_score for s in group.scores if s.gt_score is not None]
 
 
-def flaky(run: Run) -> Json:
+def flaky(run: Run, sweeps: Sweeps) -> Json:
     """Return the scenarios of the final and the baseline sweep that some seeds solved and some did not.
 
     `solved` is the share of the scored rollouts that passed every check.
@@ -88,7 +88,7 @@ def flaky(run: Run) -> Json:
             "solved": share,
             "n": n,
         }
-        for sweep in (final_sweep(run), baseline_sweep(run))
+        for sweep in (sweeps.after, sweeps.before)
         if sweep is not None
         for group, share, n in _mixed(sweep)
     ]

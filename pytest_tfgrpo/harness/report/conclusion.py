@@ -15,6 +15,7 @@ from pytest_tfgrpo.harness.gate.named import OpenGate, judge_named
 from pytest_tfgrpo.harness.gate.verdict import GateRule, Verdict, judge
 from pytest_tfgrpo.harness.learning.attribution import exposures
 from pytest_tfgrpo.harness.learning.library.screen import contaminated
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.report.page.html import html
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
@@ -52,9 +53,12 @@ def conclude(
         lambda scenario: expected_answers(kinds, scenario),
         tool_names(group for result in run.phases for group in result.groups),
     )
-    verdict = judge(run, baseline=baseline, settings=run.settings, rules=rules, contamination=leaks)
+    sweeps = Sweeps(run)
+    verdict = judge(
+        run, baseline=baseline, settings=run.settings, rules=rules, contamination=leaks, sweeps=sweeps
+    )
     verdict = replace(verdict, gates=tuple(judge_named(run, gate, run.settings) for gate in gates))
-    return Conclusion(verdict, build(run, verdict, sections=sections, files=files))
+    return Conclusion(verdict, build(run, verdict, sections=sections, files=files, sweeps=sweeps))
 
 
 def write(folder: Path, run: Run, conclusion: Conclusion, origins: Mapping[str, str]) -> None:
@@ -97,5 +101,5 @@ def manifest(run: Run, conclusion: Conclusion, origins: Mapping[str, str]) -> di
                 for f in r.revision.refused
             ],
         },
-        "gate": to_wire(conclusion.verdict),
+        "gate": conclusion.report["gate"],
     }

@@ -10,21 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_tfgrpo.core.lessons import Experience
-from pytest_tfgrpo.core.records import Group, Mode, PhaseResult, Run
+from pytest_tfgrpo.core.records import Group, Mode, Run
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.gate.early_stop import reported
 from pytest_tfgrpo.harness.gate.verdict import Verdict
 from pytest_tfgrpo.harness.metrics import costs, noise, significance
-from pytest_tfgrpo.harness.metrics.comparison import (
-    Comparison,
-    Tally,
-    baseline_sweep,
-    compare,
-    figures,
-    final_sweep,
-    tally,
-    tally_sweep,
-)
+from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, Tally, compare, figures, tally
 from pytest_tfgrpo.harness.metrics.epochs import per_epoch
 from pytest_tfgrpo.harness.report.acceptance import acceptance_report
 from pytest_tfgrpo.harness.report.attribution import attribution_report
@@ -36,14 +27,21 @@ REGRESSIONS = 5
 
 
 def build(
-    run: Run, verdict: Verdict | None, *, sections: Sequence[str] = (), files: str = ""
+    run: Run,
+    verdict: Verdict | None,
+    *,
+    sections: Sequence[str] = (),
+    files: str = "",
+    sweeps: Sweeps | None = None,
 ) -> dict[str, Any]:
-    """Return the report of a run; `sections` are extra lines, `files` says where the run's files are."""
-    first, last = baseline_sweep(run), final_sweep(run)
-    before = tally_sweep(run, first) if first is not None else {}
-    after = tally_sweep(run, last) if last is not None else {}
+    """Return the report of a run; `sections` are extra lines, `files` says where the run's files are.
+
+    `sweeps` are those of the run, if they are counted already.
+    """
+    sweeps = sweeps or Sweeps(run)
+    before, after = sweeps.rows_before, sweeps.rows_after
     compared = compare(before, after)
-    gain = _gain(before, after, compared, last)
+    gain = _gain(sweeps, compared)
     return {
         "schema": SCHEMA,
         "run_id": run.run_id,
@@ -57,17 +55,22 @@ def build(
         "epochs": per_epoch(run)["epochs"],
         "gain": gain,
         "domains": significance.domains(run, before, after),
-        "regressions": _regressions(run, compared, before, after),
+        "regressions": _regressions(run, sweeps, compared),
         "scenarios": _scenarios(run),
         "faults": _faults(run),
         "library": _library(run),
         "attribution": attribution_report(run),
         "judge": judge_report(run),
         "acceptance": acceptance_report(run),
-        **_caveats(run, gain),
+        **_caveats(run, sweeps, gain),
         "cost": costs.of_run(run),
-        "gate": to_wire(verdict),
-        **reported(run, len(verdict.results) if verdict is not None else None),
+        "gate": None if verdict is None else _gate(verdict),
+        **reported(
+            run,
+            sweeps,
+            gated=verdict is not None,
+            foreign_rules=verdict is not None and verdict.foreign_rules,
+        ),
         "settings": to_wire(run.settings),
         "stamps": dict(run.stamps),
         "versions": dict(run.versions),
@@ -81,41 +84,49 @@ def build(
     }
 
 
-def _gain(
-    before: Mapping[str, Tally],
-    after: Mapping[str, Tally],
-    compared: Comparison,
-    last: PhaseResult | None,
-) -> dict[str, Any] | None:
+def _gate(verdict: Verdict) -> dict[str, Any]:
+    return {name: value for name, value in to_wire(verdict).items() if name != "foreign_rules"}
+
+
+def _gain(sweeps: Sweeps, compared: Comparison) -> dict[str, Any] | None:
     """Return the paired gain of the final over the baseline sweep; None without both."""
-    if not before or not after or last is None:
+    before, after = sweeps.rows_before, sweeps.rows_after
+    if not before or not after or sweeps.after is None:
         return None
     errors = any(row.errors for rows in (before, after) for row in rows.values())
     as_zero = figures(compare(before, after, errors_as_zero=True)) if errors else None
-    return {**figures(compared), "errors_as_zero": as_zero, "planned": significance.planned(compared, last)}
+    return {
+        **figures(compared),
+        "errors_as_zero": as_zero,
+        "planned": significance.planned(compared, sweeps.after),
+    }
 
 
-def _caveats(run: Run, gain: Mapping[str, Any] | None) -> dict[str, Any]:
+def _caveats(run: Run, sweeps: Sweeps, gain: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what a reader must know before he believes a difference."""
     return {
         "contamination": run.preflight.get("contamination"),
         "evaluations": run.preflight.get("evaluations"),
-        "noise": noise.noise(run, gain),
-        "flaky": noise.flaky(run),
+        "noise": noise.noise(sweeps, gain),
+        "flaky": noise.flaky(run, sweeps),
         "as_failures": noise.as_failures(run),
     }
 
 
-def _regressions(
-    run: Run, compared: Comparison, tallies_before: Mapping[str, Tally], tallies_after: Mapping[str, Tally]
-) -> list[dict[str, Any]]:
+def _regressions(run: Run, sweeps: Sweeps, compared: Comparison) -> list[dict[str, Any]]:
     """Return the scenarios that lost most from the baseline to the final sweep, worst first.
 
     Those whose loss is within their own spread over seeds come last, and are marked `flaky`.
     """
     domain_of = {s.id: s.domain for s in run.scenarios}
     lost = [
-        (noise.within_spread(tallies_before[id], tallies_after[id]), after - before, id, before, after)
+        (
+            noise.within_spread(sweeps.rows_before[id], sweeps.rows_after[id]),
+            after - before,
+            id,
+            before,
+            after,
+        )
         for id, before, after in zip(compared.ids, compared.before_K, compared.after_K, strict=True)
         if after < before
     ]
