@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import fsum
 from pathlib import Path
 from typing import Any, Protocol
 
 from pytest_tfgrpo.core.errors import BaselineError
+from pytest_tfgrpo.core.files import write_atomic
 from pytest_tfgrpo.core.records import Json, Run, Scenario
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.settings import is_task_id
@@ -149,15 +148,11 @@ def load(path: Path) -> Baseline:
 
 
 def save(path: Path, baseline: Baseline) -> None:
-    """Write a baseline by temporary file and rename; raises BaselineError when it cannot be written."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    """Write a baseline, whole or not at all; raises BaselineError when it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(_pretty(_to_file(baseline)), encoding="utf-8")
-        temporary.replace(path)
+        write_atomic(path, [_pretty(_to_file(baseline)).encode()])
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise BaselineError(f"{path}: cannot write the baseline: {error}") from error
 
 
