@@ -28,7 +28,7 @@ ROUNDING = 1e-9
 
 
 class Budget:
-    """Money, tokens and time of a run; declared maxima of calls in flight are reserved (design 5).
+    """Money, tokens and time of a run; declared maxima of calls in flight are reserved.
 
     It serves two kinds of spenders: rollouts of actors that tell what they used at their end (`admit`,
     `release`, `spend`), and model calls, each by itself (`reserve`, `settle`). Used on the event loop only.

@@ -42,7 +42,7 @@ class AttemptResult:
 
 
 async def attempt(actor: Actor, call: ActorCall) -> AttemptResult:
-    """Ask the actor once, within the call's time limit; never raises but for cancellation (design 4).
+    """Ask the actor once, within the call's time limit; never raises but for cancellation.
 
     Waiting for room in the budget counts neither for the limit nor as latency.
     The call is a task of its own: an agent that cancels itself, or will not be cancelled, does so alone.

@@ -1,6 +1,6 @@
 """The built-in rules of the gate.
 
-Rules about means are judged twice, with errors excluded and with errors as 0, and must pass both (design 4).
+Rules about means are judged twice, with errors excluded and with errors as 0, and must pass both.
 """
 
 from __future__ import annotations

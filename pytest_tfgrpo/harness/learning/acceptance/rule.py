@@ -106,7 +106,7 @@ class AcceptanceRule:
         """Return what `pairs` say; p is multiplied by `factor`, the tests that are still open.
 
         An error is not the agent's fault, and may be the library's all the same: where there are errors, both
-        readings must accept (design 4), and the one that speaks most against the library is shown. `doubted`
+        readings must accept, and the one that speaks most against the library is shown. `doubted`
         is a part of a library that was rejected: in ``safe`` the doubt no longer speaks for it.
         """
         kinds: list[Errors] = ["excluded", "as 0"] if any(pairs.errors) else [""]
