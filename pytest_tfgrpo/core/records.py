@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.text import phase_label
 
 Json: TypeAlias = Any
 """A value that JSON can hold."""
@@ -404,11 +405,8 @@ class Phase:
 
     @property
     def label(self) -> str:
-        """Name in item ids and messages: ``baseline``, ``epoch1``, ``epoch1-dev2``, ``epoch3-eval``."""
-        if self.mode == "baseline":
-            return "baseline"
-        suffix = {"train": "", "dev": f"-dev{self.dev_sweep}", "eval": "-eval"}[self.mode]
-        return f"epoch{self.epoch}{suffix}"
+        """Name in item ids and messages, as `core.text.phase_label` makes it."""
+        return phase_label(self.epoch, self.mode, self.dev_sweep)
 
     @property
     def seed_phase(self) -> str:

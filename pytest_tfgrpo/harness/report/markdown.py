@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_tfgrpo.core.text import count, interval, line, number
+from pytest_tfgrpo.core.text import count, interval, line, number, signed
 from pytest_tfgrpo.harness.report.cost import is_paid, spent
 from pytest_tfgrpo.harness.report.gates import in_order, named, overall, unsettled
 from pytest_tfgrpo.harness.report.trust import trust_markdown
@@ -118,15 +118,15 @@ def _domains(domains: Sequence[Mapping[str, Any]]) -> list[str]:
     if len(domains) < 2:
         return []
     rows = [
-        [escaped(row["domain"]), str(row["scenarios"]), number(row["mean"]), _signed(row["gain"])]
+        [
+            escaped(row["domain"]),
+            str(row["scenarios"]),
+            number(row["mean"]),
+            signed(row["gain"]["difference"] if row["gain"] else None),
+        ]
         for row in domains
     ]
     return _table(["domain", "scenarios", "mean", "gain"], rows)
-
-
-def _signed(gain: Mapping[str, Any] | None) -> str:
-    difference = gain["difference"] if gain else None
-    return "-" if difference is None else f"{difference:+.3f}"
 
 
 def _regressions(rows: Sequence[Mapping[str, Any]]) -> list[str]:
