@@ -8,12 +8,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_run, add_task, project_of
 from pytest_tfgrpo.cli.project import Project
 from pytest_tfgrpo.core.errors import BaselineError, JournalError, TfgrpoError
 from pytest_tfgrpo.core.files import JOURNAL, REPORT_HTML, REPORT_JSON
+from pytest_tfgrpo.core.report_value import Report
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
@@ -29,7 +30,7 @@ class Rendering(NamedTuple):
     """A run read back from its journal, with the value that its report is made from."""
 
     run: Run
-    report: dict[str, Any]
+    report: Report
 
 
 def declare(commands: Subparsers) -> None:

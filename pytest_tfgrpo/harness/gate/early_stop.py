@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from pytest_tfgrpo.core.records import Json, Run
+from pytest_tfgrpo.core.report_value import Sequential
 from pytest_tfgrpo.core.text import interval, line, wrapped
 from pytest_tfgrpo.harness.gate.rules import GateInput, RuleResult
 from pytest_tfgrpo.harness.gate.sequential import MIN_PLANNED, WatchedReading, WatchedRule, obstacle, watched
@@ -35,26 +35,25 @@ def rejudged(results: Sequence[RuleResult], of: GateInput, *, foreign_rules: boo
     ]
 
 
-def reported(run: Run, sweeps: Sweeps, *, gated: bool, foreign_rules: bool) -> dict[str, Json]:
-    """Return the report's key ``sequential``; nothing where no sequential gate is asked for.
+def reported(run: Run, sweeps: Sweeps, *, gated: bool, foreign_rules: bool) -> Sequential | None:
+    """Return the report's key ``sequential``; None where no sequential gate is asked for.
 
     `foreign_rules` says whether plugins added rules to the gate.
     """
     sweep = sweeps.after
     if not run.settings.get("gate_sequential") or sweep is None:
-        return {}
+        return None
     left_out = len(sweep.settled)
-    value = {
+    return {
         "scenarios": len(sweep.phase.scenarios),
         "asked": len(sweep.phase.scenarios) - left_out,
         "left_out": left_out,
         "rollouts_saved": left_out * sweep.phase.rollouts,
         "reason": "" if left_out else _why_nothing(run, gated=gated, foreign_rules=foreign_rules),
     }
-    return {"sequential": value}
 
 
-def early_stop_lines(sequential: Mapping[str, Any] | None, width: int) -> list[str]:
+def early_stop_lines(sequential: Sequential | None, width: int) -> list[str]:
     """Return what the terminal says of a sequential gate."""
     if sequential is None:
         return []

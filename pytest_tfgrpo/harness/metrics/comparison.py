@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
-from typing import Any
 
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
+from pytest_tfgrpo.core.report_value import ComparisonFigures
 from pytest_tfgrpo.numerics.planning import minimum_detectable_effect
 from pytest_tfgrpo.numerics.stats import Interval, paired_interval
 
@@ -102,7 +102,7 @@ def compare(
     )
 
 
-def figures(comparison: Comparison) -> dict[str, Any]:
+def figures(comparison: Comparison) -> ComparisonFigures:
     """Return the figures of a comparison, as reports and verdicts carry them."""
     difference, n = comparison.difference, len(comparison.ids)
     known = difference.low is not None
@@ -111,7 +111,7 @@ def figures(comparison: Comparison) -> dict[str, Any]:
         "before": comparison.before,
         "after": comparison.after,
         "difference": difference.mean if n else None,
-        "ci95": [difference.low, difference.high] if known else None,
+        "ci95": difference.ci95,
         "method": difference.method,
         "detectable": minimum_detectable_effect(difference.std, n) if known and difference.std else None,
     }

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Json, PhaseResult, Run
+from pytest_tfgrpo.core.report_value import DomainRow
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.gate.baseline import actor_name, compared_stamps
 from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE
@@ -134,9 +135,9 @@ def _obstacles(before: Run, after: Run, compared: Comparison, larger: int) -> It
         yield f"only {n} scenarios are in both; a claim takes at least {MIN_SCENARIOS}"
 
 
-def _domains(after: Run, old: Tallies, new: Tallies, *, claimed: bool) -> list[dict[str, Any]]:
+def _domains(after: Run, old: Tallies, new: Tallies, *, claimed: bool) -> list[DomainRow]:
     rows = significance.domains(after, old, new)
-    return rows if claimed else [{**row, "claim": None} for row in rows]
+    return rows if claimed else [DomainRow(**{**row, "claim": None}) for row in rows]
 
 
 def _scenarios(after: Run, old: Tallies, new: Tallies, compared: Comparison) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_tfgrpo.core.files import MANIFEST, REPORT_HTML, REPORT_JSON, write_json, write_text
 from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.report_value import Report
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.gate.baseline import Baseline
 from pytest_tfgrpo.harness.gate.named import OpenGate, judge_named
@@ -28,7 +29,7 @@ class Conclusion:
 
     verdict: Verdict | None
     """None where no gate was asked for: in plain mode without a rule."""
-    report: dict[str, Any]
+    report: Report
     """The report value, as in ``report.json``."""
 
 

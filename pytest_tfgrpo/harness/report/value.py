@@ -7,10 +7,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from pytest_tfgrpo.core.lessons import Experience
-from pytest_tfgrpo.core.records import Group, Mode, Run
+from pytest_tfgrpo.core.records import Group, Mode, Run, Scenario
+from pytest_tfgrpo.core.report_value import (
+    Caveats,
+    Counts,
+    Gain,
+    GateBlock,
+    Lesson,
+    LibraryBlock,
+    Regression,
+    Report,
+    ScenarioBlock,
+    ScenarioEpoch,
+)
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.gate.early_stop import reported
 from pytest_tfgrpo.harness.gate.verdict import Verdict
@@ -33,7 +44,7 @@ def build(
     sections: Sequence[str] = (),
     files: str = "",
     sweeps: Sweeps | None = None,
-) -> dict[str, Any]:
+) -> Report:
     """Return the report of a run; `sections` are extra lines, `files` says where the run's files are.
 
     `sweeps` are those of the run, if they are counted already.
@@ -42,7 +53,7 @@ def build(
     before, after = sweeps.rows_before, sweeps.rows_after
     compared = compare(before, after)
     gain = _gain(sweeps, compared)
-    return {
+    value: Report = {
         "schema": SCHEMA,
         "run_id": run.run_id,
         "task_id": run.task_id,
@@ -65,7 +76,7 @@ def build(
         **_caveats(run, sweeps, gain),
         "cost": costs.of_run(run),
         "gate": None if verdict is None else _gate(verdict),
-        **reported(
+        "sequential": reported(
             run,
             sweeps,
             gated=verdict is not None,
@@ -82,13 +93,21 @@ def build(
         ],
         "sections": list(sections),
     }
+    if value["sequential"] is None:
+        del value["sequential"]
+    return value
 
 
-def _gate(verdict: Verdict) -> dict[str, Any]:
-    return {name: value for name, value in to_wire(verdict).items() if name != "foreign_rules"}
+def _gate(verdict: Verdict) -> GateBlock:
+    return {
+        "outcome": verdict.outcome,
+        "results": to_wire(verdict.results),
+        "strict": verdict.strict,
+        "gates": to_wire(verdict.gates),
+    }
 
 
-def _gain(sweeps: Sweeps, compared: Comparison) -> dict[str, Any] | None:
+def _gain(sweeps: Sweeps, compared: Comparison) -> Gain | None:
     """Return the paired gain of the final over the baseline sweep; None without both."""
     before, after = sweeps.rows_before, sweeps.rows_after
     if not before or not after or sweeps.after is None:
@@ -102,7 +121,7 @@ def _gain(sweeps: Sweeps, compared: Comparison) -> dict[str, Any] | None:
     }
 
 
-def _caveats(run: Run, sweeps: Sweeps, gain: Mapping[str, Any] | None) -> dict[str, Any]:
+def _caveats(run: Run, sweeps: Sweeps, gain: Gain | None) -> Caveats:
     """Return what a reader must know before he believes a difference."""
     return {
         "contamination": run.preflight.get("contamination"),
@@ -113,7 +132,7 @@ def _caveats(run: Run, sweeps: Sweeps, gain: Mapping[str, Any] | None) -> dict[s
     }
 
 
-def _regressions(run: Run, sweeps: Sweeps, compared: Comparison) -> list[dict[str, Any]]:
+def _regressions(run: Run, sweeps: Sweeps, compared: Comparison) -> list[Regression]:
     """Return the scenarios that lost most from the baseline to the final sweep, worst first.
 
     Those whose loss is within their own spread over seeds come last, and are marked `flaky`.
@@ -143,7 +162,7 @@ def _regressions(run: Run, sweeps: Sweeps, compared: Comparison) -> list[dict[st
     ]
 
 
-def _scenarios(run: Run) -> list[dict[str, Any]]:
+def _scenarios(run: Run) -> list[ScenarioBlock]:
     """Return every scenario with its mean in each sweep and epoch it took part in."""
     stamps = {s.id: s.stamp for s in run.scenarios}
     tallies: list[tuple[int, Mode, Mapping[str, Tally]]] = []
@@ -151,24 +170,31 @@ def _scenarios(run: Run) -> list[dict[str, Any]]:
         tallies.append((result.phase.epoch, result.phase.mode, tally(result.groups, stamps)))
         tallies.append((result.phase.epoch, "dev", tally(result.dev, stamps)))  # of several the last
     return [
-        {
-            "id": s.id,
-            "domain": s.domain,
-            "split": s.split,
-            "source": s.source,
-            "stamp": s.stamp,
-            **({} if s.truth == "checks" else {"truth": s.truth}),
-            "epochs": [_place(epoch, mode, rows[s.id]) for epoch, mode, rows in tallies if s.id in rows],
-        }
+        _scenario(s, [_place(epoch, mode, rows[s.id]) for epoch, mode, rows in tallies if s.id in rows])
         for s in run.scenarios
     ]
 
 
-def _place(epoch: int, mode: Mode, row: Tally) -> dict[str, Any]:
+def _scenario(scenario: Scenario, epochs: list[ScenarioEpoch]) -> ScenarioBlock:
+    value: ScenarioBlock = {
+        "id": scenario.id,
+        "domain": scenario.domain,
+        "split": scenario.split,
+        "source": scenario.source,
+        "stamp": scenario.stamp,
+        "truth": scenario.truth,
+        "epochs": epochs,
+    }
+    if scenario.truth == "checks":
+        del value["truth"]
+    return value
+
+
+def _place(epoch: int, mode: Mode, row: Tally) -> ScenarioEpoch:
     return {"epoch": epoch, "mode": mode, "mean": row.mean(), "n": row.n, "errors": row.errors}
 
 
-def _faults(run: Run) -> dict[str, dict[str, int]]:
+def _faults(run: Run) -> dict[str, Counts]:
     """Count rollouts without an answer by reason code: `errors` are ours, `failed` are the agent's."""
     codes: dict[str, Counter[str]] = {"errors": Counter(), "failed": Counter()}
     for result in run.phases:
@@ -179,7 +205,7 @@ def _faults(run: Run) -> dict[str, dict[str, int]]:
     return {kind: dict(sorted(counts.items())) for kind, counts in codes.items()}
 
 
-def _library(run: Run) -> dict[str, Any]:
+def _library(run: Run) -> LibraryBlock:
     revisions = [result.revision for result in run.phases if result.revision is not None]
     refused = Counter(refusal.code for revision in revisions for refusal in revision.refused)
     return {
@@ -203,7 +229,7 @@ def _failures(run: Run) -> dict[str, int]:
     return dict(sorted(failures.items()))
 
 
-def _lesson(experience: Experience) -> dict[str, Any]:
+def _lesson(experience: Experience) -> Lesson:
     return {
         "id": experience.id,
         "domain": experience.domain,
