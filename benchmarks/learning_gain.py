@@ -27,7 +27,7 @@ from pytest_tfgrpo.harness.actors.offline.agent import open_offline
 from pytest_tfgrpo.harness.engine.engine import Engine
 from pytest_tfgrpo.harness.learning.library.library import empty, of
 from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
-from pytest_tfgrpo.harness.metrics.comparison import Comparison, compare, tally_sweep
+from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, compare, tally
 from pytest_tfgrpo.harness.protocols import Optimizer
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.schedule import outline, plan
@@ -106,7 +106,7 @@ def _signed_over(
 
 def against_baseline(run: Run, sweep: PhaseResult, other: Run) -> Comparison:
     """Return the paired comparison of a sweep of `other` with the baseline sweep of `run`."""
-    return compare(tally_sweep(run, run.phases[0]), tally_sweep(other, sweep))
+    return compare(Sweeps(run).rows_before, tally(sweep.groups, {s.id: s.stamp for s in other.scenarios}))
 
 
 def by_family(scenarios: Sequence[Scenario], rows: Sequence[Comparison]) -> str:

@@ -23,7 +23,7 @@ from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.harness.learning.library.library import empty
 from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
 from pytest_tfgrpo.harness.learning.optimizer.wording import parse
-from pytest_tfgrpo.harness.metrics.comparison import final_sweep, tally_sweep
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.protocols import LearningContext, Optimizer, Proposal
 
 EPOCHS = 5
@@ -98,9 +98,9 @@ def _wrong(lesson: Experience, tools: Sequence[str], seed: int) -> Experience | 
 
 def final_mean(run: Run) -> float:
     """Return the mean of the final sweep over its scenarios."""
-    sweep = final_sweep(run)
-    assert sweep is not None, run.reason
-    return statistics.mean(row.mean(errors_as_zero=True) or 0.0 for row in tally_sweep(run, sweep).values())
+    sweeps = Sweeps(run)
+    assert sweeps.after is not None, run.reason
+    return statistics.mean(row.mean(errors_as_zero=True) or 0.0 for row in sweeps.rows_after.values())
 
 
 def measure(bench: Bench, seed: int, settings: Mapping[str, Json], *, misled: bool) -> tuple[float, int, int]:

@@ -8,12 +8,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_run, add_task, project_of
 from pytest_tfgrpo.cli.project import Project
 from pytest_tfgrpo.core.errors import BaselineError, JournalError, TfgrpoError
 from pytest_tfgrpo.core.files import JOURNAL, REPORT_HTML, REPORT_JSON
+from pytest_tfgrpo.core.report_value import Report
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
@@ -29,7 +30,7 @@ class Rendering(NamedTuple):
     """A run read back from its journal, with the value that its report is made from."""
 
     run: Run
-    report: dict[str, Any]
+    report: Report
 
 
 def declare(commands: Subparsers) -> None:
@@ -139,7 +140,7 @@ def rendered(project: Project, folder: Path) -> Rendering:
 
 def _judged(project: Project, run: Run, notes: list[str]) -> Verdict | None:
     """Return the verdict of the built-in rules; None without a gate. What it lacked goes into `notes`."""
-    from pytest_tfgrpo.core.settings import GATE_SETTINGS
+    from pytest_tfgrpo.core.settings import sets_gate
     from pytest_tfgrpo.harness.gate.baseline import load, locate
     from pytest_tfgrpo.harness.report.conclusion import conclude
     from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
@@ -147,7 +148,7 @@ def _judged(project: Project, run: Run, notes: list[str]) -> Verdict | None:
     plain = bool(run.phases) and all(
         (result.phase.epoch, result.phase.mode) == (1, "eval") for result in run.phases
     )
-    if plain and all(run.settings.get(name) is None for name in GATE_SETTINGS):
+    if plain and not sets_gate(run.settings):
         return None
     name, baseline = run.settings.get("baseline"), None
     try:

@@ -1,10 +1,10 @@
-"""Names of the files that the project reads and writes."""
+"""Files: the names of those that the project reads and writes, and how one is written whole."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -35,14 +35,35 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all; raises JournalError."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        write_atomic(path, [text.encode()])
     except OSError as error:
+        raise JournalError(f"cannot write {path}: {error}") from error
+
+
+def write_atomic(path: Path, content: Iterable[bytes]) -> None:
+    """Write a file whole or not at all, durable when the call returns; raises OSError."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.writelines(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
         with suppress(OSError):
             temporary.unlink()
-        raise JournalError(f"cannot write {path}: {error}") from error
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Return once the names of the files in `folder` are on disk; raises OSError."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def run_folder(out: Path, task_id: str, run_id: str) -> Path:

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from pytest_tfgrpo.core.lessons import Library, Revision
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.text import phase_label
 from pytest_tfgrpo.core.wire import SPARSE
 
 Json: TypeAlias = Any
@@ -417,11 +419,8 @@ class Phase:
 
     @property
     def label(self) -> str:
-        """Name in item ids and messages: ``baseline``, ``epoch1``, ``epoch1-dev2``, ``epoch3-eval``."""
-        if self.mode == "baseline":
-            return "baseline"
-        suffix = {"train": "", "dev": f"-dev{self.dev_sweep}", "eval": "-eval"}[self.mode]
-        return f"epoch{self.epoch}{suffix}"
+        """Name in item ids and messages, as `core.text.phase_label` makes it."""
+        return phase_label(self.epoch, self.mode, self.dev_sweep)
 
     @property
     def seed_phase(self) -> str:
@@ -462,7 +461,7 @@ class RunHeader:
     run_id: str
     task_id: str
     started_at: str
-    settings: Mapping[str, Json]
+    settings: SettingValues
     stamps: Mapping[str, str]
     """Stamps of settings, packs, scenarios, actor and starting library."""
     versions: Mapping[str, str]

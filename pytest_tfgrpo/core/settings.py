@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.errors import SettingError
+    from pytest_tfgrpo.core.setting_values import SettingValues
 
 TASK_ID_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 TASK_ID_LENGTH = 64
@@ -100,11 +101,12 @@ def _task_id(value: Any) -> str:
 class Setting:
     """One row of the table of settings."""
 
-    __slots__ = ("aliases", "default", "help", "ini_type", "name", "parse")
+    __slots__ = ("aliases", "default", "help", "ini_type", "name", "parse", "shapes")
 
     def __init__(
         self,
         name: str,
+        shapes: str,
         parse: Callable[[Any], Any],
         default: Any,
         help: str,
@@ -113,9 +115,13 @@ class Setting:
     ) -> None:
         """`parse` returns the value or raises ValueError with a text that starts with ``must``.
 
+        `shapes` lists what depends on the setting: ``prompts``, what a run asks, by its plan or by what it
+        learned; ``answers``, the answer to one prompt, so a recording made with another value is refused;
+        ``gate``, whether a run passes; ``none`` also where what is named has a stamp of its own (library).
         `aliases` are further environment variables, which the source document names.
         """
         self.name = name
+        self.shapes = shapes.split()
         self.parse = parse
         self.default = default
         self.help = help
@@ -140,82 +146,106 @@ class Setting:
 
 # fmt: off
 TABLE: tuple[Setting, ...] = (
-    Setting("actor", _text, None, "who is asked: offline, openai:<model>, command:<argv>, "
+    Setting("actor", "none", _text, None, "who is asked: offline, openai:<model>, command:<argv>, "
             "python:<module>:<callable>, replay:<file>"),
-    Setting("optimizer", _text, "heuristic", "who turns rollouts into lessons: heuristic, llm, none"),
-    Setting("teacher", _text, None, "model that the optimizer llm asks, openai:<model>; default: the actor"),
-    Setting("judge", _text, None, "model that judges scenarios with a rubric, openai:<model>"),
-    Setting("judge_votes", _whole(1, 99), 3, "votes of the judge on each rollout", "int"),
-    Setting("judge_weight", _real(0, 1000), 0.0, "weight of the judge beside gt_score; 0 only reports",
+    Setting("optimizer", "prompts", _text, "heuristic",
+            "who turns rollouts into lessons: heuristic, llm, none"),
+    Setting("teacher", "none", _text, None,
+            "model that the optimizer llm asks, openai:<model>; default: the actor"),
+    Setting("judge", "none", _text, None, "model that judges scenarios with a rubric, openai:<model>"),
+    Setting("judge_votes", "prompts", _whole(1, 99), 3, "votes of the judge on each rollout", "int"),
+    Setting("judge_weight", "prompts", _real(0, 1000), 0.0,
+            "weight of the judge beside gt_score; 0 only reports",
             "float"),
-    Setting("models", _text, None, "YAML file of endpoints and prices of language models"),
-    Setting("max_tokens", _whole(1), 4096, "completion tokens of one model call, reasoning included", "int"),
-    Setting("max_steps", _whole(1, 1000), 10, "model calls of one rollout with tools", "int"),
-    Setting("tools", _text, None, "Python module with the tools that models may call"),
-    Setting("record", _text, None, "file that a run's answers are recorded in, for the actor replay:<file>"),
-    Setting("command_output", _choice("frames", "claude", "codex"), "frames",
+    Setting("models", "none", _text, None, "YAML file of endpoints and prices of language models"),
+    Setting("max_tokens", "answers", _whole(1), 4096,
+            "completion tokens of one model call, reasoning included", "int"),
+    Setting("max_steps", "answers", _whole(1, 1000), 10, "model calls of one rollout with tools", "int"),
+    Setting("tools", "answers", _text, None, "Python module with the tools that models may call"),
+    Setting("record", "none", _text, None,
+            "file that a run's answers are recorded in, for the actor replay:<file>"),
+    Setting("command_output", "answers", _choice("frames", "claude", "codex"), "frames",
             "what the command actor prints: our frames, or the events of a coding agent"),
-    Setting("group_size", _whole(2), 2, "rollouts per scenario and epoch (G)", "int"),
-    Setting("eval_rollouts", _whole(1), None, "rollouts per scenario in a sweep; default: group size", "int"),
-    Setting("epochs", _whole(1), 3, "epochs, the last of which evaluates (see eval_mode)", "int"),
-    Setting("sample_size", _whole(1), 100, "train scenarios drawn per epoch, without replacement", "int"),
+    Setting("group_size", "prompts", _whole(2), 2, "rollouts per scenario and epoch (G)", "int"),
+    Setting("eval_rollouts", "prompts", _whole(1), None,
+            "rollouts per scenario in a sweep; default: group size", "int"),
+    Setting("epochs", "prompts", _whole(1), 3, "epochs, the last of which evaluates (see eval_mode)", "int"),
+    Setting("sample_size", "prompts", _whole(1), 100,
+            "train scenarios drawn per epoch, without replacement", "int"),
     Setting(
-        "temperature_train", _real(0, 2), 0.7, "sampling temperature in training", "float",
+        "temperature_train", "prompts", _real(0, 2), 0.7, "sampling temperature in training", "float",
         ("TFGRPO_TRAIN_TEMP",),
     ),
     Setting(
-        "temperature_eval", _real(0, 2), 0.3, "sampling temperature in sweeps", "float", ("TFGRPO_EVAL_TEMP",)
+        "temperature_eval", "prompts", _real(0, 2), 0.3, "sampling temperature in sweeps", "float",
+        ("TFGRPO_EVAL_TEMP",),
     ),
-    Setting("experience_max_words", _whole(1, 32), 32, "cap on the words of an experience", "int"),
-    Setting("acceptance", _choice("strict", "safe", "off"), "safe",
+    Setting("experience_max_words", "prompts", _whole(1, 32), 32, "cap on the words of an experience", "int"),
+    Setting("acceptance", "prompts", _choice("strict", "safe", "off"), "safe",
             "keep what an epoch learned if the dev split gets better (strict), if it gets no worse (safe), "
             "always (off)"),
-    Setting("acceptance_margin", _real(0, 1), 0.02, "drop of the dev mean that safe tolerates", "float"),
-    Setting("acceptance_rollouts", _whole(1), 2000, "rollouts of an epoch on the dev split beyond which no "
+    Setting("acceptance_margin", "prompts", _real(0, 1), 0.02,
+            "drop of the dev mean that safe tolerates", "float"),
+    Setting("acceptance_rollouts", "prompts", _whole(1), 2000,
+            "rollouts of an epoch on the dev split beyond which no "
             "further part of a rejected library is tried", "int"),
-    Setting("dev_share", _real(0, 0.5), 0.2, "share of the train families that becomes the dev split, where "
+    Setting("dev_share", "prompts", _real(0, 0.5), 0.2,
+            "share of the train families that becomes the dev split, where "
             "no scenario is dev", "float"),
-    Setting("lesson_dropout", _real(0, 0.9), 0.2, "chance that a lesson is left out of a group's prompt in "
+    Setting("lesson_dropout", "prompts", _real(0, 0.9), 0.2,
+            "chance that a lesson is left out of a group's prompt in "
             "training, to measure what it does", "float"),
-    Setting("retire_after", _whole(1), 200, "groups after which a lesson without effect gives way", "int"),
-    Setting("library_cap", _whole(1), 200, "cap on the experiences in force per domain", "int"),
-    Setting("eval_mode", _choice("last_epoch", "separate"), "last_epoch", "last_epoch: epoch E evaluates; "
+    Setting("retire_after", "prompts", _whole(1), 200,
+            "groups after which a lesson without effect gives way", "int"),
+    Setting("library_cap", "prompts", _whole(1), 200, "cap on the experiences in force per domain", "int"),
+    Setting("eval_mode", "prompts", _choice("last_epoch", "separate"), "last_epoch",
+            "last_epoch: epoch E evaluates; "
             "separate: all E epochs train and a sweep follows"),
-    Setting("baseline_sweep", _choice("run", "off"), "run", "sweep the eval split before epoch 1: run, off"),
-    Setting("concurrency", _whole(1, 10_000), 64, "rollouts in flight", "int"),
-    Setting("timeout_s", _real(0.001), 120.0, "time limit of a rollout whose scenario sets none", "float"),
-    Setting("rewarder_timeout_s", _real(0.001), 60.0, "time limit of one rewarder over an epoch", "float"),
-    Setting("answer_max_bytes", _whole(1), 1_000_000, "a larger answer is the agent's failure", "int"),
-    Setting("library", _text, "none", "a committed library file to start from; none starts empty"),
-    Setting("prompt_packs", _text, "prompt-packs", "folder of the prompt packs, relative to the root"),
-    Setting("budget_usd", _real(0), None, "stop before this much money is spent", "float"),
-    Setting("budget_tokens", _whole(1), None, "stop before this many tokens are used", "int"),
-    Setting("budget_s", _real(0.001), None, "stop after this many seconds", "float"),
-    Setting("seed", _whole(0), 0, "run seed; draws and rollout seeds derive from it", "int"),
-    Setting("task_id", _task_id, None, "names the folder under out; default: name of the root folder"),
-    Setting("out", _text, None, "output folder; default: out with --tfgrpo, nothing written without"),
-    Setting("executor", _choice("local"), "local", "where rollouts run: local"),
-    Setting("sandbox", _choice("none", "bwrap"), "none", "isolation of the command actor: none, bwrap"),
-    Setting("allow_paid", parse_bool, False, "let an actor that costs money run without --tfgrpo", "bool"),
-    Setting("baseline", _text, None, "stored baseline that the gate compares with: a name or a .json file"),
-    Setting("gate_margin", _real(0, 1), 0.05, "drop of the eval mean that the gate tolerates", "float"),
-    Setting("gate_min_mean", _real(0, 1), None, "lowest eval mean that passes", "float"),
-    Setting("gate_max_errors", _whole(0), None, "most errored rollouts of the final sweep that pass", "int"),
+    Setting("baseline_sweep", "prompts", _choice("run", "off"), "run",
+            "sweep the eval split before epoch 1: run, off"),
+    Setting("concurrency", "none", _whole(1, 10_000), 64, "rollouts in flight", "int"),
+    Setting("timeout_s", "prompts", _real(0.001), 120.0,
+            "time limit of a rollout whose scenario sets none", "float"),
+    Setting("rewarder_timeout_s", "none", _real(0.001), 60.0,
+            "time limit of one rewarder over an epoch", "float"),
+    Setting("answer_max_bytes", "prompts", _whole(1), 1_000_000,
+            "a larger answer is the agent's failure", "int"),
+    Setting("library", "none", _text, "none", "a committed library file to start from; none starts empty"),
+    Setting("prompt_packs", "none", _text, "prompt-packs",
+            "folder of the prompt packs, relative to the root"),
+    Setting("budget_usd", "none", _real(0), None, "stop before this much money is spent", "float"),
+    Setting("budget_tokens", "none", _whole(1), None, "stop before this many tokens are used", "int"),
+    Setting("budget_s", "none", _real(0.001), None, "stop after this many seconds", "float"),
+    Setting("seed", "prompts", _whole(0), 0, "run seed; draws and rollout seeds derive from it", "int"),
+    Setting("task_id", "none", _task_id, None,
+            "names the folder under out; default: name of the root folder"),
+    Setting("out", "none", _text, None, "output folder; default: out with --tfgrpo, nothing written without"),
+    Setting("executor", "none", _choice("local"), "local", "where rollouts run: local"),
+    Setting("sandbox", "prompts", _choice("none", "bwrap"), "none",
+            "isolation of the command actor: none, bwrap"),
+    Setting("allow_paid", "none", parse_bool, False,
+            "let an actor that costs money run without --tfgrpo", "bool"),
+    Setting("baseline", "gate", _text, None,
+            "stored baseline that the gate compares with: a name or a .json file"),
+    Setting("gate_margin", "gate", _real(0, 1), 0.05,
+            "drop of the eval mean that the gate tolerates", "float"),
+    Setting("gate_min_mean", "gate", _real(0, 1), None, "lowest eval mean that passes", "float"),
+    Setting("gate_max_errors", "gate", _whole(0), None,
+            "most errored rollouts of the final sweep that pass", "int"),
     Setting(
-        "gate_max_cost_per_success_usd", _real(0), None,
+        "gate_max_cost_per_success_usd", "gate", _real(0), None,
         "highest cost per solved eval rollout that passes", "float",
     ),
-    Setting("gate_sequential", parse_bool, False, "end the final sweep once the gate is settled", "bool"),
-    Setting("gates", _text, None, "YAML file of named gates with rules of their own"),
-    Setting("contamination", _choice("fail", "warn"), "fail",
+    Setting("gate_sequential", "prompts gate", parse_bool, False,
+            "end the final sweep once the gate is settled", "bool"),
+    Setting("gates", "gate", _text, None, "YAML file of named gates with rules of their own"),
+    Setting("contamination", "gate", _choice("fail", "warn"), "fail",
             "tasks that splits share, and answers in prompts or lessons: fail, warn"),
-    Setting("gate_strict", parse_bool, False, "an inconclusive gate fails", "bool"),
+    Setting("gate_strict", "gate", parse_bool, False, "an inconclusive gate fails", "bool"),
 )
 # fmt: on
 
 BY_NAME: Mapping[str, Setting] = {s.name: s for s in TABLE}
-GATE_SETTINGS = ("baseline", "gate_min_mean", "gate_max_errors", "gate_max_cost_per_success_usd", "gates")
-"""A plain run has a gate where one of these is set."""
 GROUP_FLAG_ENV = "FEATURE_TFGRPO_GROUP"
 
 
@@ -235,7 +265,7 @@ class Settings:
 
     __slots__ = ("learning", "origins", "values")
 
-    def __init__(self, learning: bool, values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
+    def __init__(self, learning: bool, values: SettingValues, origins: Mapping[str, str]) -> None:
         """`origins` says where each setting that was set came from."""
         self.learning = learning
         self.values = values
@@ -243,14 +273,24 @@ class Settings:
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of the setting called `name`."""
-        return self.values[name]
+        return self.values[name]  # type: ignore[literal-required]  # the type is for names in the source
 
     @property
     def eval_rollouts(self) -> int:
         """Rollouts per scenario in a sweep: as set, else the group size, else 1 in plain mode."""
-        if self.values["eval_rollouts"] is not None:
-            return int(self.values["eval_rollouts"])
-        return int(self.values["group_size"]) if self.learning else 1
+        if self["eval_rollouts"] is not None:
+            return self.values["eval_rollouts"]
+        return self.values["group_size"] if self.learning else 1
+
+
+def shaping(*what: str) -> tuple[str, ...]:
+    """Return the names of the settings that shape `what`: ``prompts``, ``answers`` or ``gate``."""
+    return tuple(setting.name for setting in TABLE if not set(what).isdisjoint(setting.shapes))
+
+
+def sets_gate(values: SettingValues) -> bool:
+    """Return whether a gate is asked for: a plain run has one where a gate setting without default is set."""
+    return any(BY_NAME[name].default is None and values.get(name) is not None for name in shaping("gate"))
 
 
 def _error(message: str) -> SettingError:
@@ -301,7 +341,7 @@ def _settings(found: Callable[[Setting], list[Origin]], *, learning: bool) -> Se
             f"epochs must be >= 2 with eval_mode=last_epoch, not {values['epochs']!r} "
             f"({origins.get('epochs', 'default')}); use eval_mode=separate to train in a single epoch"
         )
-    return Settings(learning, values, origins)
+    return Settings(learning, cast("SettingValues", values), origins)
 
 
 def from_arguments(arguments: Mapping[str, Any], *, learning: bool) -> Settings:

@@ -118,11 +118,15 @@ def wrapped(text: str, width: int, indent: str = "", hanging: str | None = None)
     )
 
 
+def phase_label(epoch: int, mode: str, dev_sweep: int = 0) -> str:
+    """Return the name of a phase: ``baseline``, ``epoch1``, ``epoch1-dev2``, ``epoch3-eval``."""
+    suffix = "-eval" if mode == "eval" else f"-dev{dev_sweep}" if dev_sweep else ""
+    return "baseline" if mode == "baseline" else f"epoch{epoch}{suffix}"
+
+
 def label(row: Mapping[str, Any]) -> str:
-    """Return the name of a sweep or epoch, as in item ids."""
-    if row["mode"] == "baseline":
-        return "baseline"
-    return f"epoch{row['epoch']}" + ("-eval" if row["mode"] == "eval" else "")
+    """Return the name of the sweep or epoch of a report's row."""
+    return phase_label(row["epoch"], row["mode"])
 
 
 def cost(quantity: Mapping[str, Any], calls: int) -> str:

@@ -64,6 +64,8 @@ WireReader: typing.TypeAlias = Callable[[Any, str], Any]
 def _reader(hint: Any) -> WireReader:
     if hint is Any:
         return lambda data, _where: data
+    if typing.is_typeddict(hint):
+        return _mapping_reader(Any)
     if dataclasses.is_dataclass(hint):
         return _record_reader(typing.cast(type, hint))
     origin, args = get_origin(hint), get_args(hint)

@@ -12,10 +12,10 @@ import time
 from bisect import insort
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
-from typing import Any
 
 from pytest_tfgrpo.core.errors import BudgetError, SettingError
-from pytest_tfgrpo.core.records import Json, ModelCall, Rollout
+from pytest_tfgrpo.core.records import ModelCall, Rollout
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.text import line, money
 from pytest_tfgrpo.llm.protocol import Completer, Message, Request
 from pytest_tfgrpo.llm.queueing import current_ticket
@@ -28,7 +28,7 @@ ROUNDING = 1e-9
 
 
 class Budget:
-    """Money, tokens and time of a run; declared maxima of calls in flight are reserved (design 5).
+    """Money, tokens and time of a run; declared maxima of calls in flight are reserved.
 
     It serves two kinds of spenders: rollouts of actors that tell what they used at their end (`admit`,
     `release`, `spend`), and model calls, each by itself (`reserve`, `settle`). Used on the event loop only.
@@ -36,7 +36,7 @@ class Budget:
 
     def __init__(
         self,
-        settings: Mapping[str, Any],
+        settings: SettingValues,
         call_bound: Mapping[str, float | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -171,7 +171,7 @@ class Budget:
         )
 
 
-def require_affordable(models: Iterable[Completer], settings: Mapping[str, Json]) -> None:
+def require_affordable(models: Iterable[Completer], settings: SettingValues) -> None:
     """Raise SettingError where a budget cannot be kept: a price is unknown, or one call may use more."""
     for model in models:
         if model.paid:
@@ -180,7 +180,7 @@ def require_affordable(models: Iterable[Completer], settings: Mapping[str, Json]
             _require_room(model, bound["tokens"], settings)
 
 
-def _require_price(model: Completer, usd: float | None, settings: Mapping[str, Json]) -> None:
+def _require_price(model: Completer, usd: float | None, settings: SettingValues) -> None:
     budget = settings["budget_usd"]
     if budget is None:
         return
@@ -198,7 +198,7 @@ def _require_price(model: Completer, usd: float | None, settings: Mapping[str, J
         )
 
 
-def _require_room(model: Completer, tokens: float | None, settings: Mapping[str, Json]) -> None:
+def _require_room(model: Completer, tokens: float | None, settings: SettingValues) -> None:
     budget = settings["budget_tokens"]
     if budget is not None and tokens is not None and tokens > budget:
         raise SettingError(

@@ -46,6 +46,11 @@ class Interval(NamedTuple):
     high: float | None
     method: Method
 
+    @property
+    def ci95(self) -> list[float] | None:
+        """[low, high]; None where too little is known."""
+        return None if self.low is None or self.high is None else [self.low, self.high]
+
 
 def mean_interval(
     values_K: npt.ArrayLike,

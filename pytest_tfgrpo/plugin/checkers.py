@@ -1,4 +1,4 @@
-"""Checkers: what pytest's verdict on a marked test function means for its rollout (design 5)."""
+"""Checkers: what pytest's verdict on a marked test function means for its rollout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When an item fails, and what its reader is told (design 5)."""
+"""When an item fails, and what its reader is told."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def judge_group(
 
 
 def note_group(item: pytest.Item, group: Group) -> None:
-    """Put a group's figures into the item's junit properties; its duration is only a wait (design 5)."""
+    """Put a group's figures into the item's junit properties; its duration is only a wait."""
     latencies = [rollout.latency_ms for rollout in group.rollouts]
     item.user_properties += [
         ("tfgrpo_group", group.group_id),

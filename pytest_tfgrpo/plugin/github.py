@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
+from pytest_tfgrpo.core.report_value import GateBlock, Report
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.report.gates import named
 from pytest_tfgrpo.harness.report.markdown import summary
@@ -19,12 +19,12 @@ SHOWN = 300
 """Characters of an annotation."""
 
 
-def notes(report: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
+def notes(report: Report, environ: Mapping[str, str]) -> list[str]:
     """Return the commands that make annotations of a verdict and of what got worse; none outside a job."""
     return list(_commands(report)) if environ.get(ACTIONS) == "true" else []
 
 
-def summarise(report: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
+def summarise(report: Report, environ: Mapping[str, str]) -> list[str]:
     """Add a run to the summary page of the job, if there is one; returns a line when that went wrong."""
     path = environ.get(SUMMARY)
     if not path or environ.get(ACTIONS) != "true":
@@ -37,7 +37,7 @@ def summarise(report: Mapping[str, Any], environ: Mapping[str, str]) -> list[str
     return []
 
 
-def _commands(report: Mapping[str, Any]) -> Iterator[str]:
+def _commands(report: Report) -> Iterator[str]:
     if report["gate"] is not None:
         yield from _gate_commands(report["gate"], "tfgrpo gate", LEVELS)
         for gate in named(report["gate"]):
@@ -51,7 +51,7 @@ def _commands(report: Mapping[str, Any]) -> Iterator[str]:
         yield _command("warning", text, {**where, "title": "tfgrpo: worse than before"})
 
 
-def _gate_commands(gate: Mapping[str, Any], title: str, levels: Mapping[str, str]) -> Iterator[str]:
+def _gate_commands(gate: GateBlock, title: str, levels: Mapping[str, str]) -> Iterator[str]:
     for result in gate["results"]:
         level = levels.get(result["outcome"])
         if level is not None:

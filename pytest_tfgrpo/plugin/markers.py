@@ -1,4 +1,4 @@
-"""Test functions as scenarios: the function is a checker, one item per rollout (design 5)."""
+"""Test functions as scenarios: the function is a checker, one item per rollout."""
 
 from __future__ import annotations
 

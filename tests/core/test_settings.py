@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args, get_origin, get_type_hints
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.settings import BY_NAME, TABLE, parse_bool, resolve, unknown_variables
+from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings import (
+    BY_NAME,
+    TABLE,
+    parse_bool,
+    resolve,
+    sets_gate,
+    shaping,
+    unknown_variables,
+)
 
 
 def refused(flags=(), environ=(), ini=()) -> str:
@@ -33,6 +44,38 @@ def test_every_default_but_none_passes_its_own_guard(setting):
     if setting.default is not None:
         assert setting.parse(setting.default) == setting.default
     assert setting.help
+
+
+def test_the_table_says_what_each_setting_shapes():
+    words = {"prompts", "answers", "gate"}
+    assert all(setting.shapes == ["none"] or words.issuperset(setting.shapes) for setting in TABLE)
+    assert shaping("answers") == ("max_tokens", "max_steps", "tools", "command_output")
+    assert {"lesson_dropout", "dev_share", "seed", "sandbox", "gate_sequential"} <= set(shaping("prompts"))
+    assert {"actor", "out", "concurrency", "gate_margin"}.isdisjoint(shaping("prompts", "answers"))
+
+
+def test_the_type_of_every_value_is_that_of_its_row_in_the_table():
+    hints = get_type_hints(SettingValues)
+    assert list(hints) == [setting.name for setting in TABLE]
+    for setting in TABLE:
+        hint = hints[setting.name]
+        kinds = [kind for kind in get_args(hint) or (hint,) if kind is not type(None)]
+        if get_origin(hint) is Literal:
+            assert all(setting.parse(name) == name for name in kinds), setting.name
+            assert f"one of {', '.join(kinds)}," in refused(flags={setting.name: "?"})
+        else:
+            value = setting.parse("1" if setting.default is None else setting.default)
+            assert [type(value)] == kinds, setting.name
+            # a run has resolved the one default that depends on others
+            assert (setting.default is None) == (
+                type(None) in get_args(hint)
+            ) or setting.name == "eval_rollouts"
+
+
+@pytest.mark.parametrize("setting", TABLE, ids=lambda setting: setting.name)
+def test_a_gate_is_asked_for_by_its_settings_that_have_no_default(setting):
+    asking = {"baseline", "gates", "gate_min_mean", "gate_max_errors", "gate_max_cost_per_success_usd"}
+    assert sets_gate({setting.name: 1}) == (setting.name in asking)
 
 
 @pytest.mark.parametrize("setting", TABLE, ids=lambda setting: setting.name)

@@ -422,6 +422,19 @@ def test_what_a_recording_lacks_is_told_with_what_differs(
     )
 
 
+def test_prompts_that_differ_for_a_setting_are_not_blamed_on_the_pack(project: Project) -> None:
+    project.ini(actor="python:agent:learner", group_size=4, lesson_dropout=0.9).scenarios(train=6).learn(
+        *RECORD
+    )
+    assert project.report()["library"]["lessons"]
+    project.learn(*REPLAY, "--tfgrpo-lesson-dropout", "0")
+    (warning,) = [w for w in project.report()["warnings"] if "lacks" in w]
+    assert "the prompt changed); settings differ: lesson_dropout was 0.9, is 0.0;" in warning
+    journal = (project.runs()[-1] / "journal.jsonl").read_text()
+    assert "as it is asked now: the prompt changed: lesson_dropout was 0.9, is 0.0" in journal
+    assert "its prompt pack" not in journal
+
+
 def test_a_changed_scenario_and_a_changed_prompt_are_told_apart(moody: Any) -> None:
     moody.learn(*RECORD)
     file = moody.root / "suite.scenario.json"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.protocols import Actor
 from pytest_tfgrpo.llm.protocol import Completer
 
@@ -19,7 +20,7 @@ class Surroundings:
 
     root: Path
     """The root folder of the project."""
-    settings: Mapping[str, Any]
+    settings: SettingValues
     """Settings by name."""
     model: Callable[[str], Completer]
     """Opens the language model that a spec ``openai:<model>`` names."""
@@ -77,7 +78,7 @@ def _no_model(spec: str) -> Completer:
 
 
 def open_actor(
-    spec: str, *, root: Path, settings: Mapping[str, Any], model: Callable[[str], Completer] = _no_model
+    spec: str, *, root: Path, settings: SettingValues, model: Callable[[str], Completer] = _no_model
 ) -> Actor:
     """Return the actor that `spec` names, ``<name>`` or ``<name>:<argument>``; raises ActorError."""
     name, _, argument = spec.partition(":")

@@ -1,4 +1,4 @@
-"""The engine: a run is a fold over its phases, ``(scenarios, library) -> (result, library')`` (design 4).
+"""The engine: a run is a fold over its phases, ``(scenarios, library) -> (result, library')``.
 
 It knows neither pytest nor the bus: it is handed `observe` and told what marked test functions found.
 """

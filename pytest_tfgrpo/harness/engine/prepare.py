@@ -7,14 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import ActorError, ScenarioError, SettingError
 from pytest_tfgrpo.core.files import JOURNAL, WORK, run_folder
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Json, Phase, PromptPack, Scenario
-from pytest_tfgrpo.core.settings import Settings, default_task_id
+from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings import Settings, default_task_id, shaping
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire import from_wire
 from pytest_tfgrpo.harness.engine.components import Components, Supplied, open_components
@@ -35,16 +36,6 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.protocols import Rewarder
     from pytest_tfgrpo.harness.recording.replay import Replay
     from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
-
-RESULT_SETTINGS = (
-    "optimizer", "group_size", "eval_rollouts", "epochs", "sample_size", "temperature_train",
-    "temperature_eval", "experience_max_words", "library_cap", "eval_mode", "baseline_sweep", "timeout_s",
-    "answer_max_bytes", "sandbox", "seed", "max_tokens", "max_steps", "command_output", "judge_votes",
-    "judge_weight",
-    "acceptance", "acceptance_margin", "acceptance_rollouts", "dev_share", "lesson_dropout", "retire_after",
-    "gate_sequential",
-)  # fmt: skip
-"""Settings that a run's results depend on: two runs that differ in one are different runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +75,7 @@ def prepare(
     budget = Budget(settings.values)
     people = open_components(root, settings, supplied, environ=environ, spending=budget)
     actor = people.actor
-    values = dict(settings.values) | {"eval_rollouts": settings.eval_rollouts}
+    values: SettingValues = {**settings.values, "eval_rollouts": settings.eval_rollouts}
     _require_fit(root, people, scenarios, values)
     packs = _load_packs(root, settings)
     library = _load_library(root, settings)
@@ -141,7 +132,7 @@ def _stamps(
 ) -> dict[str, str]:
     """Return the stamps that two runs must share to be one run resumed."""
     stamps = {
-        "settings": stamp({name: settings[name] for name in RESULT_SETTINGS}),
+        "settings": stamp({name: settings[name] for name in shaping("prompts", "answers")}),
         "packs": combined_stamp({pack_for(packs, s.domain).stamp for s in scenarios}),
         "scenarios": stamp(sorted([s.id, s.split, s.stamp] for s in scenarios)),
         "eval": eval_stamp(scenarios),
@@ -202,7 +193,7 @@ def _judging(people: Components, settings: Settings) -> tuple[Rewarder, ...]:
 
 
 def _require_fit(
-    root: Path, people: Components, scenarios: Sequence[Scenario], values: Mapping[str, Any]
+    root: Path, people: Components, scenarios: Sequence[Scenario], values: SettingValues
 ) -> None:
     """Raise SettingError or RecordingError where it is known beforehand that the run cannot be made."""
     _require_able(people.actor, scenarios)

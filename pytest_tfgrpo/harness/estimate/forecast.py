@@ -201,8 +201,8 @@ def _unpriced(job: Job, parts: Sequence[PhaseForecast]) -> Iterator[str]:
 
 
 def _over_budget(job: Job, whole: Figures) -> Iterator[str]:
-    for unit, found in (("usd", whole.usd), ("tokens", whole.tokens)):
-        limit = job.settings.get(f"budget_{unit}")
+    usd, tokens = job.settings.get("budget_usd"), job.settings.get("budget_tokens")
+    for unit, found, limit in (("usd", whole.usd, usd), ("tokens", whole.tokens, tokens)):
         if limit is None or found is None or found.high <= limit:
             continue
         show = money if unit == "usd" else count

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import fsum
 from pathlib import Path
 from typing import Any, Protocol
 
 from pytest_tfgrpo.core.errors import BaselineError
+from pytest_tfgrpo.core.files import write_atomic
 from pytest_tfgrpo.core.records import Json, Run, Scenario
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.settings import is_task_id
@@ -19,7 +18,7 @@ from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.strict import finite
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import from_wire, to_wire
-from pytest_tfgrpo.harness.metrics.comparison import Tally, final_sweep, tally_sweep
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
 
 SCHEMA = "tfgrpo.baseline/2"
 FIRST = "tfgrpo.baseline/1"
@@ -58,7 +57,8 @@ def from_run(run: Run, name: str) -> Baseline:
 
     Raises BaselineError when the run is not whole: it would lower the bar for those after it.
     """
-    sweep = final_sweep(run)
+    sweeps = Sweeps(run)
+    sweep = sweeps.after
     if sweep is None or run.status != "complete" or run.partial_selection:
         what = "has no final sweep" if sweep is None else f"is {run.status}"
         what = "ran on a part of the suite" if run.partial_selection else what
@@ -80,7 +80,7 @@ def from_run(run: Run, name: str) -> Baseline:
         temperature=sweep.phase.temperature,
         library=sweep.library_hash,
         stamps=compared_stamps(run),
-        scenarios=dict(sorted(tally_sweep(run, sweep).items())),
+        scenarios=dict(sorted(sweeps.rows_after.items())),
     )
 
 
@@ -148,15 +148,11 @@ def load(path: Path) -> Baseline:
 
 
 def save(path: Path, baseline: Baseline) -> None:
-    """Write a baseline by temporary file and rename; raises BaselineError when it cannot be written."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    """Write a baseline, whole or not at all; raises BaselineError when it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(_pretty(_to_file(baseline)), encoding="utf-8")
-        temporary.replace(path)
+        write_atomic(path, [_pretty(_to_file(baseline)).encode()])
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise BaselineError(f"{path}: cannot write the baseline: {error}") from error
 
 

@@ -11,17 +11,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.records import Json, PhaseResult, Run, Scenario
+from pytest_tfgrpo.core.records import PhaseResult, Run, Scenario
 from pytest_tfgrpo.harness.gate import rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline
-from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE, RuleResult
+from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE, GateInput, RuleResult
 from pytest_tfgrpo.harness.metrics.comparison import (
+    Sweeps,
     Tally,
-    baseline_sweep,
     compare,
-    final_sweep,
     in_domain,
-    tally_sweep,
 )
 from pytest_tfgrpo.numerics.planning import settling_n
 from pytest_tfgrpo.numerics.stats import holm, one_sided_p
@@ -33,23 +31,18 @@ Sides: TypeAlias = tuple[Mapping[str, Tally], Mapping[str, Tally]]
 """Tallies before and after."""
 
 
-def judge(
-    run: Run, baseline: Baseline | None, settings: Mapping[str, Json], *, gain: bool
-) -> Iterator[RuleResult]:
-    """Yield what the rules about means find in each domain of `run`."""
-    parts = dict(by_domain(run))
-    if settings["gate_min_mean"] is not None:
+def judge(of: GateInput, *, gain: bool) -> Iterator[RuleResult]:
+    """Yield what the rules about means find in each domain of the run."""
+    parts = {domain: replace(of, run=part, sweeps=Sweeps(part)) for domain, part in by_domain(of.run)}
+    if of.settings["gate_min_mean"] is not None:
         for domain, part in parts.items():
-            yield _named(rules.judge_minimum(part, None, settings), domain)
-    after = final_sweep(run)
-    tallies = tally_sweep(run, after) if after is not None else {}
-    if baseline is not None:
-        yield from _against(parts, baseline, tallies, settings)
+            yield _named(rules.judge_minimum(part), domain)
+    if of.baseline is not None:
+        yield from _against(parts, of.baseline, of.sweeps.rows_after, of.settings["gate_margin"])
     if gain:
-        before = baseline_sweep(run)
-        found = {d: rules.judge_gain(part, None, settings) for d, part in parts.items()}
-        sides = (tally_sweep(run, before) if before is not None else {}, tallies)
-        yield from corrected(found, {d: _sides_in(sides, d) for d in found}, settings["gate_margin"])
+        found = {domain: rules.judge_gain(part) for domain, part in parts.items()}
+        sides = {d: _sides_in((of.sweeps.rows_before, of.sweeps.rows_after), d) for d in found}
+        yield from corrected(found, sides, of.settings["gate_margin"])
 
 
 def restricted(run: Run, keep: Callable[[Scenario], bool]) -> Run:
@@ -79,7 +72,7 @@ def corrected(found: Mapping[str, RuleResult], sides: Mapping[str, Sides], margi
 
 
 def _against(
-    parts: Mapping[str, Run], baseline: Baseline, tallies: Mapping[str, Tally], settings: Mapping[str, Json]
+    parts: Mapping[str, GateInput], baseline: Baseline, tallies: Mapping[str, Tally], margin: float
 ) -> list[RuleResult]:
     """Compare each domain with the baseline; one that the suite lost leaves the question open."""
     known = {id: row.domain for id, row in tallies.items()}
@@ -90,10 +83,10 @@ def _against(
         sides[domain] = _sides_in((rows, tallies), domain)
         own = replace(baseline, scenarios=sides[domain][0])
         if domain in lost:
-            found[domain] = rules.judge_difference("baseline", *sides[domain], settings["gate_margin"])
+            found[domain] = rules.judge_difference("baseline", *sides[domain], margin)
         else:
-            found[domain] = rules.judge_regression(parts[domain], own, settings)
-    return corrected(found, sides, settings["gate_margin"])
+            found[domain] = rules.judge_regression(replace(parts[domain], baseline=own))
+    return corrected(found, sides, margin)
 
 
 def _part(result: PhaseResult, ids: set[str]) -> PhaseResult:

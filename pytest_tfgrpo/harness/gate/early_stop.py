@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from pytest_tfgrpo.core.records import Json, Run
+from pytest_tfgrpo.core.report_value import Sequential
 from pytest_tfgrpo.core.text import interval, line, wrapped
-from pytest_tfgrpo.harness.gate.baseline import Baseline
-from pytest_tfgrpo.harness.gate.rules import BUILT_IN, RuleResult
+from pytest_tfgrpo.harness.gate.rules import GateInput, RuleResult
 from pytest_tfgrpo.harness.gate.sequential import MIN_PLANNED, WatchedReading, WatchedRule, obstacle, watched
-from pytest_tfgrpo.harness.metrics.comparison import final_sweep
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 
 SCOPE = "these scenarios with these seeds; the interval is of scenarios like these"
 
 
-def rejudged(
-    results: Sequence[RuleResult], run: Run, baseline: Baseline | None, *, foreign_rules: bool
-) -> list[RuleResult]:
-    """Return the findings on `run` with those of its watch in place of those on a sample of fixed size.
+def rejudged(results: Sequence[RuleResult], of: GateInput, *, foreign_rules: bool) -> list[RuleResult]:
+    """Return the findings on a run with those of its watch in place of those on a sample of fixed size.
 
     Of a sweep that could end at any time, an interval made for one look would be wrong too often. Where the
     watch settles nothing the rule is open; where it could not have ended the sweep, findings stay what they
     are. A comparison of fewer scenarios than a watch needs is never ended, and stays too.
     """
-    if not run.settings.get("gate_sequential"):
+    if not of.run.settings.get("gate_sequential"):
         return list(results)
-    watch = watched(run, baseline, foreign_rules=foreign_rules)
-    sweep = final_sweep(run)
+    watch, sweep = watched(of.run, of.sweeps, of.baseline, foreign_rules=foreign_rules), of.sweeps.after
     if isinstance(watch, str) or sweep is None:
         return list(results)
     rules = {rule.name: rule for rule in watch.rules}
@@ -39,27 +35,25 @@ def rejudged(
     ]
 
 
-def reported(run: Run, findings: int | None) -> dict[str, Json]:
-    """Return the report's key ``sequential``; nothing where no sequential gate is asked for.
+def reported(run: Run, sweeps: Sweeps, *, gated: bool, foreign_rules: bool) -> Sequential | None:
+    """Return the report's key ``sequential``; None where no sequential gate is asked for.
 
-    `findings` counts those of the gate, None without a gate: more than there are built-in rules come from
-    plugins.
+    `foreign_rules` says whether plugins added rules to the gate.
     """
-    sweep = final_sweep(run)
+    sweep = sweeps.after
     if not run.settings.get("gate_sequential") or sweep is None:
-        return {}
+        return None
     left_out = len(sweep.settled)
-    value = {
+    return {
         "scenarios": len(sweep.phase.scenarios),
         "asked": len(sweep.phase.scenarios) - left_out,
         "left_out": left_out,
         "rollouts_saved": left_out * sweep.phase.rollouts,
-        "reason": "" if left_out else _why_nothing(run, findings),
+        "reason": "" if left_out else _why_nothing(run, gated=gated, foreign_rules=foreign_rules),
     }
-    return {"sequential": value}
 
 
-def early_stop_lines(sequential: Mapping[str, Any] | None, width: int) -> list[str]:
+def early_stop_lines(sequential: Sequential | None, width: int) -> list[str]:
     """Return what the terminal says of a sequential gate."""
     if sequential is None:
         return []
@@ -74,12 +68,11 @@ def early_stop_lines(sequential: Mapping[str, Any] | None, width: int) -> list[s
     return wrapped(text, width, hanging="  ")
 
 
-def _why_nothing(run: Run, findings: int | None) -> str:
+def _why_nothing(run: Run, *, gated: bool, foreign_rules: bool) -> str:
     """Return why no scenario was left out."""
-    if findings is None:
+    if not gated:
         return "no rule of the gate is set"
-    foreign = findings > len(BUILT_IN) + 1
-    why = obstacle(run.settings, run.scenarios, foreign_rules=foreign, partial=run.partial_selection)
+    why = obstacle(run.settings, run.scenarios, foreign_rules=foreign_rules, partial=run.partial_selection)
     return why or "nothing was settled before the end"
 
 

@@ -5,15 +5,17 @@ Whether a run is whole and whether its lessons are clean is for the default gate
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pytest_tfgrpo.core.records import Json, Run
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.gate import by_domain, rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline
 from pytest_tfgrpo.harness.gate.config import NamedGate
-from pytest_tfgrpo.harness.gate.rules import RuleResult, Settled
+from pytest_tfgrpo.harness.gate.rules import GateInput, RuleResult, Settled
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class NamedVerdict:
         return self.outcome == "fail" and self.severity == "fail"
 
 
-def judge_named(run: Run, opened: OpenGate, settings: Mapping[str, Json]) -> NamedVerdict:
+def judge_named(run: Run, opened: OpenGate, settings: SettingValues) -> NamedVerdict:
     """Return the verdict of one named gate on `run`; whatever breaks in it fails the gate."""
     gate, own = opened.gate, own_settings(opened.gate, settings)
     try:
@@ -65,7 +67,7 @@ def judge_named(run: Run, opened: OpenGate, settings: Mapping[str, Json]) -> Nam
     )
 
 
-def own_settings(gate: NamedGate, settings: Mapping[str, Json]) -> Mapping[str, Json]:
+def own_settings(gate: NamedGate, settings: SettingValues) -> SettingValues:
     """Return the settings as the gate's rules see them: margin and strictness fall back, limits do not."""
     return {
         **settings,
@@ -77,36 +79,36 @@ def own_settings(gate: NamedGate, settings: Mapping[str, Json]) -> Mapping[str, 
     }
 
 
-def baseline_name(gate: NamedGate, settings: Mapping[str, str | None]) -> str | None:
+def baseline_name(gate: NamedGate, settings: SettingValues) -> str | None:
     """Return what names the gate's baseline: its own, else that of the setting; None for none."""
     name = settings["baseline"] if gate.baseline is None else gate.baseline
     return None if name == "none" and gate.baseline is not None else name
 
 
-def has_rules(gate: NamedGate, settings: Mapping[str, str | None], *, learning: bool) -> bool:
+def has_rules(gate: NamedGate, settings: SettingValues, *, learning: bool) -> bool:
     """Return whether there is anything for the gate to judge; the run's own gain exists in learning alone."""
     limits = (gate.min_mean, gate.max_errors, gate.max_cost_per_success_usd)
     compares = baseline_name(gate, settings) is not None or (gate.gain and learning)
     return compares or any(limit is not None for limit in limits)
 
 
-def _results(run: Run, opened: OpenGate, settings: Mapping[str, Json]) -> Iterator[RuleResult]:
-    gate = opened.gate
-    part, baseline = by_domain.restricted(run, gate.selects), _part_of(opened, run)
-    yield rules.judge_complete(part, None, settings)
+def _results(run: Run, opened: OpenGate, settings: SettingValues) -> Iterator[RuleResult]:
+    gate, part = opened.gate, by_domain.restricted(run, opened.gate.selects)
+    selected = GateInput(part, Sweeps(part), _part_of(opened, run), settings)
+    yield rules.judge_complete(selected)
     if gate.per_domain:
-        yield from by_domain.judge(part, baseline, settings, gain=gate.gain)
+        yield from by_domain.judge(selected, gain=gate.gain)
     else:
         if gate.min_mean is not None:
-            yield rules.judge_minimum(part, None, settings)
-        if baseline is not None:
-            yield rules.judge_regression(part, baseline, settings)
+            yield rules.judge_minimum(selected)
+        if selected.baseline is not None:
+            yield rules.judge_regression(selected)
         if gate.gain:
-            yield rules.judge_gain(part, None, settings)
+            yield rules.judge_gain(selected)
     if gate.max_errors is not None:
-        yield rules.judge_errors(part, None, settings)
+        yield rules.judge_errors(selected)
     if gate.max_cost_per_success_usd is not None:
-        yield rules.judge_cost(part, None, settings)
+        yield rules.judge_cost(selected)
 
 
 def _part_of(opened: OpenGate, run: Run) -> Baseline | None:

@@ -1,6 +1,6 @@
 """The built-in rules of the gate.
 
-Rules about means are judged twice, with errors excluded and with errors as 0, and must pass both (design 4).
+Rules about means are judged twice, with errors excluded and with errors as 0, and must pass both.
 """
 
 from __future__ import annotations
@@ -8,22 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum
-from typing import Literal, TypeAlias, TypeGuard
+from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.lessons import LeakedAnswer
 from pytest_tfgrpo.core.records import Json, PhaseResult, Run
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.gate.baseline import Baseline, actor_name, compared_stamps
 from pytest_tfgrpo.harness.gate.sample_size import settling_advice
 from pytest_tfgrpo.harness.metrics.comparison import (
+    Sweeps,
     Tally,
-    baseline_sweep,
     compare,
     figures,
-    final_sweep,
     sentence,
-    tally_sweep,
 )
 from pytest_tfgrpo.harness.metrics.epochs import solved
 
@@ -49,6 +48,16 @@ class RuleResult:
     figures: Mapping[str, Json] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class GateInput:
+    """What the built-in rules judge."""
+
+    run: Run
+    sweeps: Sweeps
+    baseline: Baseline | None
+    settings: SettingValues
+
+
 def settle(results: Iterable[RuleResult], *, strict: bool) -> Settled:
     """Return what all findings come to: one failure fails, and so does an open question when `strict`."""
     outcomes = {result.outcome for result in results}
@@ -64,8 +73,9 @@ def broken(name: str, error: Exception, advice: str) -> RuleResult:
     return RuleResult(name=name, outcome="fail", message=message, advice=advice)
 
 
-def judge_complete(run: Run, _baseline: Baseline | None, _settings: Mapping[str, Json]) -> RuleResult:
+def judge_complete(of: GateInput) -> RuleResult:
     """Fail closed unless every phase ran to its end; a part of the suite is never a pass."""
+    run = of.run
     for result in run.phases:
         label, planned = result.phase.label, len(result.phase.scenarios)
         judged = len(result.groups) + len(result.excluded) + len(result.settled)
@@ -80,14 +90,13 @@ def judge_complete(run: Run, _baseline: Baseline | None, _settings: Mapping[str,
         return RuleResult(name="complete", outcome="fail", message=message, advice="run it again")
     if run.partial_selection:
         return _not_judged("complete", "only a part of the suite was selected")
-    return _usable(run) or RuleResult(
+    return _usable(of.sweeps.after) or RuleResult(
         name="complete", outcome="pass", message=f"{len(run.phases)} of {len(run.phases)} phases ended"
     )
 
 
-def _usable(run: Run) -> RuleResult | None:
+def _usable(sweep: PhaseResult | None) -> RuleResult | None:
     """Return what speaks against a final sweep that ended: no answer at all, or too much excluded."""
-    sweep = final_sweep(run)
     if sweep is None:
         return None
     statuses = {rollout.status for group in sweep.groups for rollout in group.rollouts}
@@ -105,14 +114,14 @@ def _usable(run: Run) -> RuleResult | None:
     return None
 
 
-def judge_minimum(run: Run, _baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
+def judge_minimum(of: GateInput) -> RuleResult:
     """Fail when the eval mean is below ``gate_min_mean``."""
-    minimum, sweep = settings["gate_min_mean"], final_sweep(run)
+    minimum = of.settings["gate_min_mean"]
     if minimum is None:
         return _skipped("minimum mean", "no gate_min_mean is set")
-    if run.partial_selection or not _whole(sweep):
-        return _not_judged("minimum mean", _why_not(run))
-    tallies = tally_sweep(run, sweep).values()
+    if why := _why_not(of):
+        return _not_judged("minimum mean", why)
+    tallies = of.sweeps.rows_after.values()
     views = {}
     for view, as_zero in (("errors_excluded", False), ("errors_as_zero", True)):
         known = [mean for tally in tallies if (mean := tally.mean(errors_as_zero=as_zero)) is not None]
@@ -131,19 +140,19 @@ def judge_minimum(run: Run, _baseline: Baseline | None, settings: Mapping[str, J
     )
 
 
-def judge_regression(run: Run, baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
+def judge_regression(of: GateInput) -> RuleResult:
     """Compare the final sweep with the stored baseline, paired by scenario (decision 21a)."""
-    sweep = final_sweep(run)
+    baseline, sweep, tallies = of.baseline, of.sweeps.after, of.sweeps.rows_after
     if baseline is None:
         return _skipped("baseline", "no baseline is set", "save one with `tfgrpo baseline save`")
-    if run.partial_selection or not _whole(sweep):
-        return _not_judged("baseline", _why_not(run))
-    tallies = tally_sweep(run, sweep)
-    unfair = why_unfair(baseline, temperature=sweep.phase.temperature, stamps=compared_stamps(run))
+    if sweep is None or _why_not(of):
+        return _not_judged("baseline", _why_not(of))
+    stamps = compared_stamps(of.run)
+    unfair = why_unfair(baseline, temperature=sweep.phase.temperature, stamps=stamps)
     if unfair:
         return RuleResult(name="baseline", outcome="not_judged", message=unfair, advice=UNFAIR_ADVICE)
-    notes = what_differs(baseline, actor=actor_name(run), stamps=compared_stamps(run), tallies=tallies)
-    result = judge_difference("baseline", baseline.scenarios, tallies, settings["gate_margin"])
+    notes = what_differs(baseline, actor=actor_name(of.run), stamps=stamps, tallies=tallies)
+    result = judge_difference("baseline", baseline.scenarios, tallies, of.settings["gate_margin"])
     if not notes:
         return result
     return RuleResult(
@@ -186,27 +195,25 @@ def _other(key: str, stamps: Mapping[str, str], baseline: Baseline) -> bool:
     return key in baseline.stamps and stamps.get(key) != baseline.stamps[key]
 
 
-def judge_gain(run: Run, _baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
+def judge_gain(of: GateInput) -> RuleResult:
     """Compare the final sweep with the run's own baseline sweep: learning must not have made things worse."""
-    before, after = baseline_sweep(run), final_sweep(run)
-    if before is None:
+    sweeps = of.sweeps
+    if sweeps.before is None:
         return _skipped("gain", "the run has no baseline sweep")
-    if run.partial_selection or not _whole(after):
-        return _not_judged("gain", _why_not(run))
-    if before.library_hash == after.library_hash:
+    if sweeps.after is None or _why_not(of):
+        return _not_judged("gain", _why_not(of))
+    if sweeps.before.library_hash == sweeps.after.library_hash:
         return _skipped("gain", "both sweeps carried the same library")
-    return judge_difference(
-        "gain", tally_sweep(run, before), tally_sweep(run, after), settings["gate_margin"]
-    )
+    return judge_difference("gain", sweeps.rows_before, sweeps.rows_after, of.settings["gate_margin"])
 
 
-def judge_errors(run: Run, _baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
+def judge_errors(of: GateInput) -> RuleResult:
     """Fail when the final sweep has more errors than ``gate_max_errors``."""
-    limit, sweep = settings["gate_max_errors"], final_sweep(run)
+    limit, sweep = of.settings["gate_max_errors"], of.sweeps.after
     if limit is None:
         return _skipped("errors", "no gate_max_errors is set")
     if sweep is None:
-        return _not_judged("errors", _why_not(run))
+        return _not_judged("errors", _why_not(of))
     errors = sum(rollout.status == "error" for group in sweep.groups for rollout in group.rollouts)
     return RuleResult(
         name="errors",
@@ -217,14 +224,14 @@ def judge_errors(run: Run, _baseline: Baseline | None, settings: Mapping[str, Js
     )
 
 
-def judge_cost(run: Run, _baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
+def judge_cost(of: GateInput) -> RuleResult:
     """Fail when a solved rollout of the final sweep costs more than ``gate_max_cost_per_success_usd``."""
     name = "cost per success"
-    limit, sweep = settings["gate_max_cost_per_success_usd"], final_sweep(run)
+    limit, sweep = of.settings["gate_max_cost_per_success_usd"], of.sweeps.after
     if limit is None:
         return _skipped(name, "no gate_max_cost_per_success_usd is set")
     if sweep is None:
-        return _not_judged(name, _why_not(run))
+        return _not_judged(name, _why_not(of))
     cost, successes = _cost(sweep), sum(solved(group) for group in sweep.groups)
     figures = {"cost_usd": cost, "successes": successes, "limit": limit}
     if cost is None:
@@ -245,7 +252,7 @@ def judge_cost(run: Run, _baseline: Baseline | None, settings: Mapping[str, Json
     )
 
 
-def judge_contamination(leaks: Sequence[LeakedAnswer], settings: Mapping[str, Json]) -> RuleResult:
+def judge_contamination(leaks: Sequence[LeakedAnswer], settings: SettingValues) -> RuleResult:
     """Fail when lessons hold eval answers (decision 21); under ``contamination=warn`` leave it open."""
     if not leaks:
         return RuleResult(name="contamination", outcome="pass", message="no lesson holds an eval answer")
@@ -260,7 +267,7 @@ def judge_contamination(leaks: Sequence[LeakedAnswer], settings: Mapping[str, Js
     )
 
 
-BUILT_IN: tuple[Callable[[Run, Baseline | None, Mapping[str, Json]], RuleResult], ...] = (
+BUILT_IN: tuple[Callable[[GateInput], RuleResult], ...] = (
     judge_complete,
     judge_minimum,
     judge_regression,
@@ -327,11 +334,11 @@ def _not_judged(name: str, message: str) -> RuleResult:
     return RuleResult(name=name, outcome="not_judged", message=message, advice="run the whole suite")
 
 
-def _whole(sweep: PhaseResult | None) -> TypeGuard[PhaseResult]:
-    return sweep is not None and sweep.status == "complete"
-
-
-def _why_not(run: Run) -> str:
-    if run.partial_selection:
+def _why_not(of: GateInput) -> str:
+    """Return why means of the final sweep cannot be judged; empty when they can."""
+    if of.run.partial_selection:
         return "only a part of the suite was selected"
-    return "the run has no final sweep" if final_sweep(run) is None else "the final sweep did not end"
+    sweep = of.sweeps.after
+    if sweep is None:
+        return "the run has no final sweep"
+    return "" if sweep.status == "complete" else "the final sweep did not end"

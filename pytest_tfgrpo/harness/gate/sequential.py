@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, Protocol, TypeAlias
 
-from pytest_tfgrpo.core.records import Json, Phase, PhaseResult, Run, Scenario
+from pytest_tfgrpo.core.records import Phase, PhaseResult, Run, Scenario
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.gate.baseline import Baseline, Stamped, compared_stamps
 from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE, why_unfair
-from pytest_tfgrpo.harness.metrics.comparison import Tally, baseline_sweep, tally, tally_sweep
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally, tally
 from pytest_tfgrpo.numerics.sequential import MeanSequence
 from pytest_tfgrpo.numerics.stats import MIN_BCA, MIN_RESAMPLED, rare_event_bound
 
@@ -47,7 +48,7 @@ def order_of(seed: int, scenarios: Iterable[Scenario]) -> tuple[str, ...]:
 
 
 def obstacle(
-    settings: Mapping[str, Json], scenarios: Iterable[Scenario], *, foreign_rules: bool, partial: bool
+    settings: SettingValues, scenarios: Iterable[Scenario], *, foreign_rules: bool, partial: bool
 ) -> str:
     """Return why a final sweep runs to its end whatever it finds; empty when it may end early."""
     if partial:
@@ -251,7 +252,7 @@ class Watch:
 
 def open_watch(
     *,
-    settings: Mapping[str, Json],
+    settings: SettingValues,
     scenarios: Sequence[Scenario],
     phase: Phase,
     library: str,
@@ -291,7 +292,7 @@ class Planned(Stamped, Protocol):
     """A run, made or planned, with its settings."""
 
     @property
-    def settings(self) -> Mapping[str, Json]: ...
+    def settings(self) -> SettingValues: ...
     @property
     def partial_selection(self) -> bool: ...
 
@@ -321,9 +322,9 @@ def watch_for(run: Planned, baseline: Baseline | None = None, *, foreign_rules: 
     return watch
 
 
-def watched(run: Run, baseline: Baseline | None, *, foreign_rules: bool) -> Watch | str:
+def watched(run: Run, sweeps: Sweeps, baseline: Baseline | None, *, foreign_rules: bool) -> Watch | str:
     """Return the watch over the final sweep of `run` as it was when it ended; else why there was none."""
-    sweep = next((result for result in reversed(run.phases) if result.phase.mode == "eval"), None)
+    sweep = sweeps.after
     if sweep is None or sweep.status != "complete":
         return "the final sweep did not end"
     reason = obstacle(run.settings, run.scenarios, foreign_rules=foreign_rules, partial=run.partial_selection)
@@ -334,13 +335,13 @@ def watched(run: Run, baseline: Baseline | None, *, foreign_rules: bool) -> Watc
         scenarios=run.scenarios,
         phase=sweep.phase,
         library=sweep.library_hash,
-        earlier=baseline_sweep(run),
+        earlier=sweeps.before,
         baseline=baseline,
         stamps=compared_stamps(run),
     )
     if watch is None:
         return "there is nothing to compare with"
-    watch.feed(tally_sweep(run, sweep))
+    watch.feed(sweeps.rows_after)
     return watch
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, get_args
 
 from pytest_tfgrpo.core.lessons import LeakedAnswer
-from pytest_tfgrpo.core.records import Json, Run
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.gate.baseline import Baseline
 from pytest_tfgrpo.harness.gate.early_stop import rejudged
 from pytest_tfgrpo.harness.gate.named import NamedVerdict
 from pytest_tfgrpo.harness.gate.rules import (
     BUILT_IN,
-    OPEN,
+    GateInput,
     Outcome,
     RuleResult,
     Settled,
@@ -21,6 +22,7 @@ from pytest_tfgrpo.harness.gate.rules import (
     judge_contamination,
     settle,
 )
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 
 __all__ = ["GateRule", "RuleResult", "Verdict", "judge"]
 
@@ -30,7 +32,7 @@ class GateRule(Protocol):
 
     name: str
 
-    def judge(self, run: Run, baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
+    def judge(self, run: Run, baseline: Baseline | None, settings: SettingValues) -> RuleResult:
         """Return what the rule found; an exception fails the gate."""
         ...
 
@@ -45,58 +47,55 @@ class Verdict:
     """True when an inconclusive rule fails the gate."""
     gates: tuple[NamedVerdict, ...] = ()
     """What the named gates found, in the order of their file; they count apart from this one."""
+    foreign_rules: bool = False
+    """True when plugins added rules; reports do not carry it."""
 
     @property
     def failed(self) -> bool:
         """True when the gate's item must fail."""
         return self.outcome == "fail"
 
-    @property
-    def decisive(self) -> tuple[RuleResult, ...]:
-        """The rules that decided: those that failed, else those that leave the question open."""
-        failed = tuple(r for r in self.results if r.outcome == "fail")
-        if failed or self.outcome == "pass":
-            return failed
-        return tuple(r for r in self.results if r.outcome in OPEN)
-
 
 def judge(
     run: Run,
     *,
     baseline: Baseline | None,
-    settings: Mapping[str, Json],
+    settings: SettingValues,
     rules: Sequence[GateRule] = (),
     contamination: Sequence[LeakedAnswer] = (),
+    sweeps: Sweeps | None = None,
 ) -> Verdict:
     """Return the verdict on `run` by the built-in rules, none of which can be removed, and `rules`.
 
-    `contamination` names the lessons that hold an eval answer. One failed rule fails the gate; an
-    inconclusive or unjudged one makes it inconclusive, which fails under ``gate_strict`` (decision 21a).
+    `contamination` names the lessons that hold an eval answer, `sweeps` are those of the run, if they are
+    counted already. One failed rule fails the gate; an inconclusive or unjudged one makes it inconclusive,
+    which fails under ``gate_strict`` (decision 21a).
     """
+    of = GateInput(run, sweeps or Sweeps(run), baseline, settings)
     results = [
-        *(_built_in(rule, run, baseline, settings) for rule in BUILT_IN),
+        *(_built_in(rule, of) for rule in BUILT_IN),
         judge_contamination(contamination, settings),
         *(_guarded(rule, run, baseline, settings) for rule in rules),
     ]
-    results = rejudged(results, run, baseline, foreign_rules=bool(rules))
+    results = rejudged(results, of, foreign_rules=bool(rules))
     strict = bool(settings["gate_strict"])
-    return Verdict(outcome=settle(results, strict=strict), results=tuple(results), strict=strict)
+    return Verdict(
+        outcome=settle(results, strict=strict),
+        results=tuple(results),
+        strict=strict,
+        foreign_rules=bool(rules),
+    )
 
 
-def _built_in(
-    rule: Callable[[Run, Baseline | None, Mapping[str, Json]], RuleResult],
-    run: Run,
-    baseline: Baseline | None,
-    settings: Mapping[str, Json],
-) -> RuleResult:
+def _built_in(rule: Callable[[GateInput], RuleResult], of: GateInput) -> RuleResult:
     try:
-        return rule(run, baseline, settings)
+        return rule(of)
     except Exception as error:  # noqa: BLE001 - a broken rule must not open the gate
         name = rule.__name__.removeprefix("judge_")
         return broken(name, error, "please report it as a bug of pytest-tfgrpo")
 
 
-def _guarded(rule: GateRule, run: Run, baseline: Baseline | None, settings: Mapping[str, Json]) -> RuleResult:
+def _guarded(rule: GateRule, run: Run, baseline: Baseline | None, settings: SettingValues) -> RuleResult:
     try:
         result = rule.judge(run, baseline, settings)
         if not isinstance(result, RuleResult):

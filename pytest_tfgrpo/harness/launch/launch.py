@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import BaselineError, RecordingError
-from pytest_tfgrpo.core.settings import GATE_SETTINGS, Settings
+from pytest_tfgrpo.core.settings import Settings, sets_gate
 from pytest_tfgrpo.harness.run.schedule import outline, plan
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def planned(scenarios: Iterable[Scenario], settings: Settings) -> list[Phase]:
 
 def is_gated(settings: Settings) -> bool:
     """Return whether a gate judges a run: always when it learns, else where one of its rules is set."""
-    return settings.learning or any(settings[name] is not None for name in GATE_SETTINGS)
+    return settings.learning or sets_gate(settings.values)
 
 
 def read_gates(

@@ -8,9 +8,9 @@ import queue
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.report_value import Report
 from pytest_tfgrpo.harness.engine.observed import Observer, Observers, Record
 from pytest_tfgrpo.harness.gate.verdict import Verdict
 from pytest_tfgrpo.harness.launch.engine_thread import JOIN_S, EngineFailed, EngineThread
@@ -25,7 +25,7 @@ class RunResult:
     """The run with every group, rollout and score, complete or not (see `status`)."""
     verdict: Verdict | None
     """What the gate found; None for a run without learning and without a gate setting."""
-    report: dict[str, Any]
+    report: Report
     """The report, as in ``report.json``."""
     folder: Path | None
     """Where its files are; None when nothing was written."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import fsum
-from typing import Any
 
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
+from pytest_tfgrpo.core.report_value import ComparisonFigures
 from pytest_tfgrpo.numerics.planning import minimum_detectable_effect
 from pytest_tfgrpo.numerics.stats import Interval, paired_interval
 
@@ -75,11 +76,6 @@ def tally(groups: Iterable[Group], stamps: Mapping[str, str]) -> dict[str, Tally
     return tallies
 
 
-def tally_sweep(run: Run, sweep: PhaseResult) -> dict[str, Tally]:
-    """Return the tallies of one sweep of `run`, by scenario id."""
-    return tally(sweep.groups, {s.id: s.stamp for s in run.scenarios})
-
-
 def in_domain(tallies: Mapping[str, Tally], domain: str) -> dict[str, Tally]:
     """Return the tallies of one domain."""
     return {id: row for id, row in tallies.items() if row.domain == domain}
@@ -106,7 +102,7 @@ def compare(
     )
 
 
-def figures(comparison: Comparison) -> dict[str, Any]:
+def figures(comparison: Comparison) -> ComparisonFigures:
     """Return the figures of a comparison, as reports and verdicts carry them."""
     difference, n = comparison.difference, len(comparison.ids)
     known = difference.low is not None
@@ -115,7 +111,7 @@ def figures(comparison: Comparison) -> dict[str, Any]:
         "before": comparison.before,
         "after": comparison.after,
         "difference": difference.mean if n else None,
-        "ci95": [difference.low, difference.high] if known else None,
+        "ci95": difference.ci95,
         "method": difference.method,
         "detectable": minimum_detectable_effect(difference.std, n) if known and difference.std else None,
     }
@@ -137,11 +133,23 @@ def sentence(comparison: Comparison) -> str:
     )
 
 
-def final_sweep(run: Run) -> PhaseResult | None:
-    """Return the evaluation sweep that ends a run; None when the run did not get there."""
-    return next((result for result in reversed(run.phases) if result.phase.mode == "eval"), None)
+class Sweeps:
+    """The sweeps that a run is judged by, with their tallies by scenario id, each counted once."""
 
+    def __init__(self, run: Run) -> None:
+        """`before` is the baseline sweep, `after` the final one; None where the run has none."""
+        self._stamps = {s.id: s.stamp for s in run.scenarios}
+        self.before: PhaseResult | None = next((r for r in run.phases if r.phase.mode == "baseline"), None)
+        self.after: PhaseResult | None = next(
+            (r for r in reversed(run.phases) if r.phase.mode == "eval"), None
+        )
 
-def baseline_sweep(run: Run) -> PhaseResult | None:
-    """Return the sweep before the first epoch; None when there was none (``baseline_sweep=off``)."""
-    return next((result for result in run.phases if result.phase.mode == "baseline"), None)
+    @cached_property
+    def rows_before(self) -> Mapping[str, Tally]:
+        """Tallies of the baseline sweep; empty without one."""
+        return tally(self.before.groups, self._stamps) if self.before is not None else {}
+
+    @cached_property
+    def rows_after(self) -> Mapping[str, Tally]:
+        """Tallies of the final sweep; empty without one."""
+        return tally(self.after.groups, self._stamps) if self.after is not None else {}

@@ -9,8 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from math import fsum
 
-from pytest_tfgrpo.core.records import Frame, Group, Json, ModelCall, PhaseResult, Rollout, Run, Usage
-from pytest_tfgrpo.harness.metrics.comparison import baseline_sweep, final_sweep
+from pytest_tfgrpo.core.records import Frame, Group, ModelCall, PhaseResult, Rollout, Run, Usage
+from pytest_tfgrpo.core.report_value import BudgetRow, CostBlock, LessonCost, ModelCost, SolvedCost, Spent
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.metrics.epochs import solved
 
 PURPOSES = ("rollouts", "learning", "judge")
@@ -67,7 +68,7 @@ class Sums:
         """Cost as far as it is known: 0 for no calls, None when that of none is known."""
         return fsum(self.costs) if self.costs or not self.calls else None
 
-    def row(self) -> dict[str, Json]:
+    def row(self) -> Spent:
         """Return the sums as a report has them."""
         return {
             "calls": self.calls,
@@ -84,7 +85,7 @@ class Sums:
         return {kind: sum(getattr(usage, kind) for usage in self.usages) for kind in KINDS}
 
 
-def of_run(run: Run) -> dict[str, Json]:
+def of_run(run: Run) -> CostBlock:
     """Return the block `cost` of ``report.json``."""
     phases = [(result, _by_purpose(result)) for result in run.phases]
     total, learning = Sums(), Sums()
@@ -99,7 +100,9 @@ def of_run(run: Run) -> dict[str, Json]:
             {
                 "epoch": result.phase.epoch,
                 "mode": result.phase.mode,
-                **{purpose: own.row() for purpose, own in sums.items()},
+                "rollouts": sums["rollouts"].row(),
+                "learning": sums["learning"].row(),
+                "judge": sums["judge"].row(),
             }
             for result, sums in phases
         ],
@@ -134,7 +137,7 @@ def _rollouts(result: PhaseResult) -> Iterator[Rollout]:
     yield from result.loose
 
 
-def _models(run: Run) -> list[dict[str, Json]]:
+def _models(run: Run) -> list[ModelCost]:
     """Return what each model used, over all that asked it; a frame names it without protocol and endpoint."""
     by_name: defaultdict[str, Sums] = defaultdict(Sums)
     actor = run.identities.get("actor")
@@ -149,7 +152,7 @@ def _models(run: Run) -> list[dict[str, Json]]:
     return [{"model": name, **sums.row(), "usage": sums.usage()} for name, sums in sorted(by_name.items())]
 
 
-def _lesson(run: Run, learning: Sums) -> dict[str, Json] | None:
+def _lesson(run: Run, learning: Sums) -> LessonCost | None:
     """Return what a lesson cost in calls for learning; None when no call was made for it."""
     if not learning.calls:
         return None
@@ -158,13 +161,14 @@ def _lesson(run: Run, learning: Sums) -> dict[str, Json] | None:
     return {"lessons": lessons, "usd_each": _each(learning, lessons)}
 
 
-def _solved(run: Run, total: Sums) -> dict[str, Json] | None:
+def _solved(run: Run, total: Sums) -> SolvedCost | None:
     """Return what a solved scenario cost in the final sweep, and what one more than before it cost in all.
 
     A scenario is solved by the share of its scored rollouts that passed every check, so that the numbers are
     pass@1 times the scenarios that have one.
     """
-    last, first = final_sweep(run), baseline_sweep(run)
+    sweeps = Sweeps(run)
+    last, first = sweeps.after, sweeps.before
     if last is None:
         return None
     number = _number_solved(last)
@@ -194,11 +198,11 @@ def _each(sums: Sums, number: float) -> float | None:
     return sums.usd / number
 
 
-def _budget(run: Run, total: Sums) -> dict[str, Json] | None:
+def _budget(run: Run, total: Sums) -> dict[str, BudgetRow] | None:
     """Return what of each budget is used, left, and used over it; None when none is set."""
-    rows = {}
-    for unit, used in (("usd", total.usd or 0.0), ("tokens", total.tokens)):
-        limit = run.settings.get(f"budget_{unit}")
+    rows: dict[str, BudgetRow] = {}
+    usd, tokens = run.settings.get("budget_usd"), run.settings.get("budget_tokens")
+    for unit, used, limit in (("usd", total.usd or 0.0, usd), ("tokens", total.tokens, tokens)):
         if limit is not None:
             left, over = max(0, limit - used), max(0, used - limit)
             rows[unit] = {"limit": limit, "used": used, "left": left, "over": over}

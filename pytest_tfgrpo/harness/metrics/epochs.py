@@ -13,6 +13,7 @@ import numpy as np
 
 from pytest_tfgrpo.core.lessons import Revision
 from pytest_tfgrpo.core.records import Frame, Group, PhaseResult, Rollout, Run
+from pytest_tfgrpo.core.report_value import Changes, DevWork, EpochRow, ScoreQuantity, SummedQuantity, ToolUse
 from pytest_tfgrpo.numerics.stats import mean_interval, pass_at_k
 
 SCHEMA = "tfgrpo.per-epoch/1"
@@ -34,7 +35,7 @@ def per_epoch(run: Run) -> dict[str, Any]:
     }
 
 
-def epoch_row(result: PhaseResult, in_force: int) -> dict[str, Any]:
+def epoch_row(result: PhaseResult, in_force: int) -> EpochRow:
     """Return the public row of one sweep or epoch; `in_force` experiences hold when it ends.
 
     gt_score counts scenarios: n, sum, mean and 95 % interval are over the means of the scenarios that have a
@@ -44,7 +45,7 @@ def epoch_row(result: PhaseResult, in_force: int) -> dict[str, Any]:
     rollouts = [r for group in groups for r in group.rollouts]
     latencies = [r.latency_ms for r in rollouts if r.status != "error"]
     p50, p95 = np.percentile(latencies, [50, 95]).tolist() if latencies else (None, None)
-    return {
+    row: EpochRow = {
         "epoch": phase.epoch,
         "mode": phase.mode,
         "temperature": phase.temperature,
@@ -55,16 +56,18 @@ def epoch_row(result: PhaseResult, in_force: int) -> dict[str, Any]:
         "gt_score": _gt_score(groups),
         "pass_at_1": _pass_at(groups, 1),
         "pass_at_g": _pass_at(groups, phase.rollouts),
-        "experiences": _changes(result.revision) | {"in_force": in_force},
+        "experiences": _changes(result.revision, in_force),
         "tokens": _quantity(r.tokens for r in rollouts),
         "cost_usd": _quantity(r.cost_usd for r in rollouts),
-        "latency_ms": _quantity(latencies) | {"p50": p50, "p95": p95},
+        "latency_ms": {**_quantity(latencies), "p50": p50, "p95": p95},
         "tools": _tools(frame for r in rollouts for frame in r.frames),
-        **({"dev": _dev(result)} if result.dev else {}),
     }
+    if result.dev:
+        row["dev"] = _dev(result)
+    return row
 
 
-def _dev(result: PhaseResult) -> dict[str, Any]:
+def _dev(result: PhaseResult) -> DevWork:
     """Return what the dev split took after a training epoch; the row counts it nowhere else."""
     rollouts = [rollout for group in result.dev for rollout in group.rollouts]
     return {
@@ -97,11 +100,9 @@ def solved(group: Group) -> int:
     return sum(s.gt_score is not None and s.gt_score >= 1.0 for s in group.scores)
 
 
-def _gt_score(groups: tuple[Group, ...]) -> dict[str, Any]:
+def _gt_score(groups: tuple[Group, ...]) -> ScoreQuantity:
     means = [mean for group in groups if (mean := group.gt_mean) is not None]
-    interval = mean_interval(means)
-    ci95 = None if interval.low is None else [interval.low, interval.high]
-    return _quantity(means) | {"ci95": ci95}
+    return {**_quantity(means), "ci95": mean_interval(means).ci95}
 
 
 def _pass_at(groups: tuple[Group, ...], k: int) -> float | None:
@@ -115,7 +116,7 @@ def _pass_at(groups: tuple[Group, ...], k: int) -> float | None:
     return float(known_K.mean()) if known_K.size else None
 
 
-def _changes(revision: Revision | None) -> dict[str, int]:
+def _changes(revision: Revision | None, in_force: int) -> Changes:
     """Count what a revision did; a merge is one update, and removes what it merges but for one."""
     operations = revision.applied if revision is not None else ()
     kinds = [operation.kind for operation in operations]
@@ -124,10 +125,11 @@ def _changes(revision: Revision | None) -> dict[str, int]:
         "added": kinds.count("add"),
         "updated": kinds.count("update") + kinds.count("merge"),
         "removed": kinds.count("remove") + merged,
+        "in_force": in_force,
     }
 
 
-def _tools(frames: Iterable[Frame]) -> list[dict[str, Any]]:
+def _tools(frames: Iterable[Frame]) -> list[ToolUse]:
     by_name: dict[str, list[Frame]] = {}
     for frame in frames:
         by_name.setdefault(frame.name, []).append(frame)
@@ -143,7 +145,7 @@ def _tools(frames: Iterable[Frame]) -> list[dict[str, Any]]:
     ]
 
 
-def _quantity(values: Iterable[float | None]) -> dict[str, Any]:
+def _quantity(values: Iterable[float | None]) -> SummedQuantity:
     known = [value for value in values if value is not None]
     total = sum(known) if all(isinstance(value, int) for value in known) else fsum(known)
     return {

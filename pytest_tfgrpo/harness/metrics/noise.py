@@ -9,31 +9,31 @@ to Evals", section 2. Which scenarios are in the suite is no part of it: two run
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from pytest_tfgrpo.core.records import Group, Json, PhaseResult, Run
-from pytest_tfgrpo.harness.metrics.comparison import Tally, baseline_sweep, final_sweep
+from pytest_tfgrpo.core.records import Group, PhaseResult, Run
+from pytest_tfgrpo.core.report_value import AsFailures, Flaky, Gain, Noise, SweepNoise
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
 from pytest_tfgrpo.numerics.stats import mean_interval
 
 Z95 = 1.959963984540054
 """Two-sided 95 % quantile of the normal distribution."""
 
 
-def noise(run: Run, gain: Mapping[str, Any] | None) -> Json:
+def noise(sweeps: Sweeps, gain: Gain | None) -> Noise | None:
     """Return the noise floor of a run, from its final and its baseline sweep; None without a final sweep.
 
     `seed_std` is the standard deviation of a sweep with one rollout per scenario, over seeds; `run_std` that
     of a sweep as it was made. `difference` is what two runs of one library differ by at most, in 19 of 20
     cases. Null without a scenario of two scored rollouts. `gain` is the gain of the report.
     """
-    last = final_sweep(run)
+    last = sweeps.after
     if last is None:
         return None
-    rows = [row for sweep in (baseline_sweep(run), last) if sweep is not None and (row := _row(sweep))]
-    value: dict[str, Json] = {
+    rows = [row for sweep in (sweeps.before, last) if sweep is not None and (row := _row(sweep))]
+    value: Noise = {
         "rollouts": last.phase.rollouts,
         "sweeps": rows,
         "seed_std": None,
@@ -43,15 +43,15 @@ def noise(run: Run, gain: Mapping[str, Any] | None) -> Json:
     }
     if not rows:
         return value
-    for key in ("seed_std", "run_std"):
-        value[key] = math.sqrt(sum(row[key] ** 2 for row in rows) / len(rows))
-    value["difference"] = floor = Z95 * math.sqrt(2) * value["run_std"]
+    value["seed_std"] = math.sqrt(sum(row["seed_std"] ** 2 for row in rows) / len(rows))
+    value["run_std"] = run_std = math.sqrt(sum(row["run_std"] ** 2 for row in rows) / len(rows))
+    value["difference"] = floor = Z95 * math.sqrt(2) * run_std
     if gain is not None and gain["difference"] is not None and len(rows) == 2:
         value["gain_within"] = bool(abs(gain["difference"]) < floor)
     return value
 
 
-def _row(sweep: PhaseResult) -> dict[str, Json] | None:
+def _row(sweep: PhaseResult) -> SweepNoise | None:
     """Return the spread over seeds in one sweep; None when no scenario has two scored rollouts."""
     scores = [known for group in sweep.groups if len(known := _known(group)) > 1]
     if not scores:
@@ -73,7 +73,7 @@ def _known(group: Group) -> list[float]:
     return [s.gt_score for s in group.scores if s.gt_score is not None]
 
 
-def flaky(run: Run) -> Json:
+def flaky(run: Run, sweeps: Sweeps) -> list[Flaky]:
     """Return the scenarios of the final and the baseline sweep that some seeds solved and some did not.
 
     `solved` is the share of the scored rollouts that passed every check.
@@ -88,7 +88,7 @@ def flaky(run: Run) -> Json:
             "solved": share,
             "n": n,
         }
-        for sweep in (final_sweep(run), baseline_sweep(run))
+        for sweep in (sweeps.after, sweeps.before)
         if sweep is not None
         for group, share, n in _mixed(sweep)
     ]
@@ -118,7 +118,7 @@ def _variance(tally: Tally) -> float:
     return spread / (tally.n - 1) if spread > 1e-12 else 0.0  # what is left of equal shares is rounding
 
 
-def as_failures(run: Run) -> list[dict[str, Json]]:
+def as_failures(run: Run) -> list[AsFailures]:
     """Return mean and interval of every epoch with errors counted as 0; empty for a run without errors.
 
     A scenario of which every rollout is an error counts as 0 too: nothing is dropped.
@@ -131,7 +131,7 @@ def as_failures(run: Run) -> list[dict[str, Json]]:
     return [_as_failures(result, n) for result, n in zip(run.phases, errors, strict=True)]
 
 
-def _as_failures(result: PhaseResult, errors: int) -> dict[str, Json]:
+def _as_failures(result: PhaseResult, errors: int) -> AsFailures:
     means = [
         math.fsum(s.gt_score or 0.0 for s in group.scores) / len(group.scores)
         for group in result.groups
@@ -144,5 +144,5 @@ def _as_failures(result: PhaseResult, errors: int) -> dict[str, Json]:
         "errors": errors,
         "n": len(means),
         "mean": found.mean if means else None,
-        "ci95": None if found.low is None else [found.low, found.high],
+        "ci95": found.ci95,
     }

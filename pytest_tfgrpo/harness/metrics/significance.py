@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from math import fsum
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.records import PhaseResult, Run
+from pytest_tfgrpo.core.report_value import DomainRow, PlannedSweep
 from pytest_tfgrpo.harness.metrics.comparison import Comparison, Tally, compare, figures
 from pytest_tfgrpo.numerics.planning import minimum_detectable_effect, planned_effect
 from pytest_tfgrpo.numerics.stats import holm, two_sided_p
@@ -16,7 +17,7 @@ ALPHA = 0.05
 Claim: TypeAlias = Literal["better", "worse"]
 
 
-def domains(run: Run, before: Mapping[str, Tally], after: Mapping[str, Tally]) -> list[dict[str, Any]]:
+def domains(run: Run, before: Mapping[str, Tally], after: Mapping[str, Tally]) -> list[DomainRow]:
     """Return means and paired gain of the final sweep by domain.
 
     `p` is the two-sided sign-flip p of the domain's gain, `p_adjusted` corrects it for the number of domains
@@ -71,7 +72,7 @@ def _nan_p(compared: Comparison) -> float:
     return math.nan if p is None else p
 
 
-def _row(name: str, rows: Mapping[str, Tally]) -> dict[str, Any]:
+def _row(name: str, rows: Mapping[str, Tally]) -> DomainRow:
     """Return the row of a domain that is compared with nothing."""
     means = [mean for row in rows.values() if (mean := row.mean()) is not None]
     return {
@@ -85,7 +86,7 @@ def _row(name: str, rows: Mapping[str, Tally]) -> dict[str, Any]:
     }
 
 
-def planned(compared: Comparison, last: PhaseResult) -> dict[str, Any]:
+def planned(compared: Comparison, last: PhaseResult) -> PlannedSweep:
     """Return the size of the final sweep as planned, and the effect that it shows with 80 % power.
 
     Judged by the spread of the differences where there is one, else by the widest that scores can have.

@@ -6,12 +6,13 @@ import fcntl
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import RecordingError
+from pytest_tfgrpo.core.files import write_atomic
 from pytest_tfgrpo.harness.recording.entries import RecordingEntry, RecordingKey
 from pytest_tfgrpo.harness.recording.lines import Header, Line, decode, decode_header, encode_header, key_in
 
@@ -124,7 +125,6 @@ def locked(path: Path) -> Iterator[None]:
 
 def write(path: Path, header: Header, lines: dict[RecordingKey, bytes]) -> None:
     """Write a recording whole or not at all, sorted; raises RecordingError. The folder is `locked`."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     order = sorted(lines)
     header = replace(
         header,
@@ -133,25 +133,8 @@ def write(path: Path, header: Header, lines: dict[RecordingKey, bytes]) -> None:
         redacted=sum(REDACTED.search(line) is not None for line in lines.values()),
     )
     try:
-        with temporary.open("wb") as file:
-            file.write(encode_header(header) + b"\n")
-            keys = iter(order)
-            while batch := list(islice(keys, 1000)):
-                file.write(b"".join(lines[key] + b"\n" for key in batch))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        _sync(path.parent)
+        write_atomic(
+            path, (line + b"\n" for line in chain([encode_header(header)], (lines[key] for key in order)))
+        )
     except OSError as error:
         raise RecordingError(f"cannot write the recording {path}: {error}") from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -11,6 +11,8 @@ from typing import cast
 from pytest_tfgrpo.core.errors import AgentFailure, ModelError, ProviderError, RecordingError
 from pytest_tfgrpo.core.records import Json, ModelCall, Rollout, Scenario, Trajectory
 from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings import shaping
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall
@@ -24,8 +26,7 @@ from pytest_tfgrpo.harness.recording.entries import (
 )
 from pytest_tfgrpo.harness.recording.file import Recording
 from pytest_tfgrpo.harness.recording.lines import Header, RecordedActor
-from pytest_tfgrpo.harness.recording.misses import why_no_call, why_no_rollout
-from pytest_tfgrpo.harness.recording.writing import ANSWER_SETTINGS, PLAN_SETTINGS
+from pytest_tfgrpo.harness.recording.misses import PROMPT, why_no_call, why_no_rollout
 from pytest_tfgrpo.harness.sandbox.changes import make_again
 from pytest_tfgrpo.llm.fingerprint import fingerprint, text_of
 from pytest_tfgrpo.llm.prices import Price
@@ -103,11 +104,11 @@ class Replay:
             )
         return ReplayCompleter(self, next(m for m in reversed(self._header.models) if m.name == spec))
 
-    def begin(self, scenarios: Iterable[Scenario], settings: Mapping[str, Json]) -> None:
+    def begin(self, scenarios: Iterable[Scenario], settings: SettingValues) -> None:
         """Take note of the run to come; raises RecordingError when its answers would have been others."""
         self._stamps = {scenario.id: scenario.stamp for scenario in scenarios}
         self._settings = settings
-        for name, then, now in self._changed(ANSWER_SETTINGS):
+        for name, then, now in self._changed("answers"):
             raise RecordingError(
                 f"{name} was {then!r} when {self._row.name!r} was recorded in {self.recording.path}, "
                 f"and is {now!r}; set it back, or record again"
@@ -124,13 +125,17 @@ class Replay:
             if call.error is None:  # a failed one is asked again
                 self._takes[self.recording.subject_of(call.fingerprint), "call", call.fingerprint] += 1
 
-    def _changed(self, names: Iterable[str]) -> list[tuple[str, Json, Json]]:
+    def _changed(self, shaped: str) -> list[tuple[str, Json, Json]]:
         recorded = self._row.settings
         return [
             (name, recorded[name], self._settings[name])
-            for name in names
+            for name in shaping(shaped)
             if name in recorded and name in self._settings and recorded[name] != self._settings[name]
         ]
+
+    def _plan_changes(self) -> str:
+        changed = self._changed("prompts")
+        return ", ".join(f"{name} was {then!r}, is {now!r}" for name, then, now in changed)
 
     @property
     def warnings(self) -> list[str]:
@@ -139,8 +144,7 @@ class Replay:
             return []
         count = sum(self._misses.values())
         causes = "; ".join(f"{kind}s: {n}, {why}" for (kind, why), n in sorted(self._misses.items()))
-        changed = self._changed(PLAN_SETTINGS)
-        settings = ", ".join(f"{name} was {then!r}, is {now!r}" for name, then, now in changed)
+        settings = self._plan_changes()
         return [
             f"{self.name} lacks {count} answers that this run asked for ({causes})"
             + (f"; settings differ: {settings}" if settings else "")
@@ -163,6 +167,8 @@ class Replay:
         cause, why = why_no_rollout(
             known, stamp=now, prompt=prompt, temperature=call.temperature, seed=call.seed
         )
+        if cause == PROMPT and (changes := self._plan_changes()):
+            cause, why = "the prompt changed", f"the prompt changed: {changes}"
         self._misses["rollout", cause] += 1
         raise ProviderError(f"{scenario!r} is not in {self.name} as it is asked now: {why}", MISS)
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.records import Json, Rollout, Run
+from pytest_tfgrpo.core.settings import shaping
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.recording.entries import (
     Participant,
@@ -24,14 +25,6 @@ from pytest_tfgrpo.harness.recording.entries import (
 from pytest_tfgrpo.harness.recording.file import MAX_LINE, Recording, locked, write
 from pytest_tfgrpo.harness.recording.lines import Header, RecordedActor, encode, find_secrets, without_secrets
 
-ANSWER_SETTINGS = ("max_tokens", "max_steps", "tools", "command_output")
-"""Settings that shape an answer without being part of what an actor is asked."""
-PLAN_SETTINGS = (
-    "seed", "group_size", "eval_rollouts", "epochs", "sample_size", "eval_mode", "baseline_sweep",
-    "temperature_train", "temperature_eval", "optimizer", "experience_max_words", "library_cap",
-    "judge_votes", "timeout_s", "answer_max_bytes",
-)  # fmt: skip
-"""Settings that decide what is asked."""
 Named = TypeVar("Named", bound=RecordedActor | Participant)
 
 
@@ -129,7 +122,7 @@ def _header(before: Header | None, run: Run, *, changed: bool) -> Header:
         name=actor.name,
         identity=actor.identity,
         stamp=actor_stamp(actor),
-        settings={name: run.settings.get(name) for name in (*PLAN_SETTINGS, *ANSWER_SETTINGS)},
+        settings={name: run.settings.get(name) for name in shaping("prompts", "answers")},
         stamps=dict(run.stamps),
     )
     models = models_of(run)

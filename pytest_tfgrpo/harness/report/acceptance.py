@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from pytest_tfgrpo.core.lessons import Operation, Revision, Trial
-from pytest_tfgrpo.core.records import Json, PhaseResult, Run
+from pytest_tfgrpo.core.records import PhaseResult, Run
+from pytest_tfgrpo.core.report_value import AcceptanceBlock, AcceptedEpoch, Rejected, TrialRow
 from pytest_tfgrpo.core.text import interval, line, wrapped
 
 SHORT = 3
@@ -16,7 +16,7 @@ LEVEL = re.compile(r", p [\d.]+( < [\d.]+)?")
 """The level of significance in a reason."""
 
 
-def acceptance_report(run: Run) -> dict[str, Json] | None:
+def acceptance_report(run: Run) -> AcceptanceBlock | None:
     """Return what decided on each epoch's library; None for a run that learned nothing, as in plain mode."""
     revised = [(r, r.revision) for r in run.phases if r.revision is not None]
     if not revised:
@@ -31,7 +31,7 @@ def acceptance_report(run: Run) -> dict[str, Json] | None:
     }
 
 
-def _epoch(result: PhaseResult, revision: Revision) -> dict[str, Json]:
+def _epoch(result: PhaseResult, revision: Revision) -> AcceptedEpoch:
     acceptance = revision.acceptance
     trials = acceptance.trials if acceptance is not None else ()
     rejected = acceptance.rejected if acceptance is not None else ()
@@ -48,7 +48,7 @@ def _epoch(result: PhaseResult, revision: Revision) -> dict[str, Json]:
     }
 
 
-def _trial(trial: Trial) -> dict[str, Json]:
+def _trial(trial: Trial) -> TrialRow:
     return {
         "n": trial.n,
         "changes": len(trial.operations),
@@ -68,7 +68,7 @@ def _trial(trial: Trial) -> dict[str, Json]:
     }
 
 
-def _operation(operation: Operation) -> dict[str, Json]:
+def _operation(operation: Operation) -> Rejected:
     lesson = operation.experience
     return {
         "kind": operation.kind,
@@ -87,12 +87,12 @@ def _operation(operation: Operation) -> dict[str, Json]:
     }
 
 
-def acceptance_lines(value: Mapping[str, Any] | None, width: int, *, every: bool) -> list[str]:
+def acceptance_lines(value: AcceptanceBlock | None, width: int, *, every: bool) -> list[str]:
     """Return a line for each epoch that was decided on; `every` adds its trials and what was rejected."""
     tried = [row for row in value["epochs"] if row["trials"]] if value is not None else []
     if value is None:
         return []
-    shown: Sequence[Mapping[str, Any]] = tried
+    shown = tried
     found: list[str] = []
     if len(tried) > SHORT and not every:
         kept, rejected = sum(row["kept"] for row in tried), sum(len(row["rejected"]) for row in tried)
@@ -105,7 +105,7 @@ def acceptance_lines(value: Mapping[str, Any] | None, width: int, *, every: bool
     return found
 
 
-def _sentence(row: Mapping[str, Any]) -> str:
+def _sentence(row: AcceptedEpoch) -> str:
     whole, kept = row["trials"][0], row["kept"]
     n = kept + len(row["rejected"])
     if kept == n:
@@ -120,24 +120,24 @@ def _sentence(row: Mapping[str, Any]) -> str:
     return f"dev split  epoch{row['epoch']} {text} {found}"
 
 
-def _is_better(trial: Mapping[str, Any]) -> bool:
+def _is_better(trial: TrialRow) -> bool:
     return bool(trial["verdict"] == "accepted" and trial["ci95"] and trial["ci95"][0] > 0)
 
 
-def _difference(trial: Mapping[str, Any]) -> str:
+def _difference(trial: TrialRow) -> str:
     if trial["difference"] is None:
         return "not measured"
     spread = f" ({interval(trial['ci95'], '+.3f')})" if trial["ci95"] else ""
     return f"{trial['difference']:+.3f}{spread}"
 
 
-def _figures(trial: Mapping[str, Any], rule: str) -> str:
+def _figures(trial: TrialRow, rule: str) -> str:
     shown = "better" if rule == "strict" else "worse"
     unknown = trial["difference"] is None or trial["p_adjusted"] is None
     return _difference(trial) + ("" if unknown else f", p {shown} {trial['p_adjusted']:.3f}")
 
 
-def _details(row: Mapping[str, Any], rule: str, width: int) -> Iterator[str]:
+def _details(row: AcceptedEpoch, rule: str, width: int) -> Iterator[str]:
     for trial in row["trials"]:
         verdict = trial["verdict"].replace("_", " ")
         figures = "" if trial["verdict"] == "not_tested" else f" {_figures(trial, rule)},"

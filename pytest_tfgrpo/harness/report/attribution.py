@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.report_value import AttributionBlock, EffectRow
 from pytest_tfgrpo.core.text import interval, line, wrapped
 from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, LessonEffect, lesson_effects
 from pytest_tfgrpo.harness.learning.attribution.exposures import (
@@ -24,7 +23,7 @@ ORDER = ("harmful", "helpful", "unclear", "not_estimable")
 WORDS = {"not_estimable": "not yet estimable"}
 
 
-def attribution_report(run: Run) -> dict[str, Any] | None:
+def attribution_report(run: Run) -> AttributionBlock | None:
     """Return what each lesson in force, or removed in the run, does; None where none was left out by chance.
 
     It rests on the training groups of the run, and of earlier runs for lessons that it started with.
@@ -64,7 +63,7 @@ def _removed(run: Run) -> list[Experience]:
     return [known[id] for id in gone if id in known]
 
 
-def _value(experience: Experience, standing: LessonEffect, in_force: bool) -> dict[str, Any]:
+def _value(experience: Experience, standing: LessonEffect, in_force: bool) -> EffectRow:
     return {
         "id": experience.id,
         "domain": experience.domain,
@@ -82,7 +81,7 @@ def _value(experience: Experience, standing: LessonEffect, in_force: bool) -> di
     }
 
 
-def attribution_lines(value: Mapping[str, Any] | None, width: int, *, every: bool) -> list[str]:
+def attribution_lines(value: AttributionBlock | None, width: int, *, every: bool) -> list[str]:
     """Return the lines on the key `attribution` of a report; `every` adds what each estimated lesson does."""
     if value is None or not value["lessons"]:
         return []
@@ -111,7 +110,7 @@ def attribution_lines(value: Mapping[str, Any] | None, width: int, *, every: boo
     return found
 
 
-def _row(lesson: Mapping[str, Any]) -> str:
+def _row(lesson: EffectRow) -> str:
     gone = "" if lesson["in_force"] else "gone: "
     what = f"{gone}{lesson['polarity']} {line(lesson['domain'], 20)}: {line(lesson['text'], 300)}"
     spread, p = interval(lesson["ci95"], "+.3f"), probability(lesson["p_adjusted"])

@@ -10,19 +10,13 @@ from typing import Any, TypeAlias
 
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Json, PhaseResult, Run
+from pytest_tfgrpo.core.report_value import DomainRow
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.gate.baseline import actor_name, compared_stamps
 from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE
 from pytest_tfgrpo.harness.learning.library.library import diff
 from pytest_tfgrpo.harness.metrics import costs, significance
-from pytest_tfgrpo.harness.metrics.comparison import (
-    Comparison,
-    Tally,
-    compare,
-    figures,
-    final_sweep,
-    tally_sweep,
-)
+from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, Tally, compare, figures
 from pytest_tfgrpo.harness.metrics.epochs import epoch_row, per_epoch
 
 SCHEMA = "tfgrpo.versus/1"
@@ -38,11 +32,8 @@ def versus(before: Run, after: Run) -> dict[str, Any]:
     readings of errors, and where nothing of
     `obstacles` stands against comparing the two at all.
     """
-    sweeps = final_sweep(before), final_sweep(after)
-    old, new = (
-        tally_sweep(run, sweep) if sweep is not None else {}
-        for run, sweep in zip((before, after), sweeps, strict=True)
-    )
+    earlier, later = Sweeps(before), Sweeps(after)
+    old, new = earlier.rows_after, later.rows_after
     known, as_zero = compare(old, new), compare(old, new, errors_as_zero=True)
     p, p_as_zero = significance.p_of(known), significance.p_of(as_zero)
     errors = any(row.errors for rows in (old, new) for row in rows.values())
@@ -51,8 +42,8 @@ def versus(before: Run, after: Run) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "other": before.run_id,
-        "before": _side(before, sweeps[0], old),
-        "after": _side(after, sweeps[1], new),
+        "before": _side(before, earlier),
+        "after": _side(after, later),
         "obstacles": obstacles,
         "difference": {
             **figures(known),
@@ -73,7 +64,7 @@ def versus(before: Run, after: Run) -> dict[str, Any]:
     }
 
 
-def _side(run: Run, sweep: PhaseResult | None, rows: Tallies) -> dict[str, Any]:
+def _side(run: Run, sweeps: Sweeps) -> dict[str, Any]:
     """Return what one of the two runs is, and what its final sweep came to."""
     total = costs.of_run(run)
     return {
@@ -86,7 +77,9 @@ def _side(run: Run, sweep: PhaseResult | None, rows: Tallies) -> dict[str, Any]:
         "actor": actor_name(run),
         "library": run.library.hash,
         "lessons": len(run.library.experiences),
-        "final": None if sweep is None else _final(sweep, len(run.library.experiences), rows),
+        "final": None
+        if sweeps.after is None
+        else _final(sweeps.after, len(run.library.experiences), sweeps.rows_after),
         "total": {key: total[key] for key in ("calls", "failed", "unknown", "tokens", "usd")},
     }
 
@@ -117,7 +110,7 @@ def _obstacles(before: Run, after: Run, compared: Comparison, larger: int) -> It
         yield "both are the same run"
     ends = []
     for run in (before, after):
-        sweep = final_sweep(run)
+        sweep = Sweeps(run).after
         if sweep is None:
             yield f"run {run.run_id} has no final sweep"
             continue
@@ -142,9 +135,9 @@ def _obstacles(before: Run, after: Run, compared: Comparison, larger: int) -> It
         yield f"only {n} scenarios are in both; a claim takes at least {MIN_SCENARIOS}"
 
 
-def _domains(after: Run, old: Tallies, new: Tallies, *, claimed: bool) -> list[dict[str, Any]]:
+def _domains(after: Run, old: Tallies, new: Tallies, *, claimed: bool) -> list[DomainRow]:
     rows = significance.domains(after, old, new)
-    return rows if claimed else [{**row, "claim": None} for row in rows]
+    return rows if claimed else [DomainRow(**{**row, "claim": None}) for row in rows]
 
 
 def _scenarios(after: Run, old: Tallies, new: Tallies, compared: Comparison) -> list[dict[str, Any]]:

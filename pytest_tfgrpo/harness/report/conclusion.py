@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.core.files import MANIFEST, REPORT_HTML, REPORT_JSON, write_json, write_text
 from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.report.value import build
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
+    from pytest_tfgrpo.core.report_value import Report
     from pytest_tfgrpo.harness.gate.baseline import Baseline
     from pytest_tfgrpo.harness.gate.named import OpenGate
     from pytest_tfgrpo.harness.gate.verdict import GateRule, Verdict
@@ -27,7 +29,7 @@ class Conclusion:
     """The run, with all its warnings."""
     verdict: Verdict | None
     """None where no gate was asked for: in plain mode without a rule."""
-    report: dict[str, Any]
+    report: Report
     """The report value, as in ``report.json``."""
 
 
@@ -45,12 +47,14 @@ def conclude(
     """Return the report of a run, with a verdict when it is `gated`; `files` is where its files are."""
     if not gated:
         return Conclusion(run, None, build(run, None, sections=sections, files=files))
-    verdict = _verdict(run, kinds, baseline, rules, gates)
-    return Conclusion(run, verdict, build(run, verdict, sections=sections, files=files))
+    sweeps = Sweeps(run)
+    verdict = _verdict(run, sweeps, kinds, baseline, rules, gates)
+    return Conclusion(run, verdict, build(run, verdict, sections=sections, files=files, sweeps=sweeps))
 
 
 def _verdict(
     run: Run,
+    sweeps: Sweeps,
     kinds: Mapping[str, CheckKind],
     baseline: Baseline | None,
     rules: Sequence[GateRule],
@@ -68,7 +72,9 @@ def _verdict(
         lambda scenario: expected_answers(kinds, scenario),
         tool_names(group for result in run.phases for group in result.groups),
     )
-    verdict = judge(run, baseline=baseline, settings=run.settings, rules=rules, contamination=leaks)
+    verdict = judge(
+        run, baseline=baseline, settings=run.settings, rules=rules, contamination=leaks, sweeps=sweeps
+    )
     return replace(verdict, gates=tuple(judge_named(run, gate, run.settings) for gate in gates))
 
 
@@ -118,5 +124,5 @@ def manifest(conclusion: Conclusion, origins: Mapping[str, str]) -> dict[str, An
                 for f in r.revision.refused
             ],
         },
-        "gate": to_wire(conclusion.verdict),
+        "gate": conclusion.report["gate"],
     }

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, TypeAlias, get_args
 
+from pytest_tfgrpo.core.report_value import CostBlock, ModelCost, Spent
 from pytest_tfgrpo.core.text import count, line, money, table, wrapped
 
-PURPOSES = ("rollouts", "learning", "judge")
+Purpose: TypeAlias = Literal["rollouts", "learning", "judge"]
 
 
-def cost_lines(cost: Mapping[str, Any], width: int, *, by_model: bool) -> list[str]:
+def cost_lines(cost: CostBlock, width: int, *, by_model: bool) -> list[str]:
     """Return the lines of a bill, none where nothing cost anything and no budget is set."""
     shown: list[str] = []
     if is_paid(cost):
@@ -24,41 +25,48 @@ def cost_lines(cost: Mapping[str, Any], width: int, *, by_model: bool) -> list[s
     return shown
 
 
-def is_paid(cost: Mapping[str, Any]) -> bool:
+def is_paid(cost: CostBlock) -> bool:
     """Return whether something cost money, or a model was asked that may have."""
     return bool(cost["usd"] or (cost["unknown"] and cost["models"]))
 
 
-def spent(sums: Mapping[str, Any]) -> str:
+def spent(sums: Spent | ModelCost | CostBlock) -> str:
     """Return the cost of some calls: ``?`` is unknown, and ``+`` says that some of it is."""
     return money(sums["usd"]) + ("+" if sums["unknown"] and sums["usd"] is not None else "")
 
 
-def by_purpose(cost: Mapping[str, Any]) -> list[dict[str, Any]]:
+def by_purpose(cost: CostBlock) -> list[tuple[Purpose, Spent]]:
     """Return the sums over all epochs of each purpose that calls were made for."""
-    rows = []
-    for purpose in PURPOSES:
-        parts = [epoch[purpose] for epoch in cost["epochs"]]
-        sums = {key: sum(part[key] for part in parts) for key in ("calls", "failed", "unknown", "tokens")}
-        known = [part["usd"] for part in parts if part["calls"] and part["usd"] is not None]
-        if sums["calls"]:
-            rows.append({"name": purpose, **sums, "usd": sum(known) if known else None})
-    return rows
+    purposes: tuple[Purpose, ...] = get_args(Purpose)
+    sums = [(purpose, _sum(epoch[purpose] for epoch in cost["epochs"])) for purpose in purposes]
+    return [(purpose, own) for purpose, own in sums if own["calls"]]
 
 
-def _purposes(cost: Mapping[str, Any]) -> list[str]:
-    rows = by_purpose(cost)
-    total = [{**cost, "name": "in all"}] if len(rows) > 1 else []
+def _sum(parts: Iterable[Spent]) -> Spent:
+    parts = list(parts)
+    known = [part["usd"] for part in parts if part["calls"] and part["usd"] is not None]
+    return {
+        "calls": sum(part["calls"] for part in parts),
+        "failed": sum(part["failed"] for part in parts),
+        "unknown": sum(part["unknown"] for part in parts),
+        "tokens": sum(part["tokens"] for part in parts),
+        "usd": sum(known) if known else None,
+    }
+
+
+def _purposes(cost: CostBlock) -> list[str]:
+    rows: list[tuple[str, Spent | CostBlock]] = [*by_purpose(cost)]
+    total = [("in all", cost)] if len(rows) > 1 else []
     return table(
         ["what for", "calls", "failed", "tokens", "cost"],
         [
-            [row["name"], str(row["calls"]), str(row["failed"]), count(row["tokens"]), spent(row)]
-            for row in (*rows, *total)
+            [name, str(row["calls"]), str(row["failed"]), count(row["tokens"]), spent(row)]
+            for name, row in (*rows, *total)
         ],
     )
 
 
-def _models(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _models(rows: Sequence[ModelCost]) -> list[str]:
     kinds = ("prompt", "cached", "completion", "reasoning")
     return table(
         ["model", "calls", *kinds, "cost"],
@@ -74,12 +82,12 @@ def _models(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     )
 
 
-def _unknown(cost: Mapping[str, Any]) -> Iterator[str]:
+def _unknown(cost: CostBlock) -> Iterator[str]:
     if cost["unknown"]:
         yield f"calls without a known cost: {cost['unknown']}; sums (+) leave them out"
 
 
-def _each(cost: Mapping[str, Any]) -> Iterator[str]:
+def _each(cost: CostBlock) -> Iterator[str]:
     """Yield what one solved scenario and one lesson cost."""
     solved, lesson = cost["solved"], cost["lesson"]
     if solved is not None and solved["scenarios"]:
@@ -93,7 +101,7 @@ def _each(cost: Mapping[str, Any]) -> Iterator[str]:
         yield f"per lesson {money(lesson['usd_each'])} ({lesson['lessons']} learned)"
 
 
-def budget(cost: Mapping[str, Any]) -> Iterator[str]:
+def budget(cost: CostBlock) -> Iterator[str]:
     """Yield what of each budget is used and left."""
     for unit, row in (cost["budget"] or {}).items():
         show = money if unit == "usd" else count

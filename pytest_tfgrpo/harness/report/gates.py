@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
 
+from pytest_tfgrpo.core.report_value import GateBlock, RuleFinding
 from pytest_tfgrpo.core.text import line, wrapped
 
 OUTCOMES = {
@@ -15,9 +15,6 @@ OUTCOMES = {
     "not_judged": "not judged",
 }
 _OPEN = ("inconclusive", "not_judged")
-
-GateBlock: TypeAlias = Mapping[str, Any]
-"""The key `gate` of a report, or one of its named `gates`."""
 
 
 def gate_lines(gate: GateBlock | None, width: int, *, every: bool, quiet: bool) -> list[str]:
@@ -64,7 +61,7 @@ def in_order(gates: Iterable[GateBlock]) -> list[GateBlock]:
     return sorted(gates, key=_rank)
 
 
-def unsettled(gate: GateBlock) -> list[Mapping[str, Any]]:
+def unsettled(gate: GateBlock) -> list[RuleFinding]:
     """Return the findings that keep a gate from passing: those that failed, then those that are open."""
     found = [result for result in gate["results"] if result["outcome"] in ("fail", *_OPEN)]
     return sorted(found, key=lambda result: result["outcome"] != "fail")
@@ -94,7 +91,7 @@ def _one(gate: GateBlock, width: int, *, every: bool, quiet: bool) -> Iterator[s
         yield from wrapped(text, width, "  ", " " * 16)
 
 
-def _gathered(results: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+def _gathered(results: Sequence[RuleFinding]) -> Iterator[RuleFinding]:
     """Yield the findings, those that were not judged for one and the same reason as one."""
     unjudged = [result for result in results if result["outcome"] == "not_judged"]
     reasons = {(result["message"], result["advice"]) for result in unjudged}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import fsum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pytest_tfgrpo.core.records import JudgeResult, Run
+from pytest_tfgrpo.core.report_value import Calibration, JudgeBlock, Opinions
 from pytest_tfgrpo.core.text import interval, line, number, table, wrapped
 from pytest_tfgrpo.numerics.agreement import cohen_kappa, spearman, wilson_interval
 
@@ -25,7 +26,7 @@ class Judged(NamedTuple):
     """True when its scenario is scored by checks."""
 
 
-def judge_report(run: Run) -> dict[str, Any] | None:
+def judge_report(run: Run) -> JudgeBlock | None:
     """Return what a report says of the judge; None when the run has none.
 
     Beside counts over all opinions it has the judge's calibration: over rollouts that checks score too.
@@ -59,7 +60,7 @@ def _judged(run: Run) -> Iterator[Judged]:
                 yield Judged(group.domain, rollout.opinion, gt_score, checked)
 
 
-def _opinions(opinions: Sequence[JudgeResult]) -> dict[str, Any]:
+def _opinions(opinions: Sequence[JudgeResult]) -> Opinions:
     """Return counts over opinions: how many came to no verdict, and how far their votes agree."""
     agreements = [o.agreement for o in opinions if o.agreement is not None]
     return {
@@ -69,7 +70,7 @@ def _opinions(opinions: Sequence[JudgeResult]) -> dict[str, Any]:
     }
 
 
-def _calibration(judged: Sequence[Judged]) -> dict[str, Any]:
+def _calibration(judged: Sequence[Judged]) -> Calibration:
     """Return the agreement of verdicts with checks; null where it cannot be told."""
     pairs = [
         (one.gt_score, one.opinion.score)
@@ -97,7 +98,7 @@ TITLE = "judge  "
 HEAD = ("judge by domain", "rollouts", "agreement", "kappa", "bias", "no verdict", "votes agree")
 
 
-def judge_lines(judge: Mapping[str, Any] | None, width: int, *, by_domain: bool) -> list[str]:
+def judge_lines(judge: JudgeBlock | None, width: int, *, by_domain: bool) -> list[str]:
     """Return the lines about the value `judge` of a report; `by_domain` adds a table of several domains."""
     if judge is None:
         return []
@@ -110,7 +111,7 @@ def judge_lines(judge: Mapping[str, Any] | None, width: int, *, by_domain: bool)
     return found
 
 
-def sentences(judge: Mapping[str, Any]) -> Iterator[str]:
+def sentences(judge: JudgeBlock) -> Iterator[str]:
     """Yield what the judge did, and how its verdicts compare with checks."""
     votes = "" if judge["votes"] is None else f", {judge['votes']} votes each"
     head = f"{line(judge['model'] or 'unknown', 80)}{votes}: {judge['opinions']} rollouts judged"
@@ -130,7 +131,7 @@ def sentences(judge: Mapping[str, Any]) -> Iterator[str]:
         yield "not calibrated: no rollout has both a verdict and a score by checks"
 
 
-def rows(judge: Mapping[str, Any]) -> Iterator[list[str]]:
+def rows(judge: JudgeBlock) -> Iterator[list[str]]:
     """Yield the calibration of each domain, as cells under `HEAD`."""
     for row in judge["domains"]:
         yield [

@@ -6,10 +6,20 @@ Whatever comes from scenarios and models is escaped: it cannot format, link, men
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from pytest_tfgrpo.core.text import count, interval, line, number
+from pytest_tfgrpo.core.report_value import (
+    CostBlock,
+    DomainRow,
+    EpochRow,
+    Gain,
+    GateBlock,
+    Lesson,
+    Regression,
+    Report,
+    RuleFinding,
+)
+from pytest_tfgrpo.core.text import count, interval, line, number, signed
 from pytest_tfgrpo.harness.report.cost import is_paid, spent
 from pytest_tfgrpo.harness.report.gates import in_order, named, overall, unsettled
 from pytest_tfgrpo.harness.report.trust import trust_markdown
@@ -28,7 +38,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~@:-])")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
-def summary(report: Mapping[str, Any]) -> str:
+def summary(report: Report) -> str:
     """Return a page of a run: verdict, means, gain, cost, what got worse, and the lessons."""
     blocks = [
         [f"## tfgrpo: {_headline(report)}"],
@@ -54,7 +64,7 @@ def escaped(text: object, limit: int = CELL) -> str:
     return _SPECIAL.sub(r"\\\1", line(str(text), limit).translate(_ENTITIES))
 
 
-def _headline(report: Mapping[str, Any]) -> str:
+def _headline(report: Report) -> str:
     gate = report["gate"]
     if gate is None:
         return escaped(report["status"])
@@ -67,17 +77,17 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
 
 
-def _gate(gate: Mapping[str, Any] | None) -> list[str]:
+def _gate(gate: GateBlock | None) -> list[str]:
     if gate is None:
         return []
     rows = [_finding(r) for r in gate["results"] if r["outcome"] != "skipped"]
     return _table(["rule", "found", "why"], rows)
 
 
-def _named_gates(gate: Mapping[str, Any] | None) -> list[str]:
+def _named_gates(gate: GateBlock | None) -> list[str]:
     """Return the named gates, failed ones first: one row for each that passed, else what keeps it from it."""
     rows = []
-    for one in in_order(named(gate or {})):
+    for one in in_order(() if gate is None else named(gate)):
         name = [escaped(one["name"]), one["severity"]]
         if one["outcome"] == "pass":
             rows.append([*name, "all rules", OUTCOMES["pass"], f"{one['scenarios']} scenarios"])
@@ -85,12 +95,12 @@ def _named_gates(gate: Mapping[str, Any] | None) -> list[str]:
     return _table(["gate", "severity", "rule", "found", "why"], rows) if rows else []
 
 
-def _finding(result: Mapping[str, Any]) -> list[str]:
+def _finding(result: RuleFinding) -> list[str]:
     why = "; ".join(filter(None, (result["message"], result["advice"])))
     return [escaped(result["name"]), OUTCOMES[result["outcome"]], escaped(why, 500)]
 
 
-def _gain(gain: Mapping[str, Any] | None) -> list[str]:
+def _gain(gain: Gain | None) -> list[str]:
     if gain is None or gain["difference"] is None:
         return []
     words = f"Gain {gain['difference']:+.3f} over the baseline sweep"
@@ -100,7 +110,7 @@ def _gain(gain: Mapping[str, Any] | None) -> list[str]:
     ]
 
 
-def _epochs(epochs: Sequence[Mapping[str, Any]]) -> list[str]:
+def _epochs(epochs: Sequence[EpochRow]) -> list[str]:
     rows = [
         [
             f"{row['epoch']} ({row['mode']})",
@@ -114,22 +124,22 @@ def _epochs(epochs: Sequence[Mapping[str, Any]]) -> list[str]:
     return _table(["epoch", "rollouts", "errors", "gt mean", "95 % interval"], rows) if rows else []
 
 
-def _domains(domains: Sequence[Mapping[str, Any]]) -> list[str]:
+def _domains(domains: Sequence[DomainRow]) -> list[str]:
     if len(domains) < 2:
         return []
     rows = [
-        [escaped(row["domain"]), str(row["scenarios"]), number(row["mean"]), _signed(row["gain"])]
+        [
+            escaped(row["domain"]),
+            str(row["scenarios"]),
+            number(row["mean"]),
+            signed(row["gain"]["difference"] if row["gain"] else None),
+        ]
         for row in domains
     ]
     return _table(["domain", "scenarios", "mean", "gain"], rows)
 
 
-def _signed(gain: Mapping[str, Any] | None) -> str:
-    difference = gain["difference"] if gain else None
-    return "-" if difference is None else f"{difference:+.3f}"
-
-
-def _regressions(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _regressions(rows: Sequence[Regression]) -> list[str]:
     found = [
         [
             escaped(r["scenario"]) + (" (flaky)" if r.get("flaky") else ""),
@@ -143,17 +153,17 @@ def _regressions(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     )
 
 
-def _cost(cost: Mapping[str, Any]) -> list[str]:
+def _cost(cost: CostBlock) -> list[str]:
     if not is_paid(cost):
         return []
     return [f"Cost {spent(cost)} in {cost['calls']} calls, {count(cost['tokens'])} tokens."]
 
 
-def _lessons(lessons: Sequence[Mapping[str, Any]]) -> list[str]:
+def _lessons(lessons: Sequence[Lesson]) -> list[str]:
     return list(_listed(lessons)) if lessons else []
 
 
-def _listed(lessons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _listed(lessons: Sequence[Lesson]) -> Iterator[str]:
     yield f"<details><summary>{len(lessons)} lessons in force</summary>"
     yield ""
     for lesson in lessons[:LESSONS]:

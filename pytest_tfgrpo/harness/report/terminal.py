@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from pytest_tfgrpo.core.report_value import (
+    DomainRow,
+    EpochRow,
+    LibraryBlock,
+    PlannedSweep,
+    Regression,
+    Report,
+    ToolUse,
+)
 from pytest_tfgrpo.core.text import (
     cost,
     count,
@@ -32,7 +40,7 @@ LEGEND = (
 )
 
 
-def terminal(report: Mapping[str, Any], *, verbosity: int = 0, width: int = 80) -> list[str]:
+def terminal(report: Report, *, verbosity: int = 0, width: int = 80) -> list[str]:
     """Return the lines of the terminal section.
 
     Below 0 (``-q``) only warnings, gain, gate and files are shown; from 1 (``-v``) all lessons, the per-tool
@@ -62,7 +70,7 @@ def terminal(report: Mapping[str, Any], *, verbosity: int = 0, width: int = 80) 
     return [text for i, block in enumerate(filled) for text in ([""] * (i > 0) + block)]
 
 
-def _head(report: Mapping[str, Any], width: int) -> list[str]:
+def _head(report: Report, width: int) -> list[str]:
     """Name the run where something is out of the ordinary, and say what."""
     lines = []
     if report["status"] != "complete":
@@ -78,7 +86,7 @@ def _head(report: Mapping[str, Any], width: int) -> list[str]:
     return lines
 
 
-def lessons_changed(row: Mapping[str, Any]) -> str:
+def lessons_changed(row: EpochRow) -> str:
     """Return the lessons in force after an epoch and what changed: ``12 (+3 ~1 -0)``."""
     changes = row["experiences"]
     if row["mode"] != "train":
@@ -86,7 +94,7 @@ def lessons_changed(row: Mapping[str, Any]) -> str:
     return f"{changes['in_force']} (+{changes['added']} ~{changes['updated']} -{changes['removed']})"
 
 
-def _epochs(rows: Sequence[Mapping[str, Any]], as_zero: Mapping[tuple[int, str], float | None]) -> list[str]:
+def _epochs(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], float | None]) -> list[str]:
     """Return the table of sweeps and epochs, in two parts of 80 columns: how well, and at what price."""
     if not rows:
         return []
@@ -128,9 +136,9 @@ def _epochs(rows: Sequence[Mapping[str, Any]], as_zero: Mapping[tuple[int, str],
     return [*scores, "", *work, *LEGEND, *([ERRORS_LEGEND] if zero else [])]
 
 
-def _tools(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _tools(rows: Sequence[EpochRow]) -> list[str]:
     """Return the calls of each tool over the whole run, busiest first."""
-    calls: dict[str, list[Mapping[str, Any]]] = {}
+    calls: dict[str, list[ToolUse]] = {}
     for row in rows:
         for tool in row["tools"]:
             calls.setdefault(tool["tool"], []).append(tool)
@@ -154,7 +162,7 @@ def _tools(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     )
 
 
-def _gain(report: Mapping[str, Any], width: int) -> list[str]:
+def _gain(report: Report, width: int) -> list[str]:
     gain = report["gain"]
     if gain is None:
         return []
@@ -173,7 +181,7 @@ def _gain(report: Mapping[str, Any], width: int) -> list[str]:
     return wrapped(text, width, hanging="      ")
 
 
-def _power(planned: Mapping[str, Any]) -> str:
+def _power(planned: PlannedSweep) -> str:
     """Return what a sweep of the planned size shows, for a gain that may be none."""
     if planned["detectable"] is None:
         return ""
@@ -181,7 +189,7 @@ def _power(planned: Mapping[str, Any]) -> str:
     return f"; {size} show a gain of {planned['detectable']:.3f} in 4 of 5 runs"
 
 
-def _domains(rows: Sequence[Mapping[str, Any]], *, every: bool) -> list[str]:
+def _domains(rows: Sequence[DomainRow], *, every: bool) -> list[str]:
     """Return the domains of the final sweep, where there are several; `every` adds the p of their gains."""
     if len(rows) < 2:
         return []
@@ -217,7 +225,7 @@ def _p(value: float | None) -> str:
     return "<0.001" if value is not None and value < 0.001 else number(value)
 
 
-def _regressions(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _regressions(rows: Sequence[Regression]) -> list[str]:
     if not rows:
         return []
     return table(
@@ -236,7 +244,7 @@ def _regressions(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     )
 
 
-def _lessons(library: Mapping[str, Any], width: int, *, verbose: bool) -> list[str]:
+def _lessons(library: LibraryBlock, width: int, *, verbose: bool) -> list[str]:
     lessons = library["lessons"]
     if not lessons and not library["groups"]:
         return []

@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_tfgrpo.core.records import Mode
+from pytest_tfgrpo.core.report_value import AsFailures, Flaky, Report
 from pytest_tfgrpo.core.text import line, number, wrapped
 
 ERRORS_LEGEND = "as 0: gt mean with errors counted as failures"
 MARKDOWN_FLAKY = 20
 """Flaky scenarios that a summary names of each sweep."""
-SWEEPS = {"eval": "final", "baseline": "baseline"}
+SWEEPS: Mapping[Mode, str] = {"eval": "final", "baseline": "baseline"}
 
 
-def trust_lines(report: Mapping[str, Any], width: int, *, every: bool) -> list[str]:
+def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
     """Return noise floor, flaky scenarios and earlier runs for the terminal; in full when `every` is."""
     found = wrapped(f"noise  {text}", width, hanging="       ") if (text := noise(report)) else []
     if text := flaky(report):
@@ -31,7 +33,7 @@ def trust_lines(report: Mapping[str, Any], width: int, *, every: bool) -> list[s
     return found
 
 
-def trust_markdown(report: Mapping[str, Any], escaped: Callable[[object], str]) -> list[str]:
+def trust_markdown(report: Report, escaped: Callable[[object], str]) -> list[str]:
     """Return the same for a summary; `escaped` makes Markdown of foreign text."""
     found = [f"- Noise: {text}." for text in [noise(report)] if text]
     if text := flaky(report):
@@ -46,7 +48,7 @@ def trust_markdown(report: Mapping[str, Any], escaped: Callable[[object], str]) 
     return found
 
 
-def noise(report: Mapping[str, Any]) -> str:
+def noise(report: Report) -> str:
     """Return the noise floor in words; empty without a final sweep."""
     value = report.get("noise")
     if not value:
@@ -63,23 +65,24 @@ def noise(report: Mapping[str, Any]) -> str:
     return text + ("; the gain is within that" if value["gain_within"] else "")
 
 
-def flaky(report: Mapping[str, Any]) -> str:
+def flaky(report: Report) -> str:
     """Return how many scenarios some seeds solved and some did not; empty when none did."""
     by_mode = Counter(row["mode"] for row in report.get("flaky") or ())
     told = [f"{by_mode[mode]} in the {name} sweep" for mode, name in SWEEPS.items() if by_mode[mode]]
     return f"scenarios solved by some seeds only: {', '.join(told)}" if told else ""
 
 
-def earlier(report: Mapping[str, Any]) -> str:
+def earlier(report: Report) -> str:
     """Return how often the eval split was looked at before; empty when it was not."""
-    n = (report.get("evaluations") or {}).get("earlier", 0)
+    evaluations = report.get("evaluations")
+    n = evaluations["earlier"] if evaluations else 0
     if not n:
         return ""
     runs, them = ("1 earlier run", "both") if n == 1 else (f"{n} earlier runs", "all of them")
     return f"this eval split was swept by {runs}; the best of {them} looks better than it is"
 
 
-def errors_as_zero(report: Mapping[str, Any]) -> dict[tuple[int, str], float | None]:
+def errors_as_zero(report: Report) -> dict[tuple[int, str], float | None]:
     """Return the mean with errors as 0 by epoch and mode; empty for a run without errors."""
     return {(row["epoch"], row["mode"]): row["mean"] for row in report.get("as_failures") or ()}
 
@@ -95,9 +98,7 @@ def contamination_warnings(report: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _named(
-    rows: Sequence[Mapping[str, Any]], shown: Callable[[object], str], limit: int | None = None
-) -> Iterator[str]:
+def _named(rows: Sequence[Flaky], shown: Callable[[object], str], limit: int | None = None) -> Iterator[str]:
     """Yield for each sweep its flaky scenarios, with the rollouts that solved them."""
     for mode, name in SWEEPS.items():
         own = [row for row in rows if row["mode"] == mode]
@@ -109,9 +110,9 @@ def _named(
             yield f"{name} sweep: {', '.join(told)}{more}"
 
 
-def _label(row: Mapping[str, Any]) -> str:
+def _label(row: AsFailures) -> str:
     return f"epoch {row['epoch']} ({row['mode']})"
 
 
-def _interval(row: Mapping[str, Any]) -> str:
+def _interval(row: AsFailures) -> str:
     return "" if row["ci95"] is None else f" ({row['ci95'][0]:.3f} to {row['ci95'][1]:.3f})"

@@ -7,24 +7,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from pytest_tfgrpo.core.lessons import Experience
-from pytest_tfgrpo.core.records import Group, Mode, PhaseResult, Run
+from pytest_tfgrpo.core.records import Group, Mode, Run, Scenario
+from pytest_tfgrpo.core.report_value import (
+    Caveats,
+    Counts,
+    Gain,
+    GateBlock,
+    Lesson,
+    LibraryBlock,
+    Regression,
+    Report,
+    ScenarioBlock,
+    ScenarioEpoch,
+)
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.gate.early_stop import reported
 from pytest_tfgrpo.harness.gate.verdict import Verdict
 from pytest_tfgrpo.harness.metrics import costs, noise, significance
-from pytest_tfgrpo.harness.metrics.comparison import (
-    Comparison,
-    Tally,
-    baseline_sweep,
-    compare,
-    figures,
-    final_sweep,
-    tally,
-    tally_sweep,
-)
+from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, Tally, compare, figures, tally
 from pytest_tfgrpo.harness.metrics.epochs import per_epoch
 from pytest_tfgrpo.harness.report.acceptance import acceptance_report
 from pytest_tfgrpo.harness.report.attribution import attribution_report
@@ -36,15 +38,22 @@ REGRESSIONS = 5
 
 
 def build(
-    run: Run, verdict: Verdict | None, *, sections: Sequence[str] = (), files: str = ""
-) -> dict[str, Any]:
-    """Return the report of a run; `sections` are extra lines, `files` says where the run's files are."""
-    first, last = baseline_sweep(run), final_sweep(run)
-    before = tally_sweep(run, first) if first is not None else {}
-    after = tally_sweep(run, last) if last is not None else {}
+    run: Run,
+    verdict: Verdict | None,
+    *,
+    sections: Sequence[str] = (),
+    files: str = "",
+    sweeps: Sweeps | None = None,
+) -> Report:
+    """Return the report of a run; `sections` are extra lines, `files` says where the run's files are.
+
+    `sweeps` are those of the run, if they are counted already.
+    """
+    sweeps = sweeps or Sweeps(run)
+    before, after = sweeps.rows_before, sweeps.rows_after
     compared = compare(before, after)
-    gain = _gain(before, after, compared, last)
-    return {
+    gain = _gain(sweeps, compared)
+    value: Report = {
         "schema": SCHEMA,
         "run_id": run.run_id,
         "task_id": run.task_id,
@@ -57,17 +66,22 @@ def build(
         "epochs": per_epoch(run)["epochs"],
         "gain": gain,
         "domains": significance.domains(run, before, after),
-        "regressions": _regressions(run, compared, before, after),
+        "regressions": _regressions(run, sweeps, compared),
         "scenarios": _scenarios(run),
         "faults": _faults(run),
         "library": _library(run),
         "attribution": attribution_report(run),
         "judge": judge_report(run),
         "acceptance": acceptance_report(run),
-        **_caveats(run, gain),
+        **_caveats(run, sweeps, gain),
         "cost": costs.of_run(run),
-        "gate": to_wire(verdict),
-        **reported(run, len(verdict.results) if verdict is not None else None),
+        "gate": None if verdict is None else _gate(verdict),
+        "sequential": reported(
+            run,
+            sweeps,
+            gated=verdict is not None,
+            foreign_rules=verdict is not None and verdict.foreign_rules,
+        ),
         "settings": to_wire(run.settings),
         "stamps": dict(run.stamps),
         "versions": dict(run.versions),
@@ -79,43 +93,59 @@ def build(
         ],
         "sections": list(sections),
     }
+    if value["sequential"] is None:
+        del value["sequential"]
+    return value
 
 
-def _gain(
-    before: Mapping[str, Tally],
-    after: Mapping[str, Tally],
-    compared: Comparison,
-    last: PhaseResult | None,
-) -> dict[str, Any] | None:
+def _gate(verdict: Verdict) -> GateBlock:
+    return {
+        "outcome": verdict.outcome,
+        "results": to_wire(verdict.results),
+        "strict": verdict.strict,
+        "gates": to_wire(verdict.gates),
+    }
+
+
+def _gain(sweeps: Sweeps, compared: Comparison) -> Gain | None:
     """Return the paired gain of the final over the baseline sweep; None without both."""
-    if not before or not after or last is None:
+    before, after = sweeps.rows_before, sweeps.rows_after
+    if not before or not after or sweeps.after is None:
         return None
     errors = any(row.errors for rows in (before, after) for row in rows.values())
     as_zero = figures(compare(before, after, errors_as_zero=True)) if errors else None
-    return {**figures(compared), "errors_as_zero": as_zero, "planned": significance.planned(compared, last)}
+    return {
+        **figures(compared),
+        "errors_as_zero": as_zero,
+        "planned": significance.planned(compared, sweeps.after),
+    }
 
 
-def _caveats(run: Run, gain: Mapping[str, Any] | None) -> dict[str, Any]:
+def _caveats(run: Run, sweeps: Sweeps, gain: Gain | None) -> Caveats:
     """Return what a reader must know before he believes a difference."""
     return {
         "contamination": run.preflight.get("contamination"),
         "evaluations": run.preflight.get("evaluations"),
-        "noise": noise.noise(run, gain),
-        "flaky": noise.flaky(run),
+        "noise": noise.noise(sweeps, gain),
+        "flaky": noise.flaky(run, sweeps),
         "as_failures": noise.as_failures(run),
     }
 
 
-def _regressions(
-    run: Run, compared: Comparison, tallies_before: Mapping[str, Tally], tallies_after: Mapping[str, Tally]
-) -> list[dict[str, Any]]:
+def _regressions(run: Run, sweeps: Sweeps, compared: Comparison) -> list[Regression]:
     """Return the scenarios that lost most from the baseline to the final sweep, worst first.
 
     Those whose loss is within their own spread over seeds come last, and are marked `flaky`.
     """
     domain_of = {s.id: s.domain for s in run.scenarios}
     lost = [
-        (noise.within_spread(tallies_before[id], tallies_after[id]), after - before, id, before, after)
+        (
+            noise.within_spread(sweeps.rows_before[id], sweeps.rows_after[id]),
+            after - before,
+            id,
+            before,
+            after,
+        )
         for id, before, after in zip(compared.ids, compared.before_K, compared.after_K, strict=True)
         if after < before
     ]
@@ -132,7 +162,7 @@ def _regressions(
     ]
 
 
-def _scenarios(run: Run) -> list[dict[str, Any]]:
+def _scenarios(run: Run) -> list[ScenarioBlock]:
     """Return every scenario with its mean in each sweep and epoch it took part in."""
     stamps = {s.id: s.stamp for s in run.scenarios}
     tallies: list[tuple[int, Mode, Mapping[str, Tally]]] = []
@@ -140,24 +170,31 @@ def _scenarios(run: Run) -> list[dict[str, Any]]:
         tallies.append((result.phase.epoch, result.phase.mode, tally(result.groups, stamps)))
         tallies.append((result.phase.epoch, "dev", tally(result.dev, stamps)))  # of several the last
     return [
-        {
-            "id": s.id,
-            "domain": s.domain,
-            "split": s.split,
-            "source": s.source,
-            "stamp": s.stamp,
-            **({} if s.truth == "checks" else {"truth": s.truth}),
-            "epochs": [_place(epoch, mode, rows[s.id]) for epoch, mode, rows in tallies if s.id in rows],
-        }
+        _scenario(s, [_place(epoch, mode, rows[s.id]) for epoch, mode, rows in tallies if s.id in rows])
         for s in run.scenarios
     ]
 
 
-def _place(epoch: int, mode: Mode, row: Tally) -> dict[str, Any]:
+def _scenario(scenario: Scenario, epochs: list[ScenarioEpoch]) -> ScenarioBlock:
+    value: ScenarioBlock = {
+        "id": scenario.id,
+        "domain": scenario.domain,
+        "split": scenario.split,
+        "source": scenario.source,
+        "stamp": scenario.stamp,
+        "truth": scenario.truth,
+        "epochs": epochs,
+    }
+    if scenario.truth == "checks":
+        del value["truth"]
+    return value
+
+
+def _place(epoch: int, mode: Mode, row: Tally) -> ScenarioEpoch:
     return {"epoch": epoch, "mode": mode, "mean": row.mean(), "n": row.n, "errors": row.errors}
 
 
-def _faults(run: Run) -> dict[str, dict[str, int]]:
+def _faults(run: Run) -> dict[str, Counts]:
     """Count rollouts without an answer by reason code: `errors` are ours, `failed` are the agent's."""
     codes: dict[str, Counter[str]] = {"errors": Counter(), "failed": Counter()}
     for result in run.phases:
@@ -168,7 +205,7 @@ def _faults(run: Run) -> dict[str, dict[str, int]]:
     return {kind: dict(sorted(counts.items())) for kind, counts in codes.items()}
 
 
-def _library(run: Run) -> dict[str, Any]:
+def _library(run: Run) -> LibraryBlock:
     revisions = [result.revision for result in run.phases if result.revision is not None]
     refused = Counter(refusal.code for revision in revisions for refusal in revision.refused)
     return {
@@ -192,7 +229,7 @@ def _failures(run: Run) -> dict[str, int]:
     return dict(sorted(failures.items()))
 
 
-def _lesson(experience: Experience) -> dict[str, Any]:
+def _lesson(experience: Experience) -> Lesson:
     return {
         "id": experience.id,
         "domain": experience.domain,

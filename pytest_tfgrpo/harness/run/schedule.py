@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from pytest_tfgrpo.core.records import Mode, Phase, Scenario
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import seed_of
 
 MIN_DEV = 20
@@ -27,7 +27,7 @@ def draw(scenarios: Iterable[Scenario], *, size: int, seed: int, epoch: int) -> 
     return tuple(s.id for s in known if s.id in drawn)
 
 
-def outline(settings: Mapping[str, Any], *, learning: bool, sweep_rollouts: int) -> list[Phase]:
+def outline(settings: SettingValues, *, learning: bool, sweep_rollouts: int) -> list[Phase]:
     """Return the phases of a run in order, still without scenarios (decision 5).
 
     Plain mode is one sweep, as epoch 1.
@@ -56,7 +56,7 @@ def outline(settings: Mapping[str, Any], *, learning: bool, sweep_rollouts: int)
     return [*baseline, *training, sweep(trained + 1, "eval")]
 
 
-def plan(phases: Iterable[Phase], scenarios: Iterable[Scenario], settings: Mapping[str, Any]) -> list[Phase]:
+def plan(phases: Iterable[Phase], scenarios: Iterable[Scenario], settings: SettingValues) -> list[Phase]:
     """Return the phases with their scenarios, drawn for training; those without a scenario are left out."""
     known = list(scenarios)
     train = [s for s in known if s.split == "train"]
@@ -74,7 +74,7 @@ def plan(phases: Iterable[Phase], scenarios: Iterable[Scenario], settings: Mappi
     return [phase for phase in planned if phase.scenarios]
 
 
-def dev_phase(phase: Phase, sweep: int, scenarios: tuple[str, ...], settings: Mapping[str, Any]) -> Phase:
+def dev_phase(phase: Phase, sweep: int, scenarios: tuple[str, ...], settings: SettingValues) -> Phase:
     """Return sweep number `sweep`, from 1, over `scenarios` of the dev split after a training epoch."""
     return Phase(
         epoch=phase.epoch,
@@ -86,7 +86,7 @@ def dev_phase(phase: Phase, sweep: int, scenarios: tuple[str, ...], settings: Ma
     )
 
 
-def most_rollouts(phase: Phase, settings: Mapping[str, Any]) -> int:
+def most_rollouts(phase: Phase, settings: SettingValues) -> int:
     """Return how many rollouts the dev split takes after a training epoch at most; 0 when nothing decides."""
     one = len(phase.dev) * int(settings["eval_rollouts"])
     return max(2 * one, min((MAX_TRIALS + 1) * one, int(settings["acceptance_rollouts"])))

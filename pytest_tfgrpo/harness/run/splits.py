@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from pytest_tfgrpo.core.records import Scenario
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.harness.run.schedule import MIN_DEV
 from pytest_tfgrpo.harness.suite.contamination.overlap import alike
@@ -27,7 +27,7 @@ def with_dev(scenarios: Iterable[Scenario], share: float) -> list[Scenario]:
     return [replace(s, split="dev") if s.id in dev else s for s in known]
 
 
-def shortage(scenarios: Iterable[Scenario], settings: Mapping[str, Any]) -> str:
+def shortage(scenarios: Iterable[Scenario], settings: SettingValues) -> str:
     """Return why no dev scenario decides on what a run learns, and what to do; empty where they do.
 
     `scenarios` are those of the run, with their splits.

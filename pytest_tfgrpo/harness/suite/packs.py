@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.errors import PackError
+from pytest_tfgrpo.core.files import write_atomic
 from pytest_tfgrpo.core.records import Json, PromptPack
 from pytest_tfgrpo.core.schema import pointer, short, violations
 from pytest_tfgrpo.core.stamp import stamp, stamp_bytes
@@ -131,13 +132,10 @@ def write_pack_stamp(folder: Path) -> bool:
     path, written = folder / MANIFEST, {"stamp": sources.stamp(), "sources": sources.digests()}
     if all(sources.manifest.get(key) == value for key, value in written.items()):
         return False
-    temporary = path.with_name(f".{MANIFEST}.new")
+    text = json.dumps({**sources.manifest, **written}, indent=2, ensure_ascii=False) + "\n"
     try:
-        text = json.dumps({**sources.manifest, **written}, indent=2, ensure_ascii=False) + "\n"
-        temporary.write_text(text, "utf-8")
-        temporary.replace(path)
+        write_atomic(path, [text.encode()])
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise PackError(f"{path} cannot be written: {error.strerror}") from error
     return True
 

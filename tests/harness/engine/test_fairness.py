@@ -17,7 +17,7 @@ from support.sweeps import SETTINGS, evenly, make_run
 
 from pytest_tfgrpo.core.records import Attachment, Check, Criterion, Mode, Phase, Prompt
 from pytest_tfgrpo.harness.gate.verdict import judge
-from pytest_tfgrpo.harness.metrics.comparison import baseline_sweep, final_sweep
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.recording.entries import Participant, actor_stamp, rollout_fingerprint
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.schedule import dev_phase, outline, plan, rollout_seed
@@ -87,8 +87,8 @@ def test_training_groups_never_enter_a_comparison_of_sweeps() -> None:
 
 def test_the_end_and_the_start_of_a_run_are_sweeps() -> None:
     only_trained = make_run(train={"t": [1, 0]})
-    assert baseline_sweep(only_trained) is None
-    assert final_sweep(only_trained) is None
+    assert Sweeps(only_trained).before is None
+    assert Sweeps(only_trained).after is None
 
 
 # keys

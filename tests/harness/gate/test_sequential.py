@@ -30,7 +30,7 @@ from pytest_tfgrpo.harness.gate.sequential import (
     watch_for,
 )
 from pytest_tfgrpo.harness.gate.verdict import Verdict, judge
-from pytest_tfgrpo.harness.metrics.comparison import Tally, final_sweep
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.journal import read
@@ -241,7 +241,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Path]:
 
 def test_a_settled_sweep_leaves_out_what_has_not_begun(stopped: tuple[Run, Path]) -> None:
     run, _ = stopped
-    sweep = final_sweep(run)
+    sweep = Sweeps(run).after
     assert sweep is not None
     assert run.status == "complete"
     assert len(sweep.settled) > 20
@@ -252,7 +252,7 @@ def test_a_settled_sweep_leaves_out_what_has_not_begun(stopped: tuple[Run, Path]
 
 
 def test_scenarios_with_a_minimum_of_their_own_always_run(stopped: tuple[Run, Path]) -> None:
-    sweep = final_sweep(stopped[0])
+    sweep = Sweeps(stopped[0]).after
     assert sweep is not None
     assert {"eval-3", "eval-70", "eval-77"} <= {group.scenario_id for group in sweep.groups}
 
@@ -275,7 +275,7 @@ def test_what_was_left_out_is_no_reason_to_call_the_run_incomplete(stopped: tupl
 def test_the_journal_tells_the_same_run_and_verdict(stopped: tuple[Run, Path]) -> None:
     run, folder = stopped
     again = load_run(folder)
-    assert final_sweep(again).settled == final_sweep(run).settled  # type: ignore[union-attr]
+    assert Sweeps(again).after.settled == Sweeps(run).after.settled  # type: ignore[union-attr]
     assert gain_of(again) == gain_of(run)
 
 
@@ -294,7 +294,7 @@ def test_a_stopped_sweep_makes_no_baseline(stopped: tuple[Run, Path]) -> None:
 
 def test_off_by_default_a_sweep_runs_whole_and_says_nothing(tmp_path: Path) -> None:
     run, _ = run_job(job(tmp_path, gate_sequential=False, scenarios=suite(45)))
-    assert final_sweep(run).settled == ()  # type: ignore[union-attr]
+    assert Sweeps(run).after.settled == ()  # type: ignore[union-attr]
     assert "sequential" not in build(run, verdict_of(run))
     assert gain_of(run).figures["ci95"] is not None
 

@@ -341,7 +341,8 @@ class Extra:
 def test_an_additional_rule_is_judged_with_the_others() -> None:
     slow = RuleResult(name="latency", outcome="fail", message="p95 is 12 s")
     found = verdict(swept(GOOD), rules=[Extra(slow)])
-    assert (found.outcome, found.decisive) == ("fail", (slow,))
+    assert found.outcome == "fail"
+    assert [r for r in found.results if r.outcome == "fail"] == [slow]
 
 
 @pytest.mark.parametrize(
@@ -359,7 +360,7 @@ def test_an_open_question_passes_with_a_warning_and_fails_under_gate_strict() ->
     assert (verdict(run, baseline).outcome, verdict(run, baseline).failed) == ("inconclusive", False)
     strict = verdict(run, baseline, gate_strict=True)
     assert (strict.outcome, strict.failed, strict.strict) == ("fail", True, True)
-    assert [r.name for r in strict.decisive] == ["baseline"]
+    assert [r.name for r in strict.results if r.outcome == "inconclusive"] == ["baseline"]
 
 
 def test_a_final_sweep_that_did_not_end_is_not_compared() -> None:

@@ -6,13 +6,11 @@ from hypothesis import strategies as st
 from support.sweeps import evenly, make_run
 
 from pytest_tfgrpo.harness.metrics.comparison import (
+    Sweeps,
     Tally,
-    baseline_sweep,
     compare,
     figures,
-    final_sweep,
     sentence,
-    tally_sweep,
 )
 
 
@@ -35,13 +33,13 @@ def test_a_scenario_with_errors_only_pairs_when_errors_count_as_0() -> None:
 
 def test_sweeps_are_found_by_mode() -> None:
     run = make_run({"e": [1]}, {"e": [0]}, {"t": [1]})
-    assert (baseline_sweep(run), final_sweep(run)) == (run.phases[0], run.phases[2])
-    assert (baseline_sweep(make_run(final={"e": [1]})), final_sweep(make_run({"e": [1]}))) == (None, None)
+    assert (Sweeps(run).before, Sweeps(run).after) == (run.phases[0], run.phases[2])
+    assert (Sweeps(make_run(final={"e": [1]})).before, Sweeps(make_run({"e": [1]})).after) == (None, None)
 
 
 def test_figures_and_words_tell_the_same() -> None:
     run = make_run(evenly(8, [0, 0]), evenly(8, [1, 0]))
-    compared = compare(tally_sweep(run, run.phases[0]), tally_sweep(run, run.phases[1]))
+    compared = compare(Sweeps(run).rows_before, Sweeps(run).rows_after)
     found = figures(compared)
     assert (found["n"], found["before"], found["after"], found["difference"]) == (8, 0, 0.5, 0.5)
     assert (found["method"], found["detectable"]) == ("exact", None)

@@ -12,7 +12,7 @@ from support.sweeps import evenly, make_run
 
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.harness.metrics.comparison import Tally
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
 from pytest_tfgrpo.harness.metrics.noise import as_failures, flaky, noise, within_spread
 from pytest_tfgrpo.harness.report.trust import trust_lines, trust_markdown
 from pytest_tfgrpo.harness.report.value import build
@@ -32,7 +32,7 @@ MIXED = {"a": [1, 0, 1, 0], "b": [1, 1, 1, 1], "c": [0, 0, 0, 1], "d": [0.5, 0.5
 
 
 def test_the_noise_floor_is_the_spread_over_seeds() -> None:
-    value = noise(make_run(final=MIXED), None)
+    value = noise(Sweeps(make_run(final=MIXED)), None)
     variance = (1 / 3 + 0 + 0.25 + 0) / 16
     assert value["seed_std"] == pytest.approx(math.sqrt(variance))
     assert value["run_std"] == pytest.approx(math.sqrt(variance / 4))
@@ -51,36 +51,36 @@ def test_it_predicts_how_runs_of_one_library_differ() -> None:
     def mean() -> float:
         return sum(map(sum, drawn().values())) / 80
 
-    floor = sum(noise(make_run(final=drawn()), None)["difference"] for _ in range(20)) / 20
+    floor = sum(noise(Sweeps(make_run(final=drawn())), None)["difference"] for _ in range(20)) / 20
     within = sum(abs(mean() - mean()) < floor for _ in range(400))
     assert 0.92 < within / 400 < 0.98
 
 
 def test_both_sweeps_are_pooled_and_a_gain_below_the_floor_is_said_so() -> None:
     small = make_run({"a": [1, 0], "b": [1, 1]}, {"a": [1, 1], "b": [1, 0]})
-    assert noise(small, {"difference": 0.0})["gain_within"] is True
-    assert len(noise(small, None)["sweeps"]) == 2
+    assert noise(Sweeps(small), {"difference": 0.0})["gain_within"] is True
+    assert len(noise(Sweeps(small), None)["sweeps"]) == 2
     assert "the gain is within that" in text(small)
     clear = make_run(evenly(20, [0, 0, 0, 1]), evenly(20, [1, 1, 1, 0]))
-    assert noise(clear, {"difference": 0.5})["gain_within"] is False
+    assert noise(Sweeps(clear), {"difference": 0.5})["gain_within"] is False
     assert "the gain is within that" not in text(clear)
 
 
 def test_without_a_second_rollout_noise_is_not_known_and_it_says_how_to() -> None:
     run = make_run(final={"a": [1], "b": [0]})
-    value = noise(run, None)
+    value = noise(Sweeps(run), None)
     assert value["difference"] is value["seed_std"] is None
     assert "noise not known: each scenario ran once; set eval_rollouts to 2 or more" in text(run)
     assert "no scenario has two scored rollouts" in text(make_run(final={"a": [1, None]}))
-    assert noise(make_run({"a": [1, 0]}), None) is None
+    assert noise(Sweeps(make_run({"a": [1, 0]})), None) is None
 
 
 def test_a_sweep_without_spread_has_no_noise() -> None:
-    assert noise(make_run(final=evenly(3, [1, 1])), None)["difference"] == 0.0
+    assert noise(Sweeps(make_run(final=evenly(3, [1, 1]))), None)["difference"] == 0.0
 
 
 def test_errors_are_no_part_of_the_spread() -> None:
-    value = noise(make_run(final={"a": [1, None, 0], "b": [None, None, 1]}), None)
+    value = noise(Sweeps(make_run(final={"a": [1, None, 0], "b": [None, None, 1]})), None)
     assert value["sweeps"][0]["scenarios"] == 1
     assert value["sweeps"][0]["means"] == []
     assert value["seed_std"] == pytest.approx(stdev([1, 0]))
@@ -90,7 +90,7 @@ def test_scenarios_with_both_outcomes_are_listed_apart() -> None:
     run = make_run(
         {"a": [1, 0], "b": [0, 0]}, {"a": [1, 1, 0], "b": [1, 0.5, None], "c": [0.5, 0.9], "d": [1, None]}
     )
-    assert [(r["scenario"], r["mode"], r["solved"], r["n"]) for r in flaky(run)] == [
+    assert [(r["scenario"], r["mode"], r["solved"], r["n"]) for r in flaky(run, Sweeps(run))] == [
         ("a", "eval", pytest.approx(2 / 3), 3),
         ("b", "eval", 0.5, 2),
         ("a", "baseline", 0.5, 2),
@@ -103,7 +103,8 @@ def test_scenarios_with_both_outcomes_are_listed_apart() -> None:
 
 
 def test_training_at_its_own_temperature_makes_nobody_flaky() -> None:
-    assert flaky(make_run(final={"a": [1, 1]}, train={"t": [1, 0]})) == []
+    run = make_run(final={"a": [1, 1]}, train={"t": [1, 0]})
+    assert flaky(run, Sweeps(run)) == []
 
 
 def test_a_loss_within_a_scenarios_own_spread_is_marked_and_comes_last() -> None:

@@ -13,7 +13,7 @@ from support.sweeps import evenly, make_result, make_run
 
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.harness.metrics import significance
-from pytest_tfgrpo.harness.metrics.comparison import Comparison, compare, tally_sweep
+from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, compare
 from pytest_tfgrpo.numerics.planning import minimum_detectable_effect, planned_effect
 from pytest_tfgrpo.numerics.stats import Interval
 
@@ -29,7 +29,8 @@ def in_domains(gains: dict[str, list[int]]) -> Run:
 
 
 def domains(run: Run):
-    before, after = (tally_sweep(run, phase) for phase in run.phases)
+    sweeps = Sweeps(run)
+    before, after = sweeps.rows_before, sweeps.rows_after
     return significance.domains(run, before, after)
 
 
@@ -80,7 +81,7 @@ def test_errors_of_the_new_library_cannot_make_a_claim() -> None:
 def test_claims_of_chance_stay_as_rare_with_many_domains() -> None:
     rng = np.random.default_rng(1)
     run = in_domains(dict.fromkeys("abcdefgh", [0] * 12))
-    before = tally_sweep(run, run.phases[0])
+    before = Sweeps(run).rows_before
     false = 0
     for _ in range(60):
         gains = rng.choice([-1, 0, 1], len(before))
@@ -94,13 +95,14 @@ def test_claims_of_chance_stay_as_rare_with_many_domains() -> None:
 
 def test_without_a_baseline_sweep_nothing_is_claimed() -> None:
     run = make_run(final=evenly(8, [1, 0]))
-    (row,) = significance.domains(run, {}, tally_sweep(run, run.phases[-1]))
+    (row,) = significance.domains(run, {}, Sweeps(run).rows_after)
     assert (row["gain"], row["p"], row["p_adjusted"], row["claim"]) == (None, None, None, None)
 
 
 def test_scenarios_in_one_sweep_only_are_no_test() -> None:
     run = in_domains({"a": [1] * 8, "b": [1] * 8})
-    before, after = (tally_sweep(run, phase) for phase in run.phases)
+    sweeps = Sweeps(run)
+    before, after = sweeps.rows_before, sweeps.rows_after
     before = {id: row for id, row in before.items() if id.startswith("a")}
     rows = significance.domains(run, before, after)
     assert [row["p_adjusted"] for row in rows] == [rows[0]["p"], None]
@@ -108,7 +110,8 @@ def test_scenarios_in_one_sweep_only_are_no_test() -> None:
 
 def test_the_plan_counts_what_was_planned_and_reckons_with_the_spread_measured() -> None:
     run = in_domains({"a": [0, 1, 2] * 6})
-    before, after = (tally_sweep(run, phase) for phase in run.phases)
+    sweeps = Sweeps(run)
+    before, after = sweeps.rows_before, sweeps.rows_after
     compared = compare(before, after)
     last = replace(run.phases[-1], phase=replace(run.phases[-1].phase, scenarios=tuple("x" * 30)))
     assert significance.planned(compared, last) == {

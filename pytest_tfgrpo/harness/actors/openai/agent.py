@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pytest_tfgrpo.core.errors import ActorError, ProviderError
 from pytest_tfgrpo.core.records import Attachment, Json, Task, Trajectory
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.actors.openai.conversation import Conversation
 from pytest_tfgrpo.harness.actors.openai.pictures import read_pictures, require_sendable
 from pytest_tfgrpo.harness.actors.openai.toolbox import Toolbox, open_toolbox
@@ -65,6 +65,6 @@ class OpenAIActor:
         """Do nothing: the model's client is shared."""
 
 
-def open_openai(completer: Completer, root: Path, settings: Mapping[str, Any]) -> OpenAIActor:
+def open_openai(completer: Completer, root: Path, settings: SettingValues) -> OpenAIActor:
     """Return the actor that asks `completer`, as `tools` and `max_steps` are set; raises ActorError."""
     return OpenAIActor(completer, open_toolbox(settings["tools"], root), settings["max_steps"])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from pytest_tfgrpo.core.lessons import Acceptance, Library, Operation, Revision, Trial
 from pytest_tfgrpo.core.records import Phase, Scenario
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.learning.acceptance.parts import OperationSet, halves, operations_of, units_of
 from pytest_tfgrpo.harness.learning.acceptance.per_lesson import Case, idle_or_harmful
 from pytest_tfgrpo.harness.learning.acceptance.rule import AcceptanceResult, AcceptanceRule, Pairs
@@ -64,7 +65,7 @@ async def decide(library: Library, candidate: Revision, bench: DevSet, limits: L
     return search.revision()
 
 
-def limits_of(phase: Phase, settings: Mapping[str, Any]) -> Limits:
+def limits_of(phase: Phase, settings: SettingValues) -> Limits:
     """Return what decides on what a training epoch learned."""
     return Limits(
         rule=AcceptanceRule.of(settings),
@@ -74,7 +75,7 @@ def limits_of(phase: Phase, settings: Mapping[str, Any]) -> Limits:
     )
 
 
-def undecided(candidate: Revision, scenarios: Iterable[Scenario], settings: Mapping[str, Any]) -> Revision:
+def undecided(candidate: Revision, scenarios: Iterable[Scenario], settings: SettingValues) -> Revision:
     """Return `candidate`, which comes into force untried, and why nothing is asked to decide on it."""
     if candidate.acceptance is not None or settings["acceptance"] == "off":
         return candidate

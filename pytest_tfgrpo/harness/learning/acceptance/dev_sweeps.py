@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Group, Phase, RunStatus, Scenario
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.learning.acceptance.rule import Pairs
 from pytest_tfgrpo.harness.learning.prompts import Ask, RenderedPrompt
 from pytest_tfgrpo.harness.run.schedule import dev_phase
@@ -34,7 +35,7 @@ class DevSweeps:
     def __init__(
         self,
         scenarios: Iterable[Scenario],
-        settings: Mapping[str, Any],
+        settings: SettingValues,
         *,
         prompts: Callable[[Library], Ask],
         sweep: Sweep,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import fsum
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from pytest_tfgrpo.core.records import Group
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.learning.acceptance.per_lesson import Case
 from pytest_tfgrpo.harness.metrics.comparison import Tally, tally
 from pytest_tfgrpo.harness.run.schedule import MIN_DEV
@@ -96,15 +97,16 @@ class AcceptanceRule:
     alpha: float = ALPHA
 
     @staticmethod
-    def of(settings: Mapping[str, Any]) -> AcceptanceRule:
+    def of(settings: SettingValues) -> AcceptanceRule:
         """Return the rule that the settings ask for, which must not be ``off``."""
-        return AcceptanceRule(name=settings["acceptance"], margin=settings["acceptance_margin"])
+        name = cast("Literal['strict', 'safe']", settings["acceptance"])
+        return AcceptanceRule(name=name, margin=settings["acceptance_margin"])
 
     def judge(self, pairs: Pairs, *, factor: int = 1, doubted: bool = False) -> AcceptanceResult:
         """Return what `pairs` say; p is multiplied by `factor`, the tests that are still open.
 
         An error is not the agent's fault, and may be the library's all the same: where there are errors, both
-        readings must accept (design 4), and the one that speaks most against the library is shown. `doubted`
+        readings must accept, and the one that speaks most against the library is shown. `doubted`
         is a part of a library that was rejected: in ``safe`` the doubt no longer speaks for it.
         """
         kinds: list[Errors] = ["excluded", "as 0"] if any(pairs.errors) else [""]

@@ -6,19 +6,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import fsum
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.core.errors import JournalError
-from pytest_tfgrpo.core.files import EXPOSURES, JOURNAL
+from pytest_tfgrpo.core.files import EXPOSURES, JOURNAL, write_text
 from pytest_tfgrpo.core.lessons import Experience, Exposure, Library
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.strict import finite
 from pytest_tfgrpo.core.wire import from_wire, to_wire
@@ -66,7 +64,7 @@ def series_of(seed: int, start: Library) -> str:
     return stamp([seed, start.hash])[:KEY_DIGITS]
 
 
-def measure_of(stamps: Mapping[str, str], identities: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+def measure_of(stamps: Mapping[str, str], identities: Mapping[str, Any], settings: SettingValues) -> str:
     """Return the stamp of the actor, the judge and the judge's weight in the rewards."""
     return stamp([stamps.get("actor"), identities.get("judge"), settings.get("judge_weight")])
 
@@ -152,21 +150,13 @@ def write(folder: Path, record: RunExposures) -> None:
 
     It names the length of the journal that it follows from.
     """
-    path = folder / EXPOSURES
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     head = to_wire(replace(record, rows=())) | {
         "schema": SCHEMA,
         "rows": len(record.rows),
         "journal_bytes": _length(folder),
     }
     lines = [head, *map(to_wire, record.rows)]
-    try:
-        temporary.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise JournalError(f"cannot write {path}: {error}") from error
+    write_text(folder / EXPOSURES, "".join(json.dumps(line) + "\n" for line in lines))
 
 
 def read(folder: Path) -> RunExposures | None:

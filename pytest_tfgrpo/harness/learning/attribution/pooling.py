@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.lessons import Exposure, Library
 from pytest_tfgrpo.core.records import Json
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.learning.attribution.exposures import (
     EARLIER,
@@ -63,7 +63,7 @@ def earlier_exposures(
     *,
     stamps: Mapping[str, str],
     identities: Mapping[str, Json],
-    settings: Mapping[str, Any],
+    settings: SettingValues,
 ) -> dict[str, Json]:
     """Return what the runs so far show of the lessons in `library`, as found before a run; empty if nothing.
 

@@ -6,15 +6,14 @@ Ids are immutable: a change is a new revision that names its parents, a removal 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.files import write_atomic
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Refusal, Revision
 from pytest_tfgrpo.core.records import PromptPack
 from pytest_tfgrpo.core.schema import short, violations
@@ -213,17 +212,10 @@ def save_library(path: Path, library: Library) -> None:
         "experiences": to_wire(library.experiences),
     }
     text = json.dumps(data, indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n"
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="ascii") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        write_atomic(path, [text.encode()])
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise StoreError(f"cannot write the library {path}: {error}") from error
 
 

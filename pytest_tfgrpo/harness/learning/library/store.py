@@ -1,7 +1,7 @@
-"""The experience store: append-only JSON lines on disk, an index in memory (decisions 14-17).
+"""The experience store: an append-only log of JSON lines (decisions 14-17).
 
 An append takes the file's lock, writes its batch in one go and fsyncs; what other processes appended in the
-meantime is indexed first. A lesson drops out of `fetch_top` when a tombstone or a later revision names its
+meantime is read first. A lesson drops out of `fetch_top` when a tombstone or a later revision names its
 id; its line stays on file.
 """
 
@@ -18,14 +18,13 @@ from types import TracebackType
 from typing import NamedTuple, TypeAlias
 
 from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.files import sync_folder
 from pytest_tfgrpo.core.lessons import Experience, Tombstone
-from pytest_tfgrpo.core.records import Json, PromptPack
+from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.learning.library.retrieval import pick, raw_score, weigh_by_relevance
-from pytest_tfgrpo.harness.learning.library.store_index import ExperienceIndex
 from pytest_tfgrpo.harness.learning.library.store_lines import (
     MAX_WORDS,
-    StoredRow,
     check,
     encode,
     load,
@@ -33,11 +32,9 @@ from pytest_tfgrpo.harness.learning.library.store_lines import (
 )
 
 CHUNK = 8 << 20
-RELEVANT_POOL = 256
-"""How many of the best by raw score are weighed by relevance to a prompt."""
 
-StoreLine: TypeAlias = tuple[bytes, StoredRow | Tombstone]
-"""A line and what it says."""
+StoreLine: TypeAlias = tuple[bytes, str | Tombstone]
+"""A line, and its tombstone or the id of its experience."""
 
 
 class Skipped(NamedTuple):
@@ -63,7 +60,7 @@ class ExperienceStore:
         self.repaired_bytes = 0
         self._end = 0
         self._lines = 0
-        self._index = ExperienceIndex()
+        self._places: dict[str, tuple[int, int]] = {}
         self._tombstones: set[tuple[str, str]] = set()
 
     @classmethod
@@ -81,7 +78,7 @@ class ExperienceStore:
         try:
             store.refresh()
             with store._naming("sync the folder of"):
-                _sync_folder(path.parent)
+                sync_folder(path.parent)
         except BaseException:
             store.close()
             raise
@@ -103,10 +100,10 @@ class ExperienceStore:
 
     def __len__(self) -> int:
         """Return the number of experiences on file, in force or not."""
-        return len(self._index.rows)
+        return len(self._places)
 
     def __contains__(self, id: str) -> bool:
-        return id in self._index.rows
+        return id in self._places
 
     @property
     def complaints(self) -> list[str]:
@@ -138,13 +135,15 @@ class ExperienceStore:
         return len(new)
 
     def refresh(self) -> None:
-        """Index what other processes appended since."""
+        """Take in what other processes appended since."""
         with self._locked():
             self._catch_up()
 
     def get(self, id: str) -> Experience:
         """Return the experience with `id`; raises KeyError."""
-        return self._load(self._index.rows[id])
+        offset, length = self._places[id]
+        with self._naming("read"):
+            return load(os.pread(self._fd, length, offset))
 
     def records(self) -> Iterator[Experience | Tombstone]:
         """Yield every record on file, in order of appending."""
@@ -167,41 +166,26 @@ class ExperienceStore:
     ) -> tuple[Experience, ...]:
         """Return at most `limit` experiences in force of `domain`, best first (decision 16).
 
-        With `stamp`, only those learned under that prompt pack; with `prompt`, the best 256 by raw score are
-        weighed by their relevance to it.
+        With `stamp`, only those learned under that prompt pack; with `prompt`, weighed by relevance to it.
         """
-        rows = self._index.preferred(domain, stamp, weights)
-        pool = self._pool(rows, min_reward, limit, RELEVANT_POOL if prompt is not None else 0)
-        scored = [(raw_score(e, weights), e) for e in map(self._load, pool)]
+        known: dict[str, Experience] = {}
+        gone = {id for id, _ in self._tombstones}
+        for record in self.records():
+            if isinstance(record, Experience):
+                known.setdefault(record.id, record)
+                gone.update(record.parents)
+        able = (e for e in known.values() if e.id not in gone and e.domain == domain)
+        scored = [(raw_score(e, weights), e) for e in able if stamp in (None, e.stamp_signature)]
+        scored = [(score, e) for score, e in scored if score >= min_reward]
         if prompt is not None:
             scored, _ = weigh_by_relevance(scored, prompt)
         return pick(scored, limit)
-
-    def _pool(
-        self, rows: Iterable[tuple[float, int, int]], min_reward: float, limit: int, at_least: int
-    ) -> list[int]:
-        """Return the rows that `pick` must see for its choice of `limit` to be that of the whole store.
-
-        After `limit` source groups no later row can win: the best row of each group is at full score until it
-        is picked. Rows that tie with the last are kept, for `pick` breaks ties by their text.
-        """
-        pool: list[int] = []
-        groups: set[int] = set()
-        last: tuple[float, int] | None = None
-        for score, time, row in rows:
-            if score < min_reward or (last is not None and (score, time) != last):
-                break
-            pool.append(row)
-            groups.add(self._index.group(row))
-            if len(groups) >= limit and len(pool) >= at_least:
-                last = (score, time)
-        return pool if limit > 0 else []
 
     def _admit(self, record: Experience | Tombstone) -> StoreLine:
         try:
             line = encode(record)
             row = read_line(line)
-            if isinstance(row, StoredRow) and row.words > self._max_words:
+            if self._max_words < MAX_WORDS:
                 check(record, self._max_words)
             return line, row
         except (TypeError, ValueError) as error:
@@ -213,8 +197,8 @@ class ExperienceStore:
             if isinstance(row, Tombstone):
                 if (row.id, row.run_id) not in self._tombstones:
                     new.setdefault((row.id, row.run_id), (line, row))
-            elif row.id not in self._index.rows:
-                new.setdefault((row.id,), (line, row))
+            elif row not in self._places:
+                new.setdefault((row,), (line, row))
         return list(new.values())
 
     def _write(self, blob: bytes) -> None:
@@ -230,7 +214,7 @@ class ExperienceStore:
             raise StoreError(f"cannot write the experience store {self._path}: {error}") from error
 
     def _catch_up(self) -> None:
-        """Index the lines beyond those known, and repair a torn last one; call it with the lock held."""
+        """Take in the lines beyond those known, and repair a torn last one; call it with the lock held."""
         with self._naming("read"):
             size = os.fstat(self._fd).st_size
             if size < self._end:
@@ -267,20 +251,14 @@ class ExperienceStore:
                 held = [rest]
                 yield from lines
 
-    def _take_in(self, line: bytes, row: StoredRow | Tombstone | None) -> None:
-        """Index the line at the end of what is known."""
-        if isinstance(row, StoredRow):
-            self._index.add(row, self._end, len(line))
-        elif row is not None:
+    def _take_in(self, line: bytes, row: str | Tombstone | None) -> None:
+        """Remember the line at the end of what is known."""
+        if isinstance(row, Tombstone):
             self._tombstones.add((row.id, row.run_id))
-            self._index.hide(row.id)
+        elif row is not None:
+            self._places.setdefault(row, (self._end, len(line)))
         self._end += len(line) + 1
         self._lines += 1
-
-    def _load(self, row: int) -> Experience:
-        offset, length = self._index.place(row)
-        with self._naming("read"):
-            return load(os.pread(self._fd, length, offset))
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -307,11 +285,6 @@ class ExperienceStore:
             raise StoreError(f"cannot {action} the experience store {self._path}: {error}") from error
 
 
-def verify_stamp(record: Experience, pack: PromptPack) -> bool:
-    """Return whether `record` was learned under `pack` as it is now (decision 13)."""
-    return record.stamp_signature == pack.stamp
-
-
 def export_camel(records: Iterable[Experience]) -> Iterator[dict[str, Json]]:
     """Yield experiences as the source document spells them: with camelCase keys (decision 15)."""
     for record in records:
@@ -322,11 +295,3 @@ def _camel(value: Json) -> Json:
     if isinstance(value, dict):
         return {re.sub(r"_(\w)", lambda m: m[1].upper(), key): _camel(item) for key, item in value.items()}
     return [_camel(item) for item in value] if isinstance(value, list) else value
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from pytest_tfgrpo.core.lessons import Experience, Reward, Support, Tombstone, ToolStat
 from pytest_tfgrpo.core.records import Json
@@ -31,33 +30,17 @@ _STAT = rf'\{{"tool":"{_TEXT}","tokens":{_WHOLE},"latency_ms":{_REAL},"cost_usd"
 _EXPERIENCE = re.compile(
     (
         rf'\{{"id":"({_ID})","run_id":"{_TEXT}","task_id":"{_TEXT}","domain":"({_TEXT})",'
-        rf'"prompt_pack_id":"{_TEXT}","epoch":{_WHOLE},"group_id":"({_TEXT})","summary32":"({_TEXT})",'
+        rf'"prompt_pack_id":"{_TEXT}","epoch":{_WHOLE},"group_id":"{_TEXT}","summary32":"({_TEXT})",'
         rf'"polarity":"(?:do|avoid)","reward":\{{"gt_score":({_REAL}),"relative_rank":({_REAL})\}},'
         rf'"support":\{{"groups":{_WHOLE},"rollouts":{_WHOLE}\}},"tool_stats":\[(?:{_STAT}(?:,{_STAT})*+)?\],'
-        rf'"stamp_signature":"({_STAMP})","actor":"{_TEXT}","parents":\[((?:"{_ID}"(?:,"{_ID}")*+)?)\],'
-        rf'"created_at":"({_TIME})","manifest_path":"{_TEXT}"\}}'
+        rf'"stamp_signature":"{_STAMP}","actor":"{_TEXT}","parents":\[(?:"{_ID}"(?:,"{_ID}")*+)?\],'
+        rf'"created_at":"{_TIME}","manifest_path":"{_TEXT}"\}}'
     ).encode()
 )
 _IS_ID = re.compile(_ID)
 _IS_STAMP = re.compile(_STAMP)
 _IS_TIME = re.compile(_TIME)
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
-_PUNCTUATION = b"-:T"
-
-
-class StoredRow(NamedTuple):
-    """What the index of the store keeps of an experience."""
-
-    id: str
-    domain: str
-    stamp: bytes
-    group: bytes
-    gt_score: float
-    relative_rank: float
-    created: int
-    """Digits of the time to the millisecond; 0 when it is unknown."""
-    words: int
-    parents: tuple[str, ...]
 
 
 def encode(record: StoredRecord) -> bytes:
@@ -72,8 +55,8 @@ def encode(record: StoredRecord) -> bytes:
         raise
 
 
-def read_line(line: bytes) -> StoredRow | Tombstone:
-    """Return what the index keeps of a line; raises ValueError saying what is wrong with it."""
+def read_line(line: bytes) -> str | Tombstone:
+    """Return the id of the experience on a line, or its tombstone; raises ValueError saying what is wrong."""
     match = _EXPERIENCE.fullmatch(line)
     if match is None:
         record = _parse(line)
@@ -82,22 +65,11 @@ def read_line(line: bytes) -> StoredRow | Tombstone:
         match = _EXPERIENCE.fullmatch(encode(record))
         if match is None:
             raise ValueError("not an experience: a number or an identifier is out of range")
-    id_, domain, group, summary, gt, rank, stamp, parents, created = match.groups()
-    gt_score, relative_rank = float(gt), float(rank)
+    id_, domain, summary, gt_score, relative_rank = match.groups()
     words = len((json.loads(b'"%b"' % summary) if b"\\" in summary else summary).split())
-    if not (domain and gt_score <= 1.0 and relative_rank <= 1.0 and 1 <= words <= MAX_WORDS):
+    if not (domain and float(gt_score) <= 1 and float(relative_rank) <= 1 and 1 <= words <= MAX_WORDS):
         check(load(line))
-    return StoredRow(
-        id_.decode(),
-        json.loads(b'"%b"' % domain) if b"\\" in domain else domain.decode(),
-        stamp,
-        group,
-        gt_score,
-        relative_rank,
-        _digits(created),
-        words,
-        tuple(json.loads(b"[%b]" % parents)) if parents else (),
-    )
+    return id_.decode()
 
 
 def read_record(data: Json) -> StoredRecord:
@@ -191,12 +163,3 @@ def _numbers(record: Experience) -> dict[str, float]:
         if stat.cost_usd is not None:
             numbers[f"tool_stats: cost_usd of {stat.tool!r}"] = stat.cost_usd
     return numbers
-
-
-@lru_cache(maxsize=1024)
-def _digits(created: bytes) -> int:
-    if not created:
-        return 0
-    fraction = created[20:23] if created[19:20] == b"." else b""
-    whole = created[:19].translate(None, _PUNCTUATION)
-    return int(whole + (fraction.rstrip(b"Z+:0") + b"000")[:3])

@@ -86,8 +86,7 @@ def _small(grid: Grid, means: Sequence[Sequence[float]]) -> dict[str, Any]:
         if column.mode == "dev" or not values:
             continue
         found = mean_interval(values, resamples=RESAMPLES)
-        ci95 = None if found.low is None else (found.low, found.high)
-        score = {"mean": math.fsum(values) / len(values), "ci95": ci95, "n": len(values)}
+        score = {"mean": math.fsum(values) / len(values), "ci95": found.ci95, "n": len(values)}
         rows.append({"label": column.label, "mode": column.mode, "gt_score": score})
     return curve(rows, width=280, height=150)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_tfgrpo.core.records import Json, Run
+from pytest_tfgrpo.core.report_value import Report
 from pytest_tfgrpo.core.text import label
 
 EXAMPLES = 3
@@ -26,7 +27,7 @@ SHOWN = frozenset(
 """Keys of the report that have a place of their own; all others are shown as tables by what they hold."""
 
 
-def tools(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+def tools(report: Report) -> list[dict[str, Any]]:
     """Return calls, tokens, cost and latency of each tool and model over the run, busiest first."""
     totals: dict[str, dict[str, Any]] = {}
     for row in report["epochs"]:
@@ -44,7 +45,7 @@ def tools(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     return sorted(totals.values(), key=lambda total: (-total["calls"], total["tool"]))
 
 
-def faults(report: Mapping[str, Any], run: Run | None) -> list[dict[str, Any]]:
+def faults(report: Report, run: Run | None) -> list[dict[str, Any]]:
     """Return each reason code with how often it came and the first rollouts that it came to."""
     examples: dict[tuple[str, str], list[dict[str, str]]] = {}
     for result in run.phases if run is not None else ():
@@ -71,7 +72,7 @@ def faults(report: Mapping[str, Any], run: Run | None) -> list[dict[str, Any]]:
     ]
 
 
-def further(report: Mapping[str, Any]) -> list[tuple[str, Json]]:
+def further(report: Report) -> list[tuple[str, Json]]:
     """Return the keys of the report that have no place of their own, with something in them."""
     return [
         (key, value) for key, value in report.items() if key not in SHOWN and value not in (None, {}, [], "")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pytest_tfgrpo.core.records import Group, Mode, Run
+from pytest_tfgrpo.core.report_value import Report
 from pytest_tfgrpo.core.text import label
 from pytest_tfgrpo.harness.metrics.epochs import solved
 
@@ -76,7 +76,7 @@ class Grid:
         return sorted(self.rows, key=order)[:limit]
 
 
-def grid(report: Mapping[str, Any], run: Run | None) -> Grid:
+def grid(report: Report, run: Run | None) -> Grid:
     """Return the grid of a report, with the groups of its run where that is at hand."""
     columns = tuple(_of_run(run)) if run is not None else tuple(_of_report(report))
     rows = tuple(_rows_of_run(run, columns) if run is not None else _rows_of_report(report, columns))
@@ -102,7 +102,7 @@ def _of_run(run: Run) -> Iterator[Column]:
             yield Column(label=f"{result.phase.label}-dev{sweep}", mode="dev", groups=sweeps[sweep])
 
 
-def _of_report(report: Mapping[str, Any]) -> Iterator[Column]:
+def _of_report(report: Report) -> Iterator[Column]:
     for row in report["epochs"]:
         yield Column(label=label(row), mode=row["mode"], groups={})
 
@@ -120,7 +120,7 @@ def _cell(group: Group | None) -> Cell | None:
     return Cell(mean=group.gt_mean, n=n, errors=len(group.scores) - n, solved=solved(group))
 
 
-def _rows_of_report(report: Mapping[str, Any], columns: tuple[Column, ...]) -> Iterator[ScenarioRow]:
+def _rows_of_report(report: Report, columns: tuple[Column, ...]) -> Iterator[ScenarioRow]:
     for scenario in report["scenarios"]:
         seen = {
             label(place): Cell(mean=place["mean"], n=place["n"], errors=place["errors"], solved=None)

@@ -7,12 +7,13 @@ from typing import Any
 
 from pytest_tfgrpo.core.lessons import Acceptance, Experience, Operation, Revision, Trial
 from pytest_tfgrpo.core.records import PhaseResult, Run
+from pytest_tfgrpo.core.report_value import EffectRow
 
 SIGNS = {"add": "+", "update": "~", "merge": "&", "remove": "-"}
 WORDS = {"add": "added", "update": "updated", "merge": "merged", "remove": "removed"}
 
 
-def history(run: Run, effects: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def history(run: Run, effects: Mapping[str, EffectRow]) -> list[dict[str, Any]]:
     """Return one entry per training epoch; `effects` are what lessons were found to do, by id."""
     known = {e.id: e for e in run.library_start.experiences}
     entries = []
@@ -31,7 +32,7 @@ def _entry(
     revision: Revision,
     before: str,
     known: dict[str, Experience],
-    effects: Mapping[str, Mapping[str, Any]],
+    effects: Mapping[str, EffectRow],
 ) -> dict[str, Any]:
     acceptance = revision.acceptance
     proposed = [*revision.applied, *(acceptance.rejected if acceptance is not None else ())]
@@ -62,7 +63,7 @@ def _change(
     operation: Operation,
     fate: str,
     known: Mapping[str, Experience],
-    effects: Mapping[str, Mapping[str, Any]],
+    effects: Mapping[str, EffectRow],
 ) -> dict[str, Any]:
     """Return one operation; `fate` is empty for those that came into force."""
     new = operation.experience

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.report_value import EffectRow, Report
 from pytest_tfgrpo.harness.report.page import draw, figures, payload, template
 from pytest_tfgrpo.harness.report.page.grid import Grid, grid
 from pytest_tfgrpo.harness.report.page.history import history
@@ -24,7 +25,7 @@ PLAIN_ROWS = 400
 END = "</body>\n</html>"
 
 
-def html(report: Mapping[str, Any], run: Run | None = None, compare: Mapping[str, Any] | None = None) -> str:
+def html(report: Report, run: Run | None = None, compare: Mapping[str, Any] | None = None) -> str:
     """Return the page of a report value.
 
     With its `run` the page opens down to trajectories; `compare` is how it compares with another run, as
@@ -56,14 +57,13 @@ def html(report: Mapping[str, Any], run: Run | None = None, compare: Mapping[str
                     f"<script>{script}</script>\n", END])  # fmt: skip
 
 
-def effects_of(report: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def effects_of(report: Report) -> dict[str, EffectRow]:
     """Return what each lesson was found to do, by id; empty where nothing was estimated."""
-    attribution = report.get("attribution") or {}
-    lessons = attribution.get("lessons", ()) if isinstance(attribution, Mapping) else attribution
-    return {str(row["id"]): row for row in lessons if isinstance(row, Mapping) and "id" in row}
+    attribution = report.get("attribution")
+    return {row["id"]: row for row in attribution["lessons"]} if attribution else {}
 
 
-def _blocks(report: Mapping[str, Any], run: Run | None, cells: Grid, room: int) -> Iterator[str]:
+def _blocks(report: Report, run: Run | None, cells: Grid, room: int) -> Iterator[str]:
     """Yield the data of the page as elements that no browser runs."""
     room -= len(payload.script_json(payload.index(cells, report, run, Packed())))
     packed = Packed() if run is None else pack(cells, run, room)

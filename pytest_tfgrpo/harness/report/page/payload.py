@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.report_value import Report
 from pytest_tfgrpo.harness.report.page.grid import Cell, Grid
 from pytest_tfgrpo.harness.report.page.prompts import lessons_of
 from pytest_tfgrpo.harness.report.page.trajectories import Packed
 
 
-def index(grid: Grid, report: Mapping[str, Any], run: Run | None, packed: Packed) -> dict[str, Any]:
+def index(grid: Grid, report: Report, run: Run | None, packed: Packed) -> dict[str, Any]:
     """Return what a page needs when it opens: columns, rows with their cells, lessons, what was left out."""
     domains = sorted({row.domain for row in grid.rows})
     place = {domain: i for i, domain in enumerate(domains)}
@@ -26,7 +27,7 @@ def index(grid: Grid, report: Mapping[str, Any], run: Run | None, packed: Packed
             [row.id, place[row.domain], row.split, row.source, *_cells(grid, i, packed)]
             for i, row in enumerate(grid.rows)
         ],
-        "flaky": sorted(_flaky(report)),
+        "flaky": sorted(row["scenario"] for row in report.get("flaky", ())),
         "lessons": {}
         if run is None
         else {e.id: [e.polarity, e.domain, e.summary32] for e in lessons_of(run)},
@@ -43,13 +44,6 @@ def _cells(grid: Grid, row: int, packed: Packed) -> Iterator[list[Any] | int]:
 def _cell(cell: Cell, chunk: int) -> list[Any]:
     mean = None if cell.mean is None else round(cell.mean, 4)
     return [mean, cell.n, cell.errors, cell.solved, chunk]
-
-
-def _flaky(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the ids that the report lists as flaky."""
-    listed = report.get("flaky") or ()
-    for entry in listed.get("scenarios", ()) if isinstance(listed, Mapping) else listed:
-        yield str(entry.get("scenario", entry.get("id", "")) if isinstance(entry, Mapping) else entry)
 
 
 def script_json(value: Any) -> str:

@@ -19,7 +19,7 @@ from support.builders import PACK_STAMP, make_experience, make_pack
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.lessons import Experience, Reward, Tombstone
 from pytest_tfgrpo.harness.learning.library.retrieval import select
-from pytest_tfgrpo.harness.learning.library.store import ExperienceStore, export_camel, verify_stamp
+from pytest_tfgrpo.harness.learning.library.store import ExperienceStore, export_camel
 from pytest_tfgrpo.harness.learning.library.store_lines import encode
 
 
@@ -354,23 +354,20 @@ ranked = st.builds(
     batches=st.lists(st.lists(ranked, max_size=12), max_size=4),
     limit=st.integers(0, 6),
     min_reward=st.sampled_from([0.0, 0.5, 0.9]),
-    unsorted=st.sampled_from([0, 3, 4096]),
 )
 def test_fetch_top_picks_what_a_selection_from_the_whole_store_picks(
-    batches: list[list[Experience]], limit: int, min_reward: float, unsorted: int
+    batches: list[list[Experience]], limit: int, min_reward: float
 ) -> None:
     pack = make_pack(retrieval="top", min_reward=min_reward)
     known: dict[str, Experience] = {}
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pytest_tfgrpo.harness.learning.library.store_index.UNSORTED", unsorted)
-        with ExperienceStore.open(Path(folder) / "e.jsonl") as store:
-            for batch in batches:
-                store.append(batch)
-                for experience in batch:
-                    known.setdefault(experience.id, experience)
-                found = store.fetch_top(domain="text", limit=limit, min_reward=min_reward)
-                best = select([*known.values()], pack=pack, domain="text", prompt="", limit=limit)
-                assert found == best.picked
+    with tempfile.TemporaryDirectory() as folder, ExperienceStore.open(Path(folder) / "e.jsonl") as store:
+        for batch in batches:
+            store.append(batch)
+            for experience in batch:
+                known.setdefault(experience.id, experience)
+            found = store.fetch_top(domain="text", limit=limit, min_reward=min_reward)
+            best = select([*known.values()], pack=pack, domain="text", prompt="", limit=limit)
+            assert found == best.picked
 
 
 def test_with_a_prompt_the_best_are_weighed_by_their_relevance_to_it(tmp_path: Path) -> None:
@@ -381,11 +378,6 @@ def test_with_a_prompt_the_best_are_weighed_by_their_relevance_to_it(tmp_path: P
     with ExperienceStore.open(tmp_path / "e.jsonl") as store:
         store.append([about_dates, about_words])
         assert store.fetch_top(domain="text", limit=2, prompt="How many distinct words?") == (about_words,)
-
-
-def test_a_stamp_is_verified_by_equality_with_the_pack() -> None:
-    assert verify_stamp(make_experience(), make_pack())
-    assert not verify_stamp(make_experience(), make_pack(stamp="b" * 64))
 
 
 def test_the_export_has_the_camel_case_keys_of_the_source() -> None:

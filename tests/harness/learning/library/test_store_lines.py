@@ -14,7 +14,6 @@ from pytest_tfgrpo.core.lessons import Experience, Reward, Support, Tombstone, T
 from pytest_tfgrpo.core.schema import load_schema, violations
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.learning.library.store_lines import (
-    StoredRow,
     check,
     encode,
     load,
@@ -57,13 +56,8 @@ def experiences(draw: st.DrawFn) -> Experience:
 @given(experiences())
 def test_a_record_survives_its_line(record: Experience) -> None:
     line = encode(record)
-    row = read_line(line)
-    assert isinstance(row, StoredRow)
+    assert read_line(line) == record.id
     assert load(line) == record
-    assert (row.id, row.domain, row.stamp.decode()) == (record.id, record.domain, record.stamp_signature)
-    assert (row.gt_score, row.relative_rank) == (record.reward.gt_score, record.reward.relative_rank)
-    assert row.words == len(record.summary32.split())
-    assert row.parents == record.parents
 
 
 @given(experiences(), st.randoms(use_true_random=False))
@@ -72,7 +66,8 @@ def test_another_spelling_of_a_record_reads_as_the_same(record: Experience, chan
     chance.shuffle(items)
     line = json.dumps(dict(items), indent=1, ensure_ascii=False).replace("\n", " ").encode("utf-8", "replace")
     if b"?" not in line:  # a lone surrogate has no such spelling
-        assert read_line(line) == read_line(encode(record))
+        assert read_line(line) == record.id
+        assert load(line) == record
 
 
 @given(experiences())
@@ -175,8 +170,7 @@ def test_a_damaged_line_is_refused_or_reads_as_a_valid_record(
     line = bytearray(encode(record))
     line[data.draw(st.integers(0, len(line) - 1))] = data.draw(st.integers(0, 255))
     try:
-        row = read_line(bytes(line))
+        assert isinstance(read_line(bytes(line)), str)
     except ValueError:
         return
-    assert isinstance(row, StoredRow)
     check(load(bytes(line)))

@@ -1,0 +1,152 @@
+"""The value of a report, block by block, as ``report.schema.json`` describes it; for mypy, nothing runs here.
+
+An interval `ci95` is [low, high], null where too little is known. Shares and p lie in [0, 1].
+"""
+# ruff: noqa: UP013 - one line a block
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NotRequired, TypedDict
+
+from pytest_tfgrpo.core.records import Mode
+
+Counts = dict[str, int]
+Bounds = Sequence[float] | None
+Share = float | None
+
+# fmt: off
+SummedQuantity = TypedDict("SummedQuantity", {"n": int, "sum": float | None, "mean": float | None})
+ScoreQuantity = TypedDict("ScoreQuantity", {"n": int, "sum": float | None, "mean": Share, "ci95": Bounds})
+Latency = TypedDict("Latency", {
+    "n": int, "sum": float | None, "mean": float | None, "p50": float | None, "p95": float | None})
+ToolUse = TypedDict("ToolUse", {
+    "tool": str, "calls": int, "tokens": SummedQuantity, "cost_usd": SummedQuantity,
+    "latency_ms": SummedQuantity})
+Changes = TypedDict("Changes", {"added": int, "updated": int, "removed": int, "in_force": int})
+DevWork = TypedDict("DevWork", {
+    "rollouts": int, "errors": int, "groups": int, "tokens": SummedQuantity, "cost_usd": SummedQuantity})
+EpochRow = TypedDict("EpochRow", {
+    "epoch": int, "mode": Mode, "temperature": float, "rollouts": int, "errors": int, "groups": int,
+    "informative_groups": int, "gt_score": ScoreQuantity, "pass_at_1": Share, "pass_at_g": Share,
+    "experiences": Changes, "tokens": SummedQuantity, "cost_usd": SummedQuantity, "latency_ms": Latency,
+    "tools": list[ToolUse], "dev": NotRequired[DevWork]})
+
+ComparisonFigures = TypedDict("ComparisonFigures", {
+    "n": int, "before": Share, "after": Share, "difference": float | None, "ci95": Bounds, "method": str,
+    "detectable": float | None})
+PlannedSweep = TypedDict("PlannedSweep", {
+    "scenarios": int, "rollouts": int, "spread": str, "detectable": float | None})
+Gain = TypedDict("Gain", {
+    "n": int, "before": Share, "after": Share, "difference": float | None, "ci95": Bounds, "method": str,
+    "detectable": float | None, "errors_as_zero": ComparisonFigures | None, "planned": PlannedSweep})
+DomainRow = TypedDict("DomainRow", {
+    "domain": str, "scenarios": int, "mean": Share, "gain": ComparisonFigures | None, "p": Share,
+    "p_adjusted": Share, "claim": Literal["better", "worse"] | None})
+Regression = TypedDict("Regression", {
+    "scenario": str, "domain": str, "before": Share, "after": Share, "difference": float,
+    "flaky": NotRequired[bool]})
+ScenarioEpoch = TypedDict("ScenarioEpoch", {
+    "epoch": int, "mode": Mode, "mean": Share, "n": int, "errors": int})
+ScenarioBlock = TypedDict("ScenarioBlock", {
+    "id": str, "domain": str, "split": str, "source": str, "stamp": str, "truth": NotRequired[str],
+    "epochs": list[ScenarioEpoch]})
+
+SweepNoise = TypedDict("SweepNoise", {
+    "epoch": int, "mode": Mode, "scenarios": int, "seed_std": float, "run_std": float, "means": list[float]})
+Noise = TypedDict("Noise", {
+    "rollouts": int, "sweeps": list[SweepNoise], "seed_std": float | None, "run_std": float | None,
+    "difference": float | None, "gain_within": bool | None})
+Flaky = TypedDict("Flaky", {
+    "scenario": str, "domain": str, "epoch": int, "mode": Mode, "solved": float, "n": int})
+AsFailures = TypedDict("AsFailures", {
+    "epoch": int, "mode": Mode, "errors": int, "n": int, "mean": Share, "ci95": Bounds})
+Contaminated = TypedDict("Contaminated", {
+    "found": int, "kinds": Counts, "findings": list[dict[str, Any]]})
+Evaluations = TypedDict("Evaluations", {"earlier": int, "runs": list[str]})
+
+Caveats = TypedDict("Caveats", {
+    "contamination": Contaminated | None, "evaluations": Evaluations | None, "noise": Noise | None,
+    "flaky": list[Flaky], "as_failures": list[AsFailures]})
+
+Lesson = TypedDict("Lesson", {
+    "id": str, "domain": str, "polarity": str, "text": str, "epoch": int, "gt_score": float, "groups": int,
+    "rollouts": int, "actor": str, "parents": list[str]})
+LibraryBlock = TypedDict("LibraryBlock", {
+    "start": str, "hash": str, "groups": int, "informative_groups": int, "lesson_groups": int,
+    "refused": Counts, "failures": Counts, "lessons": list[Lesson]})
+TrialRow = TypedDict("TrialRow", {
+    "n": int, "changes": int, "lessons": list[str], "before": str, "after": str, "scenarios": int,
+    "changed": int, "difference": float | None, "ci95": Bounds, "p": Share, "p_adjusted": Share,
+    "rollouts": int, "errors": int, "verdict": str, "reason": str})
+RejectedLesson = TypedDict("RejectedLesson", {
+    "id": str, "domain": str, "polarity": str, "text": str, "gt_score": float, "groups": int})
+Rejected = TypedDict("Rejected", {
+    "kind": str, "targets": list[str], "reason": str, "lesson": RejectedLesson | None})
+AcceptedEpoch = TypedDict("AcceptedEpoch", {
+    "epoch": int, "verdict": str, "note": str, "kept": int, "rejected": list[Rejected], "rollouts": int,
+    "trials": list[TrialRow]})
+AcceptanceBlock = TypedDict("AcceptanceBlock", {
+    "rule": str, "margin": float | None, "alpha": float | None, "scenarios": int,
+    "epochs": list[AcceptedEpoch]})
+EffectRow = TypedDict("EffectRow", {
+    "id": str, "domain": str, "polarity": str, "text": str, "in_force": bool, "effect": float | None,
+    "ci95": Bounds, "p": Share, "p_adjusted": Share, "included": int, "left_out": int, "scenarios": int,
+    "verdict": str})
+AttributionBlock = TypedDict("AttributionBlock", {
+    "lesson_dropout": float, "groups": int, "earlier_groups": int, "unread": list[str], "errors": int,
+    "estimated": int, "lessons": list[EffectRow]})
+
+Opinions = TypedDict("Opinions", {"opinions": int, "no_verdict": int, "vote_agreement": Share})
+Calibration = TypedDict("Calibration", {
+    "opinions": int, "no_verdict": int, "vote_agreement": Share, "n": int, "agreement": Share,
+    "ci95": Bounds, "kappa": float | None, "bias": float | None, "rank_correlation": float | None})
+
+
+class DomainCalibration(Calibration):
+    """The calibration in one domain."""
+
+    domain: str
+
+
+JudgeBlock = TypedDict("JudgeBlock", {
+    "model": str | None, "votes": int | None, "opinions": int, "no_verdict": int, "vote_agreement": Share,
+    "calibration": Calibration | None, "domains": list[DomainCalibration]})
+
+Spent = TypedDict("Spent", {
+    "calls": int, "failed": int, "unknown": int, "tokens": int, "usd": float | None})
+EpochCost = TypedDict("EpochCost", {
+    "epoch": int, "mode": Mode, "rollouts": Spent, "learning": Spent, "judge": Spent})
+ModelCost = TypedDict("ModelCost", {
+    "model": str, "calls": int, "failed": int, "unknown": int, "tokens": int, "usd": float | None,
+    "usage": Counts | None})
+LessonCost = TypedDict("LessonCost", {"lessons": int, "usd_each": float | None})
+SolvedCost = TypedDict("SolvedCost", {
+    "scenarios": float, "usd_each": float | None, "gained": float | None, "usd_each_gained": float | None})
+BudgetRow = TypedDict("BudgetRow", {"limit": float, "used": float, "left": float, "over": float})
+CostBlock = TypedDict("CostBlock", {
+    "calls": int, "failed": int, "unknown": int, "tokens": int, "usd": float | None, "usage": Counts | None,
+    "epochs": list[EpochCost], "models": list[ModelCost], "lesson": LessonCost | None,
+    "solved": SolvedCost | None, "budget": dict[str, BudgetRow] | None})
+
+RuleFinding = TypedDict("RuleFinding", {
+    "name": str, "outcome": str, "message": str, "advice": str, "figures": Mapping[str, Any]})
+GateBlock = TypedDict("GateBlock", {
+    "outcome": str, "results": list[RuleFinding], "strict": bool, "gates": NotRequired[list["GateBlock"]],
+    "name": NotRequired[str], "severity": NotRequired[str], "scenarios": NotRequired[int],
+    "baseline": NotRequired[str], "margin": NotRequired[float]})
+Sequential = TypedDict("Sequential", {
+    "scenarios": int, "asked": int, "left_out": int, "rollouts_saved": int, "reason": str})
+
+Report = TypedDict("Report", {
+    "schema": str, "run_id": str, "task_id": str, "status": str, "reason": str, "started_at": str,
+    "finished_at": str, "partial_selection": bool, "files": str, "epochs": list[EpochRow],
+    "gain": Gain | None, "domains": list[DomainRow], "regressions": list[Regression],
+    "scenarios": list[ScenarioBlock], "faults": dict[str, Counts], "library": LibraryBlock,
+    "attribution": AttributionBlock | None, "judge": JudgeBlock | None,
+    "acceptance": NotRequired[AcceptanceBlock | None], "contamination": NotRequired[Contaminated | None],
+    "evaluations": NotRequired[Evaluations | None], "noise": NotRequired[Noise | None],
+    "flaky": NotRequired[list[Flaky]], "as_failures": NotRequired[list[AsFailures]], "cost": CostBlock,
+    "gate": GateBlock | None, "sequential": NotRequired[Sequential | None], "settings": dict[str, Any],
+    "stamps": dict[str, str], "versions": dict[str, str], "warnings": list[str], "sections": list[str]})
+# fmt: on

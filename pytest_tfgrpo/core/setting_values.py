@@ -1,0 +1,62 @@
+"""The type of each setting's value, for mypy; a test keeps it equal to the table in `core.settings`."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+
+class SettingValues(TypedDict, total=False):
+    """The values of settings by name, as a run has them; one made before a setting existed lacks it."""
+
+    actor: str | None
+    optimizer: str
+    teacher: str | None
+    judge: str | None
+    judge_votes: int
+    judge_weight: float
+    models: str | None
+    max_tokens: int
+    max_steps: int
+    tools: str | None
+    record: str | None
+    command_output: Literal["frames", "claude", "codex"]
+    group_size: int
+    eval_rollouts: int
+    epochs: int
+    sample_size: int
+    temperature_train: float
+    temperature_eval: float
+    experience_max_words: int
+    acceptance: Literal["strict", "safe", "off"]
+    acceptance_margin: float
+    acceptance_rollouts: int
+    dev_share: float
+    lesson_dropout: float
+    retire_after: int
+    library_cap: int
+    eval_mode: Literal["last_epoch", "separate"]
+    baseline_sweep: Literal["run", "off"]
+    concurrency: int
+    timeout_s: float
+    rewarder_timeout_s: float
+    answer_max_bytes: int
+    library: str
+    prompt_packs: str
+    budget_usd: float | None
+    budget_tokens: int | None
+    budget_s: float | None
+    seed: int
+    task_id: str | None
+    out: str | None
+    executor: Literal["local"]
+    sandbox: Literal["none", "bwrap"]
+    allow_paid: bool
+    baseline: str | None
+    gate_margin: float
+    gate_min_mean: float | None
+    gate_max_errors: int | None
+    gate_max_cost_per_success_usd: float | None
+    gate_sequential: bool
+    gates: str | None
+    contamination: Literal["fail", "warn"]
+    gate_strict: bool
