@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 def utc_now(*, ago_ms: float = 0.0) -> str:
     """Return the time, or that of `ago_ms` ago, as ISO 8601 in UTC, to the millisecond."""
-    return _utc(datetime.now(UTC) - timedelta(milliseconds=ago_ms))
+    now = datetime.now(UTC)
+    return _utc(now - timedelta(milliseconds=ago_ms) if ago_ms else now)
 
 
 def utc_time(text: object) -> str | None:

@@ -23,12 +23,13 @@ def _names(cls: Any) -> tuple[str, ...]:
 
 
 @cache
-def _sparse(cls: Any) -> frozenset[str]:
-    return frozenset(f.name for f in dataclasses.fields(cls) if "sparse" in f.metadata)
+def _dense_and_sparse(cls: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    sparse = tuple(f.name for f in dataclasses.fields(cls) if "sparse" in f.metadata)
+    return tuple(name for name in _names(cls) if name not in sparse), sparse
 
 
 def to_wire(value: Any) -> Any:
-    """Return `value` as JSON values: records become objects in field order, tuples become arrays."""
+    """Return `value` as JSON values: records become objects, tuples arrays; sparse fields come last."""
     cls: Any = value.__class__
     if cls in _ATOMS:
         return value
@@ -37,12 +38,13 @@ def to_wire(value: Any) -> Any:
     if cls is dict or isinstance(value, Mapping):
         return {str(k): v if v.__class__ in _ATOMS else to_wire(v) for k, v in value.items()}
     if dataclasses.is_dataclass(value):
-        fields, sparse = ((name, getattr(value, name)) for name in _names(cls)), _sparse(cls)
-        return {
-            name: v if v.__class__ in _ATOMS else to_wire(v)
-            for name, v in fields
-            if name not in sparse or v not in (None, {})
-        }
+        dense, sparse = _dense_and_sparse(cls)
+        fields = ((name, getattr(value, name)) for name in dense)
+        wire = {name: v if v.__class__ in _ATOMS else to_wire(v) for name, v in fields}
+        for name in sparse:
+            if (v := getattr(value, name)) is not None and v != {}:
+                wire[name] = to_wire(v)
+        return wire
     if isinstance(value, Path):
         return value.as_posix()
     raise TypeError(f"cannot put {value!r} on the wire; use JSON values and records")

@@ -243,7 +243,7 @@ def _judged(log: JournalContents, id: str, status: str) -> Rollout:
 
 
 def find_resumable(out: Path, task_id: str, wanted: str, stamps: Mapping[str, str]) -> JournalContents:
-    """Return the log of the run to resume: `wanted`, or with ``latest`` the newest incomplete one.
+    """Return the log of the run to resume: `wanted`, or with ``latest`` the newest that is not complete.
 
     Raises ResumeError when there is none, or when its stamps differ from `stamps`, naming what differs.
     """
