@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_tfgrpo.core.records import Run, Scenario
-from pytest_tfgrpo.harness.gate.verdict import GateRule
-from pytest_tfgrpo.harness.protocols import Rewarder
-from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.gate.verdict import GateRule
+    from pytest_tfgrpo.harness.protocols import Rewarder
+    from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
 
 def supply(config: pytest.Config, name: str, **given: object) -> Any:

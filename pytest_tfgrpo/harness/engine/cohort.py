@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import BUDGET, RecordingError, RewarderError
 from pytest_tfgrpo.core.records import Group, Phase, Rollout, Scenario, Score, Trajectory
@@ -20,7 +21,6 @@ from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
 from pytest_tfgrpo.harness.engine.executors import Executor
 from pytest_tfgrpo.harness.engine.grader import Grader, unreached
 from pytest_tfgrpo.harness.engine.writer import RunWriter
-from pytest_tfgrpo.harness.gate.sequential import Watch
 from pytest_tfgrpo.harness.learning.prompts import RenderedPrompt
 from pytest_tfgrpo.harness.metrics.comparison import tally
 from pytest_tfgrpo.harness.metrics.costs import loose
@@ -35,6 +35,9 @@ from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.llm.queueing import take_ticket
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.gate.sequential import Watch
 
 COALESCE_S = 0.002
 """Groups that complete within this time are scored in one batch: arrays cost by the call."""

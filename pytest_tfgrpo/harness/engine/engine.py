@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import BudgetError, JournalError, OptimizerError, RecordingError, RewarderError
@@ -21,17 +21,17 @@ from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
 from pytest_tfgrpo.harness.engine.cohort import Cohort
 from pytest_tfgrpo.harness.engine.executors import open_executor
 from pytest_tfgrpo.harness.engine.writer import RunWriter
-from pytest_tfgrpo.harness.gate.sequential import OpenWatch
-from pytest_tfgrpo.harness.learning.acceptance.decision import decide, limits_of, undecided
 from pytest_tfgrpo.harness.learning.acceptance.dev_sweeps import Ask, DevSweeps, Unfinished
 from pytest_tfgrpo.harness.learning.prompts import PromptBuilder
-from pytest_tfgrpo.harness.learning.step import learn
 from pytest_tfgrpo.harness.protocols import as_metered
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.sandbox.workspace import work_folder
 from pytest_tfgrpo.harness.suite.packs import packs_in_use
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.gate.sequential import OpenWatch
 
 End: TypeAlias = Literal["complete", "incomplete", "aborted"]
 COMMIT_EVERY_S = 0.02
@@ -200,6 +200,8 @@ class Engine:
 
     async def _accept(self, phase: Phase, candidate: Revision, writer: RunWriter) -> Revision:
         """Return what of `candidate` comes into force; raises Unfinished."""
+        from pytest_tfgrpo.harness.learning.acceptance.decision import decide, limits_of, undecided
+
         job = self._job
         known = job.resumed.revisions.get(phase.epoch)
         if not phase.dev or self._dev is None or candidate.acceptance is not None:
@@ -239,6 +241,8 @@ class Engine:
     async def _learn(
         self, phase: Phase, groups: tuple[Group, ...], writer: RunWriter, calls: Calls
     ) -> tuple[End, Revision | None]:
+        from pytest_tfgrpo.harness.learning.step import learn
+
         committer = asyncio.create_task(_commit_often(writer))
         try:
             candidate = await learn(self._job, phase, groups, self._library, calls, self._results)

@@ -12,8 +12,6 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from pytest_tfgrpo.core.records import Group, Json, PhaseResult, Run
 from pytest_tfgrpo.harness.metrics.comparison import Tally, baseline_sweep, final_sweep
 from pytest_tfgrpo.numerics.stats import mean_interval
@@ -56,6 +54,8 @@ def _row(sweep: PhaseResult) -> dict[str, Json] | None:
     scores = [known for group in sweep.groups if len(known := _known(group)) > 1]
     if not scores:
         return None
+    import numpy as np
+
     variances = [float(np.var(known, ddof=1)) for known in scores]
     n = len(scores)
     whole = [known for known in scores if len(known) == sweep.phase.rollouts]

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.core.files import MANIFEST, REPORT_HTML, REPORT_JSON, write_json, write_text
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness.gate.baseline import Baseline
-from pytest_tfgrpo.harness.gate.named import OpenGate, judge_named
-from pytest_tfgrpo.harness.gate.verdict import GateRule, Verdict, judge
-from pytest_tfgrpo.harness.learning.attribution import exposures
-from pytest_tfgrpo.harness.learning.library.screen import contaminated
-from pytest_tfgrpo.harness.report.page.html import html
 from pytest_tfgrpo.harness.report.value import build
-from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
-from pytest_tfgrpo.harness.suite.contamination.answers import expected_answers, tool_names
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.gate.baseline import Baseline
+    from pytest_tfgrpo.harness.gate.named import OpenGate
+    from pytest_tfgrpo.harness.gate.verdict import GateRule, Verdict
+    from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +43,11 @@ def conclude(
     """Return the report of a run, with a verdict when it is `gated`; `files` is where its files are."""
     if not gated:
         return Conclusion(None, build(run, None, sections=sections, files=files))
+    from pytest_tfgrpo.harness.gate.named import judge_named
+    from pytest_tfgrpo.harness.gate.verdict import judge
+    from pytest_tfgrpo.harness.learning.library.screen import contaminated
+    from pytest_tfgrpo.harness.suite.contamination.answers import expected_answers, tool_names
+
     evaluated = [s for s in run.scenarios if s.split == "eval"]
     leaks = contaminated(
         run.library,
@@ -59,7 +62,11 @@ def conclude(
 
 def write(folder: Path, run: Run, conclusion: Conclusion, origins: Mapping[str, str]) -> None:
     """Write manifest and reports into the folder of the run; raises JournalError."""
+    from pytest_tfgrpo.harness.report.page.html import html
+
     if any(result.phase.mode == "train" for result in run.phases):
+        from pytest_tfgrpo.harness.learning.attribution import exposures
+
         exposures.write(folder, exposures.record_of(run))
     write_json(folder / MANIFEST, manifest(run, conclusion, origins))
     write_json(folder / REPORT_JSON, conclusion.report)

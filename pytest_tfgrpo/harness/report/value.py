@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Group, Mode, PhaseResult, Run
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness.gate.early_stop import reported
-from pytest_tfgrpo.harness.gate.verdict import Verdict
 from pytest_tfgrpo.harness.metrics import costs, noise, significance
 from pytest_tfgrpo.harness.metrics.comparison import (
     Comparison,
@@ -30,6 +28,9 @@ from pytest_tfgrpo.harness.report.acceptance import acceptance_report
 from pytest_tfgrpo.harness.report.attribution import attribution_report
 from pytest_tfgrpo.harness.report.judge import judge_report
 from pytest_tfgrpo.harness.report.trust import contamination_warnings
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.gate.verdict import Verdict
 
 SCHEMA = "tfgrpo.report/1"
 REGRESSIONS = 5
@@ -67,7 +68,7 @@ def build(
         **_caveats(run, gain),
         "cost": costs.of_run(run),
         "gate": to_wire(verdict),
-        **reported(run, len(verdict.results) if verdict is not None else None),
+        **_sequential(run, verdict),
         "settings": to_wire(run.settings),
         "stamps": dict(run.stamps),
         "versions": dict(run.versions),
@@ -93,6 +94,15 @@ def _gain(
     errors = any(row.errors for rows in (before, after) for row in rows.values())
     as_zero = figures(compare(before, after, errors_as_zero=True)) if errors else None
     return {**figures(compared), "errors_as_zero": as_zero, "planned": significance.planned(compared, last)}
+
+
+def _sequential(run: Run, verdict: Verdict | None) -> dict[str, Any]:
+    """Return the key ``sequential`` where the gate may end the final sweep early."""
+    if not run.settings.get("gate_sequential"):
+        return {}
+    from pytest_tfgrpo.harness.gate.early_stop import reported
+
+    return reported(run, len(verdict.results) if verdict is not None else None)
 
 
 def _caveats(run: Run, gain: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Group, Phase, Scenario
-from pytest_tfgrpo.harness.learning.acceptance.rule import Pairs
 from pytest_tfgrpo.harness.learning.prompts import RenderedPrompt
 from pytest_tfgrpo.harness.run.schedule import dev_phase
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.learning.acceptance.rule import Pairs
 
 Ask: TypeAlias = Callable[[str], RenderedPrompt]
 Sweep: TypeAlias = Callable[[Phase, Ask], Awaitable[Mapping[str, Group]]]
@@ -77,6 +79,8 @@ class DevSweeps:
 
         Raises Unfinished, and what a sweep raises.
         """
+        from pytest_tfgrpo.harness.learning.acceptance.rule import Pairs
+
         ids = self.changed(before, after)
         for library in (before, after):
             await self._ask(library, self._missing(library, ids))
