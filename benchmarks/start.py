@@ -101,7 +101,8 @@ def timed(command: list[str], root: Path, environ: Mapping[str, str]) -> Times:
 
 def modules_loaded(command: list[str], root: Path, environ: Mapping[str, str]) -> int:
     """Return how many modules of the package a command loads."""
-    command = [command[0], "-X", "importtime", *command[1:]]
+    uncaptured = ["-s"] if command[: len(PYTEST)] == PYTEST else []
+    command = [command[0], "-X", "importtime", *command[1:], *uncaptured]
     done = subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True, check=True)
     return sum(line.rpartition("|")[2].strip().startswith(PACKAGE) for line in done.stderr.splitlines())
 

@@ -8,7 +8,6 @@ import pytest
 
 from pytest_tfgrpo.core.records import CheckerResult, Group, Rollout, Scenario
 from pytest_tfgrpo.core.settings import TABLE
-from pytest_tfgrpo.harness.report.rollout import failure, failure_again
 from pytest_tfgrpo.plugin.options import settings_of
 from pytest_tfgrpo.plugin.prepare import out_folder
 
@@ -46,6 +45,8 @@ def judge_group(
     if least is None and strict:
         least = 1.0
     if mean is None or (least is not None and group.mode not in ("train", "dev") and mean < least):
+        from pytest_tfgrpo.harness.report.rollout import failure, failure_again
+
         recorded = out_folder(config, settings_of(config)) is not None
         fault = group.rollouts[0].failure
         if mean is None and fault is not None and recorded:
