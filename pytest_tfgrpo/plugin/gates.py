@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,15 +12,17 @@ from pytest_tfgrpo.core.errors import BaselineError
 from pytest_tfgrpo.core.records import Scenario
 from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.harness.gate.baseline import Baseline, load, locate
-from pytest_tfgrpo.harness.gate.config import NamedGate, load_gates, require_selections
-from pytest_tfgrpo.harness.gate.named import OpenGate, baseline_name, has_rules
-from pytest_tfgrpo.harness.gate.rules import RuleResult
-from pytest_tfgrpo.harness.report.conclusion import Conclusion
 from pytest_tfgrpo.harness.report.gates import default_text, named_text
 from pytest_tfgrpo.plugin import prepare
 from pytest_tfgrpo.plugin.failures import ItemFailed
 from pytest_tfgrpo.plugin.items import GateItem
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.gate.baseline import Baseline
+    from pytest_tfgrpo.harness.gate.config import NamedGate
+    from pytest_tfgrpo.harness.gate.named import OpenGate
+    from pytest_tfgrpo.harness.gate.rules import RuleResult
+    from pytest_tfgrpo.harness.report.conclusion import Conclusion
 
 JUNIT_CHARACTERS = 300
 
@@ -32,6 +35,9 @@ def read(settings: Settings, root: Path, scenarios: Iterable[Scenario], *, parti
     """
     if settings["gates"] is None:
         return []
+    from pytest_tfgrpo.harness.gate.config import load_gates, require_selections
+    from pytest_tfgrpo.harness.gate.named import has_rules
+
     gates = load_gates(root / settings["gates"])
     for gate in gates:
         if not has_rules(gate, settings.values, learning=True):
@@ -44,13 +50,21 @@ def read(settings: Settings, root: Path, scenarios: Iterable[Scenario], *, parti
 @prepare.usage_errors()
 def opened(gates: Iterable[NamedGate], settings: Settings, root: Path) -> list[OpenGate]:
     """Return the gates with their baselines; raises pytest.UsageError naming the gate and the file."""
-    return [OpenGate(gate, _baseline(gate, settings, root)) for gate in gates]
+    return [_opened(gate, settings, root) for gate in gates]
 
 
-def _baseline(gate: NamedGate, settings: Settings, root: Path) -> Baseline | None:
+def _opened(gate: NamedGate, settings: Settings, root: Path) -> OpenGate:
+    from pytest_tfgrpo.harness.gate.named import OpenGate, baseline_name
+
     name = baseline_name(gate, settings.values)
+    return OpenGate(gate, _baseline(gate, name, root) if name is not None else None)
+
+
+def _baseline(gate: NamedGate, name: str, root: Path) -> Baseline:
+    from pytest_tfgrpo.harness.gate.baseline import load, locate
+
     try:
-        return load(locate(name, root)) if name is not None else None
+        return load(locate(name, root))
     except BaselineError as error:
         raise gate.error(str(error), "baseline") from error
 
