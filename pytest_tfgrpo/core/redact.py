@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from functools import cache
 
-_SHAPES = re.compile(
-    r"""
+_SHAPES = r"""
       (?P<private_key> -----BEGIN\ [A-Z ]{0,30}PRIVATE\ KEY-----
         (?:[A-Za-z0-9+/=\s]*+ -----END\ [A-Z ]{0,30}KEY-----)? )
     | (?P<url_password> (?<=://) [^\s/:@]{1,128}+ : [^\s/@]{1,256}+ (?=@) )
@@ -24,11 +24,8 @@ _SHAPES = re.compile(
       | (?P<cloud_key> (?:AKIA|ASIA|AGPA|AROA)[A-Z0-9]{16}(?![A-Za-z0-9]) )
       | (?P<jwt> eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+)? )
       )
-    """,
-    re.VERBOSE,
-)
-_NAMED = re.compile(
-    r"""
+    """
+_NAMED = r"""
     (?<![A-Za-z0-9])
     (?: [A-Za-z0-9]{1,32}[_-] ){0,4}
     (?: (?P<certain> passw(?:or)?d | passphrase | pwd | secret(?:[_-]?(?:key|access[_-]?key))? | api[_-]?key
@@ -36,9 +33,7 @@ _NAMED = re.compile(
       | (?P<likely> token | authorization | credentials? ) )
     ["']? \s{0,4} [:=] \s{0,4} ["']? (?: (?:bearer|basic)\s{1,4} )?
     (?P<value> [^\s"',;]{4,}+ )
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
+    """
 _BEARER = re.compile(r"\b(?:Bearer|Basic)\s{1,4}(?P<value>[A-Za-z0-9._~+/-]{12,}+=*+)")
 _RUN = re.compile(r"[A-Za-z0-9+/]{20,}+=*+")
 _HEX = re.compile(r"[0-9a-fA-F]+")
@@ -47,6 +42,12 @@ _MIN_BITS = 3.5
 """Shannon entropy per character below which a long run is no secret."""
 _MIN_PARTS = 0.3
 """Words, capitals and numbers per character: random text has about 0.5, camel case and paths 0.25 or less."""
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return shapes and names; compiling them takes 5 ms, and few starts need them."""
+    return re.compile(_SHAPES, re.VERBOSE), re.compile(_NAMED, re.VERBOSE | re.IGNORECASE)
 
 
 def redact(text: str) -> str:
@@ -66,10 +67,11 @@ def find_secret(text: str) -> str | None:
 
 def _secrets(text: str) -> list[tuple[int, int, str]]:
     """Return (start, end, kind) of the secrets in `text`, in order, without overlaps."""
-    found = [(*m.span(), str(m.lastgroup)) for m in _SHAPES.finditer(text)]
+    shapes, named = _patterns()
+    found = [(*m.span(), str(m.lastgroup)) for m in shapes.finditer(text)]
     found += [
         (*m.span("value"), "named")
-        for m in _NAMED.finditer(text)
+        for m in named.finditer(text)
         if (m["certain"] or not m["value"].isalpha()) and not m["value"].startswith("[redacted:")
     ]
     found += [(*m.span("value"), "named") for m in _BEARER.finditer(text)]

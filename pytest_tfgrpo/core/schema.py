@@ -85,6 +85,13 @@ def load_schema(name: str) -> dict[str, Any]:
 
 
 @cache
+def _accepts(name: str) -> Callable[[Json], bool]:
+    from pytest_tfgrpo.core.accept import accepts
+
+    return accepts(load_schema(name))
+
+
+@cache
 def validator(name: str) -> Draft202012Validator:
     """Return a validator of the packaged schema `name`; it never fetches a remote reference."""
     return _validator(load_schema(name))
@@ -92,6 +99,8 @@ def validator(name: str) -> Draft202012Validator:
 
 def violations(schema: str | Mapping[str, Json], value: Json) -> list[Violation]:
     """Return where `value` breaks `schema` (a packaged name or a schema), at most 20, sorted by place."""
+    if isinstance(schema, str) and _accepts(schema)(value):
+        return []
     checker = validator(schema) if isinstance(schema, str) else _validator(schema)
     return _collect(checker, value)
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pytest_tfgrpo.core.lessons import Library, Operation
 from pytest_tfgrpo.core.records import (
@@ -23,8 +20,13 @@ from pytest_tfgrpo.core.records import (
     Trajectory,
 )
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
-from pytest_tfgrpo.llm.calls import Calls
-from pytest_tfgrpo.numerics.arrays import Floats
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from pytest_tfgrpo.llm.calls import Calls
+    from pytest_tfgrpo.numerics.arrays import Floats
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

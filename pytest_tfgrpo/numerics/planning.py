@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
+from functools import cache
 from typing import NamedTuple, Protocol
 
 MIN_INTERVAL = 8
 """Fewer scenarios have no interval."""
-_NO_SPREAD = 1e-12
+NO_SPREAD = 1e-12
+"""Differences of equal shares differ by rounding; that is no variance."""
 _MORE = 4
 """How many times the rollouts the second option has."""
 _MOST_ROLLOUTS = 100
 """More rollouts of one scenario are no advice."""
 _WORST = 0.25
 """Variance of a score in [0, 1] that is as spread as can be: a fair coin."""
-_NORMAL = NormalDist()
 
 
 class Measured(Protocol):
@@ -68,7 +68,7 @@ def minimum_detectable_effect(std: float, n: int, *, level: float = 0.95, power:
 
     Miller 2024, "Adding Error Bars to Evals", section 5.
     """
-    return (_z(level) + _NORMAL.inv_cdf(power)) * std / math.sqrt(n)
+    return (_z(level) + normal_quantile(power)) * std / math.sqrt(n)
 
 
 def planned_effect(scenarios: int, rollouts: int) -> float | None:
@@ -118,13 +118,13 @@ def settling_n(difference: Difference, margin: float, *, level: float = 0.95) ->
     no number does (a mean on the edge, or nothing measured).
     """
     d, above, below = difference.mean, difference.mean + margin, -difference.mean
-    if math.isnan(difference.std) or max(above, below) <= _NO_SPREAD:
+    if math.isnan(difference.std) or max(above, below) <= NO_SPREAD:
         return None
-    if difference.std <= _NO_SPREAD:
-        rates = [a / b for a, b in ((above, d + 1.0), (below, 1.0 - d)) if a > _NO_SPREAD]
-        needed = [math.log(1.0 - level) / math.log1p(-min(rate, 1.0 - _NO_SPREAD)) for rate in rates]
+    if difference.std <= NO_SPREAD:
+        rates = [a / b for a, b in ((above, d + 1.0), (below, 1.0 - d)) if a > NO_SPREAD]
+        needed = [math.log(1.0 - level) / math.log1p(-min(rate, 1.0 - NO_SPREAD)) for rate in rates]
     else:
-        needed = [(_z(level) * difference.std / room) ** 2 for room in (above, below) if room > _NO_SPREAD]
+        needed = [(_z(level) * difference.std / room) ** 2 for room in (above, below) if room > NO_SPREAD]
     return max(math.floor(min(needed)) + 1, difference.n + 1, MIN_INTERVAL)
 
 
@@ -133,7 +133,7 @@ def settling(
 ) -> Settling:
     """Return numbers of scenarios and rollouts that would settle a comparison, as `settling_n` means it."""
     room = max(difference.mean + margin, -difference.mean) / _z(level)
-    if room <= _NO_SPREAD or difference.std <= _NO_SPREAD:
+    if room <= NO_SPREAD or difference.std <= NO_SPREAD:
         return Settling((), None)
 
     def scenarios(each: int) -> int:
@@ -145,9 +145,17 @@ def settling(
     if more <= _MOST_ROLLOUTS and difference.n < scenarios(more) <= 0.9 * first:
         options.append((scenarios(more), more))
     left = difference.n * room**2 - parts.between
-    alone = math.floor(parts.within / left) + 1 if left > _NO_SPREAD else None
+    alone = math.floor(parts.within / left) + 1 if left > NO_SPREAD else None
     return Settling(tuple(options), alone if alone and alone <= _MOST_ROLLOUTS else None)
 
 
 def _z(level: float) -> float:
-    return _NORMAL.inv_cdf(0.5 + level / 2)
+    return normal_quantile(0.5 + level / 2)
+
+
+@cache
+def normal_quantile(share: float) -> float:
+    """Return the quantile of the standard normal distribution."""
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(share)

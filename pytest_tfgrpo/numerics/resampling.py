@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_tfgrpo.numerics.arrays import Floats
+from pytest_tfgrpo.numerics.planning import NO_SPREAD
 
-NO_SPREAD = 1e-12
-"""Differences of equal shares differ by rounding; that is no variance."""
 _DECIMALS = 12
 _ENUMERATE = 13
 """Up to this many values all 2^n sign patterns are used; above, a random sample of them."""

@@ -9,22 +9,22 @@ Which method an interval uses depends on the sample alone:
 * fewer than 40: the sign-flip test inverted, exact for symmetric distributions;
 * otherwise: the bias-corrected and accelerated bootstrap (BCa), its tails expanded for the sample's size.
 
-Everything is deterministic for a given seed.
+Everything is deterministic for a given seed. Numpy is imported in functions: few values need none of it.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import Literal, NamedTuple
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from pytest_tfgrpo.numerics import resampling
 from pytest_tfgrpo.numerics.arrays import Floats
-from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
-from pytest_tfgrpo.numerics.resampling import NO_SPREAD
+from pytest_tfgrpo.numerics.planning import MIN_INTERVAL, NO_SPREAD
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Method = Literal["none", "exact", "bounded", "sign_flip", "bca"]
 
@@ -64,6 +64,14 @@ def mean_interval(
 
     Raises ValueError on a matrix or on values outside `support`.
     """
+    if isinstance(values_K, list) and len(values_K) < MIN_INTERVAL:
+        few_K = [value for value in values_K if isinstance(value, int | float)]
+        if len(few_K) == len(values_K):  # else they are no vector
+            return _of_few(few_K, support)
+    import numpy as np
+
+    from pytest_tfgrpo.numerics import resampling
+
     x_K = np.asarray(values_K, dtype=np.float64)
     if x_K.ndim != 1:
         raise ValueError(f"values must be a vector, got shape {x_K.shape}")
@@ -88,18 +96,18 @@ def mean_interval(
 
 
 def paired_interval(
-    before_K: npt.ArrayLike,
-    after_K: npt.ArrayLike,
+    before_K: Sequence[float] | Floats,
+    after_K: Sequence[float] | Floats,
     *,
     level: float = 0.95,
     seed: int = 0,
     resamples: int = 10_000,
 ) -> Interval:
     """Return the mean of ``after - before`` over paired scenarios, both in [0, 1], and its interval."""
-    a_K, b_K = np.asarray(before_K, dtype=np.float64), np.asarray(after_K, dtype=np.float64)
-    if a_K.shape != b_K.shape:
-        raise ValueError(f"pairs must have one length, got {a_K.shape} and {b_K.shape}")
-    return mean_interval(b_K - a_K, support=(-1.0, 1.0), level=level, seed=seed, resamples=resamples)
+    if len(before_K) != len(after_K):
+        raise ValueError(f"pairs must have one length, got {len(before_K)} and {len(after_K)}")
+    gains_K = [after - before for before, after in zip(before_K, after_K, strict=True)]
+    return mean_interval(gains_K, support=(-1.0, 1.0), level=level, seed=seed, resamples=resamples)
 
 
 def one_sided_p(
@@ -117,6 +125,10 @@ def one_sided_p(
     them with the pattern seen added (Phipson and Smyth 2010, "Permutation P-values Should Never Be Zero"), so
     that p is never 0. Without any value p is 1. Raises ValueError on a matrix and on values not finite.
     """
+    import numpy as np
+
+    from pytest_tfgrpo.numerics import resampling
+
     x_K = np.asarray(differences_K, dtype=np.float64) - shift
     if x_K.ndim != 1 or not np.isfinite(x_K).all():
         raise ValueError(f"differences must be a vector of finite numbers, got shape {x_K.shape}")
@@ -144,6 +156,8 @@ def holm(p_M: npt.ArrayLike) -> Floats:
     Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure": valid under any dependence. Raises
     ValueError on a matrix and on values outside [0, 1].
     """
+    import numpy as np
+
     p = np.asarray(p_M, dtype=np.float64)
     known = ~np.isnan(p)
     if p.ndim != 1 or np.any((p[known] < 0) | (p[known] > 1)):
@@ -182,23 +196,49 @@ def rare_event_bound(events: int, n: int, alpha: float) -> float:
     return high
 
 
-def pass_at_k(n_K: npt.ArrayLike, c_K: npt.ArrayLike, k: int) -> Floats:
+def pass_at_k(n_K: Sequence[int], c_K: Sequence[int], k: int) -> list[float]:
     """Return the unbiased chance that one of `k` attempts passes, given `c_K` passes in `n_K` attempts.
 
     ``1 - C(n-c, k) / C(n, k)``, Chen et al. 2021, "Evaluating Large Language Models Trained on Code"; NaN
     where n < k. Raises ValueError unless 0 <= c <= n and k >= 1.
     """
-    n, c = np.broadcast_arrays(np.asarray(n_K, dtype=np.float64), np.asarray(c_K, dtype=np.float64))
-    if k < 1 or np.any(c < 0) or np.any(c > n):
+    pairs_K = list(zip(n_K, c_K, strict=True))
+    if k < 1 or any(not 0 <= c <= n for n, c in pairs_K):
         raise ValueError("pass@k needs k >= 1 and 0 <= passes <= attempts")
-    j = np.arange(k)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        none_pass = np.prod(np.clip((n - c)[..., None] - j, 0, None) / (n[..., None] - j), axis=-1)
-    return np.where(n < k, np.nan, 1.0 - none_pass)
+    return [
+        math.nan if n < k else 1.0 - math.prod(max(n - c - j, 0) / (n - j) for j in range(k))
+        for n, c in pairs_K
+    ]
+
+
+def mean_of(values_K: Sequence[float]) -> float:
+    """Return the mean of at least one value."""
+    if len(values_K) < MIN_INTERVAL:
+        return _in_order(values_K) / len(values_K)
+    import numpy as np
+
+    return float(np.mean(values_K))
+
+
+def _of_few(values_K: Sequence[float], support: tuple[float, float]) -> Interval:
+    """Return the mean of fewer than 8 values, summed in their order, which is how numpy sums so few."""
+    if any(not support[0] - NO_SPREAD <= value <= support[1] + NO_SPREAD for value in values_K):
+        raise ValueError(f"values must lie in [{support[0]:g}, {support[1]:g}]")
+    n = len(values_K)
+    mean = mean_of(values_K) if n else math.nan
+    squares_K = [(value - mean) * (value - mean) for value in values_K]
+    std = math.sqrt(_in_order(squares_K) / (n - 1)) if n > 1 else math.nan
+    return Interval(n, mean, std, None, None, "none")
+
+
+def _in_order(values_K: Sequence[float]) -> float:
+    return float(functools.reduce(operator.add, values_K, 0.0))  # sum() compensates since Python 3.12
 
 
 def _few_differ(x_K: Floats) -> bool:
     """Return whether most values agree and too few differ for a sign-flip or bootstrap interval."""
+    from pytest_tfgrpo.numerics import resampling
+
     differ = x_K.size - int(resampling.distinct(x_K)[1].max())
     return differ < (MIN_SIGNS if x_K.size < MIN_BCA else MIN_RESAMPLED) and 2 * differ <= x_K.size
 

@@ -1,4 +1,4 @@
-"""The pytest plugin, as far as every pytest start pays for it; the rest is in ``face`` and loaded on use.
+"""The pytest plugin, as far as every pytest start pays for it; the rest is loaded on use.
 
 Nothing heavy may be imported here: no numpy, jsonschema, yaml or asyncio.
 """
@@ -61,11 +61,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     """Collect scenario files."""
     if not file_path.name.endswith(SCENARIO_SUFFIXES):
         return None
-    from pytest_tfgrpo.plugin.items import ScenarioFile
-    from pytest_tfgrpo.plugin.session import session_of
+    from pytest_tfgrpo.plugin.files import ScenarioFile
 
-    board = session_of(parent.config)
-    file: pytest.Collector = ScenarioFile.from_parent(parent, path=file_path, board=board)
+    file: pytest.Collector = ScenarioFile.from_parent(parent, path=file_path)
     return file
 
 

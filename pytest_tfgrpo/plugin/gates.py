@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.harness.gate.rules import RuleResult
-from pytest_tfgrpo.harness.report.conclusion import Conclusion
 from pytest_tfgrpo.harness.report.gates import default_text, named_text
 from pytest_tfgrpo.plugin.failures import ItemFailed
 from pytest_tfgrpo.plugin.items import GateItem
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.gate.rules import RuleResult
+    from pytest_tfgrpo.harness.report.conclusion import Conclusion
 
 JUNIT_CHARACTERS = 300
 

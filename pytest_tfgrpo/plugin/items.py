@@ -1,18 +1,19 @@
-"""Items and collectors: scenario files, one item per scenario and phase, and the gate."""
+"""Items: one per scenario and phase, and the gate."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Phase, Scenario
-from pytest_tfgrpo.harness.gate.config import NamedGate
 from pytest_tfgrpo.plugin.failures import ItemFailed
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.gate.config import NamedGate
 
 BULK = 20_000
 """A file with more scenarios collects to one item per phase."""
@@ -98,37 +99,19 @@ class GateItem(_Plain):
         return self.path, None, f"tfgrpo {self.name}"
 
 
-class ScenarioFile(pytest.File):
-    """A file of scenarios."""
-
-    def __init__(self, *, board: SessionView, **kwargs: Any) -> None:
-        """`board` takes the scenarios."""
-        super().__init__(**kwargs)
-        self.board = board
-
-    def collect(self) -> Iterable[pytest.Item]:
-        """Load the file and return one item per scenario and phase; raises ScenarioError."""
-        scenarios = self.board.load(self.path)
-        if len(scenarios) > BULK:
-            return self._bulk(scenarios)
-        return make_items(self, scenarios, self.board)
-
-    def _bulk(self, scenarios: tuple[Scenario, ...]) -> list[ScenarioItem]:
-        items: list[ScenarioItem] = []
-        for phase in self.board.phases:
-            part = tuple(s for s in scenarios if _takes_part(s, phase))
-            if part:
-                name = phase.label if self.board.learning else "eval"
-                items.append(_item(self, name, phase, part, self.board))
-        return items
-
-    def repr_failure(  # type: ignore[override]
-        self, excinfo: pytest.ExceptionInfo[BaseException]
-    ) -> Any:
-        """Return the problems of the file, without a traceback."""
-        if isinstance(excinfo.value, ScenarioError):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo)
+def items_of(
+    file: pytest.Collector, scenarios: tuple[Scenario, ...], board: SessionView
+) -> list[ScenarioItem]:
+    """Return the items of a file with `scenarios`."""
+    if len(scenarios) <= BULK:
+        return make_items(file, scenarios, board)
+    items: list[ScenarioItem] = []
+    for phase in board.phases:
+        part = tuple(s for s in scenarios if _takes_part(s, phase))
+        if part:
+            name = phase.label if board.learning else "eval"
+            items.append(_item(file, name, phase, part, board))
+    return items
 
 
 def make_items(

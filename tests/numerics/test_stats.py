@@ -16,6 +16,7 @@ from pytest_tfgrpo.numerics.resampling import expanded_tail, student_quantile
 from pytest_tfgrpo.numerics.stats import (
     Interval,
     mean_interval,
+    mean_of,
     paired_interval,
     pass_at_k,
     zero_event_bound,
@@ -220,3 +221,11 @@ def test_values_outside_the_support_are_refused(values, complaint: str) -> None:
 def test_pairs_must_match() -> None:
     with pytest.raises(ValueError, match="one length"):
         paired_interval([0.5], [0.5, 0.5])
+
+
+@given(st.lists(st.floats(0, 1), max_size=7))
+def test_few_values_have_the_figures_that_numpy_gives_them(values: list[float]) -> None:
+    without, with_numpy = mean_interval(values), mean_interval(np.array(values))
+    assert repr(without) == repr(with_numpy)
+    if values:
+        assert mean_of(values) == float(np.mean(values))

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import BUDGET, RecordingError, RewarderError
 from pytest_tfgrpo.core.records import Failure, Group, Phase, Rollout, Scenario, Score, Trajectory
@@ -19,7 +20,6 @@ from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.executors import open_executor
 from pytest_tfgrpo.harness.engine.grader import Grader, unreached
-from pytest_tfgrpo.harness.gate.sequential import Watch
 from pytest_tfgrpo.harness.learning.prompts import Ask, RenderedPrompt
 from pytest_tfgrpo.harness.metrics.comparison import tally
 from pytest_tfgrpo.harness.metrics.costs import loose
@@ -32,6 +32,9 @@ from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.harness.scoring.checks.registry import is_blocking
 from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
 from pytest_tfgrpo.llm.queueing import take_ticket
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.gate.sequential import Watch
 
 COALESCE_S = 0.002
 """Groups that complete within this time are scored in one batch: arrays cost by the call."""

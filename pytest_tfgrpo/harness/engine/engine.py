@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import BudgetError, JournalError, OptimizerError, RecordingError, RewarderError
@@ -31,17 +32,17 @@ from pytest_tfgrpo.harness.engine.cohort import Cohort
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.observed import Observer, Observers
 from pytest_tfgrpo.harness.engine.writer import RunWriter
-from pytest_tfgrpo.harness.gate.sequential import OpenWatch
-from pytest_tfgrpo.harness.learning.acceptance.decision import decide, limits_of, undecided
 from pytest_tfgrpo.harness.learning.acceptance.dev_sweeps import DevSweeps, Unfinished
 from pytest_tfgrpo.harness.learning.prompts import Ask, PromptBuilder
-from pytest_tfgrpo.harness.learning.step import learn
 from pytest_tfgrpo.harness.protocols import as_metered
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.sandbox.workspace import work_folder
 from pytest_tfgrpo.harness.suite.packs import packs_in_use
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.gate.sequential import OpenWatch
 
 COMMIT_EVERY_S = 0.02
 
@@ -195,6 +196,8 @@ class Engine:
 
     async def _accept(self, phase: Phase, candidate: Revision, context: RunContext) -> Revision:
         """Return what of `candidate` comes into force; raises Unfinished."""
+        from pytest_tfgrpo.harness.learning.acceptance.decision import decide, limits_of, undecided
+
         job = self._job
         known = job.resumed.revisions.get(phase.epoch)
         if not phase.dev or self._dev is None or candidate.acceptance is not None:
@@ -230,6 +233,8 @@ class Engine:
     async def _learn(
         self, phase: Phase, groups: tuple[Group, ...], context: RunContext
     ) -> tuple[RunStatus, Revision | None]:
+        from pytest_tfgrpo.harness.learning.step import learn
+
         writer = context.writer
         committer = asyncio.create_task(_commit_often(writer))
         try:

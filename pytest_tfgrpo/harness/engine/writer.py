@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import JournalError
@@ -29,12 +29,13 @@ from pytest_tfgrpo.core.records import (
     header_fields,
 )
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness.learning.library.library import save_library
-from pytest_tfgrpo.harness.learning.library.store import ExperienceStore
 from pytest_tfgrpo.harness.metrics.epochs import metric_lines, per_epoch
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.journal import SCHEMA, Journal
 from pytest_tfgrpo.harness.suite.packs import packs_in_use
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.learning.library.store import ExperienceStore
 
 
 class RunWriter:
@@ -133,6 +134,9 @@ class RunWriter:
         """
         if self._folder is None or self._journal is None:
             return []
+        from pytest_tfgrpo.harness.learning.library.library import save_library
+        from pytest_tfgrpo.harness.learning.library.store import ExperienceStore
+
         task_folder = self._folder.parent.parent
         complaints: list[str] = []
         if self._store is None:

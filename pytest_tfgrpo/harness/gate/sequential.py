@@ -12,7 +12,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Literal, Protocol, TypeAlias
 
 from pytest_tfgrpo.core.records import Phase, PhaseResult, Run, Scenario
@@ -21,7 +20,7 @@ from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.gate.baseline import Baseline, Stamped, compared_stamps
 from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE, why_unfair
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally, tally
-from pytest_tfgrpo.numerics.sequential import MeanSequence
+from pytest_tfgrpo.numerics.planning import normal_quantile
 from pytest_tfgrpo.numerics.stats import MIN_BCA, MIN_RESAMPLED, rare_event_bound
 
 MEAN_ALPHA = 0.0025
@@ -34,9 +33,6 @@ MIN_PLANNED = MIN_BCA
 """Pairs that a sweep must be planned with: with fewer, the spread is no guide to its interval."""
 _DECIMALS = 12
 """Values equal to so many places are one value."""
-_Z = NormalDist().inv_cdf(1 - SWEEP_ALPHA)
-_T = (_Z**3 + _Z) / 4
-"""First term of the expansion of Student's quantile in 1 / degrees of freedom (Fisher 1926)."""
 
 State: TypeAlias = Literal["open", "pass", "fail"]
 
@@ -81,6 +77,8 @@ class WatchedReading:
         self._after_sum = self._before_sum = 0.0
         self._seen: Counter[float] = Counter()
         self._support = (-1.0, 1.0) if difference else (0.0, 1.0)
+        from pytest_tfgrpo.numerics.sequential import MeanSequence
+
         population = max(self.size, 1)
         self.mean = MeanSequence(
             population, support=self._support, alpha_low=MEAN_ALPHA, alpha_high=MEAN_ALPHA
@@ -155,7 +153,9 @@ class WatchedReading:
     def _half_width(self, planned: float) -> float:
         """Return a bound of half the width of an interval with `planned` pairs."""
         least = max(self.mean.low, -self.mean.high, 0.0)
-        return (_Z + _T / (planned - 1)) * math.sqrt(
+        z = normal_quantile(1 - SWEEP_ALPHA)
+        t = (z**3 + z) / 4  # first term of Student's quantile in 1 / degrees of freedom (Fisher 1926)
+        return (z + t / (planned - 1)) * math.sqrt(
             max(self._square.high - least * least, 0.0) / (planned - 1)
         )
 

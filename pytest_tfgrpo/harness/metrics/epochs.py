@@ -5,16 +5,14 @@ Every quantity is stored as n, sum and mean (decision 19). An unknown cost is nu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from math import fsum
+from collections.abc import Iterable, Iterator, Sequence
+from math import fsum, isnan
 from typing import Any
-
-import numpy as np
 
 from pytest_tfgrpo.core.lessons import Revision
 from pytest_tfgrpo.core.records import Frame, Group, PhaseResult, Rollout, Run
 from pytest_tfgrpo.core.report_value import Changes, DevWork, EpochRow, ScoreQuantity, SummedQuantity, ToolUse
-from pytest_tfgrpo.numerics.stats import mean_interval, pass_at_k
+from pytest_tfgrpo.numerics.stats import mean_interval, mean_of, pass_at_k
 
 SCHEMA = "tfgrpo.per-epoch/1"
 
@@ -44,7 +42,7 @@ def epoch_row(result: PhaseResult, in_force: int) -> EpochRow:
     phase, groups = result.phase, result.groups
     rollouts = [r for group in groups for r in group.rollouts]
     latencies = [r.latency_ms for r in rollouts if r.status != "error"]
-    p50, p95 = np.percentile(latencies, [50, 95]).tolist() if latencies else (None, None)
+    p50, p95 = (percentile(latencies, share) if latencies else None for share in (0.5, 0.95))
     row: EpochRow = {
         "epoch": phase.epoch,
         "mode": phase.mode,
@@ -112,8 +110,17 @@ def _pass_at(groups: tuple[Group, ...], k: int) -> float | None:
     """
     n_K = [sum(s.gt_score is not None for s in group.scores) for group in groups]
     values_K = pass_at_k(n_K, [solved(group) for group in groups], k)
-    known_K = values_K[~np.isnan(values_K)]
-    return float(known_K.mean()) if known_K.size else None
+    known_K = [value for value in values_K if not isnan(value)]
+    return mean_of(known_K) if known_K else None
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the value below which `share` of at least one `values` lie, interpolated linearly."""
+    x, place = sorted(values), share * (len(values) - 1)
+    low = int(place)
+    high, part = min(low + 1, len(x) - 1), place - low
+    step = x[high] - x[low]
+    return float(x[high] - step * (1 - part) if part >= 0.5 else x[low] + step * part)  # rounds as numpy does
 
 
 def _changes(revision: Revision | None, in_force: int) -> Changes:

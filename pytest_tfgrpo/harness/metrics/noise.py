@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-import numpy as np
-
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
 from pytest_tfgrpo.core.report_value import AsFailures, Flaky, Gain, Noise, SweepNoise
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
@@ -56,6 +54,8 @@ def _row(sweep: PhaseResult) -> SweepNoise | None:
     scores = [known for group in sweep.groups if len(known := _known(group)) > 1]
     if not scores:
         return None
+    import numpy as np
+
     variances = [float(np.var(known, ddof=1)) for known in scores]
     n = len(scores)
     whole = [known for known in scores if len(known) == sweep.phase.rollouts]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_value import AttributionBlock, EffectRow
 from pytest_tfgrpo.core.text import interval, line, wrapped
-from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, LessonEffect, lesson_effects
 from pytest_tfgrpo.harness.learning.attribution.exposures import (
     UNREAD,
     content_key,
@@ -16,7 +16,9 @@ from pytest_tfgrpo.harness.learning.attribution.exposures import (
     known_lessons,
     record_of,
 )
-from pytest_tfgrpo.numerics.attribution import MIN_ARM
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.learning.attribution.effects import LessonEffect
 
 TITLE = "lessons' effect  "
 ORDER = ("harmful", "helpful", "unclear", "not_estimable")
@@ -31,6 +33,8 @@ def attribution_report(run: Run) -> AttributionBlock | None:
     chances = [result.phase.lesson_dropout for result in run.phases if result.phase.mode == "train"]
     if not any(chances):
         return None
+    from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, lesson_effects
+
     own, before = record_of(run).rows, history(run.preflight)
     found = lesson_effects([*before, *own])
     in_force = {e.id for e in run.library.experiences}
@@ -91,6 +95,8 @@ def attribution_lines(value: AttributionBlock | None, width: int, *, every: bool
         f"{counts[verdict]} {WORDS.get(verdict, verdict)}" for verdict in ORDER if counts[verdict]
     )
     if set(counts) == {"not_estimable"}:
+        from pytest_tfgrpo.numerics.attribution import MIN_ARM
+
         told = f"not yet estimable, as that takes {MIN_ARM} groups with a lesson and {MIN_ARM} without"
     text = f"{told}; each left out of {value['lesson_dropout']:.0%} of the training groups by chance"
     retired = sum(lesson["verdict"] == "harmful" and not lesson["in_force"] for lesson in lessons)

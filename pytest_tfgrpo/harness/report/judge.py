@@ -9,7 +9,6 @@ from typing import NamedTuple
 from pytest_tfgrpo.core.records import JudgeResult, Run
 from pytest_tfgrpo.core.report_value import Calibration, JudgeBlock, Opinions
 from pytest_tfgrpo.core.text import interval, line, number, table, wrapped
-from pytest_tfgrpo.numerics.agreement import cohen_kappa, spearman, wilson_interval
 
 PASSED = 0.5
 """Scores from here on count as a yes where yes and no are compared."""
@@ -72,6 +71,8 @@ def _opinions(opinions: Sequence[JudgeResult]) -> Opinions:
 
 def _calibration(judged: Sequence[Judged]) -> Calibration:
     """Return the agreement of verdicts with checks; null where it cannot be told."""
+    from pytest_tfgrpo.numerics.agreement import cohen_kappa, spearman, wilson_interval
+
     pairs = [
         (one.gt_score, one.opinion.score)
         for one in judged

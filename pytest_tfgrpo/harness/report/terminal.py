@@ -11,6 +11,7 @@ from pytest_tfgrpo.core.report_value import (
     PlannedSweep,
     Regression,
     Report,
+    Sequential,
     ToolUse,
 )
 from pytest_tfgrpo.core.text import (
@@ -25,7 +26,6 @@ from pytest_tfgrpo.core.text import (
     table,
     wrapped,
 )
-from pytest_tfgrpo.harness.gate.early_stop import early_stop_lines
 from pytest_tfgrpo.harness.report.acceptance import acceptance_lines
 from pytest_tfgrpo.harness.report.attribution import attribution_lines
 from pytest_tfgrpo.harness.report.cost import cost_lines
@@ -59,7 +59,7 @@ def terminal(report: Report, *, verbosity: int = 0, width: int = 80) -> list[str
         [] if quiet else attribution_lines(report.get("attribution"), width, every=verbose),
         [] if quiet else judge_lines(report["judge"], width, by_domain=verbose),
         [] if quiet or "cost" not in report else cost_lines(report["cost"], width, by_model=verbose),
-        early_stop_lines(report.get("sequential"), width),
+        _early_stop(report.get("sequential"), width),
         gate_lines(report["gate"], width, every=verbose, quiet=quiet),
         [] if quiet else [line(extra) for extra in report["sections"]],
         [f"files  {line(report['files'])}"] if report["files"] else [],
@@ -68,6 +68,14 @@ def terminal(report: Report, *, verbosity: int = 0, width: int = 80) -> list[str
     if quiet:
         return [text for block in filled for text in block]
     return [text for i, block in enumerate(filled) for text in ([""] * (i > 0) + block)]
+
+
+def _early_stop(sequential: Sequential | None, width: int) -> list[str]:
+    if sequential is None:
+        return []
+    from pytest_tfgrpo.harness.gate.early_stop import early_stop_lines
+
+    return early_stop_lines(sequential, width)
 
 
 def _head(report: Report, width: int) -> list[str]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Group, Mode, Run, Scenario
 from pytest_tfgrpo.core.report_value import (
-    Caveats,
     Counts,
     Gain,
     GateBlock,
@@ -23,8 +23,6 @@ from pytest_tfgrpo.core.report_value import (
     ScenarioEpoch,
 )
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness.gate.early_stop import reported
-from pytest_tfgrpo.harness.gate.verdict import Verdict
 from pytest_tfgrpo.harness.metrics import costs, noise, significance
 from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, Tally, compare, figures, tally
 from pytest_tfgrpo.harness.metrics.epochs import per_epoch
@@ -32,6 +30,9 @@ from pytest_tfgrpo.harness.report.acceptance import acceptance_report
 from pytest_tfgrpo.harness.report.attribution import attribution_report
 from pytest_tfgrpo.harness.report.judge import judge_report
 from pytest_tfgrpo.harness.report.trust import contamination_warnings
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.gate.verdict import Verdict
 
 SCHEMA = "tfgrpo.report/1"
 REGRESSIONS = 5
@@ -73,15 +74,13 @@ def build(
         "attribution": attribution_report(run),
         "judge": judge_report(run),
         "acceptance": acceptance_report(run),
-        **_caveats(run, sweeps, gain),
+        "contamination": run.preflight.get("contamination"),
+        "evaluations": run.preflight.get("evaluations"),
+        "noise": noise.noise(sweeps, gain),
+        "flaky": noise.flaky(run, sweeps),
+        "as_failures": noise.as_failures(run),
         "cost": costs.of_run(run),
         "gate": None if verdict is None else _gate(verdict),
-        "sequential": reported(
-            run,
-            sweeps,
-            gated=verdict is not None,
-            foreign_rules=verdict is not None and verdict.foreign_rules,
-        ),
         "settings": to_wire(run.settings),
         "stamps": dict(run.stamps),
         "versions": dict(run.versions),
@@ -93,8 +92,13 @@ def build(
         ],
         "sections": list(sections),
     }
-    if value["sequential"] is None:
-        del value["sequential"]
+    if run.settings.get("gate_sequential"):
+        from pytest_tfgrpo.harness.gate.early_stop import reported
+
+        foreign = verdict is not None and verdict.foreign_rules
+        found = reported(run, sweeps, gated=verdict is not None, foreign_rules=foreign)
+        if found is not None:
+            value["sequential"] = found
     return value
 
 
@@ -118,17 +122,6 @@ def _gain(sweeps: Sweeps, compared: Comparison) -> Gain | None:
         **figures(compared),
         "errors_as_zero": as_zero,
         "planned": significance.planned(compared, sweeps.after),
-    }
-
-
-def _caveats(run: Run, sweeps: Sweeps, gain: Gain | None) -> Caveats:
-    """Return what a reader must know before he believes a difference."""
-    return {
-        "contamination": run.preflight.get("contamination"),
-        "evaluations": run.preflight.get("evaluations"),
-        "noise": noise.noise(sweeps, gain),
-        "flaky": noise.flaky(run, sweeps),
-        "as_failures": noise.as_failures(run),
     }
 
 

@@ -9,7 +9,6 @@ from pytest_tfgrpo.core.records import Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.harness.run.schedule import MIN_DEV
-from pytest_tfgrpo.harness.suite.contamination.overlap import alike
 from pytest_tfgrpo.harness.suite.scenario_files import task_key
 
 
@@ -63,6 +62,8 @@ def _chosen(known: Iterable[Scenario], share: float) -> set[str]:
 
 def _families(train: Sequence[Scenario]) -> dict[str, str]:
     """Return the family of each scenario by id; families that share a task are one, called as the first."""
+    from pytest_tfgrpo.harness.suite.contamination.overlap import alike
+
     own = {s.id: s.family or task_key(s) for s in train}
     first: dict[str, str] = {}
 

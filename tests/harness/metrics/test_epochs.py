@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from support.sweeps import evenly, make_result, make_run
 from pytest_tfgrpo.core.lessons import Library, Operation, Revision
 from pytest_tfgrpo.core.records import PhaseResult
 from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.harness.metrics.epochs import epoch_row, metric_lines, per_epoch
+from pytest_tfgrpo.harness.metrics.epochs import epoch_row, metric_lines, per_epoch, percentile
 from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
 
 
@@ -150,3 +151,8 @@ credits = st.lists(st.sampled_from([1.0, 0.5, 0.0, None, -1]), min_size=3, max_s
 def test_every_row_fits_the_public_schema(cohort: list[list[float | None]]) -> None:
     run = make_run(final={f"s{k}": row for k, row in enumerate(cohort)})
     assert violations("per-epoch", per_epoch(run)) == []
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=30), st.sampled_from([0.5, 0.95]))
+def test_a_percentile_is_that_of_numpy(values: list[float], share: float) -> None:
+    assert percentile(values, share) == float(np.percentile(values, 100 * share))

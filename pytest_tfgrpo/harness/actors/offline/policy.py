@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.harness.actors.offline.lessons import ReadLesson
-from pytest_tfgrpo.harness.actors.offline.tools.registry import TOOLS, OfflineTool
+from pytest_tfgrpo.harness.actors.offline.tools.registry import TOOLS
 from pytest_tfgrpo.harness.actors.offline.values import ValueKind
 
 FINISH = "finish"
@@ -123,14 +123,11 @@ def choose(logits: Mapping[str, float], temperature: float, chance: random.Rando
     return best
 
 
-def _terms(tool: OfflineTool) -> frozenset[str]:
-    return content(f"{tool.name} {tool.description}")
-
-
-_SPREAD = Counter(stem for tool in TOOLS for stem in _terms(tool))
+_TERMS = [content(f"{tool.name} {tool.description}") for tool in TOOLS]
+_SPREAD = Counter(stem for terms in _TERMS for stem in terms)
 _WEIGHT = {stem: math.log(1 + len(TOOLS) / count) for stem, count in _SPREAD.items()}
-_NORM = [math.sqrt(sum(_WEIGHT[stem] ** 2 for stem in _terms(tool))) for tool in TOOLS]
-_HAVING = {stem: [i for i, tool in enumerate(TOOLS) if stem in _terms(tool)] for stem in _SPREAD}
+_NORM = [math.sqrt(sum(_WEIGHT[stem] ** 2 for stem in terms)) for terms in _TERMS]
+_HAVING = {stem: [i for i, terms in enumerate(_TERMS) if stem in terms] for stem in _SPREAD}
 
 
 @lru_cache(maxsize=4096)

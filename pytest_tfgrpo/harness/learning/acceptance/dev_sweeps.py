@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Group, Phase, RunStatus, Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
-from pytest_tfgrpo.harness.learning.acceptance.rule import Pairs
 from pytest_tfgrpo.harness.learning.prompts import Ask, RenderedPrompt
 from pytest_tfgrpo.harness.run.schedule import dev_phase
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.learning.acceptance.rule import Pairs
 
 Sweep: TypeAlias = Callable[[Phase, Ask], Awaitable[Mapping[str, Group]]]
 """Carries out a phase and returns its groups by scenario id; raises Unfinished when it could not."""
@@ -77,6 +79,8 @@ class DevSweeps:
 
         Raises Unfinished, and what a sweep raises.
         """
+        from pytest_tfgrpo.harness.learning.acceptance.rule import Pairs
+
         ids = self.changed(before, after)
         for library in (before, after):
             await self._ask(library, self._missing(library, ids))

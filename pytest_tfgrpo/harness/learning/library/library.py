@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.files import write_atomic
@@ -20,8 +21,9 @@ from pytest_tfgrpo.core.schema import short, violations
 from pytest_tfgrpo.core.stamp import identify, stamp
 from pytest_tfgrpo.core.wire import from_wire, to_wire
 from pytest_tfgrpo.core.words import content
-from pytest_tfgrpo.harness.learning.library.screen import Screen
-from pytest_tfgrpo.harness.learning.library.store_lines import check
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.learning.library.screen import Screen
 
 SCHEMA = "tfgrpo.library/1"
 NEAR_DUPLICATE = 0.8
@@ -175,6 +177,8 @@ def diff(a: Library, b: Library, history: Iterable[Experience] = ()) -> Diff:
 
 def load_library(path: Path) -> Library:
     """Return the library in the file at `path`; raises StoreError naming file, place and value."""
+    from pytest_tfgrpo.harness.learning.library.store_lines import check
+
     try:
         data = json.loads(path.read_bytes())
     except OSError as error:

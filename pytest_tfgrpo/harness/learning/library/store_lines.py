@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.lessons import Experience, Reward, Support, Tombstone, ToolStat
@@ -27,15 +28,13 @@ _TEXT = r'[ !#-\[\]-~]*+(?:\\(?:["\\/bfnrt]|u[0-9a-f]{4})[ !#-\[\]-~]*+)*+'
 _WHOLE = r"(?:0|[1-9]\d{0,15})"
 _REAL = r"(?:-0\.0|(?:0|[1-9]\d{0,15})(?:\.\d{1,22})?(?:e-\d{1,3})?)"
 _STAT = rf'\{{"tool":"{_TEXT}","tokens":{_WHOLE},"latency_ms":{_REAL},"cost_usd":(?:{_REAL}|null)\}}'
-_EXPERIENCE = re.compile(
-    (
-        rf'\{{"id":"({_ID})","run_id":"{_TEXT}","task_id":"{_TEXT}","domain":"({_TEXT})",'
-        rf'"prompt_pack_id":"{_TEXT}","epoch":{_WHOLE},"group_id":"{_TEXT}","summary32":"({_TEXT})",'
-        rf'"polarity":"(?:do|avoid)","reward":\{{"gt_score":({_REAL}),"relative_rank":({_REAL})\}},'
-        rf'"support":\{{"groups":{_WHOLE},"rollouts":{_WHOLE}\}},"tool_stats":\[(?:{_STAT}(?:,{_STAT})*+)?\],'
-        rf'"stamp_signature":"{_STAMP}","actor":"{_TEXT}","parents":\[(?:"{_ID}"(?:,"{_ID}")*+)?\],'
-        rf'"created_at":"{_TIME}","manifest_path":"{_TEXT}"\}}'
-    ).encode()
+_EXPERIENCE = (
+    rf'\{{"id":"({_ID})","run_id":"{_TEXT}","task_id":"{_TEXT}","domain":"({_TEXT})",'
+    rf'"prompt_pack_id":"{_TEXT}","epoch":{_WHOLE},"group_id":"{_TEXT}","summary32":"({_TEXT})",'
+    rf'"polarity":"(?:do|avoid)","reward":\{{"gt_score":({_REAL}),"relative_rank":({_REAL})\}},'
+    rf'"support":\{{"groups":{_WHOLE},"rollouts":{_WHOLE}\}},"tool_stats":\[(?:{_STAT}(?:,{_STAT})*+)?\],'
+    rf'"stamp_signature":"{_STAMP}","actor":"{_TEXT}","parents":\[(?:"{_ID}"(?:,"{_ID}")*+)?\],'
+    rf'"created_at":"{_TIME}","manifest_path":"{_TEXT}"\}}'
 )
 _IS_ID = re.compile(_ID)
 _IS_STAMP = re.compile(_STAMP)
@@ -55,14 +54,20 @@ def encode(record: StoredRecord) -> bytes:
         raise
 
 
+@cache
+def _experience() -> re.Pattern[bytes]:
+    """Return the pattern of a line as `encode` writes it; compiling it takes 8 ms, and few starts need it."""
+    return re.compile(_EXPERIENCE.encode())
+
+
 def read_line(line: bytes) -> str | Tombstone:
     """Return the id of the experience on a line, or its tombstone; raises ValueError saying what is wrong."""
-    match = _EXPERIENCE.fullmatch(line)
+    match = _experience().fullmatch(line)
     if match is None:
         record = _parse(line)
         if isinstance(record, Tombstone):
             return record
-        match = _EXPERIENCE.fullmatch(encode(record))
+        match = _experience().fullmatch(encode(record))
         if match is None:
             raise ValueError("not an experience: a number or an identifier is out of range")
     id_, domain, summary, gt_score, relative_rank = match.groups()

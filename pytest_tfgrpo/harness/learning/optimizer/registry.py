@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.harness.learning.optimizer.heuristic import HeuristicOptimizer
 from pytest_tfgrpo.harness.learning.optimizer.none import NoOptimizer
 from pytest_tfgrpo.harness.protocols import Optimizer
 from pytest_tfgrpo.llm.protocol import Completer
 
 OpenTeacher: TypeAlias = Callable[[], Completer]
 """Opens the language model that an optimizer asks."""
+
+
+def _heuristic(_teacher: OpenTeacher, _packs: Path | None) -> Optimizer:
+    from pytest_tfgrpo.harness.learning.optimizer.heuristic import HeuristicOptimizer
+
+    return HeuristicOptimizer()
 
 
 def _llm(teacher: OpenTeacher, packs: Path | None) -> Optimizer:
@@ -23,7 +28,7 @@ def _llm(teacher: OpenTeacher, packs: Path | None) -> Optimizer:
 
 
 OPTIMIZERS: Mapping[str, Callable[[OpenTeacher, Path | None], Optimizer]] = {
-    "heuristic": lambda _teacher, _packs: HeuristicOptimizer(),
+    "heuristic": _heuristic,
     "llm": _llm,
     "none": lambda _teacher, _packs: NoOptimizer(),
 }

@@ -8,32 +8,31 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from pytest_tfgrpo.core.records import Rollout, Scenario
 from pytest_tfgrpo.harness.scoring.rewarders.majority import majority_scores
-from pytest_tfgrpo.numerics.arrays import Floats
 
 
-def gt_scores(rollouts: Sequence[Rollout], scenarios: Mapping[str, Scenario]) -> Floats:
+def gt_scores(rollouts: Sequence[Rollout], scenarios: Mapping[str, Scenario]) -> list[float]:
     """Return gt_score of each rollout: 0 when the agent failed, NaN for errors (decision 9).
 
     It is also NaN where an estimate was wanted and there is none.
     """
     planned = {id: sum(check.weight for check in s.checks) for id, s in scenarios.items()}
-    gt_N = np.array([_by_checks(r, planned[r.scenario_id]) for r in rollouts], dtype=np.float64)
+    gt_N = [_by_checks(r, planned[r.scenario_id]) for r in rollouts]
     truth = {id: s.truth for id, s in scenarios.items() if s.truth != "checks"}
     if truth:
         _estimate(gt_N, rollouts, truth)
     return gt_N
 
 
-def _estimate(gt_N: Floats, rollouts: Sequence[Rollout], truth: Mapping[str, str]) -> None:
+def _estimate(gt_N: list[float], rollouts: Sequence[Rollout], truth: Mapping[str, str]) -> None:
     """Put the estimates of scenarios without ground truth into `gt_N`; `truth` names those scenarios."""
     voted = [n for n, r in enumerate(rollouts) if truth.get(r.scenario_id) == "majority"]
-    gt_N[voted] = majority_scores([rollouts[n] for n in voted])
-    judged = [n for n, r in enumerate(rollouts) if truth.get(r.scenario_id) == "judge"]
-    gt_N[judged] = [_by_judge(rollouts[n]) for n in judged]
+    for n, score in zip(voted, majority_scores([rollouts[n] for n in voted]), strict=True):
+        gt_N[n] = score
+    for n, rollout in enumerate(rollouts):
+        if truth.get(rollout.scenario_id) == "judge":
+            gt_N[n] = _by_judge(rollout)
 
 
 def _by_checks(rollout: Rollout, planned: float) -> float:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import RewarderError
 from pytest_tfgrpo.core.records import Group, Rollout, Scenario, Score
 from pytest_tfgrpo.harness.protocols import RewardBatch, Rewarder
 from pytest_tfgrpo.harness.scoring.rewarders.ground_truth import gt_scores
-from pytest_tfgrpo.harness.scoring.rewarders.relative_rank import rank
 from pytest_tfgrpo.numerics.arrays import Floats
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 BUILT_IN = ("gt_score", "relative_rank")
 
@@ -23,7 +24,9 @@ def batch_of(rollouts: Sequence[Rollout], scenarios: Mapping[str, Scenario]) -> 
 
     Raises ValueError when they do not.
     """
-    gt_N = gt_scores(rollouts, scenarios)
+    import numpy as np
+
+    gt_N = np.array(gt_scores(rollouts, scenarios), dtype=np.float64)
     return RewardBatch(
         rollouts=tuple(rollouts),
         scenarios=scenarios,
@@ -41,6 +44,12 @@ def score(
     The reward is gt_score, or its weighted mean with the extra scores of weight > 0 that are there; rank and
     advantage are of the reward. Raises RewarderError naming an extra rewarder that broke its contract.
     """
+    if len(rollouts) == 1 and not extra:
+        return (_alone(rollouts[0], scenarios),)
+    import numpy as np
+
+    from pytest_tfgrpo.harness.scoring.rewarders.relative_rank import rank
+
     batch = batch_of(rollouts, scenarios)
     extra_N = {rewarder.name: _extra_scores(rewarder, batch) for rewarder in _named(extra)}
     reward_N = _weighted(batch.gt_N, [(rewarder.weight, extra_N[rewarder.name]) for rewarder in extra])
@@ -65,6 +74,20 @@ def score(
     )
 
 
+def _alone(rollout: Rollout, scenarios: Mapping[str, Scenario]) -> Score:
+    """Return the score of a rollout that has nobody to be compared with, without loading numpy."""
+    (gt,) = gt_scores([rollout], scenarios)
+    known = None if math.isnan(gt) else gt
+    return Score(
+        rollout_id=rollout.rollout_id,
+        gt_score=known,
+        reward=known,
+        relative_rank=None,
+        advantage=None if known is None else 0.0,
+        advantage_reason="" if known is None else "zero_variance",
+    )
+
+
 def group_of(rollouts: Sequence[Rollout], scores: Sequence[Score], scenario: Scenario) -> Group:
     """Return the scored group that `rollouts` of one scenario in one epoch form."""
     first = rollouts[0]
@@ -82,6 +105,8 @@ def group_of(rollouts: Sequence[Rollout], scores: Sequence[Score], scenario: Sce
 
 
 def _group_index(rollouts: Sequence[Rollout]) -> npt.NDArray[np.intp]:
+    import numpy as np
+
     places: dict[str, int] = {}
     index_N = np.fromiter(
         (places.setdefault(r.group_id, len(places)) for r in rollouts), dtype=np.intp, count=len(rollouts)
@@ -106,6 +131,8 @@ def _named(extra: Sequence[Rewarder]) -> Sequence[Rewarder]:
 
 
 def _extra_scores(rewarder: Rewarder, batch: RewardBatch) -> Floats:
+    import numpy as np
+
     try:
         values_N = np.array(rewarder(batch), dtype=np.float64)
     except Exception as error:
@@ -131,6 +158,8 @@ def _extra_scores(rewarder: Rewarder, batch: RewardBatch) -> Floats:
 def _weighted(gt_N: Floats, weighted: Sequence[tuple[float, Floats]]) -> Floats:
     if not any(weight for weight, _ in weighted):
         return gt_N
+    import numpy as np
+
     sum_N, weight_N = gt_N.copy(), np.ones_like(gt_N)
     for weight, values_N in weighted:
         known_N = ~np.isnan(values_N)

@@ -203,3 +203,9 @@ def test_scores_lie_in_their_ranges_and_errors_have_none(cohort: list[list[float
         assert found.rollout_id == rollout.rollout_id
         assert (found.gt_score is None) == (rollout.status == "error")
         assert found.relative_rank is None or 0 <= found.relative_rank <= 1
+
+
+@given(st.sampled_from([0.0, 0.3, 1.0, None]))
+def test_a_lone_rollout_is_scored_as_one_among_other_groups(credit: float | None) -> None:
+    (own,), other = group(credit, group_id="a"), group(1, 0, group_id="b")
+    assert score([own], SCENARIOS) == score([own, *other], SCENARIOS)[:1]
