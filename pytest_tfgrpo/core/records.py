@@ -18,7 +18,7 @@ Json: TypeAlias = Any
 """A value that JSON can hold."""
 
 Split: TypeAlias = Literal["train", "dev", "eval"]
-"""train teaches, dev decides what of it is kept, eval shows what it came to."""
+"""train scenarios teach, dev scenarios decide which lessons are kept, eval scenarios measure the result."""
 Mode: TypeAlias = Literal["baseline", "train", "dev", "eval"]
 Status: TypeAlias = Literal["ok", "failed", "error"]
 Truth: TypeAlias = Literal["checks", "majority", "judge"]
@@ -93,18 +93,18 @@ class Scenario:
     family: str | None = None
     """Near-duplicates share a family, so that a hash split keeps them on one side."""
     source: str = ""
-    """Where it was read: ``path:line``."""
+    """Source of the scenario: ``path:line``."""
     stamp: str = ""
     """Task stamp: sha256 of prompt, input, attachments, tools and checks (decision 8)."""
     checker: str | None = None
-    """Node id of the marked test function that judges its rollouts; None for file scenarios."""
+    """Node id of the marked test function that checks its rollouts; None for file scenarios."""
     rubric: tuple[Criterion, ...] = ()
-    """What a judge looks at; empty when no judge is asked."""
+    """Criteria of the judge; empty if no judge is used."""
     truth: Truth = "checks"
     """Where `gt_score` comes from: its checks or, without ground truth, the majority or the judge."""
 
     def task(self) -> Task:
-        """Return what an actor may see of this scenario."""
+        """Return the part of this scenario that an actor may see."""
         return Task(
             id=self.id,
             domain=self.domain,
@@ -141,7 +141,7 @@ class PromptPack:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prompt:
-    """What an actor is asked: the rendered pack with its experiences, and the scenario's own text."""
+    """The prompt of an actor: the rendered pack with its experiences, and the scenario's own text."""
 
     system: str
     user: str
@@ -151,7 +151,7 @@ class Prompt:
 
     @property
     def stamp(self) -> str:
-        """Stamp of what the actor is asked."""
+        """Stamp of the prompt."""
         return stamp([self.system, self.user])
 
 
@@ -200,7 +200,7 @@ class Trajectory:
     answer: str
     frames: tuple[Frame, ...] = ()
     latency_ms: float | None = None
-    """How long the attempt took when it was recorded; None: it has just been made, and was measured."""
+    """Duration of the attempt when it was recorded; None for a measured attempt."""
 
     @property
     def tokens(self) -> int:
@@ -227,7 +227,7 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckResult:
-    """What one check found."""
+    """The result of one check."""
 
     kind: str
     weight: float
@@ -244,10 +244,10 @@ class CheckResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JudgeResult:
-    """What a judge said of one rollout, over all its votes."""
+    """The judge's result for one rollout, over all its votes."""
 
     score: float | None
-    """Mean of the valid votes, in [0, 1]; None when the judge came to no verdict."""
+    """Mean of the valid votes, in [0, 1]; None if the judge reached no result."""
     votes: tuple[float, ...] = ()
     """Score of each valid vote, in [0, 1]."""
     asked: int = 1
@@ -255,7 +255,7 @@ class JudgeResult:
     agreement: float | None = None
     """Share of pairs of votes that agree, over all criteria; None with fewer than two valid votes."""
     reason: str = ""
-    """The judge's words, for a reader; why there is no verdict when `score` is None."""
+    """The judge's reasons; if `score` is None, why there is no result."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -327,11 +327,11 @@ class Rollout:
     experiences: tuple[str, ...] = ()
     """Ids of the experiences that its prompt carried."""
     left_out: tuple[str, ...] = ()
-    """Ids of those that were selected for its prompt and left out by chance, to measure what they do."""
+    """Ids of those selected for its prompt but left out at random, to measure their effect."""
     opinion: JudgeResult | None = None
-    """What the judge said; None when none was asked."""
+    """The judge's result; None without a judge."""
     prompt_stamp: str = ""
-    """Stamp of the prompt that it was asked with."""
+    """Stamp of its prompt."""
     files: tuple[FileChange, ...] | None = ()
     """What it did to its workspace, kept in a recorded run for checks that look there; None: too much."""
 
@@ -343,7 +343,7 @@ class Rollout:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Score:
-    """What the rewarders said of one rollout; all null when the rollout is an error."""
+    """The rewarders' scores of one rollout; all null if the rollout is an error."""
 
     rollout_id: str
     gt_score: float | None
@@ -395,9 +395,9 @@ class Phase:
     scenarios: tuple[str, ...]
     """Ids, in order."""
     dev: tuple[str, ...] = ()
-    """Ids of the dev scenarios that decide on what a training epoch learned; empty: nothing decides."""
+    """Ids of the dev scenarios that decide on the lessons of a training epoch; may be empty."""
     lesson_dropout: float = 0.0
-    """Chance with which each selected experience is left out of a group's prompt: its propensity."""
+    """Probability that each selected experience is left out of a group's prompt (its propensity)."""
     dev_sweep: int = 0
     """Which sweep of the dev split in its epoch this is, from 1; 0 for all other phases."""
 
@@ -438,7 +438,7 @@ class PhaseResult:
     dev: tuple[Group, ...] = ()
     """Groups of the dev split that decided on the revision, over all its sweeps, in order of id."""
     settled: tuple[str, ...] = ()
-    """Ids of scenarios that did not run because the gate was settled without them."""
+    """Ids of scenarios that did not run because the gate was already decided."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -462,7 +462,7 @@ class Run:
     """Why it is not complete."""
     warnings: tuple[str, ...] = ()
     partial_selection: bool = False
-    """True when scenarios were deselected: baseline rules say `not judged`."""
+    """True if scenarios were deselected: the result of baseline rules is `not_judged`."""
     identities: Mapping[str, Json] = field(default_factory=dict)
     """Name and identity of actor, optimizer and judge, by role."""
     preflight: Mapping[str, Json] = field(default_factory=dict)
@@ -473,10 +473,10 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckerResult:
-    """What a marked test function found of one rollout."""
+    """The result of a marked test function for one rollout."""
 
     outcome: Literal["score", "error", "skip"]
-    """score: it judged; error: it broke (status ``error``); skip: the scenario is excluded."""
+    """score: it set a score; error: it broke (status ``error``); skip: the scenario is excluded."""
     score: float = 0.0
     """In [0, 1]."""
     reason: str = ""

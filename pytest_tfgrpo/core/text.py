@@ -1,4 +1,4 @@
-"""Text from models and scenarios made fit to print: no terminal codes, no control characters, bounded."""
+"""Text from models and scenarios made safe to print: no terminal codes, no control characters, bounded."""
 
 from __future__ import annotations
 
