@@ -1,4 +1,4 @@
-"""Guesses: what calls may use when nothing is recorded, from the prompts that a run would send."""
+"""Assumptions: what calls may use if nothing is recorded, derived from the prompts a run would send."""
 
 from __future__ import annotations
 

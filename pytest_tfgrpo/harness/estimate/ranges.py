@@ -1,4 +1,4 @@
-"""Ranges: figures between a low and a high end, from recorded samples or from guesses."""
+"""Ranges: figures between a low and a high end, from recorded samples or assumptions."""
 
 from __future__ import annotations
 

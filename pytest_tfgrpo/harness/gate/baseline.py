@@ -61,13 +61,13 @@ def from_run(run: Run, name: str) -> Baseline:
     sweep = final_sweep(run)
     if sweep is None or run.status != "complete" or run.partial_selection:
         what = "has no final sweep" if sweep is None else f"is {run.status}"
-        what = "ran on a part of the suite" if run.partial_selection else what
+        what = "ran on part of the suite" if run.partial_selection else what
         raise BaselineError(
             f"run {run.run_id!r} {what}, so it cannot become a baseline; save one from a complete run"
         )
     if sweep.settled:
         raise BaselineError(
-            f"run {run.run_id!r} left out {len(sweep.settled)} eval scenarios as its gate was settled, so it "
+            f"run {run.run_id!r} skipped {len(sweep.settled)} eval scenarios as its gate was decided, so it "
             "cannot become a baseline; save one from a run without gate_sequential"
         )
     return Baseline(

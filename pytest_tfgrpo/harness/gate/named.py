@@ -1,4 +1,4 @@
-"""Named gates: the rules of the gate over a selection of the final sweep, each with a severity of its own.
+"""Named gates: the rules of the gate over a selection of the final sweep, each with its own severity.
 
 Whether a run is whole and whether its lessons are clean is for the default gate to say, which always stands.
 """

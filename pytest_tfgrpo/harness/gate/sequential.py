@@ -1,4 +1,4 @@
-"""The watch over a final sweep that may end early: it knows when the gate's verdict is settled.
+"""The watch over a final sweep that may end early: it detects when the gate is decided.
 
 The scenarios are asked in a random order that the run's seed and their identity fix. Groups finish in any
 order, so only the part of the order that is complete from its start on is looked at: what happens to finish
@@ -51,15 +51,15 @@ def obstacle(
 ) -> str:
     """Return why a final sweep runs to its end whatever it finds; empty when it may end early."""
     if partial:
-        return "only a part of the suite was selected"
+        return "only part of the suite was selected"
     if settings["gates"]:
-        return "named gates judge parts of the whole sweep"
+        return "named gates need the whole sweep"
     if foreign_rules:
-        return "rules of plugins judge the whole sweep"
+        return "rules of plugins need the whole sweep"
     if settings["record"]:
-        return "a recording is to hold the whole sweep"
+        return "a recording needs the whole sweep"
     if any(s.checker is not None for s in scenarios if s.split == "eval"):
-        return "test functions judge it, in an order of their own"
+        return "test functions score it, in their own order"
     return ""
 
 
@@ -280,7 +280,7 @@ def open_watch(
         rules.append(WatchedRule("gain", before, planned, bar=margin, difference=True))
     for name in ("gate_max_errors", "gate_max_cost_per_success_usd"):
         if settings[name] is not None:
-            needs_end = needs_end or f"whether {name} holds is known at the end"
+            needs_end = needs_end or f"{name} can only be checked at the end"
     if not rules:
         return None
     order = order_of(settings["seed"], (s for s in scenarios if s.id in planned))

@@ -1,4 +1,4 @@
-"""The gate: is the final sweep of a run good enough, with statistics."""
+"""The gate: is the final sweep of a run good enough, statistically?"""
 
 from __future__ import annotations
 
@@ -105,5 +105,5 @@ def _guarded(rule: GateRule, run: Run, baseline: Baseline | None, settings: Mapp
             raise ValueError(f"its outcome is {result.outcome!r}; use one of {', '.join(get_args(Outcome))}")
     except Exception as error:  # noqa: BLE001 - a broken rule must not open the gate
         name = str(getattr(rule, "name", type(rule).__name__))
-        return broken(name, error, "mend the plugin that supplies it")
+        return broken(name, error, "fix the plugin that supplies it")
     return result

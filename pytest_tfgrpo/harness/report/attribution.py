@@ -1,4 +1,4 @@
-"""The account of attribution: what a report says each lesson does, and its lines in the terminal."""
+"""The effect of each lesson: the value `attribution` of a report, and its lines on the terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pytest_tfgrpo.numerics.attribution import MIN_ARM
 
 TITLE = "lessons' effect  "
 ORDER = ("harmful", "helpful", "unclear", "not_estimable")
-WORDS = {"not_estimable": "not yet estimable"}
+WORDS = {"not_estimable": "not yet known"}
 
 
 def attribution_report(run: Run) -> dict[str, Any] | None:
@@ -92,8 +92,8 @@ def attribution_lines(value: Mapping[str, Any] | None, width: int, *, every: boo
         f"{counts[verdict]} {WORDS.get(verdict, verdict)}" for verdict in ORDER if counts[verdict]
     )
     if set(counts) == {"not_estimable"}:
-        told = f"not yet estimable, as that takes {MIN_ARM} groups with a lesson and {MIN_ARM} without"
-    text = f"{told}; each left out of {value['lesson_dropout']:.0%} of the training groups by chance"
+        told = f"not yet known: it takes {MIN_ARM} groups with a lesson and {MIN_ARM} without"
+    text = f"{told}; each left out of {value['lesson_dropout']:.0%} of the training groups at random"
     retired = sum(lesson["verdict"] == "harmful" and not lesson["in_force"] for lesson in lessons)
     if retired:
         text += f"; harmful and retired: {retired}"
@@ -104,7 +104,7 @@ def attribution_lines(value: Mapping[str, Any] | None, width: int, *, every: boo
     estimated = [lesson for lesson in lessons if lesson["effect"] is not None]
     if every and estimated:
         found += wrapped(
-            "mean reward of training groups with it minus without; p by Holm's method:", width, "  "
+            "mean reward of training groups with it minus without; p adjusted by Holm's method:", width, "  "
         )
         for lesson in estimated:
             found += wrapped(_row(lesson), width, "  ", " " * 4)
@@ -112,7 +112,7 @@ def attribution_lines(value: Mapping[str, Any] | None, width: int, *, every: boo
 
 
 def _row(lesson: Mapping[str, Any]) -> str:
-    gone = "" if lesson["in_force"] else "gone: "
+    gone = "" if lesson["in_force"] else "removed: "
     what = f"{gone}{lesson['polarity']} {line(lesson['domain'], 20)}: {line(lesson['text'], 300)}"
     spread, p = interval(lesson["ci95"], "+.3f"), probability(lesson["p_adjusted"])
     return (

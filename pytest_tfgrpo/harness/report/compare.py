@@ -125,7 +125,7 @@ def _obstacles(before: Run, after: Run, compared: Comparison, larger: int) -> It
         if sweep.status != "complete":
             yield f"the final sweep of run {run.run_id} is {sweep.status}"
         elif sweep.settled:
-            yield f"the final sweep of run {run.run_id} stopped once its gate was settled"
+            yield f"the final sweep of run {run.run_id} stopped as soon as its gate was decided"
     if len(ends) < 2:
         return
     temperatures = [sweep.phase.temperature for sweep in ends]
@@ -139,7 +139,7 @@ def _obstacles(before: Run, after: Run, compared: Comparison, larger: int) -> It
     elif n < MIN_SHARE * larger:
         yield f"only {n} of {larger} scenarios are in both"
     elif n < MIN_SCENARIOS:
-        yield f"only {n} scenarios are in both; a claim takes at least {MIN_SCENARIOS}"
+        yield f"only {n} scenarios are in both; a claim needs at least {MIN_SCENARIOS}"
 
 
 def _domains(after: Run, old: Tallies, new: Tallies, *, claimed: bool) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The conclusion of a run: verdict, report, and the files that a reader looks at."""
+"""The conclusion of a run: gate, report, and the files for readers."""
 
 from __future__ import annotations
 

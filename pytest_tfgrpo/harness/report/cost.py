@@ -1,4 +1,4 @@
-"""The bill: the block `cost` of a report as lines for a reader."""
+"""The cost of a run: the block `cost` of a report as lines of text."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def by_purpose(cost: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _purposes(cost: Mapping[str, Any]) -> list[str]:
     rows = by_purpose(cost)
-    total = [{**cost, "name": "in all"}] if len(rows) > 1 else []
+    total = [{**cost, "name": "total"}] if len(rows) > 1 else []
     return table(
-        ["what for", "calls", "failed", "tokens", "cost"],
+        ["purpose", "calls", "failed", "tokens", "cost"],
         [
             [row["name"], str(row["calls"]), str(row["failed"]), count(row["tokens"]), spent(row)]
             for row in (*rows, *total)
@@ -76,7 +76,7 @@ def _models(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _unknown(cost: Mapping[str, Any]) -> Iterator[str]:
     if cost["unknown"]:
-        yield f"calls without a known cost: {cost['unknown']}; sums (+) leave them out"
+        yield f"calls without a known cost: {cost['unknown']}; sums marked + leave them out"
 
 
 def _each(cost: Mapping[str, Any]) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _each(cost: Mapping[str, Any]) -> Iterator[str]:
         text = f"per solved scenario {money(solved['usd_each'])} ({n:g} in the final sweep)"
         if solved["gained"] and solved["gained"] > 0:
             each, more = money(solved["usd_each_gained"]), round(solved["gained"], 2)
-            text += f"; per scenario gained {each} ({more:g} more than before, by the whole run)"
+            text += f"; per scenario gained {each} ({more:g} more than before, at the cost of the whole run)"
         yield text
     if lesson is not None:
         yield f"per lesson {money(lesson['usd_each'])} ({lesson['lessons']} learned)"

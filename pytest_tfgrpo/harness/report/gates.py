@@ -12,7 +12,7 @@ OUTCOMES = {
     "fail": "FAILED",
     "inconclusive": "inconclusive",
     "skipped": "skipped",
-    "not_judged": "not judged",
+    "not_judged": "not checked",
 }
 _OPEN = ("inconclusive", "not_judged")
 
@@ -33,12 +33,12 @@ def gate_lines(gate: GateBlock | None, width: int, *, every: bool, quiet: bool) 
 
 
 def default_text(gate: GateBlock, width: int = 80) -> list[str]:
-    """Return what the failing item of the default gate says: every rule that was judged, and what to do."""
+    """Return the text of the failing item of the default gate: every rule checked, and what to do."""
     return list(_one(gate, width, every=False, quiet=False))
 
 
 def named_text(gate: GateBlock, name: str, width: int = 80) -> list[str]:
-    """Return what the failing item of a named gate says."""
+    """Return the text of the failing item of a named gate."""
     return list(_one(find(gate, name), width, every=False, quiet=False))
 
 
@@ -53,7 +53,7 @@ def named(gate: GateBlock) -> list[GateBlock]:
 
 
 def overall(gate: GateBlock) -> str:
-    """Return what all gates come to: a failure that is only a warning leaves the question open."""
+    """Return the outcome of all gates together; a failure with severity warn counts as inconclusive."""
     outcomes: list[str] = [gate["outcome"]]
     outcomes += ["inconclusive" if _is_warning(one) else one["outcome"] for one in named(gate)]
     return min(outcomes, key=("fail", "inconclusive", "pass").index)
@@ -115,7 +115,7 @@ def note(gate: GateBlock) -> str:
     if gate["outcome"] == "fail":
         by_failure = any(result["outcome"] == "fail" for result in gate["results"])
         how = "strict" if "name" in gate else "gate_strict"
-        return f" ({how}: an open question fails)" if gate["strict"] and not by_failure else ""
+        return f" ({how}: an inconclusive result fails)" if gate["strict"] and not by_failure else ""
     if gate["outcome"] == "inconclusive":
         return " (passes with a warning)"
     return f", {gate['scenarios']} scenarios" if "name" in gate else ""

@@ -94,7 +94,7 @@ def _calibration(judged: Sequence[Judged]) -> dict[str, Any]:
 TITLE = "judge  "
 
 
-HEAD = ("judge by domain", "rollouts", "agreement", "kappa", "bias", "no verdict", "votes agree")
+HEAD = ("judge by domain", "rollouts", "agreement", "kappa", "bias", "no result", "votes agree")
 
 
 def judge_lines(judge: Mapping[str, Any] | None, width: int, *, by_domain: bool) -> list[str]:
@@ -115,7 +115,7 @@ def sentences(judge: Mapping[str, Any]) -> Iterator[str]:
     votes = "" if judge["votes"] is None else f", {judge['votes']} votes each"
     head = f"{line(judge['model'] or 'unknown', 80)}{votes}: {judge['opinions']} rollouts judged"
     if judge["no_verdict"]:
-        head += f", {judge['no_verdict']} without a verdict"
+        head += f", {judge['no_verdict']} without a result"
     if judge["vote_agreement"] is not None:
         head += f"; votes agree {judge['vote_agreement']:.3f}"
     yield head
@@ -127,7 +127,7 @@ def sentences(judge: Mapping[str, Any]) -> Iterator[str]:
             f"rank correlation {number(against['rank_correlation'])}"
         )
     elif judge["opinions"]:
-        yield "not calibrated: no rollout has both a verdict and a score by checks"
+        yield "not calibrated: no rollout has both a judge score and a check score"
 
 
 def rows(judge: Mapping[str, Any]) -> Iterator[list[str]]:

@@ -1,4 +1,4 @@
-"""Markdown: a run for a reader of a pull request, made from the report value.
+"""Markdown: the summary of a run for a pull request, made from the report value.
 
 Whatever comes from scenarios and models is escaped: it cannot format, link, mention anybody or end a table.
 """
@@ -22,7 +22,7 @@ OUTCOMES = {
     "fail": "**failed**",
     "inconclusive": "inconclusive",
     "skipped": "skipped",
-    "not_judged": "not judged",
+    "not_judged": "not checked",
 }
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~@:-])")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
@@ -59,7 +59,7 @@ def _headline(report: Mapping[str, Any]) -> str:
     if gate is None:
         return escaped(report["status"])
     failed = [one["name"] for one in named(gate) if one["outcome"] == "fail" != one["severity"]]
-    warned = f", with warnings of {escaped(', '.join(failed))}" if failed else ""
+    warned = f", with warnings from {escaped(', '.join(failed))}" if failed else ""
     return f"gate {OUTCOMES[overall(gate)].strip('*')}{warned}"
 
 
@@ -71,7 +71,7 @@ def _gate(gate: Mapping[str, Any] | None) -> list[str]:
     if gate is None:
         return []
     rows = [_finding(r) for r in gate["results"] if r["outcome"] != "skipped"]
-    return _table(["rule", "found", "why"], rows)
+    return _table(["rule", "result", "why"], rows)
 
 
 def _named_gates(gate: Mapping[str, Any] | None) -> list[str]:
@@ -82,7 +82,7 @@ def _named_gates(gate: Mapping[str, Any] | None) -> list[str]:
         if one["outcome"] == "pass":
             rows.append([*name, "all rules", OUTCOMES["pass"], f"{one['scenarios']} scenarios"])
         rows += [[*name, *_finding(result)] for result in unsettled(one)]
-    return _table(["gate", "severity", "rule", "found", "why"], rows) if rows else []
+    return _table(["gate", "severity", "rule", "result", "why"], rows) if rows else []
 
 
 def _finding(result: Mapping[str, Any]) -> list[str]:
@@ -154,7 +154,7 @@ def _lessons(lessons: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _listed(lessons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield f"<details><summary>{len(lessons)} lessons in force</summary>"
+    yield f"<details><summary>{len(lessons)} active lessons</summary>"
     yield ""
     for lesson in lessons[:LESSONS]:
         yield f"- {lesson['polarity']}, {escaped(lesson['domain'])}: {escaped(lesson['text'], 400)}"

@@ -1,4 +1,4 @@
-"""The grid of a page: every scenario with what it came to in each sweep and epoch."""
+"""The grid of a page: the results of every scenario in each sweep and epoch."""
 
 from __future__ import annotations
 
