@@ -1,4 +1,4 @@
-"""The completer of a model at an endpoint: asks, asks again where that may help, and accounts for both."""
+"""The completer of a model at an endpoint: calls it, retries where that may help, and accounts for both."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class ChatCompleter:
         try:
             body, in_words = self._bodies(request, completion_tokens)
         except (TypeError, ValueError) as error:
-            text = f"{self.name}: the request is no JSON: {error}"
+            text = f"{self.name}: the request is not valid JSON: {error}"
             raise ModelError(text, "rejected", cost_usd=0.0) from None
         prompt_tokens = most_prompt_tokens(request)
         limit_s = min(request.timeout_s or math.inf, self._endpoint.timeout_s)
@@ -262,7 +262,7 @@ class ChatCompleter:
         except BudgetError as error:
             if call.cost_usd == 0:
                 raise
-            text = f"{self.name}: {error}; an earlier attempt was perhaps paid for"
+            text = f"{self.name}: {error}; an earlier attempt may have been billed"
             raise ModelError(text, BUDGET, cost_usd=call.cost_usd) from error
         used = UNKNOWN
         try:
@@ -320,7 +320,7 @@ class ChatCompleter:
             usage = read_usage(body, call.prompt_tokens, call.completion_tokens)
             answer = read_answer(body)
         except Malformed as error:
-            text = f"the answer is no completion: {error}"
+            text = f"the answer is not a completion: {error}"
             raise _Failed(self._error(text, "bad_response"), self._used(usage)) from None
         if answer.finish == "content_filter" and not answer.text and not answer.tool_calls:
             text = "the server's content filter withheld the answer"

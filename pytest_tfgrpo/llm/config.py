@@ -1,4 +1,4 @@
-"""Configuration of language models: named endpoints and prices, as a file states them; never a key."""
+"""Configuration of language models: named endpoints and prices from a file; never a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fingerprints: what a model was asked, as one stamp and as text."""
+"""Fingerprints: the request to a model as one stamp and as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seam of language models: one request in, one completion out, whoever answers."""
+"""The seam of language models: one request in, one completion out."""
 
 from __future__ import annotations
 

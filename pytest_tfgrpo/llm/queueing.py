@@ -1,4 +1,4 @@
-"""Turns: a rollout's place before the budget, and its time limit, which stands still while it waits.
+"""Tickets: a rollout's place in the queue for the budget, and a time limit that pauses while it waits.
 
 It waits for room in the budget, or for one of the calls that an endpoint takes at once: neither is its doing.
 """

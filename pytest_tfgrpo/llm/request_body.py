@@ -1,4 +1,4 @@
-"""Bodies: a request as the chat-completions protocol writes it, and how many tokens it can hold."""
+"""Request bodies of the chat-completions protocol, and how many tokens they can hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers: what a server sent as a completion, read strictly; everything in it is hostile until checked."""
+"""Responses: a server's completion, read strictly; everything in it is hostile until checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fences: data in a prompt, between marks that no text in it can contain; templates, filled in one pass."""
+"""Templates, filled in one pass, and fences around data that no text can break."""
 
 from __future__ import annotations
 

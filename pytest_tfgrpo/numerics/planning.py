@@ -1,4 +1,4 @@
-"""How much evidence a comparison needs: what a planned sweep can show, and what would settle an open one."""
+"""How much evidence a comparison needs: what a planned sweep can detect, and what decides an open one."""
 
 from __future__ import annotations
 

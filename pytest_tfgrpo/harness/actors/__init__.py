@@ -1,1 +1,1 @@
-"""Actors by name: the table of spec strings and the one factory over it (design 7)."""
+"""Actors by name: the table of spec strings and the one factory over it."""

@@ -1,4 +1,4 @@
-"""The ``command:<argv>`` actor: any program, asked over stdin and stdout in a session of its own."""
+"""The ``command:<argv>`` actor: any program, called over stdin and stdout in its own process session."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class CommandActor:
             transport, _ = await asyncio.shield(starting)
         except OSError as error:
             hint = (
-                "take {prompt} out of the command line: what is not in it comes on stdin"
+                "remove {prompt} from the command line; the prompt then comes on stdin"
                 if error.errno == errno.E2BIG
                 else "a script needs a #! line"
             )
@@ -190,7 +190,7 @@ def open_command(argument: str, root: Path, *, sandbox: str, events: str = OWN_E
     except ValueError as error:
         raise ActorError(f"{spec!r} is not a command line: {error}") from None
     if not argv:
-        raise ActorError("command: names no program; write for instance command:./agent --fast")
+        raise ActorError("command: names no program; write, for example, command:./agent --fast")
     check_placeholders(argv[1:])
     root = root.absolute()
     # Path.is_file raises on a word too long for a name

@@ -1,4 +1,4 @@
-"""One attempt of an actor: whatever happens becomes an outcome, and says whose fault it was."""
+"""One attempt of an actor: every ending becomes a result that says whose fault it was."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class AttemptResult:
 
 
 async def attempt(actor: Actor, call: ActorCall) -> AttemptResult:
-    """Ask the actor once, within the call's time limit; never raises but for cancellation (design 4).
+    """Call the actor once, within the time limit; raises nothing but cancellation.
 
     Waiting for room in the budget counts neither for the limit nor as latency.
     The call is a task of its own: an agent that cancels itself, or will not be cancelled, does so alone.
@@ -126,7 +126,7 @@ def _sound(trajectory: object, call: ActorCall) -> Trajectory:
             "garbage",
         )
     if type(trajectory.frames) is not tuple or not all(map(_is_frame, trajectory.frames)):
-        raise AgentFailure("the actor returned frames that are none, or hold what a frame cannot", "garbage")
+        raise AgentFailure("the actor returned invalid frames", "garbage")
     if not _is_latency(trajectory.latency_ms):
         raise AgentFailure(f"the actor returned a latency of {trajectory.latency_ms!r} ms", "garbage")
     # A character has at most four bytes: short answers need no second look.

@@ -1,4 +1,4 @@
-"""CheckerResults of marked test functions: promised to the engine, kept by the test run."""
+"""Results of marked test functions: the engine waits for them, the test run delivers them."""
 
 from __future__ import annotations
 

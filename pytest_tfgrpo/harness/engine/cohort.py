@@ -325,7 +325,7 @@ class Cohort:
             except TimeoutError:
                 names = ", ".join(rewarder.name for rewarder in extra)
                 raise RewarderTimeout(
-                    f"rewarders ({names}) ran over rewarder_timeout_s = {limit:g}"
+                    f"rewarders ({names}) exceeded rewarder_timeout_s = {limit:g}"
                 ) from None
         else:
             scores = score(rollouts, scenarios)

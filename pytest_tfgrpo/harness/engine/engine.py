@@ -1,4 +1,4 @@
-"""The engine: a run is a fold over its phases, ``(scenarios, library) -> (result, library')`` (design 4).
+"""The engine: a run is a fold over its phases, ``(scenarios, library) -> (result, library')``.
 
 It knows neither pytest nor the bus: it is handed `observe` and told what marked test functions found.
 """
@@ -270,7 +270,7 @@ class Engine:
         warnings = list(self._warnings)
         if skipped:
             warnings.append(
-                f"{skipped} experiences were left out: they were learned under another prompt pack; "
+                f"{skipped} lessons were left out: they were learned with another prompt pack; "
                 "review them and run `tfgrpo library rebase`"
             )
         return Run(

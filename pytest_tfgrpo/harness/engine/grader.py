@@ -1,4 +1,4 @@
-"""The examiner: puts to a rollout what its checks, its marked test function and the judge find of it."""
+"""The grader: collects the results of checks, marked test function and judge for a rollout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking: the prompt of each scenario in one phase, with the experiences that the library holds for it.
+"""Prompts: the prompt of each scenario in one phase, with its lessons from the library.
 
 In training each of them is left out by chance, so that what it does can be measured.
 """

@@ -1,4 +1,4 @@
-"""Entries of a recording: what an actor or a model answered, found again by what it was asked."""
+"""Entries of a recording: what an actor or a model answered, looked up by its input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of a recording: indexed when it is opened, parsed on use, replaced whole when it is written."""
+"""The file of a recording: indexed when opened, parsed on use, replaced whole when written."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ def lines_of(path: Path) -> Iterator[Line]:
                     what = (
                         f"the line has more than {MAX_LINE} bytes"
                         if len(text) > MAX_LINE
-                        else "the last line is torn"
+                        else "the last line is incomplete"
                     )
-                    raise RecordingError(f"{path}:{number}: {what}; take the file from version control again")
+                    raise RecordingError(f"{path}:{number}: {what}; restore the file from version control")
                 yield Line(number, text[:-1])
     except FileNotFoundError:
         return

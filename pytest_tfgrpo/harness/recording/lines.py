@@ -165,7 +165,7 @@ def key_in(line: bytes) -> RecordingKey:
         return scenario.decode(), kind.decode(), fingerprint.decode(), int(take)
     if line.startswith(_CONFLICT):
         raise ValueError(
-            "a conflict of a merge is left in the file; take one side, and record again what is lacking"
+            "the file has an unresolved merge conflict; keep one side, then record what is missing"
         )
     value = parse(line)
     kind = _kind_of(value)

@@ -1,4 +1,4 @@
-"""Misses: what a replay asks for that its recording does not hold, and what differs."""
+"""Misses: what a replay needs that its recording does not have, and what differs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ SHOWN = 3
 NEVER = "it was never recorded"
 PROMPT = "the prompt changed: its prompt pack, or the lessons in it"
 STAMP = "the scenario's stamp changed: its prompt, input, attachments, tools, checks or rubric"
-CALL = "what the model is told changed: its prompts, the rollouts or the lessons in them"
-OPTIONS = "the same words are recorded with another seed, temperature, limit or schema"
+CALL = "what the model receives changed: its prompts, the rollouts or the lessons in them"
+OPTIONS = "the same text is recorded with another seed, temperature, limit or schema"
 
 
 def why_no_rollout(

@@ -47,13 +47,13 @@ def open_replay(argument: str, root: Path) -> Replay:
     if "#" in argument and not (root / argument).is_file():
         name, _, actor = argument.partition("#")
     if not name:
-        raise RecordingError(f"replay needs the file of a recording: replay:<file>; {RECORD}")
+        raise RecordingError(f"replay needs a recording: replay:<file>; {RECORD}")
     path = root / name
     if not path.is_file():
         raise RecordingError(f"there is no recording {path}; {RECORD}")
     recording = Recording.open(path)
     if recording.header is None or not recording.header.actors:
-        raise RecordingError(f"the recording {path} holds nothing yet; {RECORD}")
+        raise RecordingError(f"the recording {path} is empty; {RECORD}")
     return Replay(name, recording, recording.header, _choose(path, recording.header.actors, actor))
 
 
@@ -142,7 +142,7 @@ class Replay:
         changed = self._changed(PLAN_SETTINGS)
         settings = ", ".join(f"{name} was {then!r}, is {now!r}" for name, then, now in changed)
         return [
-            f"{self.name} lacks {count} answers that this run asked for ({causes})"
+            f"{self.name} lacks {count} answers that this run needed ({causes})"
             + (f"; settings differ: {settings}" if settings else "")
             + f"; record them with --tfgrpo-actor '{line(self._row.name, 200)}' --tfgrpo-record {self.name}"
         ]
@@ -164,7 +164,7 @@ class Replay:
             known, stamp=now, prompt=prompt, temperature=call.temperature, seed=call.seed
         )
         self._misses["rollout", cause] += 1
-        raise ProviderError(f"{scenario!r} is not in {self.name} as it is asked now: {why}", MISS)
+        raise ProviderError(f"{scenario!r} is not in {self.name} in its current form: {why}", MISS)
 
     def call(self, completer: Completer, request: Request) -> CallEntry:
         """Return the entry of a model call; raises RecordingError when there is none, saying what differs."""
@@ -216,7 +216,7 @@ class ReplayActor:
             )
         if entry.files is None:
             raise ProviderError(
-                f"{entry.scenario!r} left more files than a recording keeps; ask its actor itself",
+                f"{entry.scenario!r} left more files than a recording keeps; run its actor itself",
                 "replay_files",
             )
         if entry.files:

@@ -1,7 +1,7 @@
-"""Evaluations: how often an eval split has been looked at before.
+"""Evaluations: how many earlier runs used an eval split.
 
-Whoever runs often and keeps the best run has chosen on the eval split, and its score is too high for that:
-Dwork et al. 2015, "The reusable holdout". The split cannot tell; the runs on file can.
+If you run often and keep the best run, you select on the eval split, and its score is too high:
+Dwork et al. 2015, "The reusable holdout". The runs on disk show how often that happened.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The journal of a run: every event, in order, one JSON line each with a checksum; the truth (design 4).
+"""The journal of a run: every event, in order, one JSON line each with a checksum; the truth.
 
 A line is ``{"n": 7, "event": "rollout", "data": {...}, "crc": "89abcdef"}``, where `crc` is the CRC-32 of the
 bytes before ``,"crc"``. Lines are written at once and made durable by group commit: one fsync serves all that

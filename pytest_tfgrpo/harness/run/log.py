@@ -1,4 +1,4 @@
-"""Runs on disk: where they are, what an interrupted one has on file, and a run read back from its journal."""
+"""Runs on disk: find them, resume an interrupted one, and read a run from its journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workspaces: a private folder per rollout, made when first asked for."""
+"""Workspaces: a private folder per rollout, created on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The story that a stream tells: model turns and tool uses in order, and what they cost together."""
+"""The transcript of an event stream: model turns and tool calls in order, and their total cost."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class TranscriptBuilder:
         """
         known = self.events - self.unknown
         if not known:
-            return self.fault(ProviderError, f"the program printed no event that {self.program} has", "spawn")
+            return self.fault(ProviderError, f"the program printed no {self.program} event", "spawn")
         told = f"the stream ended without the event {last!r} after {known} events"
         if self.unknown:
             told += f" and {self.unknown} of unknown types"

@@ -1,4 +1,4 @@
-"""The actor that asks a language model."""
+"""The actor that calls a language model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decision on a candidate: the whole is tried first, and when it is rejected, parts of it in halves."""
+"""The decision on a candidate library: try it whole and, if it is rejected, in halves."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def undecided(candidate: Revision, scenarios: Iterable[Scenario], settings: Mapp
     if candidate.acceptance is not None or settings["acceptance"] == "off":
         return candidate
     number = sum(scenario.split == "dev" for scenario in scenarios)
-    note = f"not tried: {number} dev scenarios, {MIN_DEV} are wanted"
+    note = f"not tried: {number} dev scenarios, at least {MIN_DEV} are needed"
     limits = Limits(rule=AcceptanceRule.of(settings), scenarios=number, rollouts=0, cap=0)
     return replace(candidate, acceptance=_acceptance(limits, note=note))
 
@@ -124,7 +124,7 @@ class _Search:
             elif len(self._kept) + len(part) == len(self._units):
                 self._open[:0] = halves(part)
                 if len(part) == 1:
-                    self._leave(part, "with the parts accepted it would be the library that was rejected")
+                    self._leave(part, "with the accepted parts it would equal the rejected library")
             elif too_dear := self._too_dear(part):
                 self._leave(part, too_dear)
             elif not await self._try_part(part):
@@ -150,7 +150,7 @@ class _Search:
         pairs, trial = await self._measure(self._library, drawn.library, trial)
         ruling = rule.judge(pairs, factor=self._factor, doubted=True)
         number = len(operations_of(self._candidate.applied, against))
-        ruling = replace(ruling, why=f"without {number} that did their own scenarios no good: {ruling.why}")
+        ruling = replace(ruling, why=f"without {number} that did not help their own scenarios: {ruling.why}")
         accepted = self._judge(trial, pairs, ruling)
         if accepted:
             self._revision, self._kept = drawn, rest
@@ -213,7 +213,7 @@ class _Search:
         whole = self._limits.rule.judge(pairs, doubted=True)
         if whole.accepted and pairs.measured:
             return ruling, trial
-        why = f"with the parts accepted {whole.reading.difference:+.3f}: {whole.why}"
+        why = f"with the accepted parts {whole.reading.difference:+.3f}: {whole.why}"
         return replace(ruling, accepted=False, why=why), trial
 
     def _judge(self, trial: Trial, pairs: Pairs, ruling: AcceptanceResult) -> bool:
@@ -266,7 +266,7 @@ class _Search:
         made, most = self._bench.made, self._limits.rollouts
         if not needed or made + needed <= most:
             return ""
-        return f"it needs {needed} rollouts after {made}, and acceptance_rollouts is {most}"
+        return f"it needs {needed} rollouts after {made}, but acceptance_rollouts is {most}"
 
     def _leave(self, part: list[OperationSet], reason: str) -> None:
         """Note that `part` stays out without a test."""

@@ -1,4 +1,4 @@
-"""Sweeps of the dev split: each scenario is asked at most once under each prompt of a run."""
+"""Sweeps of the dev split: each scenario runs at most once with each prompt of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single changes: which operations of a candidate did their own dev scenarios no good.
+"""Single changes: which operations of a candidate did not help their own dev scenarios.
 
 Ten good lessons and three bad ones are better than none, as a whole. The sweep can say more: a prompt
 prefers one lesson to another, and a lesson's *own* scenarios are those in which it stands highest.

@@ -1,4 +1,4 @@
-"""The rule: what a comparison of two libraries on the dev split says; axis ``_K``: scenarios."""
+"""The rule: whether a comparison on the dev split accepts the new library; axis ``_K``: scenarios."""
 
 from __future__ import annotations
 
@@ -101,10 +101,10 @@ class AcceptanceRule:
         return AcceptanceRule(name=settings["acceptance"], margin=settings["acceptance_margin"])
 
     def judge(self, pairs: Pairs, *, factor: int = 1, doubted: bool = False) -> AcceptanceResult:
-        """Return what `pairs` say; p is multiplied by `factor`, the tests that are still open.
+        """Return the result for `pairs`; p is multiplied by `factor`, the number of open tests.
 
-        An error is not the agent's fault, and may be the library's all the same: where there are errors, both
-        readings must accept (design 4), and the one that speaks most against the library is shown. `doubted`
+        An error is not the agent's fault, but the library may still cause it: if there are errors, both
+        readings must accept, and the one that speaks most against the library is shown. `doubted`
         is a part of a library that was rejected: in ``safe`` the doubt no longer speaks for it.
         """
         kinds: list[Errors] = ["excluded", "as 0"] if any(pairs.errors) else [""]
@@ -139,6 +139,6 @@ class AcceptanceRule:
                 return True, f"better, {level} < {self.alpha:g}"
             return False, f"not shown to be better, {level}" if difference > 0 else "not better"
         if difference < -self.margin and (doubted or p < self.alpha):
-            shown = f"{level} < {self.alpha:g}" if p < self.alpha else "as the whole was"
+            shown = f"{level} < {self.alpha:g}" if p < self.alpha else "like the whole library"
             return False, f"worse by more than {self.margin:g}, {shown}"
         return True, f"not shown to be worse by more than {self.margin:g}, {level}"

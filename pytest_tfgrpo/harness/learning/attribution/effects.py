@@ -1,4 +1,4 @@
-"""Evidence: what training groups with and without a lesson say of its effect, for all lessons together."""
+"""Effects: what training groups with and without a lesson show about it, for all lessons together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exposures: which lessons each training group was given and denied, and how it did; from a run or its file.
+"""Exposures: which lessons each training group had or lacked, and its score; from a run or its file.
 
 ``exposures.jsonl`` in the folder of a run follows from the journal: one line about the run, one per group.
 """

@@ -1,4 +1,4 @@
-"""The library: the lessons in force, changed by operations alone, identified by content (decisions 15, 21).
+"""The library: the active lessons, changed only by operations, identified by content (decisions 15, 21).
 
 Ids are immutable: a change is a new revision that names its parents, a removal an operation with a reason.
 """
@@ -283,7 +283,7 @@ class _Draft:
         """Return (code, reason) why `operation` may not be applied, or None."""
         new, targets = operation.experience, operation.targets
         if unknown := [target for target in targets if target not in self._in_force]:
-            return "unknown_id", f"{unknown[0]!r} is not the id of a lesson in force"
+            return "unknown_id", f"{unknown[0]!r} is not the id of an active lesson"
         if problem := _misshapen(operation):
             return "malformed", problem
         if new is None:

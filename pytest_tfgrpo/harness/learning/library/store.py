@@ -1,4 +1,4 @@
-"""The experience store: append-only JSON lines on disk, an index in memory (decisions 14-17).
+"""The lesson store: append-only JSON lines on disk, an index in memory (decisions 14-17).
 
 An append takes the file's lock, writes its batch in one go and fsyncs; what other processes appended in the
 meantime is indexed first. A lesson drops out of `fetch_top` when a tombstone or a later revision names its
@@ -76,7 +76,7 @@ class ExperienceStore:
             path.parent.mkdir(parents=True, exist_ok=True)
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         except OSError as error:
-            raise StoreError(f"cannot open the experience store {path}: {error}") from error
+            raise StoreError(f"cannot open the lesson store {path}: {error}") from error
         store = cls(path, fd, max_words)
         try:
             store.refresh()
@@ -119,7 +119,7 @@ class ExperienceStore:
                 f"{first.line}: {first.reason}"
             )
         if self.repaired_bytes:
-            found.append(f"{self._path}: a torn last line of {self.repaired_bytes} bytes was cut off")
+            found.append(f"{self._path}: an incomplete last line of {self.repaired_bytes} bytes was removed")
         return found
 
     def append(self, records: Sequence[Experience | Tombstone]) -> int:
@@ -227,14 +227,14 @@ class ExperienceStore:
         except OSError as error:
             with self._naming("restore"):
                 os.ftruncate(self._fd, self._end)
-            raise StoreError(f"cannot write the experience store {self._path}: {error}") from error
+            raise StoreError(f"cannot write the lesson store {self._path}: {error}") from error
 
     def _catch_up(self) -> None:
         """Index the lines beyond those known, and repair a torn last one; call it with the lock held."""
         with self._naming("read"):
             size = os.fstat(self._fd).st_size
             if size < self._end:
-                raise StoreError(f"{self._path} was cut short by somebody else while in use; open it again")
+                raise StoreError(f"{self._path} was truncated by another process while in use; open it again")
             for line in self._read_lines(self._end, size):
                 try:
                     self._take_in(line, read_line(line))
@@ -304,7 +304,7 @@ class ExperienceStore:
         except StoreError:
             raise
         except OSError as error:
-            raise StoreError(f"cannot {action} the experience store {self._path}: {error}") from error
+            raise StoreError(f"cannot {action} the lesson store {self._path}: {error}") from error
 
 
 def verify_stamp(record: Experience, pack: PromptPack) -> bool:

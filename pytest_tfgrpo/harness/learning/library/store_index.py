@@ -1,4 +1,4 @@
-"""The index of the experience store: where each line is, and which lessons rank first (decision 16)."""
+"""The index of the lesson store: where each line is, and which lessons rank first (decision 16)."""
 
 from __future__ import annotations
 

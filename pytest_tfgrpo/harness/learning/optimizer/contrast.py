@@ -1,4 +1,4 @@
-"""Evidence: the attempts of an epoch by kind of task, and what the better did differently (decision 12)."""
+"""Contrasts: the attempts of an epoch by kind of task, and what better ones did differently (decision 12)."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class HeuristicOptimizer:
         """Return lessons from the groups with spread, as additions or as revisions of lessons in force."""
         informative = [group for group in context.groups if group.informative]
         if not informative:
-            return Proposal(note="no group had spread, so there was nothing to learn from")
+            return Proposal(note="no group had mixed results, so there was nothing to learn from")
         study = _Study(context, kinds_of(informative, context.scenarios))
         return Proposal(
             operations=tuple(study.operations),

@@ -1,4 +1,4 @@
-"""Wording: which words tell a kind of task from others, and the text of a lesson about it."""
+"""Wording: which words distinguish a kind of task, and the text of a lesson about it."""
 
 from __future__ import annotations
 

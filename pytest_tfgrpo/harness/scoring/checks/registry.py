@@ -1,4 +1,4 @@
-"""The table of check kinds, and what the checks of a scenario find in one attempt."""
+"""The table of check kinds, and the results of a scenario's checks on one attempt."""
 
 from __future__ import annotations
 

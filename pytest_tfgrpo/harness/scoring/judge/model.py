@@ -1,4 +1,4 @@
-"""A language model as judge: several votes on one attempt, each a call of its own."""
+"""A language model as judge: several votes on one attempt, one call each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a judge is asked: a packaged, stamped template, filled in one pass with fenced data."""
+"""The prompt of a judge: a packaged, stamped template, filled in one pass with fenced data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Votes: what a judge's reply decides of each criterion, and what several votes amount to."""
+"""Votes: what a judge's reply decides for each criterion, and how several votes combine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge as a rewarder: its opinions, asked for before, as scores beside ground truth."""
+"""The judge as a rewarder: its results as scores beside ground truth."""
 
 from __future__ import annotations
 

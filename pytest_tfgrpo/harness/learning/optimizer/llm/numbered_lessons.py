@@ -1,4 +1,4 @@
-"""The shelf: the lessons of one domain, numbered for a prompt, and operations on them."""
+"""The lessons of one domain, numbered for a prompt, and operations on them."""
 
 from __future__ import annotations
 

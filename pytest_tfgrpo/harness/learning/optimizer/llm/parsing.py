@@ -1,4 +1,4 @@
-"""Reading: from the text that a teacher answered to changes of the library, whatever the text is."""
+"""Parsing: turn a teacher's reply into changes of the library, whatever the reply contains."""
 
 from __future__ import annotations
 
