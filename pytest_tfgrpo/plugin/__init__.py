@@ -1,6 +1,6 @@
-"""The pytest plugin, as far as every pytest start pays for it; the rest is in ``face`` and loaded on use.
+"""The pytest plugin: only what every start of pytest needs; the rest is loaded on first use.
 
-Nothing heavy may be imported here: no numpy, jsonschema, yaml or asyncio (design 5, "not used, not felt").
+Nothing heavy may be imported here: no numpy, jsonschema, yaml or asyncio. An unused plugin must cost nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checkers: what pytest's verdict on a marked test function means for its rollout (design 5)."""
+"""Checkers: what the outcome of a marked test function means for its rollout."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Checkers:
         rollout = self._live.rollout(slot.epoch, scenario.id, slot.index)
         if rollout is None:
             self._live.stop_when_broken(item.session)
-            raise ItemFailed(f"{scenario.id} was not run to its end: {self._live.why}")
+            raise ItemFailed(f"{scenario.id} did not run to the end: {self._live.why}")
         return rollout
 
     def workspace(self, item: pytest.Item) -> Path:

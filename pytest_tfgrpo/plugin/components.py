@@ -1,4 +1,4 @@
-"""Components: who takes part in a run - actor, optimizer, judge - opened from their specs."""
+"""Components: actor, optimizer and judge of a run, opened from their specs."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class _Shared:
         if self.replay is not None:
             return self.replay.completer(spec)
         if not spec.startswith(f"{MODEL}:"):
-            raise SettingError(f"{spec!r} is no language model; write {MODEL}:<model>")
+            raise SettingError(f"{spec!r} is not a language model; write {MODEL}:<model>")
         if self._models is None:
             from pytest_tfgrpo.harness.suite.models_file import load_models
             from pytest_tfgrpo.llm.models import Models
@@ -109,8 +109,8 @@ def _open_actor(config: pytest.Config, settings: Settings, shared: _Shared) -> A
     spec = settings["actor"]
     if spec is None:
         raise SettingError(
-            "no actor is set: who shall solve the scenarios? Set tfgrpo_actor in the ini file or pass "
-            "--tfgrpo-actor, for instance --tfgrpo-actor offline or --tfgrpo-actor 'command:./agent'"
+            "no actor is configured; set tfgrpo_actor in the ini file or pass --tfgrpo-actor "
+            "(for example `offline` or `command:./agent`)"
         )
     actor: Actor | None = supply_one(config, "pytest_tfgrpo_actor", spec, ("name", "identity", "paid"))
     if actor is None:
@@ -126,7 +126,7 @@ def _open_actor(config: pytest.Config, settings: Settings, shared: _Shared) -> A
             raise SettingError(f"actor: {error} ({settings.origins['actor']})") from error
     if actor.paid and not settings.learning and not settings["allow_paid"]:
         raise SettingError(
-            f"actor {spec!r} costs money; set tfgrpo_allow_paid = true to let it run without --tfgrpo"
+            f"actor {spec!r} costs money; set tfgrpo_allow_paid = true to allow it without --tfgrpo"
         )
     return actor
 

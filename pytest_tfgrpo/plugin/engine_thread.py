@@ -1,4 +1,4 @@
-"""The engine's thread: one background thread with the event loop; records cross by a queue (design 5)."""
+"""The engine's thread: one background thread with the event loop; records cross by a queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When an item fails, and what its reader is told (design 5)."""
+"""When an item fails, and the text of its failure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def judge_group(
     missing.
     """
     if group is None:
-        raise ItemFailed(f"{scenario.id} was not run to its end: {why}")
+        raise ItemFailed(f"{scenario.id} did not run to the end: {why}")
     mean = group.gt_mean
     least = scenario.min_score
     if least is None and strict:
@@ -56,7 +56,7 @@ def judge_group(
 
 
 def note_group(item: pytest.Item, group: Group) -> None:
-    """Put a group's figures into the item's junit properties; its duration is only a wait (design 5)."""
+    """Put a group's figures into the item's junit properties; its duration is only a wait."""
     latencies = [rollout.latency_ms for rollout in group.rollouts]
     item.user_properties += [
         ("tfgrpo_group", group.group_id),

@@ -1,4 +1,4 @@
-"""Gates as items: which named ones there are, what JUnit is told, and what turns a run red."""
+"""Gates as items: the named ones, their JUnit properties, and what makes a run fail."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read(settings: Settings, root: Path, scenarios: Iterable[Scenario], *, parti
     gates = load_gates(root / settings["gates"])
     for gate in gates:
         if not has_rules(gate, settings.values, learning=True):
-            raise gate.error("has nothing to judge; set a baseline, min_mean, max_errors or gain: true")
+            raise gate.error("has nothing to check; set a baseline, min_mean, max_errors or gain: true")
     if not partial:
         require_selections(gates, scenarios)
     return [gate for gate in gates if has_rules(gate, settings.values, learning=settings.learning)]

@@ -1,4 +1,4 @@
-"""Suppliers: what plugins bring through hooks, and whose fault it is when one breaks."""
+"""Hook calls: what plugins supply, and errors that name the hook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live run: the engine's records as they come, waited for on pytest's main thread."""
+"""The run monitor: waits on pytest's main thread for the engine's records."""
 
 from __future__ import annotations
 

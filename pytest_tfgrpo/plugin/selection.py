@@ -1,4 +1,4 @@
-"""Selection: which scenarios survived pytest's selection, and the order of what runs (design 5)."""
+"""Selection: which scenarios pytest selected, and the order in which they run."""
 
 from __future__ import annotations
 

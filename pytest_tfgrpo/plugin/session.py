@@ -1,4 +1,4 @@
-"""The session: registered when the first scenario turns up; joins pytest's life and the run's."""
+"""The session: created with the first scenario; connects pytest's hooks with the run."""
 
 from __future__ import annotations
 
@@ -39,8 +39,11 @@ from pytest_tfgrpo.plugin.run_monitor import RunMonitor
 from pytest_tfgrpo.plugin.selection import functions_of, is_scenario_item, narrowed, order, whole
 
 NAME = "tfgrpo-session"
-ONLY_DEV = "only dev scenarios are selected, which decide on what train scenarios teach; select those too"
-ONLY_TRAIN = "only train scenarios are selected; they run with --tfgrpo"
+ONLY_DEV = (
+    "only dev scenarios are selected; they validate what train scenarios teach, "
+    "so select train scenarios as well"
+)
+ONLY_TRAIN = "only train scenarios are selected; they run only with --tfgrpo"
 
 
 def session_of(config: pytest.Config) -> TfgrpoSession:
@@ -192,7 +195,7 @@ class TfgrpoSession:
             group = live.group(item.phase.epoch, scenario.id)
             if group is None and live.is_settled(item.phase.epoch, scenario.id):
                 if len(item.scenarios) == 1:
-                    pytest.skip("settled")
+                    pytest.skip("gate already decided")
                 continue
             try:
                 judge_group(self.config, scenario, group, item.nodeid, strict=not self.learning, why=live.why)
@@ -327,7 +330,7 @@ class TfgrpoSession:
         try:
             return describe(file, record(self.config.rootpath / file, run, loose))
         except RecordingError as error:
-            later = f"; nothing need be paid for again: tfgrpo record add {file}" if self._folder else ""
+            later = f"; to record the finished run, use: tfgrpo record add {file}" if self._folder else ""
             raise RecordingError(f"{error}{later}") from error
 
     def _files(self) -> str:

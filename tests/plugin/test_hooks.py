@@ -249,7 +249,7 @@ def pytest_tfgrpo_rewarders():
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     manifest = project.manifest()
     assert manifest["status"] == "aborted"
-    assert "rewarders (slow) ran over rewarder_timeout_s = 0.2" in manifest["reason"]
+    assert "rewarders (slow) exceeded rewarder_timeout_s = 0.2" in manifest["reason"]
     baseline, aborted = project.report()["epochs"]
     assert (baseline["rollouts"], aborted["gt_score"]["n"]) == (8, 0)
     assert aborted["rollouts"] > 0
