@@ -66,7 +66,7 @@ def show(arguments: Arguments) -> Iterator[str]:
 
 
 def compare(arguments: Arguments) -> Iterator[str]:
-    """Compare two baselines, or runs: what the gate would say of B, were A its baseline."""
+    """Compare two baselines or runs: the gate's result for B with A as its baseline."""
     from pytest_tfgrpo.harness.report.baselines import compare_baselines
 
     project = project_of(arguments)

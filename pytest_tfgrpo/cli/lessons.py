@@ -61,7 +61,7 @@ def declare(commands: Subparsers) -> None:
 
 
 def lessons(arguments: Arguments) -> Iterator[str]:
-    """List the lessons of the task and what each does, or export them as JSON lines."""
+    """List the lessons of the task with their effects, or export them as JSON lines."""
     from pytest_tfgrpo.core.text import line
 
     project = project_of(arguments)

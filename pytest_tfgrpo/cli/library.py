@@ -88,7 +88,7 @@ def promote(arguments: Arguments) -> Iterator[str]:
 
 
 def rebase(arguments: Arguments) -> Iterator[str]:
-    """Stamp the committed library for the current prompt packs, after you reviewed their change."""
+    """Stamp the committed library again for the current prompt packs, after you have reviewed them."""
     from pytest_tfgrpo.cli.lookup import committed_file
     from pytest_tfgrpo.core.clock import utc_now
     from pytest_tfgrpo.harness.learning.library.library import load_library, save_library

@@ -149,8 +149,8 @@ TABLE: tuple[Setting, ...] = (
     Setting("judge_weight", _real(0, 1000), 0.0,
             "weight of the judge's score beside gt_score; 0 only reports it", "float"),
     Setting("models", _text, None, "YAML file with endpoints and prices of language models"),
-    Setting("max_tokens", _whole(1), 4096, "most completion tokens per model call, with reasoning", "int"),
-    Setting("max_steps", _whole(1, 1000), 10, "most model calls per rollout with tools", "int"),
+    Setting("max_tokens", _whole(1), 4096, "maximum completion tokens per model call, with reasoning", "int"),
+    Setting("max_steps", _whole(1, 1000), 10, "maximum model calls per rollout with tools", "int"),
     Setting("tools", _text, None, "Python module that defines the tools models may call"),
     Setting("record", _text, None, "file to record the run's answers in, for the actor replay:<file>"),
     Setting("command_output", _choice("frames", "claude", "codex"), "frames",
@@ -166,7 +166,7 @@ TABLE: tuple[Setting, ...] = (
     Setting(
         "temperature_eval", _real(0, 2), 0.3, "sampling temperature in sweeps", "float", ("TFGRPO_EVAL_TEMP",)
     ),
-    Setting("experience_max_words", _whole(1, 32), 32, "most words in a lesson", "int"),
+    Setting("experience_max_words", _whole(1, 32), 32, "maximum words in a lesson", "int"),
     Setting("acceptance", _choice("strict", "safe", "off"), "safe",
             "keep what an epoch learned if the dev split improves (strict), if it does not get worse (safe), "
             "or always (off)"),
@@ -178,14 +178,14 @@ TABLE: tuple[Setting, ...] = (
     Setting("lesson_dropout", _real(0, 0.9), 0.2, "probability that a training group runs without a given "
             "lesson, to measure the lesson's effect", "float"),
     Setting("retire_after", _whole(1), 200, "groups until a lesson without effect can be replaced", "int"),
-    Setting("library_cap", _whole(1), 200, "most active lessons per domain", "int"),
+    Setting("library_cap", _whole(1), 200, "maximum active lessons per domain", "int"),
     Setting("eval_mode", _choice("last_epoch", "separate"), "last_epoch", "last_epoch: epoch E evaluates; "
             "separate: all E epochs train, then a sweep follows"),
     Setting("baseline_sweep", _choice("run", "off"), "run", "sweep the eval split before epoch 1: run, off"),
-    Setting("concurrency", _whole(1, 10_000), 64, "most rollouts in flight at once", "int"),
-    Setting("timeout_s", _real(0.001), 120.0, "seconds for a rollout whose scenario sets no limit", "float"),
-    Setting("rewarder_timeout_s", _real(0.001), 60.0, "seconds for one rewarder in an epoch", "float"),
-    Setting("answer_max_bytes", _whole(1), 1_000_000, "bytes; a larger answer is the agent's failure", "int"),
+    Setting("concurrency", _whole(1, 10_000), 64, "maximum rollouts in flight", "int"),
+    Setting("timeout_s", _real(0.001), 120.0, "seconds per rollout, unless its scenario sets a limit", "float"),
+    Setting("rewarder_timeout_s", _real(0.001), 60.0, "seconds per rewarder and epoch", "float"),
+    Setting("answer_max_bytes", _whole(1), 1_000_000, "maximum size; a larger answer fails the rollout", "int"),
     Setting("library", _text, "none", "committed library file to start from; none starts without lessons"),
     Setting("prompt_packs", _text, "prompt-packs", "folder of the prompt packs, relative to the root"),
     Setting("budget_usd", _real(0), None, "stop before spending more US dollars than this", "float"),
@@ -200,7 +200,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("baseline", _text, None, "stored baseline that the gate compares with: a name or a .json file"),
     Setting("gate_margin", _real(0, 1), 0.05, "drop of the eval mean that the gate tolerates", "float"),
     Setting("gate_min_mean", _real(0, 1), None, "lowest eval mean that passes", "float"),
-    Setting("gate_max_errors", _whole(0), None, "most errors in the final sweep that pass", "int"),
+    Setting("gate_max_errors", _whole(0), None, "maximum errors in a final sweep that passes", "int"),
     Setting(
         "gate_max_cost_per_success_usd", _real(0), None,
         "highest cost per solved eval rollout that passes", "float",

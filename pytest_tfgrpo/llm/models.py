@@ -171,7 +171,7 @@ class Models:
             if address.loopback:
                 return None
             default = endpoint == DEFAULT and self._config.endpoints.get(DEFAULT) is None
-            other = f"; set {BASE_URL_ENV} for another server" if default else ""
+            other = f"; set {BASE_URL_ENV} to use another server" if default else ""
             raise SettingError(
                 f"environment variable {variable} is not set; it must hold the key of endpoint {endpoint!r} "
                 f"at {address.base_url}{self._where()}{other}"

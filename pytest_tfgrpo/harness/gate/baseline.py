@@ -131,7 +131,7 @@ def load(path: Path) -> Baseline:
         data = json.loads(path.read_text(encoding="utf-8"), parse_constant=finite)
     except FileNotFoundError:
         raise BaselineError(
-            f"{path}: there is no such baseline; make it with `tfgrpo baseline save`"
+            f"{path}: there is no such baseline; create it with `tfgrpo baseline save`"
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise BaselineError(f"{path}: cannot read the baseline: {error}") from error
