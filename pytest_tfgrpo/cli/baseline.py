@@ -93,7 +93,7 @@ def _share(text: str) -> float:
 
 
 def find(project: Project, wanted: str) -> Baseline:
-    """Return a baseline by its name or ``.json`` file, else that which a run makes: its id, or ``latest``.
+    """Return a baseline by its name or ``.json`` file, else the baseline of a run: its id, or ``latest``.
 
     Raises BaselineError and JournalError.
     """

@@ -44,9 +44,9 @@ def init(arguments: Arguments) -> Iterator[str]:
 
 
 def start(folder: Path, *, force: bool, example: str | None = None) -> Iterator[str]:
-    """Write a small project, or the named `example`, into `folder` and say what was done.
+    """Write a small project, or the named `example`, into `folder`; yields what was done.
 
-    Files that exist are kept, or with `force` written anew; the ini file is only ever added to. Raises
+    Files that exist are kept, or overwritten with `force`; the ini file is only added to. Raises
     SettingError, before anything is written, when the ini lines cannot be added or there is no such example.
     """
     templates, keys = _starter() if example is None else _example(example)

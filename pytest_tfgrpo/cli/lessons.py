@@ -32,7 +32,7 @@ class LessonRow:
     experience: Experience
     standing: LessonEffect
     fate: str
-    """Why it is not in force; empty when it is."""
+    """Why it is not active; empty if it is."""
     runs: int
     """Runs begun after the one that learned it."""
     epochs: int
@@ -244,7 +244,7 @@ def _started_with(
 def _in_force(
     project: Project, stored: Sequence[Experience], tombstones: Mapping[str, Tombstone]
 ) -> tuple[Sequence[Experience], str]:
-    """Return the lessons in force, of the task's library, the committed one or the store, and which it is."""
+    """Return the active lessons and their source: the task's library, the committed one or the store."""
     from pytest_tfgrpo.cli.lookup import COMMITTED, committed_file, find_library
     from pytest_tfgrpo.harness.learning.library.library import load_library
 

@@ -90,7 +90,7 @@ def write(path: Path, page: str) -> str:
 
 
 def read(folder: Path) -> Run:
-    """Return the run in `folder` as its journal tells it; raises JournalError on whatever cannot be read."""
+    """Return the run in `folder` from its journal; raises JournalError if it cannot be read."""
     from pytest_tfgrpo.harness.run.log import load_run
 
     try:
@@ -111,8 +111,8 @@ def read(folder: Path) -> Run:
 def rendered(project: Project, folder: Path) -> Rendering:
     """Return a run and its report, made from the journal.
 
-    What no journal holds is taken from ``report.json`` where that is of the same end of the run: the verdict,
-    as hooks may have added rules to it, and lines that hooks added. Otherwise the built-in rules judge again.
+    What the journal lacks comes from ``report.json`` if it belongs to the same end of the run: the gate, to
+    which hooks may have added rules, and lines of hooks. Otherwise the built-in rules are checked again.
     """
     from pytest_tfgrpo.cli.lookup import read_report
     from pytest_tfgrpo.harness.report.value import build
@@ -136,7 +136,7 @@ def rendered(project: Project, folder: Path) -> Rendering:
 
 
 def _judged(project: Project, run: Run, notes: list[str]) -> Verdict | None:
-    """Return the verdict of the built-in rules; None without a gate. What it lacked goes into `notes`."""
+    """Return the result of the built-in rules; None without a gate. Problems are added to `notes`."""
     from pytest_tfgrpo.core.settings import GATE_SETTINGS
     from pytest_tfgrpo.harness.gate.baseline import load, locate
     from pytest_tfgrpo.harness.report.conclusion import conclude

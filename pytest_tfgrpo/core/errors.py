@@ -13,7 +13,7 @@ TfgrpoError
 ├── CheckError (RuntimeError)        a check itself broke: status ``error``
 ├── RewarderError (RuntimeError)     a rewarder broke its contract: the run stops
 ├── OptimizerError (RuntimeError)    an optimizer broke its contract: the run stops
-├── StoreError (OSError)             the experience store or a library file
+├── StoreError (OSError)             the lesson store or a library file
 ├── JournalError (OSError)           the journal of a run
 ├── BaselineError (ValueError)       a stored baseline
 └── ResumeError (ValueError)         a run that cannot be resumed
@@ -142,7 +142,7 @@ class OptimizerError(TfgrpoError, RuntimeError):
 
 
 class StoreError(TfgrpoError, OSError):
-    """The experience store or a library file cannot be read or written, or refuses a record."""
+    """The lesson store or a library file cannot be read or written, or refuses a record."""
 
 
 class JournalError(TfgrpoError, OSError):

@@ -263,7 +263,7 @@ class ModelCall:
     """One call of a language model that is no part of a rollout: for learning, or by a judge."""
 
     key: str
-    """Identity in its run, for instance ``e1.learn.count-words.critique``; retries have their own."""
+    """Identity in its run, for example ``e1.learn.count-words.critique``; retries have their own."""
     purpose: str
     """``learn`` or ``judge``."""
     epoch: int
@@ -353,7 +353,7 @@ class Score:
     relative_rank: float | None
     """Rank of `reward` in its group, in [0, 1] (decision 10)."""
     advantage: float | None
-    """(reward - group mean) / population std; 0 without spread (decision 11)."""
+    """(reward - group mean) / population std; 0 if all rewards are equal (decision 11)."""
     advantage_reason: str = ""
     """``zero_variance`` when the advantage is 0 because the group has no spread."""
     extra: Mapping[str, float | None] = field(default_factory=dict)
@@ -468,7 +468,7 @@ class Run:
     preflight: Mapping[str, Json] = field(default_factory=dict)
     """What was found before the first rollout: `contamination`, `evaluations`."""
     packs: tuple[PromptPack, ...] = ()
-    """Prompt packs that its scenarios were asked with; none when an older journal does not hold them."""
+    """Prompt packs of its scenarios; empty if an older journal lacks them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

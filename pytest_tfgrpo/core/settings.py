@@ -183,9 +183,9 @@ TABLE: tuple[Setting, ...] = (
             "separate: all E epochs train, then a sweep follows"),
     Setting("baseline_sweep", _choice("run", "off"), "run", "sweep the eval split before epoch 1: run, off"),
     Setting("concurrency", _whole(1, 10_000), 64, "maximum rollouts in flight", "int"),
-    Setting("timeout_s", _real(0.001), 120.0, "seconds per rollout, unless its scenario sets a limit", "float"),
+    Setting("timeout_s", _real(0.001), 120.0, "seconds per rollout, unless its scenario says", "float"),
     Setting("rewarder_timeout_s", _real(0.001), 60.0, "seconds per rewarder and epoch", "float"),
-    Setting("answer_max_bytes", _whole(1), 1_000_000, "maximum size; a larger answer fails the rollout", "int"),
+    Setting("answer_max_bytes", _whole(1), 1_000_000, "maximum size; a larger answer fails", "int"),
     Setting("library", _text, "none", "committed library file to start from; none starts without lessons"),
     Setting("prompt_packs", _text, "prompt-packs", "folder of the prompt packs, relative to the root"),
     Setting("budget_usd", _real(0), None, "stop before spending more US dollars than this", "float"),
@@ -220,12 +220,12 @@ GROUP_FLAG_ENV = "FEATURE_TFGRPO_GROUP"
 
 
 class Origin:
-    """A value as somebody set it."""
+    """The source of a configured value."""
 
     __slots__ = ("source", "value")
 
     def __init__(self, value: Any, source: str) -> None:
-        """`source` is for instance ``flag --tfgrpo-seed`` or ``environment TFGRPO_SEED``."""
+        """`source` is for example ``flag --tfgrpo-seed`` or ``environment TFGRPO_SEED``."""
         self.value = value
         self.source = source
 
@@ -236,7 +236,7 @@ class Settings:
     __slots__ = ("learning", "origins", "values")
 
     def __init__(self, learning: bool, values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
-        """`origins` says where each setting that was set came from."""
+        """`origins` has the source of each configured setting."""
         self.learning = learning
         self.values = values
         self.origins = origins

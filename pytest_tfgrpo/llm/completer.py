@@ -47,7 +47,7 @@ class Pace:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Door:
-    """A server that can be asked: an endpoint with its address and keys."""
+    """A server: an endpoint with its address and keys."""
 
     endpoint: Endpoint
     address: Address
@@ -58,7 +58,7 @@ class Door:
 
 
 Used = tuple[float | None, int | None]
-"""Dollars and tokens that an attempt used; None: nobody can tell."""
+"""Dollars and tokens that an attempt used; None if unknown."""
 NOTHING: Used = (0.0, 0)
 UNKNOWN: Used = (None, None)
 
@@ -256,7 +256,7 @@ class ChatCompleter:
         raise error
 
     async def _attempt(self, call: _Call) -> Completion:
-        """Make one HTTP call, reserved before and settled after, whatever becomes of it; raises _Failed."""
+        """Make one HTTP call, reserved before and settled after, whatever the result; raises _Failed."""
         try:
             await self._spending.reserve(call.bound)
         except BudgetError as error:

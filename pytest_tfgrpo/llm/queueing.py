@@ -15,7 +15,7 @@ class Ticket:
     """One rollout as the budget sees it; used on the event loop only."""
 
     def __init__(self, place: int = 0) -> None:
-        """`place` is when it was begun: whoever has a lower one goes first."""
+        """`place` is when it was begun: lower ones go first."""
         self.place = place
         self.waited_s = 0.0
         """How long it has waited."""

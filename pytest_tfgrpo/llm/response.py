@@ -195,7 +195,7 @@ def _count(value: Json) -> int | None:
 
 
 def complaint_of(body: Json) -> tuple[str, str]:
-    """Return message and code of the error that a body tells of, in any of the usual shapes."""
+    """Return message and code of the error in a body, in any of the usual shapes."""
     error: Json = body.get("error", body) if isinstance(body, dict) else None
     if isinstance(error, str):
         return error, ""

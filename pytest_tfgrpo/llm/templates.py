@@ -36,7 +36,7 @@ def fenced(blocks: Sequence[Block]) -> list[str]:
 
 
 def mark_for(content: Sequence[Json], texts: Iterable[str], digits: int = MARK_DIGITS) -> str:
-    """Return a digest of `content`, made anew until it is in none of `texts`: no content closes a fence."""
+    """Return a digest of `content`, repeated until it is in none of `texts`: no content closes a fence."""
     known = [text.lower() for text in texts]
     marks = (stamp([*content, n])[:digits] for n in count())
     return next(mark for mark in marks if not any(mark in text for text in known))

@@ -111,7 +111,7 @@ def _checkers(request: pytest.FixtureRequest, slot: object) -> Checkers:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
 ) -> None:
-    """Say so when learning was asked for and no scenario was found."""
+    """Report that --tfgrpo found no scenario."""
     for line in _unused(config) if exitstatus != pytest.ExitCode.USAGE_ERROR else ():
         terminalreporter.write_line(line)
 

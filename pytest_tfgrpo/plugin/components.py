@@ -29,7 +29,7 @@ REPLAY = "replay"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Components:
-    """Everybody who is asked something in a run."""
+    """Actor, optimizer, judge and models of a run."""
 
     actor: Actor
     optimizer: Optimizer
@@ -65,7 +65,7 @@ def open_components(config: pytest.Config, settings: Settings, spending: Spendin
 
 
 class _Shared:
-    """What participants share: the client of language models, or the recording that stands for it."""
+    """What components share: the client of language models, or the recording that replaces it."""
 
     def __init__(self, config: pytest.Config, settings: Settings, spending: Spending) -> None:
         self._config = config
@@ -144,7 +144,7 @@ def _open_optimizer(config: pytest.Config, settings: Settings, shared: _Shared, 
 
 
 def _open_judge(settings: Settings, shared: _Shared) -> Judge | None:
-    """Return the judge; none in a plain run, where money is spent only if ``plain`` says so."""
+    """Return the judge; none in a plain run, which spends money only with ``allow_paid``."""
     spec = settings["judge"]
     if spec is None:
         return None

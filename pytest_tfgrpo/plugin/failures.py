@@ -13,7 +13,7 @@ from pytest_tfgrpo.plugin.options import settings_of
 from pytest_tfgrpo.plugin.prepare import out_folder
 
 TOLD = pytest.StashKey[dict[str, str]]()
-"""The first item that told of an error, by the error's words: thousand items may fail for one wrong key."""
+"""The first item with each error message: a thousand items may fail for one wrong key."""
 
 
 class ItemFailed(Exception):
@@ -33,7 +33,7 @@ def rerun_command(config: pytest.Config, node_id: str) -> str:
 def judge_group(
     config: pytest.Config, scenario: Scenario, group: Group | None, node_id: str, *, strict: bool, why: str
 ) -> None:
-    """Raise ItemFailed when a group lets its item fail.
+    """Raise ItemFailed if a group makes its item fail.
 
     `strict` holds in plain mode: below `min_score` (default 1.0) fails. In learning mode an item fails only
     if its whole group errored, or below a `min_score` that the scenario sets. `why` tells why a group is

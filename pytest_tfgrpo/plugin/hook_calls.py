@@ -25,9 +25,9 @@ def supply(config: pytest.Config, name: str, **given: object) -> Any:
 
 
 def supply_one(config: pytest.Config, name: str, spec: str, wanted: Sequence[str]) -> Any:
-    """Return whom a hook supplies for `spec`, or None; raises pytest.UsageError when it breaks.
+    """Return what a hook supplies for `spec`, or None; raises pytest.UsageError when it breaks.
 
-    `wanted` names attributes that nobody can do without.
+    `wanted` names the required attributes.
     """
     one = supply(config, name, spec=spec)
     for attribute in () if one is None else wanted:

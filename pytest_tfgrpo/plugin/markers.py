@@ -46,7 +46,7 @@ def takes_part(split: str, phase: Phase) -> bool:
 
 
 def _mark_data(node: pytest.Item) -> dict[str, Any]:
-    """Return what the marks on a node say; the nearest mark wins."""
+    """Return the keywords of the marks on a node; the nearest mark wins."""
     data: dict[str, Any] = {}
     for mark in reversed(list(node.iter_markers("tfgrpo"))):
         if mark.args:

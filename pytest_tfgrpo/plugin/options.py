@@ -65,7 +65,7 @@ def _ini(config: pytest.Config) -> dict[str, Any]:
 
 
 def _rule(setting: Setting) -> str:
-    """Return what a setting must be; pytest, which converts its ini value first, cannot tell."""
+    """Return the rule of a setting, for ini values that pytest itself fails to convert."""
     try:
         setting.parse(None)
     except ValueError as rule:

@@ -218,7 +218,7 @@ def _require_fit(
 
 
 def _require_able(actor: Actor, scenarios: Sequence[Scenario]) -> None:
-    """Raise SettingError when the actor knows beforehand that it cannot be asked one of the scenarios."""
+    """Raise SettingError if the actor knows beforehand that it cannot do one of the scenarios."""
     if isinstance(actor, Foresighted):
         try:
             actor.require([(s.task(), s.attachments) for s in scenarios])
@@ -227,7 +227,7 @@ def _require_able(actor: Actor, scenarios: Sequence[Scenario]) -> None:
 
 
 def _require_judge(people: Components, scenarios: Sequence[Scenario], spec: str | None) -> None:
-    """Raise SettingError when a scenario's score is a verdict and nobody is there to give it."""
+    """Raise SettingError if a scenario needs a judge and there is none."""
     wanting = next((s for s in scenarios if s.truth == "judge"), None)
     if wanting is not None and people.judge is None:
         what = f"scenario {wanting.id!r} ({wanting.source}) needs a judge"
@@ -243,7 +243,7 @@ def _require_judge(people: Components, scenarios: Sequence[Scenario], spec: str 
 def _log_to_continue(
     wanted: str | None, out: Path | None, task_id: str, run_id: str | None, stamps: Mapping[str, str]
 ) -> JournalContents | None:
-    """Return the log of the run to go on with: the one asked for, or that of a dead xdist worker."""
+    """Return the log of the run to go on with: the requested one, or that of a dead xdist worker."""
     if wanted is not None:
         if out is None:
             raise SettingError("--tfgrpo-resume needs an output folder: add --tfgrpo, or set --tfgrpo-out")
@@ -297,7 +297,7 @@ def _warnings(library: Library, actor: Actor, phases: Sequence[Phase]) -> list[s
 def _idle(
     people: Components, scenarios: Sequence[Scenario], settings: Settings, phases: Sequence[Phase]
 ) -> Iterator[str]:
-    """Yield who was named and will not be asked."""
+    """Yield a warning for each configured component that is not used."""
     if settings["teacher"] and settings.learning and "model" not in people.optimizer.identity:
         yield f"the optimizer {people.optimizer.name} does not use the teacher; set tfgrpo_optimizer = llm"
     if people.judge is not None and not any(s.rubric for s in scenarios):

@@ -13,7 +13,7 @@ from pytest_tfgrpo.plugin.markers import base_id, slot_of, split_of
 
 
 def is_scenario_item(item: pytest.Item) -> bool:
-    """Return whether an item stands for a scenario, from a file or from a marked test function."""
+    """Return whether an item belongs to a scenario, from a file or from a marked test function."""
     return isinstance(item, ScenarioItem) or slot_of(item) is not None
 
 

@@ -57,7 +57,7 @@ def session_of(config: pytest.Config) -> TfgrpoSession:
 
 
 class TfgrpoSession:
-    """What one invocation of pytest knows of its scenarios and their run."""
+    """The scenarios of one invocation of pytest and their run."""
 
     def __init__(self, config: pytest.Config) -> None:
         """Read the settings; nothing is opened yet."""
@@ -91,7 +91,7 @@ class TfgrpoSession:
         self._lines: list[str] = []
         """The terminal section, also when it comes from an xdist worker."""
         self._notes: list[str] = []
-        """Commands to GitHub Actions that make annotations; empty elsewhere."""
+        """Commands for GitHub Actions annotations; empty elsewhere."""
 
     def load(self, path: Path) -> tuple[Scenario, ...]:
         """Return the scenarios of a file, known from now on; raises ScenarioError."""
@@ -209,7 +209,7 @@ class TfgrpoSession:
             raise ItemFailed("\n\n".join(problems[:10]))
 
     def _show_dev(self, item: ScenarioItem, live: RunMonitor) -> list[str]:
-        """Return what is wrong with the dev scenarios of an item; skips one that nobody was asked."""
+        """Return what is wrong with the dev scenarios of an item; skips one that did not run."""
         epoch, problems = item.phase.epoch, []
         for scenario in item.scenarios:
             if not live.decides(epoch, scenario.id):
@@ -250,7 +250,7 @@ class TfgrpoSession:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
-        """End the run with what it has, and write down what it came to."""
+        """End the run with what it has, and write its results."""
         if self._live is not None and self._live.started:
             normal = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
             if normal and not (session.shouldstop or session.shouldfail):
@@ -278,7 +278,7 @@ class TfgrpoSession:
         return self._live
 
     def _conclude(self) -> Conclusion | None:
-        """Judge and report the run, once; None when there is nothing to report on."""
+        """Check the gate and report the run, once; None if there is nothing to report."""
         live = self._run()
         if self._conclusion is not None:
             return self._conclusion
@@ -320,7 +320,7 @@ class TfgrpoSession:
             self._lines.append(f"tfgrpo: {error}")
 
     def _record(self, run: Run) -> list[str]:
-        """Record the run where the setting says so; returns what to tell of it."""
+        """Record the run where the setting says so; returns the lines about it."""
         file = self.settings["record"]
         if not file:
             return []

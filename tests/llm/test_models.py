@@ -92,7 +92,7 @@ def test_equal_specs_share_a_model() -> None:
 def test_a_missing_key_is_refused_before_anything_is_asked() -> None:
     with pytest.raises(
         SettingError,
-        match=r"OPENAI_API_KEY is not set.*'default' at https://api.openai.com/v1.*; set OPENAI_BASE_URL for",
+        match=r"OPENAI_API_KEY is not set.*'default' at https://api.openai.com/v1.*; set OPENAI_BASE_URL to",
     ):
         models_of().open("openai:gpt-4o")
     with pytest.raises(SettingError, match=r"HOSTED_KEY is not set.*'hosted'.*models.yaml"):

@@ -69,7 +69,7 @@ ACTORS: Mapping[str, Opener] = {
     "command": _command,
     "python": _python,
 }
-"""``replay:<file>`` is no row: it stands for a whole run, models included (see harness/recording)."""
+"""``replay:<file>`` is not here: it replaces the actor and all models (see harness/recording)."""
 
 
 def _no_model(spec: str) -> Completer:

@@ -1,6 +1,6 @@
 """The engine: a run is a fold over its phases, ``(scenarios, library) -> (result, library')``.
 
-It knows neither pytest nor the bus: it is handed `observe` and told what marked test functions found.
+It knows neither pytest nor the bus: it receives `observe` and the results of marked test functions.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class Engine:
         watch: OpenWatch | None = None,
         paced: bool = False,
     ) -> None:
-        """`folder` is where the run's files go (None: nowhere); `observe` is told every record, in order.
+        """`folder` receives the run's files (None: no files); `observe` receives every record, in order.
 
-        `watch` may end a sweep as soon as the gate's verdict is known; without it every sweep runs whole.
+        `watch` may end a sweep as soon as the gate is decided; without it every sweep runs completely.
         When `paced`, a phase starts only once `open_phase` has been called for it or a later one.
         """
         self._job = job

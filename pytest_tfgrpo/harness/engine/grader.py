@@ -25,7 +25,7 @@ CHECK_GRACE_S = 1.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AwaitingChecker:
-    """Told when a rollout waits for its marked test function to judge it."""
+    """Sent when a rollout waits for its marked test function."""
 
     rollout: Rollout
     workspace: Workspace
@@ -43,7 +43,7 @@ class Grader:
         checker_results: CheckerResults,
         observe: Callable[[object], None],
     ) -> None:
-        """`observe` is told of rollouts that wait for a marked test function."""
+        """`observe` is called with rollouts that wait for a marked test function."""
         self._job = job
         self._calls = calls
         self._writer = writer
@@ -86,7 +86,7 @@ class Grader:
                 raise CheckError(f"the checks did not end within {limit_s:g} s") from None
 
     async def judge(self, rollout: Rollout, workspace: Workspace) -> Rollout:
-        """Return the rollout with what its marked test function says of it, once that has run."""
+        """Return the rollout with the result of its marked test function, once that has run."""
         checker_result = self._job.resumed.checker_results.get(rollout.rollout_id)
         if checker_result is None:
             await self._writer.commit()
@@ -104,9 +104,9 @@ class Grader:
         return replace(rollout, checks=(result,))
 
     async def ask_judge(self, scenario: Scenario, rollout: Rollout) -> Rollout | None:
-        """Return the rollout with what the judge says of it, where its scenario has a rubric.
+        """Return the rollout with the judge's result, if its scenario has a rubric.
 
-        None: the budget does not allow to ask; a resumed run will.
+        None: the budget does not allow the call; a resumed run makes it.
         """
         judge = self._job.judge
         if judge is None or not scenario.rubric or rollout.status != "ok":
@@ -133,7 +133,7 @@ def unreached(scenario: Scenario, rollout: Rollout) -> tuple[CheckResult, ...]:
 
 
 def with_opinion(scenario: Scenario, rollout: Rollout, opinion: JudgeResult) -> Rollout:
-    """Return the rollout with an opinion; an error where a verdict was wanted and not reached."""
+    """Return the rollout with the judge's result; an error if a required result is missing."""
     rollout = replace(rollout, opinion=opinion)
     if scenario.truth == "judge" and opinion.score is None:
         return as_error(rollout, "judge", opinion.reason)

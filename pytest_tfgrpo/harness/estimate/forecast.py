@@ -35,9 +35,9 @@ class Forecast:
     """Where the figures come from."""
     warnings: tuple[str, ...] = ()
     free: bool = False
-    """True when nobody who takes part costs anything."""
+    """True if no component costs anything."""
     declared: Mapping[str, float | None] | None = None
-    """All that is known is what the actor says is its most: ``usd`` and ``tokens``; None: more is known."""
+    """The actor's declared maximum in ``usd`` and ``tokens``, if nothing more is known; else None."""
 
     @property
     def total(self) -> Figures:
@@ -46,7 +46,7 @@ class Forecast:
 
 
 def forecast(job: Job, folder: Path | None, recording: Path | None = None) -> Forecast:
-    """Return the forecast of a job; nothing is asked, nothing written.
+    """Return the forecast of a job; makes no calls and writes nothing.
 
     Its earlier runs are in `folder`; without any, what the file `recording` has of its actor counts.
     """
@@ -127,7 +127,7 @@ class _Seer:
         return Figures(calls=Range(rollouts, rollouts), tokens=ends["tokens"], usd=ends["usd"])
 
     def _recorded(self, phase: Phase, known: dict[str, list[UnitUse]]) -> Iterator[Figures]:
-        """Yield the figures of each domain; one that is not recorded is like all others."""
+        """Yield the figures of each domain; one that is not recorded is assumed to be like the others."""
         domain_of = {s.id: s.domain for s in self._job.scenarios}
         everything = [use for uses in known.values() for use in uses]
         for domain, scenarios in sorted(Counter(domain_of[id] for id in phase.scenarios).items()):

@@ -28,7 +28,7 @@ NOTHING = Range(0.0, 0.0)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figures:
-    """Calls, tokens and cost of a part of a run; None where nobody can tell."""
+    """Calls, tokens and cost of a part of a run; None where it is unknown."""
 
     calls: Range = NOTHING
     tokens: Range | None = NOTHING

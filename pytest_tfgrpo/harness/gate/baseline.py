@@ -26,7 +26,7 @@ FIRST = "tfgrpo.baseline/1"
 """Files without domains and without a hash, which are still read."""
 FOLDER = "baselines"
 COMPARED_STAMPS = ("actor", "packs")
-"""Stamps of a run that tell whether it was made with the same things."""
+"""Stamps that show whether two runs used the same inputs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,7 +96,7 @@ class Stamped(Protocol):
 
 
 def compared_stamps(run: Stamped) -> dict[str, str]:
-    """Return the stamps that tell whether two runs were made with the same things.
+    """Return the stamps that show whether two runs used the same inputs.
 
     The judge is one of them where it scores an eval scenario: another judge is another measure.
     """

@@ -134,7 +134,7 @@ def _weighed(result: RuleResult, p: float, domains: int) -> RuleResult:
 
 
 def _with_n(result: RuleResult, sides: Sides, margin: float) -> RuleResult:
-    """Return a finding on too few scenarios with the number that would settle it."""
+    """Return a finding on too few scenarios with the number that would be enough."""
     n, share = result.figures.get("n", MIN_SCENARIOS), result.figures.get("share", 0.0)
     if result.outcome != "inconclusive" or n >= MIN_SCENARIOS or share < MIN_SHARE:
         return result

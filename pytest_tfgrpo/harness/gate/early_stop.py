@@ -40,9 +40,9 @@ def rejudged(
 
 
 def reported(run: Run, findings: int | None) -> dict[str, Json]:
-    """Return the report's key ``sequential``; nothing where no sequential gate is asked for.
+    """Return the report's key ``sequential``; nothing without a sequential gate.
 
-    `findings` counts those of the gate, None without a gate: more than there are built-in rules come from
+    `findings` counts the results of the gate, None without a gate: any beyond the built-in rules come from
     plugins.
     """
     sweep = final_sweep(run)

@@ -50,7 +50,7 @@ class RuleResult:
 
 
 def settle(results: Iterable[RuleResult], *, strict: bool) -> Settled:
-    """Return what all findings come to: one failure fails, and so does an open question when `strict`."""
+    """Return the outcome of all results: one failure fails, and so does an inconclusive one when `strict`."""
     outcomes = {result.outcome for result in results}
     open_question = not outcomes.isdisjoint(OPEN)
     if "fail" in outcomes or (strict and open_question):

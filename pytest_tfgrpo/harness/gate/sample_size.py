@@ -21,7 +21,7 @@ def settling_advice(
     """Return advice in words, and its figures.
 
     `settled_by` counts scenarios, `settled_options` lists [scenarios, rollouts of each], `settled_rollouts`
-    is the number of rollouts that would settle it on the scenarios there are, null when none does. `spread`
+    is the number of rollouts that would be enough on these scenarios, null if there is none. `spread`
     has the variances between scenarios and within them, null when each scenario has one rollout.
     """
     count = settling_n(comparison.difference, margin)

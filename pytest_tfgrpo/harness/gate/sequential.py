@@ -182,7 +182,7 @@ class WatchedRule:
 
     @property
     def finding(self) -> State:
-        """What is settled: one reading that fails, or all that pass."""
+        """What is decided: one reading that fails, or all that pass."""
         found = {reading.finding for reading in self.readings}
         return "fail" if "fail" in found else "open" if "open" in found else "pass"
 
@@ -196,7 +196,7 @@ class WatchedRule:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bars:
-    """What besides the comparisons can settle the verdict, or keep it open to the end."""
+    """What besides the comparisons can decide the gate, or keep it open to the end."""
 
     max_errors: int | None = None
     needs_end: str = ""
@@ -204,10 +204,10 @@ class Bars:
 
 
 class Watch:
-    """Follows a final sweep; `settled` once no further scenario can change what the gate says."""
+    """Follows a final sweep; `settled` once no further scenario can change the gate's result."""
 
     def __init__(self, order: Sequence[str], rules: Sequence[WatchedRule], bars: Bars) -> None:
-        """`order` has the ids of the sweep as they are asked."""
+        """`order` has the ids of the sweep in the order they run."""
         self.order = tuple(order)
         self.rules = tuple(rules)
         self.needs_end = bars.needs_end
@@ -219,7 +219,7 @@ class Watch:
 
     @property
     def outcome(self) -> State:
-        """What the gate's verdict is known to be."""
+        """The outcome of the gate, as far as it is known."""
         found = {rule.finding for rule in self.rules}
         if "fail" in found or (self._max_errors is not None and self._errors > self._max_errors):
             return "fail"
@@ -227,11 +227,11 @@ class Watch:
 
     @property
     def settled(self) -> bool:
-        """True once the verdict is known."""
+        """True once the gate is decided."""
         return self.outcome != "open"
 
     def feed(self, finished: Mapping[str, Tally]) -> bool:
-        """Take scenarios that are finished, in any order; return whether they have settled the verdict.
+        """Take scenarios that are finished, in any order; return whether the gate is decided.
 
         What comes after that changes nothing.
         """

@@ -68,7 +68,7 @@ def judge(
     rules: Sequence[GateRule] = (),
     contamination: Sequence[LeakedAnswer] = (),
 ) -> Verdict:
-    """Return the verdict on `run` by the built-in rules, none of which can be removed, and `rules`.
+    """Return the result for `run` of the built-in rules, none of which can be removed, and `rules`.
 
     `contamination` names the lessons that hold an eval answer. One failed rule fails the gate; an
     inconclusive or unjudged one makes it inconclusive, which fails under ``gate_strict`` (decision 21a).

@@ -116,7 +116,7 @@ def _pass_at(groups: tuple[Group, ...], k: int) -> float | None:
 
 
 def _changes(revision: Revision | None) -> dict[str, int]:
-    """Count what a revision did; a merge is one update, and removes what it merges but for one."""
+    """Count what a revision did; a merge is one update and removes all but one of its lessons."""
     operations = revision.applied if revision is not None else ()
     kinds = [operation.kind for operation in operations]
     merged = sum(len(operation.targets) - 1 for operation in operations if operation.kind == "merge")

@@ -22,7 +22,7 @@ REDACTED = re.compile(rb',"redacted":\d+,"crc":"[0-9a-f]{8}"\}$')
 
 
 class Recording:
-    """The entries of one file by key, each parsed when it is asked for."""
+    """The entries of one file by key, each parsed on first use."""
 
     def __init__(self, path: Path, header: Header | None, lines: dict[RecordingKey, Line]) -> None:
         """`header` is None for a file that holds nothing yet."""
@@ -123,7 +123,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def write(path: Path, header: Header, lines: dict[RecordingKey, bytes]) -> None:
-    """Write a recording whole or not at all, sorted; raises RecordingError. The folder is `locked`."""
+    """Write a recording atomically, sorted; raises RecordingError. The folder is `locked`."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     order = sorted(lines)
     header = replace(

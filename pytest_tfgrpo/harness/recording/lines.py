@@ -108,7 +108,7 @@ def _lean(record: Any) -> Json:
 
 
 def without_secrets(entry: RecordingEntry) -> RecordingEntry:
-    """Return an entry fit for git; `redacted` says in how many of its texts a secret was found."""
+    """Return an entry fit for git; `redacted` counts its texts with a secret."""
     count = 0
 
     def clean(value: Json) -> Json:
@@ -154,7 +154,7 @@ def _redacted_short(text: str) -> str:
 
 
 SPOKEN = frozenset({"answer", "frames", "files", "failure", "error"})
-"""What an agent or a model said."""
+"""What an agent or a model answered."""
 
 
 def key_in(line: bytes) -> RecordingKey:

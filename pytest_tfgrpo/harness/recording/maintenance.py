@@ -139,7 +139,7 @@ class RunUse(NamedTuple):
 def use_of(run: Run, loose: Iterable[Rollout]) -> RunUse:
     """Return what `run` uses, with rollouts that belong to no group of it.
 
-    Raises RecordingError on a run that does not tell what others need.
+    Raises RecordingError for a run that does not show what others need.
     """
     why = ""
     rollouts = [*loose]
@@ -160,9 +160,9 @@ def use_of(run: Run, loose: Iterable[Rollout]) -> RunUse:
 
 
 def prune(path: Path, uses: Sequence[RunUse], *, others: bool, dry: bool) -> Iterator[str]:
-    """Remove the entries that no run among `uses` has, unless `dry`; yields what goes.
+    """Remove the entries that no run among `uses` has, unless `dry`; yields what is removed.
 
-    Raises RecordingError, also where that would remove an actor whole that none of the runs has, but for
+    Raises RecordingError, also if that would remove all entries of an actor that no run uses, unless
     `others`.
     """
     used = frozenset[RecordingKey]().union(*(use.keys for use in uses))

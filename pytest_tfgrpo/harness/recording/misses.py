@@ -17,7 +17,7 @@ OPTIONS = "the same text is recorded with another seed, temperature, limit or sc
 def why_no_rollout(
     known: Sequence[RolloutEntry], *, stamp: str | None, prompt: str, temperature: float, seed: int
 ) -> tuple[str, str]:
-    """Return what tells a rollout from those `known` of its scenario and actor: in short, and in full.
+    """Return how a rollout differs from those `known` of its scenario and actor, in short and in full.
 
     `stamp` and `prompt` are those of scenario and prompt as they are now; None: unknown.
     """
@@ -38,7 +38,7 @@ def why_no_rollout(
 
 
 def why_no_call(known: Iterable[CallEntry], prompt: str) -> str:
-    """Return what tells a model call with the stamped `prompt` from those `known` of its model."""
+    """Return how a model call with the stamped `prompt` differs from those `known` of its model."""
     prompts = {entry.prompt for entry in known}
     if not prompts:
         return NEVER

@@ -194,7 +194,7 @@ class ReplayActor:
 
     paid = False
     metered = True
-    """Nothing is spent, so that no budget is asked."""
+    """A replay spends nothing, so it needs no budget."""
     concurrency: int | None = None
 
     def __init__(self, replay: Replay, recorded: RecordedActor) -> None:

@@ -25,13 +25,13 @@ from pytest_tfgrpo.harness.recording.file import MAX_LINE, Recording, locked, wr
 from pytest_tfgrpo.harness.recording.lines import Header, RecordedActor, encode, find_secrets, without_secrets
 
 ANSWER_SETTINGS = ("max_tokens", "max_steps", "tools", "command_output")
-"""Settings that shape an answer without being part of what an actor is asked."""
+"""Settings that shape an answer but are not part of the input of an actor."""
 PLAN_SETTINGS = (
     "seed", "group_size", "eval_rollouts", "epochs", "sample_size", "eval_mode", "baseline_sweep",
     "temperature_train", "temperature_eval", "optimizer", "experience_max_words", "library_cap",
     "judge_votes", "timeout_s", "answer_max_bytes",
 )  # fmt: skip
-"""Settings that decide what is asked."""
+"""Settings that shape the prompts."""
 Named = TypeVar("Named", bound=RecordedActor | Participant)
 
 
@@ -49,7 +49,7 @@ class Written:
 
 
 def describe(name: str, written: Written) -> list[str]:
-    """Return what to tell of what was written to the file `name`."""
+    """Return the lines about what was written to the file `name`."""
     lines = [
         f"recorded {written.rollouts} rollouts and {written.calls} model calls in {name} ({written.new} new)"
     ]

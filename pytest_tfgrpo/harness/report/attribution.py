@@ -25,7 +25,7 @@ WORDS = {"not_estimable": "not yet known"}
 
 
 def attribution_report(run: Run) -> dict[str, Any] | None:
-    """Return what each lesson in force, or removed in the run, does; None where none was left out by chance.
+    """Return the effect of each lesson that is active or was removed in the run; None without dropout.
 
     It rests on the training groups of the run, and of earlier runs for lessons that it started with.
     """

@@ -75,7 +75,7 @@ def _head(sign: str, baseline: Baseline) -> Iterator[str]:
 
 
 def _differing(before: Baseline, after: Baseline) -> list[str]:
-    """Return what tells the two apart besides their scores."""
+    """Return how the two differ besides their scores."""
     notes = what_differs(before, actor=after.actor, stamps=after.stamps, tallies=after.scenarios)
     found = [f"{line(before.name, 60)} was {note}" for note in notes]
     unfair = why_unfair(before, temperature=after.temperature, stamps=after.stamps)

@@ -34,7 +34,7 @@ Tallies: TypeAlias = Mapping[str, Tally]
 def versus(before: Run, after: Run) -> dict[str, Any]:
     """Return `after` compared with `before`, as ``versus.schema.json`` describes it.
 
-    `claim` says better or worse only where p < 0.05 and the interval lies on one side of 0, both under both
+    `claim` is better or worse only if p < 0.05 and the interval lies on one side of 0, both under both
     readings of errors, and where nothing of
     `obstacles` stands against comparing the two at all.
     """
@@ -74,7 +74,7 @@ def versus(before: Run, after: Run) -> dict[str, Any]:
 
 
 def _side(run: Run, sweep: PhaseResult | None, rows: Tallies) -> dict[str, Any]:
-    """Return what one of the two runs is, and what its final sweep came to."""
+    """Return the facts of one of the two runs and the results of its final sweep."""
     total = costs.of_run(run)
     return {
         "run_id": run.run_id,

@@ -23,10 +23,10 @@ from pytest_tfgrpo.harness.suite.contamination.answers import expected_answers, 
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What a run came to."""
+    """The result of a run."""
 
     verdict: Verdict | None
-    """None where no gate was asked for: in plain mode without a rule."""
+    """None without a gate: in plain mode without a rule."""
     report: dict[str, Any]
     """The report value, as in ``report.json``."""
 
@@ -42,7 +42,7 @@ def conclude(
     sections: Sequence[str] = (),
     files: str = "",
 ) -> Conclusion:
-    """Return the report of a run, with a verdict when it is `gated`; `files` is where its files are."""
+    """Return the report of a run, with a gate if it is `gated`; `files` is the place of its files."""
     if not gated:
         return Conclusion(None, build(run, None, sections=sections, files=files))
     evaluated = [s for s in run.scenarios if s.split == "eval"]
@@ -67,7 +67,7 @@ def write(folder: Path, run: Run, conclusion: Conclusion, origins: Mapping[str, 
 
 
 def manifest(run: Run, conclusion: Conclusion, origins: Mapping[str, str]) -> dict[str, Any]:
-    """Return the manifest: what was run, with what, and what the gate said."""
+    """Return the manifest: what ran, with what, and the result of the gate."""
     return {
         "schema": "tfgrpo.manifest/1",
         "run_id": run.run_id,

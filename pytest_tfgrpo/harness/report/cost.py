@@ -25,12 +25,12 @@ def cost_lines(cost: Mapping[str, Any], width: int, *, by_model: bool) -> list[s
 
 
 def is_paid(cost: Mapping[str, Any]) -> bool:
-    """Return whether something cost money, or a model was asked that may have."""
+    """Return whether something cost money, or may have."""
     return bool(cost["usd"] or (cost["unknown"] and cost["models"]))
 
 
 def spent(sums: Mapping[str, Any]) -> str:
-    """Return the cost of some calls: ``?`` is unknown, and ``+`` says that some of it is."""
+    """Return the cost of some calls: ``?`` is unknown, and ``+`` means that some of it is."""
     return money(sums["usd"]) + ("+" if sums["unknown"] and sums["usd"] is not None else "")
 
 

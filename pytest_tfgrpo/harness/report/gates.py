@@ -21,9 +21,9 @@ GateBlock: TypeAlias = Mapping[str, Any]
 
 
 def gate_lines(gate: GateBlock | None, width: int, *, every: bool, quiet: bool) -> list[str]:
-    """Return all gates, failed ones first and the default gate after those that found the same.
+    """Return all gates, failed ones first and the default gate after those with the same outcome.
 
-    Of a named gate only what keeps it from passing is shown, of the default gate every rule that somebody
+    Of a named gate only what keeps it from passing is shown, of the default gate every rule that is
     set, unless `every` is.
     """
     if gate is None:
@@ -43,12 +43,12 @@ def named_text(gate: GateBlock, name: str, width: int = 80) -> list[str]:
 
 
 def find(gate: GateBlock, name: str) -> GateBlock:
-    """Return the verdict of the named gate."""
+    """Return the result of the named gate."""
     return next(one for one in named(gate) if one["name"] == name)
 
 
 def named(gate: GateBlock) -> list[GateBlock]:
-    """Return the verdicts of the named gates; reports made before there were any have none."""
+    """Return the results of the named gates; older reports have none."""
     return list(gate.get("gates", ()))
 
 
@@ -60,7 +60,7 @@ def overall(gate: GateBlock) -> str:
 
 
 def in_order(gates: Iterable[GateBlock]) -> list[GateBlock]:
-    """Return verdicts with the worst first; among equals named ones as they stand, then the default gate."""
+    """Return gates with the worst first; among equals, named ones in order, then the default gate."""
     return sorted(gates, key=_rank)
 
 

@@ -15,18 +15,18 @@ PASSED = 0.5
 
 
 class Judged(NamedTuple):
-    """One rollout that a judge was asked about."""
+    """One rollout with a judge's result."""
 
     domain: str
     opinion: JudgeResult
     gt_score: float | None
-    """What its checks say; None where they are not its ground truth, or said nothing."""
+    """Score of its checks; None if they are not its ground truth or have no score."""
     checked: bool
     """True when its scenario is scored by checks."""
 
 
 def judge_report(run: Run) -> dict[str, Any] | None:
-    """Return what a report says of the judge; None when the run has none.
+    """Return the judge's block of a report; None if the run has no judge.
 
     Beside counts over all opinions it has the judge's calibration: over rollouts that checks score too.
     """
@@ -60,7 +60,7 @@ def _judged(run: Run) -> Iterator[Judged]:
 
 
 def _opinions(opinions: Sequence[JudgeResult]) -> dict[str, Any]:
-    """Return counts over opinions: how many came to no verdict, and how far their votes agree."""
+    """Return counts over opinions: how many have no result, and how far their votes agree."""
     agreements = [o.agreement for o in opinions if o.agreement is not None]
     return {
         "opinions": len(opinions),
@@ -70,7 +70,7 @@ def _opinions(opinions: Sequence[JudgeResult]) -> dict[str, Any]:
 
 
 def _calibration(judged: Sequence[Judged]) -> dict[str, Any]:
-    """Return the agreement of verdicts with checks; null where it cannot be told."""
+    """Return the agreement of the judge with checks; null where it is unknown."""
     pairs = [
         (one.gt_score, one.opinion.score)
         for one in judged
@@ -111,7 +111,7 @@ def judge_lines(judge: Mapping[str, Any] | None, width: int, *, by_domain: bool)
 
 
 def sentences(judge: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the judge did, and how its verdicts compare with checks."""
+    """Yield what the judge did, and how its results compare with checks."""
     votes = "" if judge["votes"] is None else f", {judge['votes']} votes each"
     head = f"{line(judge['model'] or 'unknown', 80)}{votes}: {judge['opinions']} rollouts judged"
     if judge["no_verdict"]:

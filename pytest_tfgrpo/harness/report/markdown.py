@@ -29,7 +29,7 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def summary(report: Mapping[str, Any]) -> str:
-    """Return a page of a run: verdict, means, gain, cost, what got worse, and the lessons."""
+    """Return a page of a run: gate, means, gain, cost, what got worse, and the lessons."""
     blocks = [
         [f"## tfgrpo: {_headline(report)}"],
         [f"Run `{report['run_id']}` is {escaped(report['status'])}: {escaped(report['reason'])}"]
@@ -50,7 +50,7 @@ def summary(report: Mapping[str, Any]) -> str:
 
 
 def escaped(text: object, limit: int = CELL) -> str:
-    """Return foreign text as one line of Markdown that says just that."""
+    """Return foreign text as one line of Markdown that shows it literally."""
     return _SPECIAL.sub(r"\\\1", line(str(text), limit).translate(_ENTITIES))
 
 

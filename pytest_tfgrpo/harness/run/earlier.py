@@ -20,7 +20,7 @@ from pytest_tfgrpo.harness.run.journal import decode
 LISTED = 20
 """Latest earlier runs that are named."""
 _HEAD = 65_536
-"""Bytes at the start of a journal that have its stamps, but for very long settings."""
+"""Bytes at the start of a journal that contain its stamps, except with very long settings."""
 _STAMPS = re.compile(rb'"stamps":(\{[^{}]*\})')
 
 

@@ -23,7 +23,7 @@ def criteria_of(rubric: Json) -> tuple[Criterion, ...]:
 
 
 def misfits(data: Mapping[str, Json], checker: str | None) -> Iterator[Violation]:
-    """Yield what speaks against the truth of a scenario, whose fields may still be malformed."""
+    """Yield what is wrong with the `truth` of a scenario, whose fields may still be malformed."""
     truth = data.get("truth", "checks")
     if checker is not None:
         if truth in ESTIMATES:

@@ -188,7 +188,7 @@ def task_stamp(
     rubric: tuple[Criterion, ...] = (),
     truth: Truth = "checks",
 ) -> str:
-    """Return the stamp of what a rollout is asked and how it is judged (decision 8)."""
+    """Return the stamp of a task and its checks (decision 8)."""
     content: dict[str, Json] = {
         "prompt": prompt,
         "input": input,

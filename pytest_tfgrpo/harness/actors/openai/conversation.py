@@ -30,7 +30,7 @@ from pytest_tfgrpo.llm.queueing import Ticket, current_ticket
 MARGIN_S, MARGIN_SHARE = 0.25, 0.05
 """A rollout ends so long before its time limit: what it has paid for is lost when it is cancelled."""
 TOLD_CHARS = 4_000_000
-"""What tools may tell the model in one rollout: more than any model reads, and sent again with each call."""
+"""Most characters of tool output in one rollout: more than any model reads, and resent with each call."""
 CALLS_PER_TURN = 64
 """Most tool calls that a model may ask for at once."""
 
@@ -77,7 +77,7 @@ class Conversation:
         )
 
     async def _ask(self) -> Completion:
-        """Return what the model says next, with a frame for the call."""
+        """Return the model's next message, and add a frame for the call."""
         started = time.perf_counter() - self._turn.waited_s
         left_s = self._left_s()
         if left_s <= 0:
@@ -245,7 +245,7 @@ def _ended(call: ToolCall, task: asyncio.Task[Frame], waited_ms: float) -> tuple
 
 
 def _identified(calls: tuple[ToolCall, ...], step: int) -> tuple[ToolCall, ...]:
-    """Return the calls with ids that tell them apart, and text that UTF-8 can hold."""
+    """Return the calls with unique ids, and text that UTF-8 can encode."""
     own = len({call.id for call in calls}) == len(calls) and all(call.id for call in calls)
     return tuple(
         ToolCall(

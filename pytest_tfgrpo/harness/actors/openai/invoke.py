@@ -92,7 +92,7 @@ def clean(text: str) -> str:
 
 
 class _Unfit(Exception):
-    """A call that no tool is asked about."""
+    """A call that reaches no tool."""
 
 
 def _named(name: str, tools: Mapping[str, Tool]) -> Tool:

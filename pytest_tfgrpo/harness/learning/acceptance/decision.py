@@ -47,7 +47,7 @@ class Limits:
     rollouts: int
     """Rollouts of an epoch beyond which no further part is tried."""
     cap: int
-    """Lessons in force of one domain at most."""
+    """Most active lessons per domain."""
 
 
 async def decide(library: Library, candidate: Revision, bench: DevSet, limits: Limits) -> Revision:
@@ -75,7 +75,7 @@ def limits_of(phase: Phase, settings: Mapping[str, Any]) -> Limits:
 
 
 def undecided(candidate: Revision, scenarios: Iterable[Scenario], settings: Mapping[str, Any]) -> Revision:
-    """Return `candidate`, which comes into force untried, and why nothing is asked to decide on it."""
+    """Return `candidate`, which is accepted untried, with the reason why nothing decides on it."""
     if candidate.acceptance is not None or settings["acceptance"] == "off":
         return candidate
     number = sum(scenario.split == "dev" for scenario in scenarios)
@@ -113,7 +113,7 @@ class _Search:
             await self._weed()
 
     async def _try_parts(self) -> None:
-        """Try the whole without what its own scenarios speak against, else halves of it."""
+        """Try the whole without operations that their own scenarios reject, else halves of it."""
         against = self._against(self._units)
         rest = [unit for unit in self._units if unit not in against]
         self._open = [rest] if against and rest else halves(self._units)
@@ -131,7 +131,7 @@ class _Search:
                 self._open += halves(part)
 
     async def _weed(self) -> None:
-        """Leave out what its own scenarios speak against, and try what is left, while trials are left.
+        """Leave out operations that their own scenarios reject, and try the rest, while trials are left.
 
         Where nothing would be left the rule has the last word: it has accepted what there is.
         """
@@ -206,7 +206,7 @@ class _Search:
     async def _against_start(
         self, after: Library, ruling: AcceptanceResult, trial: Trial
     ) -> tuple[AcceptanceResult, Trial]:
-        """Return the ruling where small losses of several parts could add up to more than the margin."""
+        """Return the result if small losses of several parts could add up to more than the margin."""
         made = trial.rollouts
         pairs, trial = await self._measure(self._library, after, trial)
         trial = replace(trial, rollouts=made + trial.rollouts)
@@ -239,7 +239,7 @@ class _Search:
         return ruling.accepted
 
     def _pass_unseen(self, trial: Trial) -> bool:
-        """Note a library that no dev scenario sees: its difference is 0, and nobody was asked."""
+        """Note a library that no dev scenario sees: its difference is 0, and no rollout is needed."""
         safe = self._limits.rule.name == "safe"
         reason = UNSEEN if safe else f"{UNSEEN}: not shown to be better"
         verdict: Literal["accepted", "rejected"] = "accepted" if safe else "rejected"

@@ -17,7 +17,7 @@ Sweep: TypeAlias = Callable[[Phase, Ask], Awaitable[Mapping[str, Group]]]
 
 
 class Unfinished(Exception):
-    """A sweep did not come to its end: interrupted, aborted, or out of budget."""
+    """A sweep did not finish: interrupted, aborted, or out of budget."""
 
     def __init__(self, end: Literal["incomplete", "aborted"]) -> None:
         """`end` is how the run ends."""
@@ -73,7 +73,7 @@ class DevSweeps:
         return missing * int(self._settings["eval_rollouts"])
 
     async def compare(self, before: Library, after: Library) -> Pairs:
-        """Return the scores under both libraries; only what is not known yet is asked.
+        """Return the scores under both libraries; only unknown ones are measured.
 
         Raises Unfinished, and what a sweep raises.
         """

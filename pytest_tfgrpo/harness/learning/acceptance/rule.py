@@ -32,7 +32,7 @@ class PairedReading:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AcceptanceResult:
-    """What the rule says of a library that was tried."""
+    """The result of the rule for a library that was tried."""
 
     reading: PairedReading
     p_adjusted: float
@@ -47,7 +47,7 @@ class Pairs:
     unchanged: int
     """Scenarios whose prompt is the same under both: a difference of exactly 0."""
     before: Mapping[str, Tally]
-    """Scores of the other scenarios under the library in force, by scenario id."""
+    """Scores of the other scenarios under the active library, by scenario id."""
     after: Mapping[str, Tally]
     cases: tuple[Case, ...] = ()
     """The same scenarios, with the lessons that their prompts carry."""

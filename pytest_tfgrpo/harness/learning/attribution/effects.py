@@ -31,7 +31,7 @@ class LessonEffect:
     included: int
     """Groups whose prompt carried it."""
     left_out: int
-    """Groups that it was left out of by chance."""
+    """Groups that it was left out of at random."""
     scenarios: int
     errors: int
     """Rollouts of these groups that are errors and count nowhere else."""

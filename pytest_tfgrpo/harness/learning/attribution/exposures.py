@@ -148,7 +148,7 @@ def record_of(run: Run) -> RunExposures:
 
 
 def write(folder: Path, record: RunExposures) -> None:
-    """Write the file of exposures of the run in `folder`, whole or not at all; raises JournalError.
+    """Write the file of exposures of the run in `folder`, atomically; raises JournalError.
 
     It names the length of the journal that it follows from.
     """

@@ -37,7 +37,7 @@ RELEVANT_POOL = 256
 """How many of the best by raw score are weighed by relevance to a prompt."""
 
 StoreLine: TypeAlias = tuple[bytes, StoredRow | Tombstone]
-"""A line and what it says."""
+"""A line and its record."""
 
 
 class Skipped(NamedTuple):
@@ -102,7 +102,7 @@ class ExperienceStore:
         self.close()
 
     def __len__(self) -> int:
-        """Return the number of experiences on file, in force or not."""
+        """Return the number of stored experiences, active or not."""
         return len(self._index.rows)
 
     def __contains__(self, id: str) -> bool:
@@ -165,7 +165,7 @@ class ExperienceStore:
         prompt: str | None = None,
         weights: tuple[float, float] = (0.7, 0.3),
     ) -> tuple[Experience, ...]:
-        """Return at most `limit` experiences in force of `domain`, best first (decision 16).
+        """Return at most `limit` active lessons of `domain`, best first (decision 16).
 
         With `stamp`, only those learned under that prompt pack; with `prompt`, the best 256 by raw score are
         weighed by their relevance to it.

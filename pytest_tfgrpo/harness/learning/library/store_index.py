@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pytest_tfgrpo.harness.learning.library.store_lines import StoredRow
 
 UNSORTED = 4096
-"""A ranking takes up to this many new rows before it is sorted anew."""
+"""A ranking takes up to this many new rows before it is sorted again."""
 
 SortKey: TypeAlias = tuple[float, int, int]
 """(-raw score, -time, row): ascending keys are descending preference."""
@@ -71,7 +71,7 @@ class ExperienceIndex:
     def preferred(
         self, domain: str, stamp: str | None, weights: tuple[float, float]
     ) -> Iterator[tuple[float, int, int]]:
-        """Yield (raw score, time, row) of the rows in force of a domain (and stamp), best first."""
+        """Yield (raw score, time, row) of the active rows of a domain (and stamp), best first."""
         asked = [p for p in self._parts if p[0] == domain and stamp in (None, p[1].decode("ascii"))]
         for negative, time, row in heapq.merge(*(self._keys(part, weights) for part in asked)):
             if not self._hidden[row]:

@@ -40,7 +40,7 @@ from pytest_tfgrpo.harness.learning.optimizer.wording import (
 from pytest_tfgrpo.harness.protocols import LearningContext, Proposal
 
 MIN_FIT = 0.3
-"""Mean share of its terms in a kind's prompts from which a lesson in force is about that kind."""
+"""Mean share of its terms in a kind's prompts from which an active lesson is about that kind."""
 _FAILURES = re.compile(r"it failed in (\d{1,9}) of \d{1,9} attempts")
 
 
@@ -51,7 +51,7 @@ class HeuristicOptimizer:
     identity: Mapping[str, Json] = MappingProxyType({})
 
     async def propose(self, context: LearningContext) -> Proposal:
-        """Return lessons from the groups with spread, as additions or as revisions of lessons in force."""
+        """Return lessons from groups with mixed results, as additions or revisions of active lessons."""
         informative = [group for group in context.groups if group.informative]
         if not informative:
             return Proposal(note="no group had mixed results, so there was nothing to learn from")
@@ -67,18 +67,18 @@ class HeuristicOptimizer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Known:
-    """A lesson in force that this optimizer wrote, read back."""
+    """An active lesson that this optimizer wrote, read back."""
 
     experience: Experience
     terms: tuple[str, ...]
     claim: str
     """Its advice without the figures."""
     lost: int
-    """Failed attempts that an avoid lesson speaks of."""
+    """Failed attempts that an avoid lesson mentions."""
 
     @property
     def way(self) -> tuple[str, ...]:
-        """The tools that it says to use, in order."""
+        """The tools that it recommends, in order."""
         return tuple(self.claim[4:].split(", then ")) if self.claim.startswith("use ") else ()
 
 
@@ -196,7 +196,7 @@ class _Study:
         return key_terms(prompts, own, [self._shares[i] for i in rivals], self._barred)
 
     def _assign(self, lessons: Iterable[Experience]) -> dict[int, list[_Known]]:
-        """Return the lessons in force by the place of the kind that each is about."""
+        """Return the active lessons by the place of the kind that each is about."""
         found: dict[int, list[_Known]] = {}
         for lesson in lessons:
             known, pack = _read_back(lesson), self._context.packs.get(lesson.domain)

@@ -24,7 +24,7 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """What one scenario came to in one column."""
+    """The result of one scenario in one column."""
 
     mean: float | None
     n: int

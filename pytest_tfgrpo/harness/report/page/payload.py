@@ -53,6 +53,6 @@ def _flaky(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def script_json(value: Any) -> str:
-    """Return JSON that can stand in a script element: nothing in it ends the element or opens a comment."""
+    """Return JSON that is safe in a script element: nothing in it ends the element or opens a comment."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -9,7 +9,7 @@ from pytest_tfgrpo.harness.protocols import RewardBatch
 
 
 class JudgeRewarder:
-    """Gives each rollout the judge's score; none where there is no verdict, or where it is the gt_score."""
+    """Gives each rollout the judge's score; none without a judge's result, or if it is the gt_score."""
 
     name = "judge"
 

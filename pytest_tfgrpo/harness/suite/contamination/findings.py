@@ -15,7 +15,7 @@ OverlapKind: TypeAlias = Literal[
     "same_task", "same_prompt", "similar", "answer_in_pack", "answer_in_lesson", "answer_in_prompt"
 ]
 LISTED = 20
-"""Findings that are told one by one; the rest is counted."""
+"""Findings that are listed; the rest are counted."""
 EXCERPT = 60
 
 _WORDS: Mapping[OverlapKind, str] = {

@@ -66,7 +66,7 @@ class ModelOptimizer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Changes:
-    """What one domain's batch came to."""
+    """The result of one domain's batch."""
 
     operations: tuple[Operation, ...]
     lesson_groups: frozenset[str]

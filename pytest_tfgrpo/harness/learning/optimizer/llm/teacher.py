@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TeacherRequest:
-    """What a teacher is asked."""
+    """A request to a teacher."""
 
     text: str
     stage: str
