@@ -76,7 +76,7 @@ class Checkers:
             raise
         except Exception as broken:  # noqa: BLE001 - a broken checker is an error of the rollout
             error = broken
-            reason = f"the test function broke: {type(broken).__name__}: {_first_line(broken)}"
+            reason = f"the test function raised {type(broken).__name__}: {_first_line(broken)}"
             checker_result = CheckerResult(outcome="error", reason=reason)
         finally:
             score.end()
@@ -98,7 +98,7 @@ class Checkers:
         if isinstance(call.excinfo.value, ItemFailed):
             return report
         skipped = report.skipped
-        reason = f"a fixture {'skipped' if skipped else 'broke'}: {_first_line(call.excinfo.value)}"
+        reason = f"a fixture {'skipped' if skipped else 'failed'}: {_first_line(call.excinfo.value)}"
         self._judge(self.rollout(item), CheckerResult(outcome="skip" if skipped else "error", reason=reason))
         judged = self._judged[self.rollout(item).group_id].values()
         whole_group_broke = len(judged) == self._size(item) and all(j.outcome == "error" for j in judged)

@@ -146,7 +146,7 @@ class RunMonitor:
     def stop_when_broken(self, session: pytest.Session) -> None:
         """Let `session` end when the engine failed: the items to come would all fail for that one reason."""
         if self.error is not None:
-            session.shouldfail = f"tfgrpo: the run broke: {self.why}"
+            session.shouldfail = f"tfgrpo: the run failed: {self.why}"
 
     def finish(self) -> Run | None:
         """Wait for the end of the run and return it; None when the engine failed (see `error`)."""
@@ -214,6 +214,6 @@ class RunMonitor:
         try:
             getattr(self._hook, hook)(config=self._config, **record)
         except Exception as error:  # noqa: BLE001 - an observer cannot break the pipe
-            text = f"hook {hook} broke: {type(error).__name__}: {error}"
+            text = f"hook {hook} raised {type(error).__name__}: {error}"
             if text not in self.warnings:
                 self.warnings.append(text)

@@ -283,7 +283,7 @@ class TfgrpoSession:
         if self._conclusion is not None:
             return self._conclusion
         if live.run is None:
-            self._lines = [f"tfgrpo: the run broke: {live.why}"] if live.error is not None else []
+            self._lines = [f"tfgrpo: the run failed: {live.why}"] if live.error is not None else []
             return None
         sections, broken = hook_calls.report_sections(self.config, live.run)
         missed = self._replay.warnings if self._replay is not None else []

@@ -242,7 +242,7 @@ def test_an_unwritable_output_folder_stops_the_run(project: Project) -> None:
     result = project.learn()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*cannot open the journal*out*", "*tfgrpo: the run broke: JournalError*"])
+    result.stdout.fnmatch_lines(["*cannot open the journal*out*", "*tfgrpo: the run failed: JournalError*"])
 
 
 def test_a_changed_pack_is_refused_by_name(project: Project) -> None:

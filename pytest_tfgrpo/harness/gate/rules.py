@@ -60,7 +60,7 @@ def settle(results: Iterable[RuleResult], *, strict: bool) -> Settled:
 
 def broken(name: str, error: Exception, advice: str) -> RuleResult:
     """Return the result of a rule that raised: it fails, since its result is unknown."""
-    message = f"the rule broke: {type(error).__name__}: {line(str(error), 200)}"
+    message = f"the rule raised {type(error).__name__}: {line(str(error), 200)}"
     return RuleResult(name=name, outcome="fail", message=message, advice=advice)
 
 

@@ -51,7 +51,7 @@ async def learn(
         raise
     except Exception as error:
         raise OptimizerError(
-            f"optimizer {job.optimizer.name!r} broke in epoch {phase.epoch}: {type(error).__name__}: {error}"
+            f"optimizer {job.optimizer.name!r} failed in epoch {phase.epoch}: {type(error).__name__}: {error}"
         ) from error
     revision = retire(
         library,

@@ -65,7 +65,7 @@ def _choose(path: Path, actors: Sequence[RecordedActor], wanted: str) -> Recorde
         found = found or [actor for actor in actors if len(wanted) >= 6 and actor.stamp.startswith(wanted)]
         if not found:
             raise RecordingError(
-                f"the recording {path} holds no actor {wanted!r}; it has {', '.join(names)}"
+                f"the recording {path} has no actor {wanted!r}; it has {', '.join(names)}"
                 f"{nearest(wanted, names)}"
             )
         return found[-1]
@@ -98,7 +98,7 @@ class Replay:
         if spec not in names:
             known = f"it has {', '.join(dict.fromkeys(names))}" if names else "it has none"
             raise RecordingError(
-                f"the recording {self.recording.path} holds no language model {spec!r}; {known}"
+                f"the recording {self.recording.path} has no language model {spec!r}; {known}"
                 f"{nearest(spec, names)}"
             )
         return ReplayCompleter(self, next(m for m in reversed(self._header.models) if m.name == spec))

@@ -47,7 +47,7 @@ def build_scenario(
     try:
         plain = json.loads(json.dumps(data, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise ScenarioError(f"{source}: #: the scenario holds what JSON cannot: {error}") from None
+        raise ScenarioError(f"{source}: #: the scenario has a value that JSON cannot hold: {error}") from None
     try:
         return Loader(folder, kinds).build(plain, source=source, checker=checker)
     except Invalid as error:
@@ -127,7 +127,7 @@ def _params(kind: CheckKind) -> Accepts:
             check_schema(kind.params)
         except ValueError as error:
             raise ScenarioError(
-                f"params of the check kind {kind.name!r} are no JSON Schema: {error}"
+                f"params of the check kind {kind.name!r} are not a JSON Schema: {error}"
             ) from None
     return accepts(kind.params)
 

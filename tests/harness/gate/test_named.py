@@ -160,7 +160,7 @@ def test_a_gate_that_breaks_fails(monkeypatch: pytest.MonkeyPatch, per_domain: b
     monkeypatch.setattr(rules, "judge_minimum", broken)
     found = verdict(BOTH, min_mean=0.1, per_domain=per_domain)
     assert (found.outcome, found.failed) == ("fail", True)
-    assert found.results[0].message == "the rule broke: ZeroDivisionError: oh\\x1b[2J"
+    assert found.results[0].message == "the rule raised ZeroDivisionError: oh\\x1b[2J"
 
 
 def test_a_built_in_rule_that_breaks_fails_the_default_gate() -> None:

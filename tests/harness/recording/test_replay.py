@@ -183,7 +183,7 @@ async def test_a_call_that_is_lacking_says_what_differs(models: Path, request_: 
 
 async def test_a_model_that_was_not_recorded_is_refused(models: Path) -> None:
     with pytest.raises(
-        RecordingError, match="holds no language model 'openai:n'; it has openai:m; did you mean"
+        RecordingError, match="has no language model 'openai:n'; it has openai:m; did you mean"
     ):
         open_replay("r.jsonl", models).completer("openai:n")
 

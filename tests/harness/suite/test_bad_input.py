@@ -354,8 +354,8 @@ def test_a_file_with_another_name_is_no_scenario_file(refusal):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"prompt": {"a"}}, "#: the scenario holds what JSON cannot"),
-        ({"input": float("nan")}, "#: the scenario holds what JSON cannot"),
+        ({"prompt": {"a"}}, "#: the scenario has a value that JSON cannot"),
+        ({"input": float("nan")}, "#: the scenario has a value that JSON cannot"),
         ({"id": "a b"}, "#/id: 'a b' does not match"),
         ({"splt": "train"}, "#/splt: unknown key 'splt'; did you mean 'split'?"),
         ({"checks": [{"kind": "exat"}]}, "#/checks/0/kind: unknown check kind 'exat'"),

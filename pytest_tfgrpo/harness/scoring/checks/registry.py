@@ -48,7 +48,7 @@ def _evaluate(check: Check, context: CheckContext, kind: CheckKind) -> CheckResu
     except CheckError:
         raise
     except BaseException as error:  # on the engine's thread no interrupt is a person's
-        raise CheckError(f"check {kind.name!r} broke: {error!r}") from error
+        raise CheckError(f"check {kind.name!r} raised {error!r}") from error
     if not isinstance(result, CheckResult) or not 0 <= result.credit <= 1:
         raise CheckError(
             f"check {kind.name!r} must return a CheckResult with credit in [0, 1], not {result!r}"
