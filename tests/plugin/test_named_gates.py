@@ -166,7 +166,7 @@ def test_a_gate_sees_its_domains_and_tags_alone(project: Project) -> None:
         ("gates:\n  a:\n    min_mean: 1\n    domains: [txt]", "gates.yaml:4: #/gates/a/domains: no eval scenario has the domain 'txt'; did you mean 'text'?"),  # noqa: E501
         ("gates: {a: {tags: [slow], min_mean: 1}}", "#/gates/a/tags: no eval scenario has the tag 'slow'"),
         ("gates: {a: {baseline: nope}}", "#/gates/a/baseline: "),
-        ("gates: {a: {baseline: nope}}", "nope.json: there is no such baseline; make it with"),
+        ("gates: {a: {baseline: nope}}", "nope.json: there is no such baseline; create it with"),
         ("gates: {a: {baseline: ../up}}", "'../up' does not name a baseline"),
         ("gates: {a: {}}", "gates.yaml:1: #/gates/a: has nothing to check; set a baseline, "),
     ],
