@@ -1,4 +1,4 @@
-"""pytest-tfgrpo: a pytest suite that learns, without training a model; the public names, resolved lazily."""
+"""pytest-tfgrpo: a pytest suite that learns without training a model. Names load on first use."""
 
 from __future__ import annotations
 

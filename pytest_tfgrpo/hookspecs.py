@@ -1,10 +1,9 @@
-"""Hooks: signature and docstring, nothing else.
+"""Hooks: the signature and documentation of each.
 
 An exception in a hook that supplies something (`actor`, `rewarders`, `optimizer`, `scenarios`, `checks`,
-`gate_rules`) is a usage error before anything is paid for; in `checks`, an error of every scenario file. An
-exception in a hook that is told something (`rollout`, `epoch`, `experience`, `run`) or adds lines
-(`report_section`) becomes a warning: an observer cannot break the run. All hooks are called on pytest's main
-thread.
+`gate_rules`) is a usage error before the run spends anything; in `checks`, it is an error of every scenario
+file. An exception in a hook that observes (`rollout`, `epoch`, `experience`, `run`) or adds lines
+(`report_section`) becomes a warning: an observer cannot break the run. All hooks run on pytest's main thread.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ if TYPE_CHECKING:
 
 @pytest.hookspec(firstresult=True)
 def pytest_tfgrpo_actor(config: pytest.Config, spec: str) -> Actor | None:
-    """Return the actor for the setting `actor`, or None to leave it to others; the first answer counts."""
+    """Return the actor for the setting `actor`, or None. The first result that is not None counts."""
 
 
 @pytest.hookspec
 def pytest_tfgrpo_rewarders(config: pytest.Config) -> Sequence[Rewarder] | None:
-    """Return further rewarders; those with ``weight > 0`` take part in the reward that ranks a group."""
+    """Return additional rewarders. Those with ``weight > 0`` contribute to the reward that ranks a group."""
 
 
 @pytest.hookspec(firstresult=True)
 def pytest_tfgrpo_optimizer(config: pytest.Config, spec: str) -> Optimizer | None:
-    """Return the optimizer for the setting `optimizer`, or None; the first answer counts."""
+    """Return the optimizer for the setting `optimizer`, or None. The first result that is not None counts."""
 
 
 @pytest.hookspec
@@ -43,41 +42,41 @@ def pytest_tfgrpo_scenarios(
 ) -> Sequence[Scenario] | None:
     """Return the scenarios to run, or None for no change.
 
-    `scenarios` are those selected; leave some out to drop them, append new ones to add them. Several
-    implementations are called in turn, each with the answer of the one before.
+    `scenarios` are the selected ones. Omit some to drop them, append new ones to add them. Each
+    implementation receives the result of the previous one.
     """
 
 
 @pytest.hookspec
 def pytest_tfgrpo_checks(config: pytest.Config) -> Mapping[str, CheckKind] | None:
-    """Return further check kinds by name; a built-in name is a usage error."""
+    """Return additional check kinds by name. A built-in name is a usage error."""
 
 
 @pytest.hookspec
 def pytest_tfgrpo_gate_rules(config: pytest.Config) -> Sequence[GateRule] | None:
-    """Return further gate rules; built-in rules cannot be removed, and a rule that raises fails the gate."""
+    """Return additional gate rules. Built-in rules cannot be removed. A rule that raises fails the gate."""
 
 
 @pytest.hookspec
 def pytest_tfgrpo_rollout(config: pytest.Config, rollout: Rollout) -> None:
-    """Be told of a finished rollout, as checked and before it is scored; the return value is ignored."""
+    """Called after a rollout is checked, before it is scored. The return value is ignored."""
 
 
 @pytest.hookspec
 def pytest_tfgrpo_epoch(config: pytest.Config, result: PhaseResult) -> None:
-    """Be told of a finished epoch or sweep; the return value is ignored."""
+    """Called after an epoch or sweep finishes. The return value is ignored."""
 
 
 @pytest.hookspec
 def pytest_tfgrpo_experience(config: pytest.Config, experience: Experience) -> None:
-    """Be told of an experience that entered the library; the return value is ignored."""
+    """Called after an experience enters the library. The return value is ignored."""
 
 
 @pytest.hookspec
 def pytest_tfgrpo_run(config: pytest.Config, run: Run) -> None:
-    """Be told of the run, once, when it has ended, complete or not; the return value is ignored."""
+    """Called once after the run ends, complete or not. The return value is ignored."""
 
 
 @pytest.hookspec
 def pytest_tfgrpo_report_section(config: pytest.Config, run: Run) -> Sequence[str] | None:
-    """Return extra lines for the end of the terminal section and the reports."""
+    """Return additional lines for the end of the terminal section and of the reports."""

@@ -46,7 +46,9 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     from pytest_tfgrpo.cli import baseline, init, lessons, library, record, report, runs, show, stamp
 
-    parser = argparse.ArgumentParser(prog="tfgrpo", description="Work with what pytest --tfgrpo learned.")
+    parser = argparse.ArgumentParser(
+        prog="tfgrpo", description="Inspect and manage what pytest --tfgrpo learned."
+    )
     parser.add_argument("--version", action="version", version=f"pytest-tfgrpo {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in (init, stamp, runs, report, show, baseline, library, record, lessons):

@@ -1,4 +1,4 @@
-"""The commands ``tfgrpo baseline ...``: store the final sweep of a run, look at it, compare two."""
+"""The commands ``tfgrpo baseline ...``: store the final sweep of a run, show it, compare two."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 def declare(commands: Subparsers) -> None:
     """Add the group."""
-    group = add_group(commands, "baseline", "Baselines that the gate compares with.")
+    group = add_group(commands, "baseline", "Manage the baselines that the gate compares with.")
     command = add_command(group, "save", save)
     command.add_argument(
-        "name", metavar="NAME", help="name, for baselines/NAME.json, or a path ending in .json"
+        "name", metavar="NAME", help="name (stored as baselines/NAME.json) or a path ending in .json"
     )
     add_run(command, "--run")
     add_task(command)
     add_command(group, "show", show).add_argument("name", metavar="NAME", help="name or path")
     command = add_command(group, "compare", compare)
     which = "a name, a path ending in .json, a run, or 'latest'"
-    command.add_argument("a", metavar="A", help=f"what to compare with: {which}")
-    command.add_argument("b", metavar="B", help=f"what is compared: {which}")
+    command.add_argument("a", metavar="A", help=f"reference: {which}")
+    command.add_argument("b", metavar="B", help=f"what to compare with A: {which}")
     command.add_argument("--gate", action="store_true", help="exit 1 if B is worse than A")
-    command.add_argument("--strict", action="store_true", help="exit 1 also if that is not settled")
+    command.add_argument("--strict", action="store_true", help="also exit 1 if the result is inconclusive")
     command.add_argument(
-        "--margin", type=_share, metavar="X", help="drop that is tolerated (default: the setting gate_margin)"
+        "--margin", type=_share, metavar="X", help="tolerated drop (default: the setting gate_margin)"
     )
     add_task(command)
 
@@ -66,7 +66,7 @@ def show(arguments: Arguments) -> Iterator[str]:
 
 
 def compare(arguments: Arguments) -> Iterator[str]:
-    """Compare two baselines, or runs: what the gate would say of B, were A its baseline."""
+    """Compare two baselines or runs: the gate's result for B with A as its baseline."""
     from pytest_tfgrpo.harness.report.baselines import compare_baselines
 
     project = project_of(arguments)
@@ -78,7 +78,7 @@ def compare(arguments: Arguments) -> Iterator[str]:
     if outcome == "fail" and (arguments.gate or arguments.strict):
         raise BaselineError(f"{arguments.b} is worse than {arguments.a}")
     if arguments.strict and outcome != "pass":
-        raise BaselineError(f"whether {arguments.b} is worse than {arguments.a} is not settled")
+        raise BaselineError(f"it is inconclusive whether {arguments.b} is worse than {arguments.a}")
 
 
 def _share(text: str) -> float:
@@ -93,7 +93,7 @@ def _share(text: str) -> float:
 
 
 def find(project: Project, wanted: str) -> Baseline:
-    """Return a baseline by its name or ``.json`` file, else that which a run makes: its id, or ``latest``.
+    """Return a baseline by its name or ``.json`` file, else the baseline of a run: its id, or ``latest``.
 
     Raises BaselineError and JournalError.
     """

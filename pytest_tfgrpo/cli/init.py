@@ -30,11 +30,11 @@ def declare(commands: Subparsers) -> None:
     command.add_argument(
         "folder", nargs="?", default=".", metavar="DIR", help="project folder (default: here)"
     )
-    command.add_argument("--force", action="store_true", help="write the example files anew where they exist")
+    command.add_argument("--force", action="store_true", help="overwrite example files that exist")
     command.add_argument(
         "--example",
         metavar="NAME",
-        help="another example than the small one: coding, for agents that change files",
+        help="start from a larger example: coding, for agents that change files",
     )
 
 
@@ -44,9 +44,9 @@ def init(arguments: Arguments) -> Iterator[str]:
 
 
 def start(folder: Path, *, force: bool, example: str | None = None) -> Iterator[str]:
-    """Write a small project, or the named `example`, into `folder` and say what was done.
+    """Write a small project, or the named `example`, into `folder`; yields what was done.
 
-    Files that exist are kept, or with `force` written anew; the ini file is only ever added to. Raises
+    Files that exist are kept, or overwritten with `force`; the ini file is only added to. Raises
     SettingError, before anything is written, when the ini lines cannot be added or there is no such example.
     """
     templates, keys = _starter() if example is None else _example(example)
@@ -54,13 +54,13 @@ def start(folder: Path, *, force: bool, example: str | None = None) -> Iterator[
     for source, name in _walk(templates, Path()):
         target = folder / name
         if target.exists() and not force:
-            yield f"kept   {name}, which was there"
+            yield f"kept   {name}, which already exists"
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(source.read_bytes())
         yield f"wrote  {name}"
     if text is None:
-        yield f"kept   {ini.path.name}, which sets tfgrpo_actor"
+        yield f"kept   {ini.path.name}, which already sets tfgrpo_actor"
     else:
         ini.path.write_text(text, encoding="utf-8")
         yield f"set    {', '.join(keys)} in {ini.path.name}"

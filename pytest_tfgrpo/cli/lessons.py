@@ -1,4 +1,4 @@
-"""``tfgrpo lessons``: the lessons of a task, what each does, its age and where it is from."""
+"""The command ``tfgrpo lessons``: the lessons of a task with their effect, age and origin."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LessonRow:
     experience: Experience
     standing: LessonEffect
     fate: str
-    """Why it is not in force; empty when it is."""
+    """Why it is not active; empty if it is."""
     runs: int
     """Runs begun after the one that learned it."""
     epochs: int
@@ -47,19 +47,21 @@ def declare(commands: Subparsers) -> None:
     """Add the command."""
     command = add_command(commands, "lessons", lessons, "experiences")
     add_task(command)
-    command.add_argument("--all", action="store_true", help="also those superseded, retired or not taken on")
-    command.add_argument("--domain", metavar="D", help="of this domain only")
+    command.add_argument(
+        "--all", action="store_true", help="also list lessons that were superseded, retired or rejected"
+    )
+    command.add_argument("--domain", metavar="D", help="list only lessons of this domain")
     command.add_argument(
         "--sort",
         choices=SORTS,
         default="effect",
-        help="best effect first (the default), oldest first, most tried first, or by domain",
+        help="order: best effect first (the default), oldest first, most tried first, or by domain",
     )
-    command.add_argument("--export", action="store_true", help="JSON lines with camelCase keys")
+    command.add_argument("--export", action="store_true", help="print JSON lines with camelCase keys")
 
 
 def lessons(arguments: Arguments) -> Iterator[str]:
-    """List the lessons of the task and what each does, or export them as JSON lines."""
+    """List the lessons of the task with their effects, or export them as JSON lines."""
     from pytest_tfgrpo.core.text import line
 
     project = project_of(arguments)
@@ -71,12 +73,12 @@ def lessons(arguments: Arguments) -> Iterator[str]:
     every = {e.id: e for e in (*stored, *in_force)}
     every = {e.id: e for e in _started_with(project, every, tombstones)} | every
     if not every:
-        yield f"no lesson in {_require_store(project)}"
+        yield f"no lessons in {_require_store(project)}"
     listed = every if arguments.all else {e.id: e for e in in_force}
     chosen = [e for e in listed.values() if arguments.domain in (None, e.domain)]
     if every and not chosen and arguments.domain is not None:
         domains = ", ".join(sorted({line(e.domain, 64) for e in listed.values()})) or "none"
-        yield f"no lesson of domain {line(arguments.domain, 64)!r}; domains with lessons: {domains}"
+        yield f"no lessons of domain {line(arguments.domain, 64)!r}; domains with lessons: {domains}"
     if chosen:
         yield from _listing(project, chosen, every, in_force, tombstones, where, arguments.sort)
 
@@ -125,7 +127,7 @@ def _listing(
     groups = sum(len(record.rows) for record in pooled)
     actor = line(pooled[-1].actor, 60) if pooled else "none"
     yield from wrapped(
-        f"{len(in_force)} lessons in force ({where}); effects over {_count(len(pooled), 'run')} and "
+        f"{len(in_force)} active lessons ({where}); effects over {_count(len(pooled), 'run')} and "
         f"{_count(groups, 'training group')} with the actor {actor}",
         WIDTH,
     )
@@ -143,7 +145,7 @@ def _lines(lesson: LessonRow) -> Iterator[str]:
     yield from wrapped(f"{e.polarity:5} {line(e.domain, 64)}: {line(e.summary32, 300)}", WIDTH, "", INDENT)
     tried = f"{_count(standing.included, 'group')} with it, {standing.left_out} without"
     if standing.effect is None:
-        effect = f"effect not yet estimable (at least {MIN_ARM} of each): {tried}"
+        effect = f"effect not yet known (needs at least {MIN_ARM} of each): {tried}"
     else:
         effect = (
             f"effect {standing.effect:+.3f} ({interval(standing.ci95, '+.3f')}), {standing.verdict}, "
@@ -164,7 +166,7 @@ def _lines(lesson: LessonRow) -> Iterator[str]:
     for text in lesson.replaced:
         yield from wrapped(f"revises {line(text, 200)}", WIDTH, INDENT, INDENT + "  ")
     if lesson.fate:
-        yield from wrapped(f"not in force: {line(lesson.fate, 300)}", WIDTH, INDENT, INDENT + "  ")
+        yield from wrapped(f"not active: {line(lesson.fate, 300)}", WIDTH, INDENT, INDENT + "  ")
 
 
 def _named(id: str, every: Mapping[str, Experience], heir: Experience) -> str:
@@ -205,7 +207,7 @@ def _fate(e: Experience, heirs: Mapping[str, Experience], tombstones: Mapping[st
     if e.id in tombstones:
         stone = tombstones[e.id]
         return f"removed in epoch {stone.epoch} of run {stone.run_id}: {stone.reason}"
-    return "it is of another library than the one in force"
+    return "it belongs to another library than the active one"
 
 
 def _stored(project: Project) -> tuple[list[Experience], dict[str, Tombstone]]:
@@ -242,7 +244,7 @@ def _started_with(
 def _in_force(
     project: Project, stored: Sequence[Experience], tombstones: Mapping[str, Tombstone]
 ) -> tuple[Sequence[Experience], str]:
-    """Return the lessons in force, of the task's library, the committed one or the store, and which it is."""
+    """Return the active lessons and their source: the task's library, the committed one or the store."""
     from pytest_tfgrpo.cli.lookup import COMMITTED, committed_file, find_library
     from pytest_tfgrpo.harness.learning.library.library import load_library
 
@@ -253,7 +255,7 @@ def _in_force(
     if file is not None and file.is_file():
         return _of(find_library(project, COMMITTED)[0])
     gone = {parent for e in stored for parent in e.parents} | tombstones.keys()
-    return [e for e in stored if e.id not in gone], "as the store has it"
+    return [e for e in stored if e.id not in gone], "from the lesson store"
 
 
 def _of(library: Library) -> tuple[Sequence[Experience], str]:
@@ -270,5 +272,5 @@ def _export(project: Project, stored: Sequence[Experience], domain: str | None) 
 def _require_store(project: Project) -> Path:
     path = project.out / project.task_id / EXPERIENCES
     if not path.is_file():
-        raise StoreError(f"there is no experience store {path}; run pytest --tfgrpo first")
+        raise StoreError(f"there is no lesson store {path}; run pytest --tfgrpo first")
     return path

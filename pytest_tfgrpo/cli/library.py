@@ -1,4 +1,4 @@
-"""The commands ``tfgrpo library ...``: what a library holds, how two differ, which one is committed."""
+"""The commands ``tfgrpo library ...``: show, compare, commit and re-stamp libraries of lessons."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def declare(commands: Subparsers) -> None:
     """Add the group."""
-    group = add_group(commands, "library", "Libraries of lessons.")
+    group = add_group(commands, "library", "Inspect and manage libraries of lessons.")
     which = "a run, RUN@EPOCH, 'committed' (the file of the setting library) or a library file"
     command = add_command(group, "show", show)
     command.add_argument(
@@ -31,9 +31,7 @@ def declare(commands: Subparsers) -> None:
     add_task(command)
     command = add_command(group, "diff", diff)
     command.add_argument("a", metavar="A", help=which)
-    command.add_argument(
-        "b", nargs="?", metavar="B", help="the same; without it, A is compared with 'committed'"
-    )
+    command.add_argument("b", nargs="?", metavar="B", help="the same; default: compare 'committed' with A")
     add_task(command)
     command = add_command(group, "promote", promote)
     add_run(command, "run", help="a run, or RUN@EPOCH")
@@ -51,7 +49,7 @@ def show(arguments: Arguments) -> Iterator[str]:
 
 
 def diff(arguments: Arguments) -> Iterator[str]:
-    """Print what tells one library from another."""
+    """Print how two libraries differ."""
     from pytest_tfgrpo.cli.lookup import COMMITTED, find_library
     from pytest_tfgrpo.harness.learning.library.library import diff as difference
 
@@ -90,7 +88,7 @@ def promote(arguments: Arguments) -> Iterator[str]:
 
 
 def rebase(arguments: Arguments) -> Iterator[str]:
-    """Stamp the committed library with the prompt packs as they are now, after a review of their change."""
+    """Stamp the committed library again for the current prompt packs, after you have reviewed them."""
     from pytest_tfgrpo.cli.lookup import committed_file
     from pytest_tfgrpo.core.clock import utc_now
     from pytest_tfgrpo.harness.learning.library.library import load_library, save_library
@@ -105,7 +103,7 @@ def rebase(arguments: Arguments) -> Iterator[str]:
     revision = rebased(load_library(file), packs, run_id="rebase", created_at=utc_now())
     if revision.applied:
         save_library(file, revision.library)
-    yield f"{file}: {len(revision.applied)} of {len(revision.library.experiences)} lessons stamped anew"
+    yield f"{file}: stamped {len(revision.applied)} of {len(revision.library.experiences)} lessons again"
 
 
 def _lesson(experience: Experience) -> str:

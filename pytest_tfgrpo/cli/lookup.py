@@ -1,4 +1,4 @@
-"""The archive of a task: runs, rollouts and libraries, found by what a person types."""
+"""Find runs, rollouts and libraries of a task by what you type."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def find_run(project: Project, wanted: str) -> Path:
     if len(chosen) == 1:
         return chosen[0]
     if chosen:
-        raise JournalError(f"{wanted!r} is the beginning or the end of several runs: {_names(chosen)}")
-    known = f"latest: {_names(folders)}" if folders else "there is none yet; run pytest --tfgrpo"
+        raise JournalError(f"{wanted!r} matches several runs: {_names(chosen)}")
+    known = f"latest: {_names(folders)}" if folders else "there are none yet; run pytest --tfgrpo"
     raise JournalError(f"no run {wanted!r} of task {project.task_id!r} under {project.out} ({known})")
 
 
@@ -66,7 +66,7 @@ def run_before(project: Project, folder: Path, wanted: str) -> Path:
     if (path / JOURNAL).is_file():
         return path.resolve()
     if os.sep in wanted:
-        raise JournalError(f"{wanted!r} is not the folder of a run: it holds no {JOURNAL}")
+        raise JournalError(f"{wanted!r} is not the folder of a run: it has no {JOURNAL}")
     if wanted == PREVIOUS:
         earlier = [one for one in list_runs(project.out, project.task_id) if one.name < folder.name]
         if not earlier:
@@ -89,7 +89,7 @@ def find_rollout(project: Project, wanted: str) -> FoundRollout:
             ids = [f.rollout.rollout_id for f in exact]
             more = f"\n  ... {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
             listed = "".join(f"\n  {id}" for id in ids[:SHOWN])
-            raise JournalError(f"{wanted!r} is the end of {len(ids)} rollouts; say more:{listed}{more}")
+            raise JournalError(f"{wanted!r} matches {len(ids)} rollouts; give more of the id:{listed}{more}")
     raise JournalError(
         f"no rollout {wanted!r} in any run of task {project.task_id!r} under {project.out}; "
         "ids look like e1.count-words.r0"
@@ -158,7 +158,7 @@ def require_promotable(project: Project, run: Run) -> Path:
     if file is None:
         raise SettingError(
             "library is 'none' (the default), so there is no file to promote to; set it in pytest's ini "
-            "file, for instance tfgrpo_library = library.json"
+            "file, for example tfgrpo_library = library.json"
         )
     if run.status != "complete":
         raise StoreError(

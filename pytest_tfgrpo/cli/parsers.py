@@ -1,4 +1,4 @@
-"""What the parsers of several commands share."""
+"""Arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def add_group(parent: Subparsers, name: str, text: str) -> Subparsers:
 def add_task(parser: argparse.ArgumentParser) -> None:
     """Add what names the output folder and the task."""
     parser.add_argument(
-        "--out", metavar="DIR", help="output folder (default: as pytest's ini file says, else out)"
+        "--out", metavar="DIR", help="output folder (default: from pytest's ini file, else out)"
     )
     parser.add_argument(
-        "--task-id", metavar="ID", help="task (default: as the ini file says, else its folder)"
+        "--task-id", metavar="ID", help="task id (default: from the ini file, else the name of its folder)"
     )
 
 
 def add_run(parser: argparse.ArgumentParser, name: str, **more: Any) -> None:
     """Add what names a run."""
-    text = "id of a run, its beginning or end, 'latest' or 'previous' (default: latest)"
+    text = "run id, its beginning or end, 'latest' or 'previous' (default: latest)"
     parser.add_argument(name, **{"default": "latest", "metavar": "RUN", "help": text, **more})
 
 

@@ -91,7 +91,7 @@ def read_ini(path: Path) -> str:
 
 
 def parse_ini(path: Path, text: str) -> IniFile | None:
-    """Return what the file `path` with this `text` says to pytest, None when pytest passes it over."""
+    """Return pytest's settings in the file `path` with this `text`; None if pytest ignores the file."""
     try:
         section, keys = _toml(path, text) if path.suffix == ".toml" else _ini(path, text)
     except (tomllib.TOMLDecodeError, configparser.Error) as error:

@@ -1,4 +1,4 @@
-"""The commands ``tfgrpo record ...``: what is in a recording, whether it is sound, what can go."""
+"""The commands ``tfgrpo record ...``: inspect, verify, extend and prune recordings."""
 
 from __future__ import annotations
 
@@ -23,30 +23,32 @@ if TYPE_CHECKING:
 
 def declare(commands: Subparsers) -> None:
     """Add the group."""
-    group = add_group(commands, "record", "Recordings, which runs are replayed from.")
+    group = add_group(commands, "record", "Manage recordings, from which you replay runs.")
     add_command(group, "stat", stat).add_argument("file", metavar="FILE", help="a recording")
     add_command(group, "verify", verify).add_argument("file", metavar="FILE", help="a recording")
     command = add_command(group, "add", add)
-    command.add_argument("file", metavar="FILE", help="a recording, or where to make one")
+    command.add_argument("file", metavar="FILE", help="a recording to extend, or a file to create")
     add_run(command, "--run")
     add_task(command)
     command = add_command(group, "prune", prune)
     command.add_argument("file", metavar="FILE", help="a recording")
     add_run(command, "--run", action="append", default=None, help="keep what this run uses; may be repeated")
-    command.add_argument("--others", action="store_true", help="also remove actors that none of the runs has")
-    command.add_argument("--dry-run", action="store_true", help="only say what would go")
+    command.add_argument(
+        "--others", action="store_true", help="also remove actors that none of the runs uses"
+    )
+    command.add_argument("--dry-run", action="store_true", help="only print what would be removed")
     add_task(command)
 
 
 def stat(arguments: Arguments) -> Iterator[str]:
-    """Tell what is in a recording: entries by actor and model, size, dates, redactions."""
+    """Print what a recording contains: entries by actor and model, size, dates, redactions."""
     from pytest_tfgrpo.harness.recording import maintenance
 
     yield from maintenance.stat(Path(arguments.file))
 
 
 def verify(arguments: Arguments) -> Iterator[str]:
-    """Verify a recording: form, order, checksums, fingerprints, secrets; exit 1 names each line."""
+    """Verify a recording: form, order, checksums, fingerprints, secrets; exit 1 and print each bad line."""
     from pytest_tfgrpo.harness.recording import maintenance
 
     file = Path(arguments.file)
@@ -57,7 +59,7 @@ def verify(arguments: Arguments) -> Iterator[str]:
 
 
 def add(arguments: Arguments) -> Iterator[str]:
-    """Record a run, the latest one, after it was made: as --tfgrpo-record would have.
+    """Record a finished run (default: the latest), as --tfgrpo-record would have.
 
     What an agent left in its workspace is kept only while a run that is to be recorded is made, so that a run
     whose checks or test functions may look there is refused.
@@ -73,8 +75,8 @@ def add(arguments: Arguments) -> Iterator[str]:
         blind = all(check.kind in KINDS and not KINDS[check.kind].blocking for check in scenario.checks)
         if scenario.checker is not None or not blind:
             raise RecordingError(
-                f"run {run.run_id} was made without --tfgrpo-record, which would have kept the files that "
-                f"the checks of {scenario.id!r} may look at; make it again with it"
+                f"run {run.run_id} was made without --tfgrpo-record, so it did not keep the files that the "
+                f"checks of {scenario.id!r} may read; run it again with --tfgrpo-record"
             )
     check_recordable(file, run.identities)
     rest = () if run.status == "complete" else read_log(folder).rollouts.values()
@@ -82,7 +84,7 @@ def add(arguments: Arguments) -> Iterator[str]:
 
 
 def prune(arguments: Arguments) -> Iterator[str]:
-    """Remove from a recording what a run, the latest one, does not use."""
+    """Remove from a recording what a run (default: the latest) does not use."""
     from pytest_tfgrpo.cli.lookup import find_run
     from pytest_tfgrpo.harness.recording import maintenance
 

@@ -1,4 +1,4 @@
-"""The command ``tfgrpo report``: a run, or two side by side, rendered again from the journal."""
+"""The command ``tfgrpo report``: the report of a run, or of two runs, rebuilt from the journal."""
 
 from __future__ import annotations
 
@@ -39,19 +39,17 @@ def declare(commands: Subparsers) -> None:
     add_run(command, "run", nargs="?")
     add_task(command)
     command.add_argument(
-        "--compare", metavar="RUN", help="another run to compare with, named likewise, or its folder"
+        "--compare", metavar="RUN", help="another run to compare with: its id as above, or its folder"
     )
+    command.add_argument("--html", metavar="FILE", help="file of the page (default: in the run's folder)")
     command.add_argument(
-        "--html", metavar="FILE", help="where to write the page (default: into the run's folder)"
+        "-v", "--verbose", action="count", default=0, help="show all lessons, tools and gate rules"
     )
-    command.add_argument(
-        "-v", "--verbose", action="count", default=0, help="all lessons, tools and gate rules"
-    )
-    command.add_argument("-q", "--quiet", action="count", default=0, help="gain and gate only")
+    command.add_argument("-q", "--quiet", action="count", default=0, help="show only gain and gate")
 
 
 def report(arguments: Arguments) -> Iterator[str]:
-    """Print the report of a run again and write its page, or those of two runs side by side."""
+    """Print the report of a run and write its HTML page, or compare two runs."""
     from pytest_tfgrpo.cli.lookup import find_run, run_before
     from pytest_tfgrpo.harness.report.compare import versus
     from pytest_tfgrpo.harness.report.compare_lines import compare_lines
@@ -93,7 +91,7 @@ def write(path: Path, page: str) -> str:
 
 
 def read(folder: Path) -> Run:
-    """Return the run in `folder` as its journal tells it; raises JournalError on whatever cannot be read."""
+    """Return the run in `folder` from its journal; raises JournalError if it cannot be read."""
     from pytest_tfgrpo.harness.run.log import load_run
 
     try:
@@ -102,7 +100,7 @@ def read(folder: Path) -> Run:
         raise
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise JournalError(
-            f"{folder / JOURNAL} does not hold together as a run: {type(error).__name__}: {error}"
+            f"{folder / JOURNAL} is not a consistent journal: {type(error).__name__}: {error}"
         ) from error
     if run.status != "complete" and run.reason == "killed":
         return replace(
@@ -114,8 +112,8 @@ def read(folder: Path) -> Run:
 def rendered(project: Project, folder: Path) -> Rendering:
     """Return a run and its report, made from the journal.
 
-    What no journal holds is taken from ``report.json`` where that is of the same end of the run: the verdict,
-    as hooks may have added rules to it, and lines that hooks added. Otherwise the built-in rules judge again.
+    What the journal lacks comes from ``report.json`` if it belongs to the same end of the run: the gate, to
+    which hooks may have added rules, and lines of hooks. Otherwise the built-in rules are checked again.
     """
     from pytest_tfgrpo.cli.lookup import read_report
     from pytest_tfgrpo.harness.report.value import build
@@ -124,22 +122,22 @@ def rendered(project: Project, folder: Path) -> Rendering:
     try:
         stored, note = read_report(folder), ""
     except JournalError as error:
-        stored, note = None, f"{error}; judged again by the built-in rules"
+        stored, note = None, f"{error}; checked again with the built-in rules"
     if stored is not None and stored["finished_at"] != run.finished_at:
-        stored, note = None, f"{REPORT_JSON} is older than the journal; judged again by the built-in rules"
+        stored, note = None, f"{REPORT_JSON} is older than the journal; checked again with the built-in rules"
     if stored is not None:
         again = build(run, None, sections=stored["sections"], files=stored["files"])
         told = stored["warnings"]
         again["warnings"] = [*told, *(text for text in again["warnings"] if text not in told)]
         return Rendering(run, again | {"gate": stored["gate"]})
-    notes = [note or f"there is no {REPORT_JSON}; judged by the built-in rules"]
+    notes = [note or f"there is no {REPORT_JSON}; checked with the built-in rules"]
     verdict = _judged(project, run, notes)
     files = os.path.relpath(folder, project.root)
     return Rendering(run, build(replace(run, warnings=(*run.warnings, *notes)), verdict, files=files))
 
 
 def _judged(project: Project, run: Run, notes: list[str]) -> Verdict | None:
-    """Return the verdict of the built-in rules; None without a gate. What it lacked goes into `notes`."""
+    """Return the result of the built-in rules; None without a gate. Problems are added to `notes`."""
     from pytest_tfgrpo.core.settings import sets_gate
     from pytest_tfgrpo.harness.gate.baseline import load, locate
     from pytest_tfgrpo.harness.report.conclusion import conclude
@@ -154,9 +152,9 @@ def _judged(project: Project, run: Run, notes: list[str]) -> Verdict | None:
     try:
         baseline = load(locate(str(name), project.root)) if name else None
     except BaselineError as error:
-        notes.append(f"judged without its baseline: {error}")
+        notes.append(f"checked without its baseline: {error}")
     if run.settings.get("gates"):
-        notes.append("named gates were not judged again")
+        notes.append("named gates were not checked again")
     known = {check.kind for scenario in run.scenarios for check in scenario.checks}
     foreign = {kind: replace(KINDS["python"], name=kind) for kind in known - KINDS.keys()}
     return conclude(run, gated=True, kinds={**KINDS, **foreign}, baseline=baseline).verdict

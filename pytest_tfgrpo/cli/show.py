@@ -1,4 +1,4 @@
-"""The command ``tfgrpo show``: one attempt in full."""
+"""The command ``tfgrpo show``: one rollout in full."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ def declare(commands: Subparsers) -> None:
     """Add the command."""
     command = add_command(commands, "show", show)
     command.add_argument(
-        "rollout", metavar="ROLLOUT", help="id of a rollout or its end, such as e1.count-words.r0"
+        "rollout", metavar="ROLLOUT", help="rollout id or its end, such as e1.count-words.r0"
     )
     add_task(command)
 
 
 def show(arguments: Arguments) -> Iterator[str]:
-    """Print a whole rollout: every frame, the answer, the checks, the scores."""
+    """Print a rollout in full: every frame, the answer, the checks, the scores."""
     from pytest_tfgrpo.cli.lookup import find_rollout
     from pytest_tfgrpo.harness.report.rollout import rollout_text
 

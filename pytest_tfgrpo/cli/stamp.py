@@ -1,4 +1,4 @@
-"""The command ``tfgrpo stamp``: prompt packs stamped after a review, or checked."""
+"""The command ``tfgrpo stamp``: stamp prompt packs after a review, or check their stamps."""
 
 from __future__ import annotations
 
@@ -13,9 +13,14 @@ def declare(commands: Subparsers) -> None:
     """Add the command."""
     command = add_command(commands, "stamp", stamp)
     command.add_argument(
-        "--check", action="store_true", help="only verify; exit 1 names each file that differs"
+        "--check", action="store_true", help="only verify; exit 1 and print each file that differs"
     )
-    command.add_argument("folders", nargs="*", metavar="FOLDER", help="packs, or folders of packs")
+    command.add_argument(
+        "folders",
+        nargs="*",
+        metavar="FOLDER",
+        help="prompt pack, or folder of prompt packs (default: the setting prompt_packs)",
+    )
 
 
 def stamp(arguments: Arguments) -> Iterator[str]:
@@ -44,5 +49,7 @@ def _packs(arguments: Arguments) -> Iterator[Path]:
         folder = Path(name)
         packs = [folder] if (folder / MANIFEST).is_file() else pack_folders(folder)
         if not packs:
-            raise PackError(f"{folder} is no prompt pack and holds none; a pack is a folder with {MANIFEST}")
+            raise PackError(
+                f"{folder} is not a prompt pack and contains none; a pack is a folder with {MANIFEST}"
+            )
         yield from packs

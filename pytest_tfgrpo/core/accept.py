@@ -1,4 +1,4 @@
-"""A fast yes: compiles the plain part of JSON Schema to closures that accept only what the schema accepts.
+"""A fast check: compile the plain part of JSON Schema to closures that accept only what the schema accepts.
 
 The packaged schema stays the truth. What is not accepted here goes through ``jsonschema``, which decides and
 has the message; that keeps 10,000 valid scenarios at microseconds each.

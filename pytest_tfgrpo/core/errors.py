@@ -5,15 +5,15 @@ TfgrpoError
 ├── ScenarioError (ValueError)       a scenario file or marked test function
 ├── PackError (ValueError)           a prompt pack
 ├── ActorError (RuntimeError)        an actor cannot be opened or used: misuse, found before money is spent
-├── ProviderError (RuntimeError)     a rollout failed through our or the provider's fault: status ``error``
-├── AgentFailure (RuntimeError)      a rollout failed through the agent's fault: status ``failed``, score 0
+├── ProviderError (RuntimeError)     the provider or the infrastructure failed: status ``error``
+├── AgentFailure (RuntimeError)      the agent failed: status ``failed``, score 0
 ├── ModelError (RuntimeError)        a language model gave no usable answer, after all retries
 ├── BudgetError (RuntimeError)       a model call was not made: it could have overrun the budget
 ├── RecordingError (ValueError)      a recording is malformed, or lacks what a replay asks for
 ├── CheckError (RuntimeError)        a check itself broke: status ``error``
 ├── RewarderError (RuntimeError)     a rewarder broke its contract: the run stops
 ├── OptimizerError (RuntimeError)    an optimizer broke its contract: the run stops
-├── StoreError (OSError)             the experience store or a library file
+├── StoreError (OSError)             the lesson store or a library file
 ├── JournalError (OSError)           the journal of a run
 ├── BaselineError (ValueError)       a stored baseline
 └── ResumeError (ValueError)         a run that cannot be resumed
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Frame
 
 BUDGET = "budget"
-"""Reason code of an attempt that a budget ended: it is no result, and made again when the run is resumed."""
+"""Reason code of an attempt that a budget ended: not a result, and repeated when the run is resumed."""
 TIMEOUT = "timeout"
-"""Reason code of an attempt that ran over its time limit."""
+"""Reason code of an attempt that exceeded its time limit."""
 
 
 class TfgrpoError(Exception):
@@ -57,7 +57,7 @@ class ActorError(TfgrpoError, RuntimeError):
 class RolloutFault(TfgrpoError, RuntimeError):
     """A rollout ended without an answer; `code` is a short reason code, `str(self)` the message.
 
-    `frames` are the calls made before, which were paid for; `answer` is what there is of an answer.
+    `frames` are the calls made so far; `answer` is the partial answer, if any.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class RolloutFault(TfgrpoError, RuntimeError):
 
 
 class ProviderError(RolloutFault):
-    """A rollout failed through our or the provider's fault: counted as an error, never scored."""
+    """The provider or the infrastructure failed: the rollout counts as an error and has no score."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class ProviderError(RolloutFault):
 
 
 class AgentFailure(RolloutFault):
-    """A rollout failed through the agent's own fault (timeout, crash, garbage, oversize): scored 0."""
+    """The agent failed (timeout, crash, garbage, oversize): the rollout scores 0."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class ModelError(TfgrpoError, RuntimeError):
     """
 
     def __init__(self, message: str, code: str, *, cost_usd: float | None = None) -> None:
-        """`cost_usd` is what the call cost all the same; None when nobody can tell."""
+        """`cost_usd` is what the failed call cost; None if unknown."""
         super().__init__(message)
         self.code = code
         self.cost_usd = cost_usd
@@ -126,7 +126,7 @@ class BudgetError(TfgrpoError, RuntimeError):
 
 
 class RecordingError(TfgrpoError, ValueError):
-    """A recording is malformed, or holds no answer to what is asked; the message says what differs."""
+    """A recording is malformed, or lacks a needed answer; the message says what differs."""
 
 
 class CheckError(TfgrpoError, RuntimeError):
@@ -142,7 +142,7 @@ class OptimizerError(TfgrpoError, RuntimeError):
 
 
 class StoreError(TfgrpoError, OSError):
-    """The experience store or a library file cannot be read or written, or refuses a record."""
+    """The lesson store or a library file cannot be read or written, or refuses a record."""
 
 
 class JournalError(TfgrpoError, OSError):

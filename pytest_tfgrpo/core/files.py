@@ -29,12 +29,12 @@ WORK = "work"
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write a JSON file whole or not at all; raises JournalError."""
+    """Write a JSON file atomically; raises JournalError."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file whole or not at all; raises JournalError."""
+    """Write a text file atomically; raises JournalError."""
     try:
         write_atomic(path, [text.encode()])
     except OSError as error:

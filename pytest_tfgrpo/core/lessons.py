@@ -103,7 +103,7 @@ class Refusal:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Library:
-    """The lessons in force; identified by the content that prompts can see."""
+    """The active lessons; identified by the content that prompts can see."""
 
     experiences: tuple[Experience, ...] = ()
     hash: str = ""
@@ -122,7 +122,7 @@ class Exposure:
     """Stamp of its scenario."""
     domain: str
     series: str
-    """What its run drew by, but for epoch and scenario: where all three are equal it is one draw."""
+    """Key of its run's draws besides epoch and scenario: if all three are equal it is the same draw."""
     propensity: float
     """Chance with which each lesson was in the prompt."""
     reward: float | None
@@ -132,25 +132,25 @@ class Exposure:
     included: tuple[str, ...]
     """Content keys of the lessons in the prompt."""
     left_out: tuple[str, ...]
-    """Content keys of those left out by chance."""
+    """Content keys of those left out at random."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trial:
-    """One comparison on the dev split: a library with some operations applied, and the one in force."""
+    """One comparison on the dev split: a library with some operations applied, and the active one."""
 
     n: int
     """Place among the trials of its epoch, from 1."""
     operations: tuple[Operation, ...]
-    """What the library tried has over the one in force."""
+    """The operations that the tried library has over the active one."""
     before: str
-    """Hash of the library in force."""
+    """Hash of the active library."""
     after: str
     """Hash of the library tried."""
     scenarios: int
     """Dev scenarios compared; those whose prompt is the same under both count as a difference of 0."""
     changed: int
-    """Those whose prompt differs: the only ones that were asked."""
+    """Those whose prompt differs: only these run."""
     difference: float | None = None
     """Mean of after - before over the scenarios; None when it was not measured."""
     ci95: tuple[float, float] | None = None
@@ -169,7 +169,7 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Acceptance:
-    """What decided whether an epoch's candidate came into force."""
+    """The decision on whether an epoch's candidate became active."""
 
     rule: Literal["strict", "safe", "off"]
     margin: float
@@ -180,7 +180,7 @@ class Acceptance:
     """Dev scenarios there are."""
     trials: tuple[Trial, ...] = ()
     rejected: tuple[Operation, ...] = ()
-    """Operations that were valid and did not come into force, with their evidence."""
+    """Valid operations that were rejected, with their evidence."""
     note: str = ""
     """Why nothing was decided: too few dev scenarios, nothing proposed, ..."""
 
@@ -195,19 +195,19 @@ class Revision:
     applied: tuple[Operation, ...] = ()
     refused: tuple[Refusal, ...] = ()
     lesson_groups: int = 0
-    """Groups that carried a lesson."""
+    """Groups that yielded a lesson."""
     informative_groups: int = 0
     note: str = ""
     """For instance that no group was informative."""
     failures: Mapping[str, int] = field(default_factory=dict)
-    """What of the optimizer's own work failed, by reason code: calls, malformed answers, operations."""
+    """Failures of the optimizer by reason code: calls, malformed answers, operations."""
     acceptance: Acceptance | None = None
-    """What decided on it; None where nothing was asked to (``acceptance=off``, or still open)."""
+    """What decided on it; None with ``acceptance=off`` or before the decision."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LeakedAnswer:
-    """A lesson in force that contains an answer of an eval scenario."""
+    """An active lesson that contains an answer of an eval scenario."""
 
     experience_id: str
     scenario_id: str

@@ -21,7 +21,7 @@ Json: TypeAlias = Any
 """A value that JSON can hold."""
 
 Split: TypeAlias = Literal["train", "dev", "eval"]
-"""train teaches, dev decides what of it is kept, eval shows what it came to."""
+"""train scenarios teach, dev scenarios decide which lessons are kept, eval scenarios measure the result."""
 Mode: TypeAlias = Literal["baseline", "train", "dev", "eval"]
 Status: TypeAlias = Literal["ok", "failed", "error", "cancelled"]
 """How an attempt ended; cancelled: the run ended first, so that it is no result, and was paid for."""
@@ -99,18 +99,18 @@ class Scenario:
     family: str | None = None
     """Near-duplicates share a family, so that a hash split keeps them on one side."""
     source: str = ""
-    """Where it was read: ``path:line``."""
+    """Source of the scenario: ``path:line``."""
     stamp: str = ""
     """Task stamp: sha256 of prompt, input, attachments, tools and checks (decision 8)."""
     checker: str | None = None
-    """Node id of the marked test function that judges its rollouts; None for file scenarios."""
+    """Node id of the marked test function that checks its rollouts; None for file scenarios."""
     rubric: tuple[Criterion, ...] = ()
-    """What a judge looks at; empty when no judge is asked."""
+    """Criteria of the judge; empty if no judge is used."""
     truth: Truth = "checks"
     """Where `gt_score` comes from: its checks or, without ground truth, the majority or the judge."""
 
     def task(self) -> Task:
-        """Return what an actor may see of this scenario."""
+        """Return the part of this scenario that an actor may see."""
         return Task(
             id=self.id,
             domain=self.domain,
@@ -147,7 +147,7 @@ class PromptPack:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prompt:
-    """What an actor is asked: the rendered pack with its experiences, and the scenario's own text."""
+    """The prompt of an actor: the rendered pack with its experiences, and the scenario's own text."""
 
     system: str
     user: str
@@ -157,7 +157,7 @@ class Prompt:
 
     @property
     def stamp(self) -> str:
-        """Stamp of what the actor is asked."""
+        """Stamp of the prompt."""
         return stamp([self.system, self.user])
 
 
@@ -210,7 +210,7 @@ class Trajectory:
     answer: str
     frames: tuple[Frame, ...] = ()
     latency_ms: float | None = None
-    """How long the attempt took when it was recorded; None: it has just been made, and was measured."""
+    """Duration of the attempt when it was recorded; None for a measured attempt."""
     extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
     """What the agent reported beside its answer."""
 
@@ -239,7 +239,7 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckResult:
-    """What one check found."""
+    """The result of one check."""
 
     kind: str
     weight: float
@@ -256,10 +256,10 @@ class CheckResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JudgeResult:
-    """What a judge said of one rollout, over all its votes."""
+    """The judge's result for one rollout, over all its votes."""
 
     score: float | None
-    """Mean of the valid votes, in [0, 1]; None when the judge came to no verdict."""
+    """Mean of the valid votes, in [0, 1]; None if the judge reached no result."""
     votes: tuple[float, ...] = ()
     """Score of each valid vote, in [0, 1]."""
     asked: int = 1
@@ -267,7 +267,7 @@ class JudgeResult:
     agreement: float | None = None
     """Share of pairs of votes that agree, over all criteria; None with fewer than two valid votes."""
     reason: str = ""
-    """The judge's words, for a reader; why there is no verdict when `score` is None."""
+    """The judge's reasons; if `score` is None, why there is no result."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -275,7 +275,7 @@ class ModelCall:
     """One call of a language model that is no part of a rollout: for learning, or by a judge."""
 
     key: str
-    """Identity in its run, for instance ``e1.learn.count-words.critique``; retries have their own."""
+    """Identity in its run, for example ``e1.learn.count-words.critique``; retries have their own."""
     purpose: str
     """``learn`` or ``judge``."""
     epoch: int
@@ -339,11 +339,11 @@ class Rollout:
     experiences: tuple[str, ...] = ()
     """Ids of the experiences that its prompt carried."""
     left_out: tuple[str, ...] = ()
-    """Ids of those that were selected for its prompt and left out by chance, to measure what they do."""
+    """Ids of those selected for its prompt but left out at random, to measure their effect."""
     opinion: JudgeResult | None = None
-    """What the judge said; None when none was asked."""
+    """The judge's result; None without a judge."""
     prompt_stamp: str = ""
-    """Stamp of the prompt that it was asked with."""
+    """Stamp of its prompt."""
     files: tuple[FileChange, ...] | None = ()
     """What it did to its workspace, kept in a recorded run for checks that look there; None: too much."""
     started_at: str | None = field(default=None, metadata=SPARSE)
@@ -359,7 +359,7 @@ class Rollout:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Score:
-    """What the rewarders said of one rollout; all null when the rollout is an error."""
+    """The rewarders' scores of one rollout; all null if the rollout is an error."""
 
     rollout_id: str
     gt_score: float | None
@@ -369,7 +369,7 @@ class Score:
     relative_rank: float | None
     """Rank of `reward` in its group, in [0, 1] (decision 10)."""
     advantage: float | None
-    """(reward - group mean) / population std; 0 without spread (decision 11)."""
+    """(reward - group mean) / population std; 0 if all rewards are equal (decision 11)."""
     advantage_reason: str = ""
     """``zero_variance`` when the advantage is 0 because the group has no spread."""
     extra: Mapping[str, float | None] = field(default_factory=dict)
@@ -411,9 +411,9 @@ class Phase:
     scenarios: tuple[str, ...]
     """Ids, in order."""
     dev: tuple[str, ...] = ()
-    """Ids of the dev scenarios that decide on what a training epoch learned; empty: nothing decides."""
+    """Ids of the dev scenarios that decide on the lessons of a training epoch; may be empty."""
     lesson_dropout: float = 0.0
-    """Chance with which each selected experience is left out of a group's prompt: its propensity."""
+    """Probability that each selected experience is left out of a group's prompt (its propensity)."""
     dev_sweep: int = 0
     """Which sweep of the dev split in its epoch this is, from 1; 0 for all other phases."""
 
@@ -451,7 +451,7 @@ class PhaseResult:
     dev: tuple[Group, ...] = ()
     """Groups of the dev split that decided on the revision, over all its sweeps, in order of id."""
     settled: tuple[str, ...] = ()
-    """Ids of scenarios that did not run because the gate was settled without them."""
+    """Ids of scenarios that did not run because the gate was already decided."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -468,7 +468,7 @@ class RunHeader:
     scenarios: tuple[Scenario, ...]
     """The selected scenarios, in order of collection."""
     partial_selection: bool = False
-    """True when scenarios were deselected: baseline rules say `not judged`."""
+    """True if scenarios were deselected: the result of baseline rules is `not_judged`."""
     identities: Mapping[str, Json] = field(default_factory=dict)
     """Name and identity of actor, optimizer and judge, by role."""
     preflight: Mapping[str, Json] = field(default_factory=dict)
@@ -493,15 +493,15 @@ class Run(RunHeader):
     reason: str = ""
     """Why it is not complete."""
     packs: tuple[PromptPack, ...] = ()
-    """Prompt packs that its scenarios were asked with; none when an older journal does not hold them."""
+    """Prompt packs of its scenarios; empty if an older journal lacks them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckerResult:
-    """What a marked test function found of one rollout."""
+    """The result of a marked test function for one rollout."""
 
     outcome: Literal["score", "error", "skip"]
-    """score: it judged; error: it broke (status ``error``); skip: the scenario is excluded."""
+    """score: it set a score; error: it broke (status ``error``); skip: the scenario is excluded."""
     score: float = 0.0
     """In [0, 1]."""
     reason: str = ""

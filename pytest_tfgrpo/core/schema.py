@@ -193,7 +193,7 @@ def compile_foreign(schema: Mapping[str, Json], search: Search) -> Callable[[Jso
         try:
             resolver.lookup(reference)
         except Unresolvable:
-            raise ValueError(f"reference {reference!r} leads nowhere in the schema") from None
+            raise ValueError(f"reference {reference!r} points to nothing in the schema") from None
     bounded = extend(Draft202012Validator, _bounded_keywords(search))  # type: ignore[no-untyped-call]
     checker = bounded(dict(schema), registry=EMPTY_REGISTRY)
     return lambda value: _collect(checker, value)
@@ -210,7 +210,7 @@ def _references(schema: Json, root: bool = True) -> Iterator[str]:
             if isinstance(reference, str):
                 if not reference.startswith("#"):
                     raise ValueError(
-                        f"reference {short(reference)} leads out of the schema; use '#/$defs/...'"
+                        f"reference {short(reference)} points outside the schema; use '#/$defs/...'"
                     )
                 yield reference
     if isinstance(schema, Mapping | list):

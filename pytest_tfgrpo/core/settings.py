@@ -146,30 +146,31 @@ class Setting:
 
 # fmt: off
 TABLE: tuple[Setting, ...] = (
-    Setting("actor", "none", _text, None, "who is asked: offline, openai:<model>, command:<argv>, "
+    Setting("actor", "none", _text, None,
+            "actor that solves the scenarios: offline, openai:<model>, command:<argv>, "
             "python:<module>:<callable>, replay:<file>"),
     Setting("optimizer", "prompts", _text, "heuristic",
-            "who turns rollouts into lessons: heuristic, llm, none"),
+            "how rollouts become lessons: heuristic, llm, none"),
     Setting("teacher", "none", _text, None,
-            "model that the optimizer llm asks, openai:<model>; default: the actor"),
-    Setting("judge", "none", _text, None, "model that judges scenarios with a rubric, openai:<model>"),
-    Setting("judge_votes", "prompts", _whole(1, 99), 3, "votes of the judge on each rollout", "int"),
+            "model that the optimizer llm calls, openai:<model>; default: the actor"),
+    Setting("judge", "none", _text, None, "model that scores scenarios with a rubric, openai:<model>"),
+    Setting("judge_votes", "prompts", _whole(1, 99), 3, "judge votes per rollout", "int"),
     Setting("judge_weight", "prompts", _real(0, 1000), 0.0,
-            "weight of the judge beside gt_score; 0 only reports",
-            "float"),
-    Setting("models", "none", _text, None, "YAML file of endpoints and prices of language models"),
+            "weight of the judge's score beside gt_score; 0 only reports it", "float"),
+    Setting("models", "none", _text, None, "YAML file with endpoints and prices of language models"),
     Setting("max_tokens", "answers", _whole(1), 4096,
-            "completion tokens of one model call, reasoning included", "int"),
-    Setting("max_steps", "answers", _whole(1, 1000), 10, "model calls of one rollout with tools", "int"),
-    Setting("tools", "answers", _text, None, "Python module with the tools that models may call"),
+            "maximum completion tokens per model call, with reasoning", "int"),
+    Setting("max_steps", "answers", _whole(1, 1000), 10, "maximum model calls per rollout with tools", "int"),
+    Setting("tools", "answers", _text, None, "Python module that defines the tools models may call"),
     Setting("record", "none", _text, None,
-            "file that a run's answers are recorded in, for the actor replay:<file>"),
+            "file to record the run's answers in, for the actor replay:<file>"),
     Setting("command_output", "answers", _choice("frames", "claude", "codex"), "frames",
-            "what the command actor prints: our frames, or the events of a coding agent"),
+            "what the command actor prints: frames, or the events of a coding agent (claude, codex)"),
     Setting("group_size", "prompts", _whole(2), 2, "rollouts per scenario and epoch (G)", "int"),
     Setting("eval_rollouts", "prompts", _whole(1), None,
-            "rollouts per scenario in a sweep; default: group size", "int"),
-    Setting("epochs", "prompts", _whole(1), 3, "epochs, the last of which evaluates (see eval_mode)", "int"),
+            "rollouts per scenario in a sweep; default: group_size", "int"),
+    Setting("epochs", "prompts", _whole(1), 3,
+            "number of epochs; the last one evaluates (see eval_mode)", "int"),
     Setting("sample_size", "prompts", _whole(1), 100,
             "train scenarios drawn per epoch, without replacement", "int"),
     Setting(
@@ -180,46 +181,49 @@ TABLE: tuple[Setting, ...] = (
         "temperature_eval", "prompts", _real(0, 2), 0.3, "sampling temperature in sweeps", "float",
         ("TFGRPO_EVAL_TEMP",),
     ),
-    Setting("experience_max_words", "prompts", _whole(1, 32), 32, "cap on the words of an experience", "int"),
+    Setting("experience_max_words", "prompts", _whole(1, 32), 32, "maximum words in a lesson", "int"),
     Setting("acceptance", "prompts", _choice("strict", "safe", "off"), "safe",
-            "keep what an epoch learned if the dev split gets better (strict), if it gets no worse (safe), "
-            "always (off)"),
+            "keep what an epoch learned if the dev split improves (strict), if it does not get worse (safe), "
+            "or always (off)"),
     Setting("acceptance_margin", "prompts", _real(0, 1), 0.02,
             "drop of the dev mean that safe tolerates", "float"),
     Setting("acceptance_rollouts", "prompts", _whole(1), 2000,
-            "rollouts of an epoch on the dev split beyond which no "
-            "further part of a rejected library is tried", "int"),
+            "dev rollouts per epoch after which no further part of "
+            "a rejected library is tried", "int"),
     Setting("dev_share", "prompts", _real(0, 0.5), 0.2,
-            "share of the train families that becomes the dev split, where "
-            "no scenario is dev", "float"),
+            "fraction of train families to use as the dev split if no "
+            "scenario has split: dev", "float"),
     Setting("lesson_dropout", "prompts", _real(0, 0.9), 0.2,
-            "chance that a lesson is left out of a group's prompt in "
-            "training, to measure what it does", "float"),
+            "probability that a training group runs without a given "
+            "lesson, to measure the lesson's effect", "float"),
     Setting("retire_after", "prompts", _whole(1), 200,
-            "groups after which a lesson without effect gives way", "int"),
-    Setting("library_cap", "prompts", _whole(1), 200, "cap on the experiences in force per domain", "int"),
+            "groups until a lesson without effect can be replaced", "int"),
+    Setting("library_cap", "prompts", _whole(1), 200, "maximum active lessons per domain", "int"),
     Setting("eval_mode", "prompts", _choice("last_epoch", "separate"), "last_epoch",
             "last_epoch: epoch E evaluates; "
-            "separate: all E epochs train and a sweep follows"),
+            "separate: all E epochs train, then a sweep follows"),
     Setting("baseline_sweep", "prompts", _choice("run", "off"), "run",
             "sweep the eval split before epoch 1: run, off"),
-    Setting("concurrency", "none", _whole(1, 10_000), 64, "rollouts in flight", "int"),
+    Setting("concurrency", "none", _whole(1, 10_000), 64, "maximum rollouts in flight", "int"),
     Setting("timeout_s", "prompts", _real(0.001), 120.0,
-            "time limit of a rollout whose scenario sets none", "float"),
+            "seconds per rollout, unless its scenario says", "float"),
     Setting("rewarder_timeout_s", "none", _real(0.001), 60.0,
-            "time limit of one rewarder over an epoch", "float"),
+            "seconds per rewarder and epoch", "float"),
     Setting("answer_max_bytes", "prompts", _whole(1), 1_000_000,
-            "a larger answer is the agent's failure", "int"),
-    Setting("library", "none", _text, "none", "a committed library file to start from; none starts empty"),
+            "maximum size; a larger answer fails", "int"),
+    Setting("library", "none", _text, "none",
+            "committed library file to start from; none starts without lessons"),
     Setting("prompt_packs", "none", _text, "prompt-packs",
             "folder of the prompt packs, relative to the root"),
-    Setting("budget_usd", "none", _real(0), None, "stop before this much money is spent", "float"),
-    Setting("budget_tokens", "none", _whole(1), None, "stop before this many tokens are used", "int"),
+    Setting("budget_usd", "none", _real(0), None, "stop before spending more US dollars than this", "float"),
+    Setting("budget_tokens", "none", _whole(1), None, "stop before using more tokens than this", "int"),
     Setting("budget_s", "none", _real(0.001), None, "stop after this many seconds", "float"),
-    Setting("seed", "prompts", _whole(0), 0, "run seed; draws and rollout seeds derive from it", "int"),
+    Setting("seed", "prompts", _whole(0), 0,
+            "run seed; scenario draws and rollout seeds derive from it", "int"),
     Setting("task_id", "none", _task_id, None,
-            "names the folder under out; default: name of the root folder"),
-    Setting("out", "none", _text, None, "output folder; default: out with --tfgrpo, nothing written without"),
+            "name of the folder under out; default: name of the root folder"),
+    Setting("out", "none", _text, None,
+            "output folder; default: out with --tfgrpo, otherwise nothing is written"),
     Setting("executor", "none", _choice("local"), "local", "where rollouts run: local"),
     Setting("sandbox", "prompts", _choice("none", "bwrap"), "none",
             "isolation of the command actor: none, bwrap"),
@@ -231,17 +235,17 @@ TABLE: tuple[Setting, ...] = (
             "drop of the eval mean that the gate tolerates", "float"),
     Setting("gate_min_mean", "gate", _real(0, 1), None, "lowest eval mean that passes", "float"),
     Setting("gate_max_errors", "gate", _whole(0), None,
-            "most errored rollouts of the final sweep that pass", "int"),
+            "maximum errors in a final sweep that passes", "int"),
     Setting(
         "gate_max_cost_per_success_usd", "gate", _real(0), None,
         "highest cost per solved eval rollout that passes", "float",
     ),
     Setting("gate_sequential", "prompts gate", parse_bool, False,
-            "end the final sweep once the gate is settled", "bool"),
-    Setting("gates", "gate", _text, None, "YAML file of named gates with rules of their own"),
+            "end the final sweep once the gate is decided", "bool"),
+    Setting("gates", "gate", _text, None, "YAML file of named gates with their own rules"),
     Setting("contamination", "gate", _choice("fail", "warn"), "fail",
-            "tasks that splits share, and answers in prompts or lessons: fail, warn"),
-    Setting("gate_strict", "gate", parse_bool, False, "an inconclusive gate fails", "bool"),
+            "what to do if splits share tasks, or prompts or lessons contain answers: fail, warn"),
+    Setting("gate_strict", "gate", parse_bool, False, "fail an inconclusive gate", "bool"),
 )
 # fmt: on
 
@@ -250,12 +254,12 @@ GROUP_FLAG_ENV = "FEATURE_TFGRPO_GROUP"
 
 
 class Origin:
-    """A value as somebody set it."""
+    """A configured value with its source."""
 
     __slots__ = ("source", "value")
 
     def __init__(self, value: Any, source: str) -> None:
-        """`source` is for instance ``flag --tfgrpo-seed`` or ``environment TFGRPO_SEED``."""
+        """`source` is for example ``flag --tfgrpo-seed`` or ``environment TFGRPO_SEED``."""
         self.value = value
         self.source = source
 
@@ -266,7 +270,7 @@ class Settings:
     __slots__ = ("learning", "origins", "values")
 
     def __init__(self, learning: bool, values: SettingValues, origins: Mapping[str, str]) -> None:
-        """`origins` says where each setting that was set came from."""
+        """`origins` has the source of each configured setting."""
         self.learning = learning
         self.values = values
         self.origins = origins

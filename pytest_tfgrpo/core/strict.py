@@ -1,4 +1,4 @@
-"""Strictness: hooks for JSON decoders that refuse what JSON cannot say, or says twice."""
+"""Strict JSON: decoder hooks that refuse invalid numbers and duplicate keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def finite(text: str) -> float:
     """
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text[:20]} is not a number that JSON has")
+        raise ValueError(f"{text[:20]} is not a valid JSON number")
     return number
 
 
@@ -21,5 +21,5 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the object with these members; raises ValueError when a key stands twice in it."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("a key occurs twice in one object")
     return found

@@ -1,4 +1,4 @@
-"""Text from models and scenarios made fit to print: no terminal codes, no control characters, bounded."""
+"""Text from models and scenarios made safe to print: no terminal codes, no control characters, bounded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def line(text: str, limit: int | None = None) -> str:
 
 
 def block(text: str, limit: int | None = None) -> str:
-    """Return `text` printable, lines kept; past `limit` characters it says how much was left out.
+    """Return `text` printable, lines kept; past `limit` characters it notes how much was omitted.
 
     Colour codes vanish; other unfit characters are shown as escapes, so that nothing is hidden from a reader.
     So is the start of a command to a CI service, which would take an agent's answer for the job's own words.
@@ -130,7 +130,7 @@ def label(row: Mapping[str, Any]) -> str:
 
 
 def cost(quantity: Mapping[str, Any], calls: int) -> str:
-    """Return a summed cost; ``+`` says that some of it is unknown."""
+    """Return a summed cost; ``+`` means that some of it is unknown."""
     return money(quantity["sum"]) + ("+" if 0 < quantity["n"] < calls else "")
 
 

@@ -1,4 +1,4 @@
-"""Records to JSON values and back; the only place that knows both shapes."""
+"""Convert records to JSON values and back; the only place that knows both shapes."""
 
 from __future__ import annotations
 

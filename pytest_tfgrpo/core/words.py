@@ -22,7 +22,7 @@ answer answered answers attempt attempts avoid fail failed fails find finally fi
 question questions result results return returns second start step steps task tasks use used uses using
 """
 STOP = frozenset((_FUNCTION_WORDS + _SCAFFOLDING).split())
-"""Words that say nothing about the subject of a task or lesson."""
+"""Words that carry no information about the subject of a task or lesson."""
 
 
 def words(text: str) -> list[str]:

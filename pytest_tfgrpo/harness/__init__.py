@@ -1,1 +1,1 @@
-"""L2: the harness, from scenario files to a verdict; imports ``core`` and ``numerics`` only."""
+"""L2: the harness, from scenario files to the gate's result; no pytest."""

@@ -1,4 +1,4 @@
-"""The seams that a plugin may supply: actors, rewarders, judges, optimizers, and what each is called with."""
+"""What a plugin may supply - actors, rewarders, judges, optimizers - and the arguments of each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActorCall:
-    """All that an actor is told about one rollout; it never sees checks or expected answers."""
+    """The input of an actor for one rollout, without checks and expected answers."""
 
     task: Task
     prompt: Prompt
@@ -44,7 +44,7 @@ class ActorCall:
     timeout_s: float
     """The engine cancels the call after this long and scores 0."""
     answer_max_bytes: int
-    """A larger answer is the agent's failure."""
+    """A larger answer counts as the agent's failure."""
 
     @property
     def scenario(self) -> Task:
@@ -53,53 +53,53 @@ class ActorCall:
 
 
 class Actor(Protocol):
-    """Whatever is asked to solve a scenario; frozen: it learns only through the prompt."""
+    """Solves scenarios; frozen: it learns only through the prompt."""
 
     name: str
-    """The spec it was opened with, for instance ``command:./agent --fast``."""
+    """The spec that opened it, for example ``command:./agent --fast``."""
     paid: bool
-    """True when calls cost money: plain mode then needs ``plain = true``."""
+    """True when calls cost money: plain mode then needs ``allow_paid = true``."""
     identity: Mapping[str, Json]
-    """What makes two actors the same, stamped into the manifest (model, version, settings)."""
+    """What identifies the actor (model, version, settings); the manifest has its stamp."""
 
     async def __call__(self, call: ActorCall) -> Trajectory:
-        """Try the scenario once; what an exception carries as frames is counted like any other use.
+        """Try the scenario once; frames of an exception are counted like any other use.
 
-        Raises AgentFailure when the agent is at fault (status ``failed``, score 0) and ProviderError when we
-        or the provider are (status ``error``); any other exception counts as the agent's crash.
+        Raises AgentFailure if the agent is at fault (status ``failed``, score 0) and ProviderError if the
+        provider or the infrastructure is (status ``error``). Any other exception counts as an agent crash.
         """
         ...
 
     def bound(self, call_count: int) -> Mapping[str, float | None]:
-        """Return the declared maxima of `call_count` calls: ``usd`` and ``tokens``; None where unknown."""
+        """Return the declared maximum of `call_count` calls in ``usd`` and ``tokens``; None if unknown."""
         ...
 
     async def aclose(self) -> None:
-        """Release what the actor holds; called once, after the last call."""
+        """Release resources; called once, after the last call."""
         ...
 
 
 @runtime_checkable
 class Metered(Protocol):
-    """What an actor may have besides, when its model calls ask the run's budget themselves."""
+    """Optional: an actor whose model calls reserve from the run's budget themselves."""
 
     metered: bool
     """True: the engine reserves and counts nothing for it."""
     concurrency: int | None
-    """Rollouts that it can serve at once: more would only wait, and run over their time limits."""
+    """Most rollouts that it can serve at once; more would wait and exceed their time limits."""
 
 
 @runtime_checkable
 class Foresighted(Protocol):
-    """What an actor may have besides, when it can tell beforehand what it cannot do."""
+    """Optional: an actor that knows beforehand which tasks it cannot do."""
 
     def require(self, tasks: Sequence[tuple[Task, Sequence[Attachment]]]) -> None:
-        """Raise ActorError naming the first task, with its files, that it cannot be asked."""
+        """Raise ActorError with the first task that it cannot do; each task comes with its files."""
         ...
 
 
 def as_metered(actor: Actor) -> Metered | None:
-    """Return the actor where its model calls ask the budget themselves, else None."""
+    """Return the actor if its model calls reserve from the budget themselves, else None."""
     return actor if isinstance(actor, Metered) and actor.metered else None
 
 
@@ -133,12 +133,12 @@ class Judge(Protocol):
     """Decides each criterion of a rubric with yes or no, over several votes."""
 
     name: str
-    """Spec of the model that judges."""
+    """Spec of the model."""
     identity: Mapping[str, Json]
-    """What makes two judges the same: model, template, votes."""
+    """What identifies the judge: model, template, votes."""
 
     async def ask_judge(self, scenario: Scenario, rollout: Rollout, calls: Calls) -> JudgeResult:
-        """Return a verdict or, with score None, why there is none; never a default score.
+        """Return the judge's result; without one, a score of None and the reason, never a default score.
 
         Raises BudgetError when a call was not made.
         """
@@ -154,35 +154,35 @@ class LearningContext:
     epoch: int
     actor: str
     groups: tuple[Group, ...]
-    """All groups of the epoch, in the order of its draw; also those without spread."""
+    """All groups of the epoch, in the order of its draw, including those without mixed results."""
     scenarios: Mapping[str, Scenario]
     """Train scenarios by id; eval scenarios are never here (decision 21)."""
     packs: Mapping[str, PromptPack]
     """Pack in use, by domain."""
     library: Library
-    """The library in force during the epoch."""
+    """The active library during the epoch."""
     max_words: int
     created_at: str
     """Time to stamp on new experiences."""
     manifest_path: str
     calls: Calls
-    """Through which a language model is asked, so that each call is journaled before it has consequences."""
+    """Makes the calls of a language model, so that each is journaled before it has consequences."""
     seed: int
     """Seed of the run."""
     concurrency: int
-    """Calls in flight at most."""
+    """Most calls in flight at once."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Proposal:
-    """What an optimizer would do to the library; every operation is screened before it is applied."""
+    """The changes that an optimizer proposes; each operation is screened before it is applied."""
 
     operations: tuple[Operation, ...] = ()
     lesson_groups: frozenset[str] = frozenset()
-    """Ids of the groups that carried a lesson."""
+    """Ids of the groups that yielded a lesson."""
     note: str = ""
     failures: Mapping[str, int] = field(default_factory=dict)
-    """What failed on the way, by reason code; nothing fails silently."""
+    """Number of failures by reason code; nothing fails silently."""
 
 
 class Optimizer(Protocol):
@@ -190,7 +190,7 @@ class Optimizer(Protocol):
 
     name: str
     identity: Mapping[str, Json]
-    """What makes two optimizers the same: the teacher's name as ``model`` and the like; empty without any."""
+    """What identifies the optimizer, such as the teacher's name as ``model``; may be empty."""
 
     async def propose(self, context: LearningContext) -> Proposal:
         """Return the operations that the epoch suggests; equal contexts should give equal proposals."""

@@ -1,1 +1,1 @@
-"""Language models: the only door to one."""
+"""Language models: the only way to call one."""

@@ -1,4 +1,4 @@
-"""Budgets: no call starts that could overrun one, as far as its maker can say beforehand.
+"""Budgets: no call starts that could exceed one, as far as its maximum is known beforehand.
 
 A call that does not fit beside those in flight waits for them: only one that does not fit alone is refused.
 Who waits is served in the order in which rollouts began, so that the last of the money finishes what is under
@@ -161,13 +161,13 @@ class Budget:
 
     @property
     def warning(self) -> str | None:
-        """Say which limits may be overshot, because the actor declares no maximum for its calls."""
+        """Return which limits may be exceeded, because the actor declares no maximum for its calls."""
         loose = [f"budget_{unit}" for unit in self._limits if self._bound[unit] is None]
         if not loose:
             return None
         return (
-            f"{' and '.join(loose)}: the actor reports its use only after a call, so the limit may be "
-            "overshot by what is in flight"
+            f"{' and '.join(loose)}: the actor reports its use only after a call, so calls in "
+            "flight may exceed the limit"
         )
 
 
@@ -187,7 +187,7 @@ def _require_price(model: Completer, usd: float | None, settings: SettingValues)
     if usd is None:
         name = line(model.name, 200).partition(":")[2]
         raise SettingError(
-            f"budget_usd is {budget:g}, but the price of {name!r} is unknown, so that it cannot be kept; add "
+            f"budget_usd is {budget:g}, but the price of {name!r} is unknown, so it cannot be enforced; add "
             "it to the file of the setting models, in US dollars per million tokens "
             f"(prices: {{{name!r}: {{input: 2.5, output: 10}}}}), or set budget_tokens instead"
         )

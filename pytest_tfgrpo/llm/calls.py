@@ -1,4 +1,4 @@
-"""Calls: the model calls of a run besides rollouts, journaled before anything follows from them.
+"""Calls: the model calls of a run besides rollouts, journaled before anything depends on them.
 
 A resumed run takes the answers that it has already paid for from its journal.
 """

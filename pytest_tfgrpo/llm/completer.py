@@ -1,4 +1,4 @@
-"""The completer of a model at an endpoint: asks, asks again where that may help, and accounts for both."""
+"""The completer of a model at an endpoint: calls it, retries where that may help, and accounts for both."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Pace:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Door:
-    """A server that can be asked: an endpoint with its address and keys."""
+    """A server: an endpoint with its address and keys."""
 
     endpoint: Endpoint
     address: Address
@@ -58,7 +58,7 @@ class Door:
 
 
 Used = tuple[float | None, int | None]
-"""Dollars and tokens that an attempt used; None: nobody can tell."""
+"""Dollars and tokens that an attempt used; None if unknown."""
 NOTHING: Used = (0.0, 0)
 UNKNOWN: Used = (None, None)
 
@@ -191,7 +191,7 @@ class ChatCompleter:
         try:
             body, in_words = self._bodies(request, completion_tokens)
         except (TypeError, ValueError) as error:
-            text = f"{self.name}: the request is no JSON: {error}"
+            text = f"{self.name}: the request is not valid JSON: {error}"
             raise ModelError(text, "rejected", cost_usd=0.0) from None
         prompt_tokens = most_prompt_tokens(request)
         limit_s = min(request.timeout_s or math.inf, self._endpoint.timeout_s)
@@ -256,13 +256,13 @@ class ChatCompleter:
         raise error
 
     async def _attempt(self, call: _Call) -> Completion:
-        """Make one HTTP call, reserved before and settled after, whatever becomes of it; raises _Failed."""
+        """Make one HTTP call, reserved before and settled after, whatever the result; raises _Failed."""
         try:
             await self._spending.reserve(call.bound)
         except BudgetError as error:
             if call.cost_usd == 0:
                 raise
-            text = f"{self.name}: {error}; an earlier attempt was perhaps paid for"
+            text = f"{self.name}: {error}; an earlier attempt may have been billed"
             raise ModelError(text, BUDGET, cost_usd=call.cost_usd) from error
         used = UNKNOWN
         try:
@@ -320,7 +320,7 @@ class ChatCompleter:
             usage = read_usage(body, call.prompt_tokens, call.completion_tokens)
             answer = read_answer(body)
         except Malformed as error:
-            text = f"the answer is no completion: {error}"
+            text = f"the answer is not a completion: {error}"
             raise _Failed(self._error(text, "bad_response"), self._used(usage)) from None
         if answer.finish == "content_filter" and not answer.text and not answer.tool_calls:
             text = "the server's content filter withheld the answer"

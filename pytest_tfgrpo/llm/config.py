@@ -1,4 +1,4 @@
-"""Configuration of language models: named endpoints and prices, as a file states them; never a key."""
+"""Configuration of language models: named endpoints and prices from a file; never a key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEY_ENV = "OPENAI_API_KEY"
 OURS = frozenset(
     {"max_completion_tokens", "max_tokens", "messages", "model", "n", "response_format", "stream", "tools"}
 )
-"""Members of a request that ``extra_body`` must leave alone: what is asked, and what it may cost."""
+"""Members of a request that ``extra_body`` must not change: the input, and what it may cost."""
 
 SystemRole = Literal["system", "developer", "user"]
 Structured = Literal["json_schema", "json_object", "none"]
@@ -27,7 +27,7 @@ MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Endpoint:
-    """A server of the chat-completions protocol, and how it likes to be asked."""
+    """A server of the chat-completions protocol, and the dialect that it accepts."""
 
     name: str = DEFAULT
     base_url: str | None = None
@@ -54,7 +54,7 @@ class Endpoint:
     temperature: bool = True
     """Whether the model takes a temperature."""
     structured: Structured = "json_schema"
-    """How the server is told the schema of an answer; in words where it cannot enforce one."""
+    """How the server receives the schema of an answer; as text if it cannot enforce one."""
     reasoning_effort: str | None = None
     extra_body: Mapping[str, Json] = field(default_factory=dict)
     """Further members of each request."""

@@ -1,4 +1,4 @@
-"""Fingerprints: what a model was asked, as one stamp and as text."""
+"""Fingerprints: the request to a model as one stamp and as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_tfgrpo.llm.protocol import Completer, Message, Request
 
 
 def fingerprint(completer: Completer, request: Request) -> str:
-    """Return the stamp of a model and what it is asked: everything that its answer can depend on."""
+    """Return the stamp of a model and its input: everything that its answer can depend on."""
     return stamp(
         {"model": completer.name, "identity": dict(completer.identity), "request": request_wire(request)}
     )

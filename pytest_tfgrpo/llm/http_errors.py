@@ -1,4 +1,4 @@
-"""Refusals: what a server's status means - whose fault it is, and whether to ask again."""
+"""HTTP errors: whose fault a server's status is, and whether to retry."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def read_refusal(reply: Reply) -> HttpRefusal:
     if status in (400, 422):
         hint = next((f"; try '{line}' for this endpoint" for said, line in HINTS if said.search(words)), "")
     elif status in (404, 405):
-        hint = "; check the name of the model, and the base URL, which mostly ends in /v1"
+        hint = "; check the name of the model, and the base URL, which usually ends in /v1"
     return HttpRefusal(
         CODES.get(status, "rejected"),
         message + hint,

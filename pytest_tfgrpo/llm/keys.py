@@ -1,4 +1,4 @@
-"""Keys: values that are sent and never shown."""
+"""Keys: values that are sent but never shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models: opens language models by their specs, all of them over one HTTP client."""
+"""Models: open language models by spec, all over one HTTP client."""
 
 from __future__ import annotations
 
@@ -94,7 +94,9 @@ class Models:
         """Return the model and the endpoint's name."""
         text = spec.removeprefix(SCHEME).strip()
         if not spec.startswith(SCHEME) or not text.isprintable() or len(text) > LONGEST:
-            raise SettingError(f"{short(spec)} names no language model; write {SCHEME}<model>[@<endpoint>]")
+            raise SettingError(
+                f"{short(spec)} does not name a language model; write {SCHEME}<model>[@<endpoint>]"
+            )
         model, at, name = text.rpartition("@")
         known = {DEFAULT, *self._config.endpoints}
         if not at or not model or name not in known:
@@ -102,7 +104,9 @@ class Models:
                 self._require_version(spec, model, name, sorted(known))
             model, name = text, DEFAULT
         if not model or any(c.isspace() for c in model):
-            raise SettingError(f"{short(spec)} names no language model; write {SCHEME}<model>[@<endpoint>]")
+            raise SettingError(
+                f"{short(spec)} does not name a language model; write {SCHEME}<model>[@<endpoint>]"
+            )
         return model, name
 
     def _require_version(self, spec: str, model: str, name: str, known: list[str]) -> None:
@@ -118,7 +122,9 @@ class Models:
             )
         if name[:1].isdigit():
             return
-        file = f"{self._where()}" if self._config.source else "; set tfgrpo_models to the file that states it"
+        file = (
+            f"{self._where()}" if self._config.source else "; set tfgrpo_models to the file that defines it"
+        )
         raise SettingError(
             f"{short(spec)} names no known endpoint; there are: {', '.join(known)}{file}. "
             f"If @{name} is part of the model's name, write {SCHEME}{model}@{name}@{DEFAULT}"
@@ -165,9 +171,9 @@ class Models:
             if address.loopback:
                 return None
             default = endpoint == DEFAULT and self._config.endpoints.get(DEFAULT) is None
-            other = f"; set {BASE_URL_ENV} for another server" if default else ""
+            other = f"; set {BASE_URL_ENV} to use another server" if default else ""
             raise SettingError(
-                f"environment variable {variable} is not set, which has the key of endpoint {endpoint!r} "
+                f"environment variable {variable} is not set; it must hold the key of endpoint {endpoint!r} "
                 f"at {address.base_url}{self._where()}{other}"
             )
         if not value.isascii() or not value.isprintable():

@@ -1,4 +1,4 @@
-"""The seam of language models: one request in, one completion out, whoever answers."""
+"""The seam of language models: one request in, one completion out."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """What a model is asked."""
+    """A request to a model."""
 
     messages: tuple[Message, ...]
     temperature: float
@@ -69,7 +69,7 @@ class Request:
     """Completion tokens at most, hidden reasoning included; None: the completer's own limit."""
     tools: tuple[ToolSpec, ...] = ()
     schema: Mapping[str, Json] | None = None
-    """JSON Schema that the answer shall fulfil; enforced where the server can, else only asked for."""
+    """JSON Schema of the answer; enforced if the server can, else only requested."""
     timeout_s: float | None = None
     """Time for the call with all its retries; None: the endpoint's own limit."""
 
@@ -93,7 +93,7 @@ class Completion:
 
 
 class Spending(Protocol):
-    """Where a completer asks before it spends, and says what it spent."""
+    """Where a completer reserves before it spends, and reports what it spent."""
 
     async def reserve(self, bound: Mapping[str, float | None]) -> None:
         """Set aside the most that a call can use (``usd``, ``tokens``; None: unknown), waiting for room.
@@ -105,13 +105,13 @@ class Spending(Protocol):
     def settle(self, bound: Mapping[str, float | None], *, usd: float | None, tokens: int | None) -> None:
         """End the reservation of `bound` and count what was used.
 
-        None means that nobody can tell: the whole reservation then counts as spent.
+        None means unknown: the whole reservation then counts as spent.
         """
         ...
 
 
 class Completer(Protocol):
-    """A language model that can be asked."""
+    """A language model."""
 
     name: str
     """Its spec: ``openai:<model>``, with ``@<endpoint>`` unless that is the default one."""

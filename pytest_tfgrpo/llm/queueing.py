@@ -1,4 +1,4 @@
-"""Turns: a rollout's place before the budget, and its time limit, which stands still while it waits.
+"""Tickets: a rollout's place in the queue for the budget, and a time limit that pauses while it waits.
 
 It waits for room in the budget, or for one of the calls that an endpoint takes at once: neither is its doing.
 """
@@ -15,7 +15,7 @@ class Ticket:
     """One rollout as the budget sees it; used on the event loop only."""
 
     def __init__(self, place: int = 0) -> None:
-        """`place` is when it was begun: whoever has a lower one goes first."""
+        """`place` is when it was begun: lower ones go first."""
         self.place = place
         self.waited_s = 0.0
         """How long it has waited."""

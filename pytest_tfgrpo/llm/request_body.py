@@ -1,4 +1,4 @@
-"""Bodies: a request as the chat-completions protocol writes it, and how many tokens it can hold."""
+"""Request bodies of the chat-completions protocol, and how many tokens they can hold."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PER_CALL_TOKENS = 512
 """Allowance for what a server's template adds to a conversation."""
 PER_MESSAGE_TOKENS = 32
 TOOLS_TOKENS = 1024
-"""Allowance for what a server's template says about tools."""
+"""Allowance for a server's template text about tools."""
 PER_IMAGE_TOKENS = 50_000
 ASK_SCHEMA = "Answer with one JSON value that is valid under this JSON Schema, and nothing else:\n"
 

@@ -1,4 +1,4 @@
-"""Answers: what a server sent as a completion, read strictly; everything in it is hostile until checked."""
+"""Responses: a server's completion, read strictly; everything in it is hostile until checked."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def _count(value: Json) -> int | None:
 
 
 def complaint_of(body: Json) -> tuple[str, str]:
-    """Return message and code of the error that a body tells of, in any of the usual shapes."""
+    """Return message and code of the error in a body, in any of the usual shapes."""
     error: Json = body.get("error", body) if isinstance(body, dict) else None
     if isinstance(error, str):
         return error, ""

@@ -1,4 +1,4 @@
-"""Fences: data in a prompt, between marks that no text in it can contain; templates, filled in one pass."""
+"""Templates, filled in one pass, and fences around data that no text can break."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fenced(blocks: Sequence[Block]) -> list[str]:
 
 
 def mark_for(content: Sequence[Json], texts: Iterable[str], digits: int = MARK_DIGITS) -> str:
-    """Return a digest of `content`, made anew until it is in none of `texts`: no content closes a fence."""
+    """Return a digest of `content`, repeated until it is in none of `texts`: no content closes a fence."""
     known = [text.lower() for text in texts]
     marks = (stamp([*content, n])[:digits] for n in count())
     return next(mark for mark in marks if not any(mark in text for text in known))

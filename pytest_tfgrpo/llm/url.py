@@ -1,4 +1,4 @@
-"""Addresses: where a server of the chat-completions protocol is, and whether a key may go there."""
+"""URLs of chat-completions servers, and whether a key may be sent there."""
 
 from __future__ import annotations
 

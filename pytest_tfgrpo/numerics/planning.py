@@ -1,4 +1,4 @@
-"""How much evidence a comparison needs: what a planned sweep can show, and what would settle an open one."""
+"""How much evidence a comparison needs: what a planned sweep can detect, and what decides an open one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Spread(NamedTuple):
 
 
 class Settling(NamedTuple):
-    """What would settle an open comparison, should means and spreads stay as they are."""
+    """What would decide an open comparison if means and spreads stay the same."""
 
     options: tuple[tuple[int, int], ...]
     """(scenarios, rollouts of each in each sweep), more scenarios than there are; empty: none do."""
@@ -112,7 +112,7 @@ def _noise(rows: Sequence[Measured]) -> float | None:
 
 
 def settling_n(difference: Difference, margin: float, *, level: float = 0.95) -> int | None:
-    """Return how many scenarios would settle a comparison, should mean and spread stay as they are.
+    """Return how many scenarios would decide a comparison if mean and spread stay the same.
 
     Settled means: the lower bound is above -`margin`, or the upper bound is below 0 (decision 21a). None when
     no number does (a mean on the edge, or nothing measured).
@@ -131,7 +131,7 @@ def settling_n(difference: Difference, margin: float, *, level: float = 0.95) ->
 def settling(
     difference: Difference, parts: Spread, rollouts: int, margin: float, *, level: float = 0.95
 ) -> Settling:
-    """Return numbers of scenarios and rollouts that would settle a comparison, as `settling_n` means it."""
+    """Return numbers of scenarios and rollouts that would decide a comparison, as `settling_n` means it."""
     room = max(difference.mean + margin, -difference.mean) / _z(level)
     if room <= NO_SPREAD or difference.std <= NO_SPREAD:
         return Settling((), None)

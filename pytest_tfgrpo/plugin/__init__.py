@@ -1,6 +1,6 @@
-"""The pytest plugin, as far as every pytest start pays for it; the rest is loaded on use.
+"""The pytest plugin: only what every start of pytest needs; the rest is loaded on first use.
 
-Nothing heavy may be imported here: no numpy, jsonschema, yaml or asyncio.
+Nothing heavy may be imported here: no numpy, jsonschema, yaml or asyncio. An unused plugin must cost nothing.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _checkers(request: pytest.FixtureRequest, slot: object) -> Checkers:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
 ) -> None:
-    """Say so when learning was asked for and no scenario was found."""
+    """Report that --tfgrpo found no scenario."""
     for line in _unused(config) if exitstatus != pytest.ExitCode.USAGE_ERROR else ():
         terminalreporter.write_line(line)
 

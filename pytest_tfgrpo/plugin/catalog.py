@@ -1,4 +1,4 @@
-"""The catalog: every scenario that was collected, from files and from marked test functions."""
+"""The catalog: all collected scenarios, from files and from marked test functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkers: what pytest's verdict on a marked test function means for its rollout."""
+"""Checkers: what the outcome of a marked test function means for its rollout."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Checkers:
         rollout = self._live.rollout(slot.epoch, scenario.id, slot.index)
         if rollout is None:
             self._live.stop_when_broken(item.session)
-            raise ItemFailed(f"{scenario.id} was not run to its end: {self._live.why}")
+            raise ItemFailed(f"{scenario.id} did not run to the end: {self._live.why}")
         return rollout
 
     def workspace(self, item: pytest.Item) -> Path:
@@ -76,7 +76,7 @@ class Checkers:
             raise
         except Exception as broken:  # noqa: BLE001 - a broken checker is an error of the rollout
             error = broken
-            reason = f"the test function broke: {type(broken).__name__}: {_first_line(broken)}"
+            reason = f"the test function raised {type(broken).__name__}: {_first_line(broken)}"
             checker_result = CheckerResult(outcome="error", reason=reason)
         finally:
             score.end()
@@ -98,7 +98,7 @@ class Checkers:
         if isinstance(call.excinfo.value, ItemFailed):
             return report
         skipped = report.skipped
-        reason = f"a fixture {'skipped' if skipped else 'broke'}: {_first_line(call.excinfo.value)}"
+        reason = f"a fixture {'skipped' if skipped else 'failed'}: {_first_line(call.excinfo.value)}"
         self._judge(self.rollout(item), CheckerResult(outcome="skip" if skipped else "error", reason=reason))
         judged = self._judged[self.rollout(item).group_id].values()
         whole_group_broke = len(judged) == self._size(item) and all(j.outcome == "error" for j in judged)

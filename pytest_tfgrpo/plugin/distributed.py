@@ -1,4 +1,4 @@
-"""pytest-xdist: all scenario items go to one worker, through the public scheduler hook."""
+"""pytest-xdist: run all scenario items on one worker, through the public scheduler hook."""
 
 from __future__ import annotations
 

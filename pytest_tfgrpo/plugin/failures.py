@@ -1,4 +1,4 @@
-"""When an item fails, and what its reader is told."""
+"""When an item fails, and the text of its failure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_tfgrpo.core.settings import TABLE
 from pytest_tfgrpo.plugin.options import settings_of
 
 TOLD = pytest.StashKey[dict[str, str]]()
-"""The first item that told of an error, by the error's words: thousand items may fail for one wrong key."""
+"""The first item with each error message: a thousand items may fail for one wrong key."""
 
 
 class ItemFailed(Exception):
@@ -31,14 +31,14 @@ def rerun_command(config: pytest.Config, node_id: str) -> str:
 def judge_group(
     config: pytest.Config, scenario: Scenario, group: Group | None, node_id: str, *, strict: bool, why: str
 ) -> None:
-    """Raise ItemFailed when a group lets its item fail.
+    """Raise ItemFailed if a group makes its item fail.
 
     `strict` holds in plain mode: below `min_score` (default 1.0) fails. In learning mode an item fails only
     if its whole group errored, or below a `min_score` that the scenario sets. `why` tells why a group is
     missing.
     """
     if group is None:
-        raise ItemFailed(f"{scenario.id} was not run to its end: {why}")
+        raise ItemFailed(f"{scenario.id} did not run to the end: {why}")
     mean = group.gt_mean
     least = scenario.min_score
     if least is None and strict:

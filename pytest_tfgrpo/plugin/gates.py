@@ -1,4 +1,4 @@
-"""Gates as items: which named ones there are, what JUnit is told, and what turns a run red."""
+"""Gates as items: the named ones, their JUnit properties, and what makes a run fail."""
 
 from __future__ import annotations
 

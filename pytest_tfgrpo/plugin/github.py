@@ -20,7 +20,7 @@ SHOWN = 300
 
 
 def notes(report: Report, environ: Mapping[str, str]) -> list[str]:
-    """Return the commands that make annotations of a verdict and of what got worse; none outside a job."""
+    """Return the commands for annotations of the gate and of regressions; none outside a job."""
     return list(_commands(report)) if environ.get(ACTIONS) == "true" else []
 
 

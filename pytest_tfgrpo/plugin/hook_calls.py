@@ -1,4 +1,4 @@
-"""Suppliers: what plugins bring through hooks, and whose fault it is when one breaks."""
+"""Hook calls: what plugins supply, and errors that name the hook."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def supply(config: pytest.Config, name: str, **given: object) -> Any:
     except pytest.UsageError:
         raise
     except Exception as error:
-        raise pytest.UsageError(f"hook {name} broke: {type(error).__name__}: {error}") from error
+        raise pytest.UsageError(f"hook {name} raised {type(error).__name__}: {error}") from error
 
 
 def supply_one(config: pytest.Config, name: str, spec: str, wanted: Sequence[str]) -> Any:
-    """Return whom a hook supplies for `spec`, or None; raises pytest.UsageError when it breaks.
+    """Return what a hook supplies for `spec`, or None; raises pytest.UsageError when it breaks.
 
-    `wanted` names attributes that nobody can do without.
+    `wanted` names the required attributes.
     """
     one = supply(config, name, spec=spec)
     for attribute in () if one is None else wanted:
@@ -60,7 +60,7 @@ def report_sections(config: pytest.Config, run: Run) -> tuple[list[str], list[st
         supplied = config.hook.pytest_tfgrpo_report_section(config=config, run=run)
         return [str(line) for lines in supplied for line in lines or ()], []
     except Exception as error:  # noqa: BLE001 - an observer cannot break the pipe
-        return [], [f"hook pytest_tfgrpo_report_section broke: {type(error).__name__}: {error}"]
+        return [], [f"hook pytest_tfgrpo_report_section raised {type(error).__name__}: {error}"]
 
 
 def revise_scenarios(config: pytest.Config, scenarios: Sequence[Scenario]) -> list[Scenario]:
@@ -71,7 +71,7 @@ def revise_scenarios(config: pytest.Config, scenarios: Sequence[Scenario]) -> li
         try:
             answer: Any = implementation.function(*(given[key] for key in implementation.argnames))
         except Exception as error:
-            raise pytest.UsageError(f"hook {name} broke: {type(error).__name__}: {error}") from error
+            raise pytest.UsageError(f"hook {name} raised {type(error).__name__}: {error}") from error
         if answer is not None:
             known = list(answer)
     if len({s.id for s in known}) != len(known):

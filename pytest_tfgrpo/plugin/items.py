@@ -56,7 +56,7 @@ class ScenarioItem(_Plain):
     def __init__(
         self, *, board: SessionView, phase: Phase, scenarios: tuple[Scenario, ...], **kwargs: Any
     ) -> None:
-        """`scenarios` are those that the item stands for: one, but for a very large file."""
+        """`scenarios` are those of the item: one, except for a very large file."""
         super().__init__(**kwargs)
         self.board = board
         self.phase = phase

@@ -1,4 +1,4 @@
-"""Test functions as scenarios: the function is a checker, one item per rollout."""
+"""Test functions as scenarios: the function is the checker, one item per rollout."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def takes_part(split: str, phase: Phase) -> bool:
 
 
 def _mark_data(node: pytest.Item) -> dict[str, Any]:
-    """Return what the marks on a node say; the nearest mark wins."""
+    """Return the keywords of the marks on a node; the nearest mark wins."""
     data: dict[str, Any] = {}
     for mark in reversed(list(node.iter_markers("tfgrpo"))):
         if mark.args:
@@ -56,7 +56,7 @@ def _mark_data(node: pytest.Item) -> dict[str, Any]:
         data.update(mark.kwargs)
     if data.get("split") == "dev":
         raise pytest.UsageError(
-            f"{node.nodeid}: a test function cannot judge split='dev': its rollouts are made between epochs, "
+            f"{node.nodeid}: a test function cannot check split='dev': its rollouts run between epochs, "
             "when no test runs; write split='train' or 'eval', or a scenario file"
         )
     return data

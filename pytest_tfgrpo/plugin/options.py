@@ -1,4 +1,4 @@
-"""Flags, ini keys and environment variables, and the settings they amount to."""
+"""Flags, ini keys and environment variables, and the resulting settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ def declare(parser: pytest.Parser) -> None:
     """Declare a flag and an ini key for every setting, and the flags without a setting."""
     group = parser.getgroup("tfgrpo", "learning from scenarios (pytest-tfgrpo)")
     group.addoption(
-        "--tfgrpo", action="store_true", default=False, help="learn: run groups of rollouts over epochs"
+        "--tfgrpo",
+        action="store_true",
+        default=False,
+        help="learn: run groups of rollouts over several epochs",
     )
     group.addoption(
         "--tfgrpo-resume",
@@ -24,10 +27,13 @@ def declare(parser: pytest.Parser) -> None:
         const="latest",
         default=None,
         metavar="RUN",
-        help="continue an interrupted run: its id, or by default the latest",
+        help="continue an interrupted run: its id (default: the latest)",
     )
     group.addoption(
-        "--tfgrpo-dry-run", action="store_true", default=False, help="print what would run, and run nothing"
+        "--tfgrpo-dry-run",
+        action="store_true",
+        default=False,
+        help="print what would run, without running it",
     )
     for setting in TABLE:
         default = "" if setting.default is None else f" (default: {setting.default})"
@@ -59,7 +65,7 @@ def _ini(config: pytest.Config) -> dict[str, Any]:
 
 
 def _rule(setting: Setting) -> str:
-    """Return what a setting must be; pytest, which converts its ini value first, cannot tell."""
+    """Return the rule of a setting, for ini values that pytest itself fails to convert."""
     try:
         setting.parse(None)
     except ValueError as rule:

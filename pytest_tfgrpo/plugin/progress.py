@@ -65,7 +65,7 @@ class Progress:
         mean = f"gt mean {sum(scores) / len(scores):.3f}" if scores else "nothing scored"
         text = f"tfgrpo {result.phase.label}: {len(scores)} rollouts scored, {mean}"
         if result.revision is not None:
-            text += f", {len(result.revision.library.experiences)} experiences in force"
+            text += f", {len(result.revision.library.experiences)} active lessons"
             text += _tried(result.revision.acceptance)
         if result.status != "complete":
             text += f" ({result.status}: {result.reason})"

@@ -1,4 +1,4 @@
-"""The live run: the engine's records as they come, waited for on pytest's main thread."""
+"""The run monitor: waits on pytest's main thread for the engine's records."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RunMonitor:
         self.error: BaseException | None = None
         """What ended the engine, when it could not even return an incomplete run."""
         self.warnings: list[str] = []
-        """Complaints about plugins that broke when they were told something."""
+        """Warnings about observing hooks that raised."""
         self._hook = config.hook
         self._config = config
         self._thread = EngineThread(job, folder=launch.prepared.folder, watch=launch.watch, paced=True)
@@ -61,7 +61,7 @@ class RunMonitor:
 
     @property
     def why(self) -> str:
-        """Say why the run has no more to tell."""
+        """Return why the run has no more records."""
         if self.error is not None:
             return line(f"{type(self.error).__name__}: {self.error}", 1000)
         return (
@@ -86,7 +86,7 @@ class RunMonitor:
         return self._groups.get(key)
 
     def is_settled(self, epoch: int, scenario_id: str) -> bool:
-        """Return whether a scenario did not run because the gate was settled without it."""
+        """Return whether a scenario did not run because the gate was already decided."""
         result = self._results.get(epoch)
         return result is not None and scenario_id in result.settled
 
@@ -97,7 +97,7 @@ class RunMonitor:
     def dev_group(self, epoch: int, scenario_id: str) -> tuple[Group | None, str]:
         """Wait for the end of an epoch; return the last group of a dev scenario, scored if one is.
 
-        Without a group: None, and why nobody was asked; no reason when the run ended before.
+        Without a group: None, and why it did not run; no reason if the run ended before.
         """
         self._wait(lambda: epoch in self._results)
         result = self._results.get(epoch)
@@ -146,7 +146,7 @@ class RunMonitor:
     def stop_when_broken(self, session: pytest.Session) -> None:
         """Let `session` end when the engine failed: the items to come would all fail for that one reason."""
         if self.error is not None:
-            session.shouldfail = f"tfgrpo: the run broke: {self.why}"
+            session.shouldfail = f"tfgrpo: the run failed: {self.why}"
 
     def finish(self) -> Run | None:
         """Wait for the end of the run and return it; None when the engine failed (see `error`)."""
@@ -210,10 +210,10 @@ class RunMonitor:
                 self.error = record.error
 
     def _tell(self, hook: str, **record: object) -> None:
-        """Call a hook that is told something: it cannot break the run."""
+        """Call an observing hook: it cannot break the run."""
         try:
             getattr(self._hook, hook)(config=self._config, **record)
         except Exception as error:  # noqa: BLE001 - an observer cannot break the pipe
-            text = f"hook {hook} broke: {type(error).__name__}: {error}"
+            text = f"hook {hook} raised {type(error).__name__}: {error}"
             if text not in self.warnings:
                 self.warnings.append(text)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Declared:
-    """The score that the running test function declared, if it did."""
+    """The score that the running test function has set, if any."""
 
     score: float | None = None
     reason: str = ""
@@ -20,7 +20,7 @@ _running: list[Declared] = []
 
 
 def score(value: float, reason: str = "") -> None:
-    """Declare the score of the rollout under judgement, in [0, 1]; the last word counts, pass or fail.
+    """Set the score of the current rollout, in [0, 1]; the last call counts, pass or fail.
 
     Raises ValueError for a value outside [0, 1] and RuntimeError outside a test marked with ``tfgrpo``.
     """
@@ -33,12 +33,12 @@ def score(value: float, reason: str = "") -> None:
 
 
 def begin() -> Declared:
-    """Start to listen for a declared score."""
+    """Start listening for a score."""
     declared = Declared()
     _running.append(declared)
     return declared
 
 
 def end() -> None:
-    """Stop to listen."""
+    """Stop listening."""
     _running.pop()

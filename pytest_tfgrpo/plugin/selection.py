@@ -1,4 +1,4 @@
-"""Selection: which scenarios survived pytest's selection, and the order of what runs."""
+"""Selection: which scenarios pytest selected, and the order in which they run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_tfgrpo.plugin.markers import base_id, slot_of, split_of
 
 
 def is_scenario_item(item: pytest.Item) -> bool:
-    """Return whether an item stands for a scenario, from a file or from a marked test function."""
+    """Return whether an item belongs to a scenario, from a file or from a marked test function."""
     return isinstance(item, ScenarioItem) or slot_of(item) is not None
 
 

@@ -1,4 +1,4 @@
-"""The session: registered when the first scenario turns up; joins pytest's life and the run's."""
+"""The session: created with the first scenario; connects pytest's hooks with the run."""
 
 from __future__ import annotations
 
@@ -28,8 +28,11 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
 NAME = "tfgrpo-session"
-ONLY_DEV = "only dev scenarios are selected, which decide on what train scenarios teach; select those too"
-ONLY_TRAIN = "only train scenarios are selected; they run with --tfgrpo"
+ONLY_DEV = (
+    "only dev scenarios are selected; they validate what train scenarios teach, "
+    "so select train scenarios as well"
+)
+ONLY_TRAIN = "only train scenarios are selected; they run only with --tfgrpo"
 
 
 def session_of(config: pytest.Config) -> TfgrpoSession:
@@ -43,7 +46,7 @@ def session_of(config: pytest.Config) -> TfgrpoSession:
 
 
 class TfgrpoSession:
-    """What one invocation of pytest knows of its scenarios and their run."""
+    """The scenarios of one invocation of pytest and their run."""
 
     def __init__(self, config: pytest.Config) -> None:
         """Read the settings; nothing is opened yet."""
@@ -70,7 +73,7 @@ class TfgrpoSession:
         self._lines: list[str] = []
         """The terminal section, also when it comes from an xdist worker."""
         self._notes: list[str] = []
-        """Commands to GitHub Actions that make annotations; empty elsewhere."""
+        """Commands for GitHub Actions annotations; empty elsewhere."""
 
     def load(self, path: Path) -> tuple[Scenario, ...]:
         """Return the scenarios of a file, known from now on; raises ScenarioError."""
@@ -148,7 +151,7 @@ class TfgrpoSession:
             group = live.group(item.phase.epoch, scenario.id)
             if group is None and live.is_settled(item.phase.epoch, scenario.id):
                 if len(item.scenarios) == 1:
-                    pytest.skip("settled")
+                    pytest.skip("gate already decided")
                 continue
             try:
                 judge_group(self.config, scenario, group, item.nodeid, strict=not self.learning, why=live.why)
@@ -162,7 +165,7 @@ class TfgrpoSession:
             raise ItemFailed("\n\n".join(problems[:10]))
 
     def _show_dev(self, item: ScenarioItem, live: RunMonitor) -> list[str]:
-        """Return what is wrong with the dev scenarios of an item; skips one that nobody was asked."""
+        """Return what is wrong with the dev scenarios of an item; skips one that did not run."""
         epoch, problems = item.phase.epoch, []
         for scenario in item.scenarios:
             if not live.decides(epoch, scenario.id):
@@ -205,7 +208,7 @@ class TfgrpoSession:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
-        """End the run with what it has, and write down what it came to."""
+        """End the run with what it has, and write its results."""
         if self._live is not None and self._live.started:
             normal = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
             if normal and not (session.shouldstop or session.shouldfail):
@@ -233,12 +236,12 @@ class TfgrpoSession:
         return self._live
 
     def _conclude(self) -> Conclusion | None:
-        """Judge and report the run, once; None when there is nothing to report on."""
+        """Check the gate and report the run, once; None if there is nothing to report."""
         live = self._run()
         if self._conclusion is not None:
             return self._conclusion
         if live.run is None:
-            self._lines = [f"tfgrpo: the run broke: {live.why}"] if live.error is not None else []
+            self._lines = [f"tfgrpo: the run failed: {live.why}"] if live.error is not None else []
             return None
         from pytest_tfgrpo.harness.report.terminal import terminal
 

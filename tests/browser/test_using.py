@@ -66,7 +66,7 @@ def test_scenarios_are_found_by_words_domain_split_and_outcome(page: Page) -> No
     page.select_option("#status", "errors")
     assert first_column(page) == ["date-1"]
     page.fill("#find", "count")
-    expect(page.locator("#map tbody")).to_contain_text("no scenario fits the filter")
+    expect(page.locator("#map tbody")).to_contain_text("no scenario matches the filter")
 
 
 def test_a_filter_is_part_of_the_address(page: Page, visit: Visit, pages: Path) -> None:
@@ -109,8 +109,8 @@ def test_a_cell_opens_to_the_prompt_as_it_was_asked(page: Page) -> None:
 @pytest.mark.parametrize(
     ("address", "title", "other"),
     [
-        ("date-1/epoch2-eval/0", "lessons in its prompt", "lessons left out of its prompt by chance"),
-        ("train-0/epoch1/0", "lessons left out of its prompt by chance", "lessons in its prompt"),
+        ("date-1/epoch2-eval/0", "lessons in its prompt", "lessons left out of its prompt at random"),
+        ("train-0/epoch1/0", "lessons left out of its prompt at random", "lessons in its prompt"),
     ],
 )
 def test_a_rollout_tells_which_lessons_it_carried_and_lost(

@@ -217,7 +217,7 @@ def test_runs_are_named_by_the_end_of_their_id(project: Path, tfgrpo: Run) -> No
     shutil.copytree(f"out/demo/runs/{full}", f"out/demo/runs/00{full[-4:]}")
     code, _, err = tfgrpo("report", full[-4:])
     assert code == 1
-    assert f"is the beginning or the end of several runs: 00{full[-4:]}, {full}" in err
+    assert f"matches several runs: 00{full[-4:]}, {full}" in err
     code, _, err = tfgrpo("report", "../../etc")
     assert code == 1
     assert f"no run '../../etc' of task 'demo' under {project / 'out'} (latest: 00" in err
@@ -314,13 +314,13 @@ def test_a_changed_pack_is_stamped_and_the_library_rebased(project: Path, tfgrpo
 
     before = load_library(Path("library.json"))
     count = len(before.experiences)
-    assert tfgrpo("library", "rebase").out.endswith(f"{count} of {count} lessons stamped anew\n")
+    assert tfgrpo("library", "rebase").out.endswith(f"stamped {count} of {count} lessons again\n")
     after = load_library(Path("library.json"))
     assert {e.stamp_signature for e in after.experiences}.isdisjoint(
         e.stamp_signature for e in before.experiences
     )
     assert [e.summary32 for e in after.experiences] == [e.summary32 for e in before.experiences]
-    assert tfgrpo("library", "rebase").out.endswith(f" 0 of {count} lessons stamped anew\n")
+    assert tfgrpo("library", "rebase").out.endswith(f" stamped 0 of {count} lessons again\n")
 
 
 def test_stamp_names_every_pack_that_is_wrong(project: Path, tfgrpo: Run) -> None:
@@ -335,7 +335,7 @@ def test_stamp_names_every_pack_that_is_wrong(project: Path, tfgrpo: Run) -> Non
     assert "second/system.md" in err
     code, _, err = tfgrpo("stamp", "fixtures")
     assert code == 1
-    assert "fixtures is no prompt pack and holds none" in err
+    assert "fixtures is not a prompt pack and contains none" in err
 
 
 def test_experiences_are_listed_and_exported_with_the_keys_of_the_source(project: Path, tfgrpo: Run) -> None:
@@ -349,7 +349,7 @@ def test_experiences_are_listed_and_exported_with_the_keys_of_the_source(project
     assert {"promptPackId", "stampSignature", "toolStats", "groupId"} <= exported[0].keys()
     domain = exported[0]["domain"]
     assert f" {domain}: " in tfgrpo("lessons", "--domain", domain).out
-    assert tfgrpo("lessons", "--domain", "none").out.startswith("no lesson of domain 'none'; domains with")
+    assert tfgrpo("lessons", "--domain", "none").out.startswith("no lessons of domain 'none'; domains with")
 
 
 def test_without_any_run_every_command_says_what_to_do(

@@ -81,8 +81,8 @@ def test_files_that_exist_are_kept_and_written_anew_only_by_force(
     assert cli.main(["init"]) == 0
     out = capsys.readouterr().out
     assert mine.read_text() == "mine"
-    assert "kept   fixtures/words.scenario.yaml, which was there" in out
-    assert "kept   pyproject.toml, which sets tfgrpo_actor" in out
+    assert "kept   fixtures/words.scenario.yaml, which already exists" in out
+    assert "kept   pyproject.toml, which already sets tfgrpo_actor" in out
     assert cli.main(["init", "--force"]) == 0
     assert "scenarios:" in mine.read_text()
     assert "python:a:b" in (folder / "pyproject.toml").read_text()

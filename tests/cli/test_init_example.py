@@ -152,7 +152,7 @@ def test_what_is_there_is_kept_and_the_ini_file_in_use_is_added_to(
     assert cli.main(["init", "--example", "coding"]) == 0
     out = capsys.readouterr().out
     assert (tmp_path / "agent.py").read_text() == "mine"
-    assert "kept   agent.py, which was there" in out
+    assert "kept   agent.py, which already exists" in out
     assert "tfgrpo_actor = command:python3 agent.py --seed {seed}\n" in (tmp_path / "tox.ini").read_text()
     assert not (tmp_path / "pytest.ini").exists()
     assert out.endswith("next: pytest --tfgrpo\n")

@@ -46,12 +46,12 @@ def test_a_run_lists_what_its_lessons_do(project: Project, out: Any) -> None:
     project.ini(**SETTINGS, epochs=3).scenarios(train=60, sweep=4)
     project.learn("-q")
     lines = out()
-    assert lines[0].startswith("2 lessons in force (library ")
+    assert lines[0].startswith("2 active lessons (library ")
     assert "1 run and 60 training groups" in " ".join(lines)
     assert len(heads(lines)) == 2
-    assert sum("effect not yet estimable (at least 30 of each): " in line for line in lines) == 2
+    assert sum("effect not yet known (needs at least 30 of each): " in line for line in lines) == 2
     assert max(map(len, lines)) <= 80
-    assert out("--domain", "none") == ["no lesson of domain 'none'; domains with lessons: text"]
+    assert out("--domain", "none") == ["no lessons of domain 'none'; domains with lessons: text"]
     value = project.report()["attribution"]
     assert value["groups"] == 60
     assert {v["verdict"] for v in value["lessons"]} == {"not_estimable"}
@@ -65,12 +65,12 @@ def test_all_lists_what_is_no_longer_in_force_and_why(project: Project, out: Any
     store(project, old, new, gone, stone)
     lines = out()
     assert [line.partition(": ")[2] for line in heads(lines)] == ["Use tool b."]
-    assert "lessons in force (as the store has it)" in lines[0]
+    assert "active lessons (from the lesson store)" in lines[0]
     assert f"      revises {old.id}: Use tool a." in lines
     lines = out("--all")
     assert len(heads(lines)) == 3
-    assert f"      not in force: superseded by {new.id}: Use tool b." in lines
-    assert "      not in force: removed in epoch 2 of run run1: harmful: effect -0.2" in lines
+    assert f"      not active: superseded by {new.id}: Use tool b." in lines
+    assert "      not active: removed in epoch 2 of run run1: harmful: effect -0.2" in lines
 
 
 def test_lessons_are_sorted_as_asked(project: Project, out: Any) -> None:
@@ -90,10 +90,10 @@ def test_a_committed_library_is_listed_without_a_store(project: Project, out: An
     project.ini(**SETTINGS, library="library.json")
     save_library(project.root / "library.json", of([make_experience(1, summary32="Use count.")]))
     lines = out()
-    assert lines[0].startswith("1 lessons in force (library ")
+    assert lines[0].startswith("1 active lessons (library ")
     assert "over 0 runs and 0 training groups" in " ".join(lines)
     assert heads(lines) == ["do    text: Use count."]
-    assert "there is no experience store" in out("--export", code=1)[0]
+    assert "there is no lesson store" in out("--export", code=1)[0]
 
 
 def test_without_store_and_library_it_says_what_to_do(project: Project, out: Any) -> None:
@@ -113,7 +113,7 @@ def test_an_unreadable_run_is_named_and_the_others_are_listed(
     (folder / "journal.jsonl").write_text("rubbish\nmore rubbish\n")
     assert project.cli("lessons") == 0
     said = capsys.readouterr()
-    assert "warning: run 20260101T000000-00000000 is left out of what lessons do" in said.err
+    assert "warning: run 20260101T000000-00000000 is left out of the lesson effects" in said.err
     assert "Use count." in said.out
 
 
@@ -134,7 +134,7 @@ def test_a_store_without_a_whole_record_is_said_to_be_empty(project: Project, ou
     project.ini(**SETTINGS)
     store(project, make_experience(1)).write_text("rubbish\n")
     (line,) = out()
-    assert line.startswith("no lesson in ")
+    assert line.startswith("no lessons in ")
 
 
 def test_a_later_run_knows_what_earlier_ones_saw_of_its_library(project: Project) -> None:

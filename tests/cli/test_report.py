@@ -76,7 +76,7 @@ def test_a_killed_run_is_shown_as_far_as_it_got(learned: Project, capsys: Captur
     shown = " ".join(tell(learned, capsys).split())
     resume = f"killed; finish it with pytest --tfgrpo --tfgrpo-resume {folder.name}"
     assert shown.startswith(f"the run is incomplete: {resume}")
-    assert "there is no report.json; judged by the built-in rules" in shown
+    assert "there is no report.json; checked with the built-in rules" in shown
     assert "gate FAILED" in shown
     assert not (folder / "report.json").exists()
     assert resume in (folder / "report.html").read_text()
@@ -95,7 +95,7 @@ def test_without_its_report_a_run_is_judged_again(learned: Project, capsys: Capt
     verdict = learned.report()["gate"]["outcome"]
     (folder / "report.json").unlink()
     shown = tell(learned, capsys, "-q")
-    assert "there is no report.json; judged by the built-in rules" in shown
+    assert "there is no report.json; checked with the built-in rules" in shown
     assert f"gate  {'passed' if verdict == 'pass' else verdict}" in shown
 
 
@@ -106,7 +106,7 @@ def test_what_cannot_be_judged_again_is_said(learned: Project, capsys: Capture) 
     (learned.root / "baselines" / "main.json").unlink()
     (learned.runs()[-1] / "report.json").unlink()
     shown = " ".join(tell(learned, capsys).split())
-    assert "judged without its baseline: " in shown
+    assert "checked without its baseline: " in shown
     assert "baselines/main.json" in shown.replace(" ", "")  # a long path is broken anywhere
 
 
@@ -116,7 +116,7 @@ def test_a_damaged_report_is_named_and_done_without(learned: Project, capsys: Ca
         path.write_text(text)
         shown = "".join(tell(learned, capsys).split())  # a long path is broken anywhere
         assert "/report.json" in shown
-        assert "judgedagainbythebuilt-inrules" in shown
+        assert "checkedagainwiththebuilt-inrules" in shown
         assert path.read_text() == text
 
 
@@ -144,7 +144,7 @@ def test_a_journal_that_does_not_hold_together_is_no_bug(learned: Project, capsy
     journal = learned.runs()[0] / "journal.jsonl"
     header = json.loads(lines_of(journal.parent)[0])["data"]
     journal.write_bytes(encode(1, "run", header | {"library": {"hash": 3}}))
-    assert f"{journal} does not hold together as a run: " in tell(learned, capsys, code=1)
+    assert f"{journal} is not a consistent journal: " in tell(learned, capsys, code=1)
 
 
 # runs by name
@@ -158,7 +158,7 @@ def test_runs_are_named_by_beginning_end_latest_and_previous(learned: Project, c
             assert f"runs/{wanted}/report.html" in tell(learned, capsys, name, "-q")
     common = first[:8]
     said = tell(learned, capsys, common, code=1)
-    assert said == f"tfgrpo: {common!r} is the beginning or the end of several runs: {first}, {second}\n"
+    assert said == f"tfgrpo: {common!r} matches several runs: {first}, {second}\n"
     assert "no run ''" in tell(learned, capsys, "", code=1)
 
 
@@ -169,7 +169,7 @@ def test_no_previous_run_is_an_error(learned: Project, capsys: Capture) -> None:
 
 
 def test_without_any_run_it_says_what_to_do(project: Project, capsys: Capture) -> None:
-    assert "there is none yet; run pytest --tfgrpo" in tell(project, capsys, code=1)
+    assert "there are none yet; run pytest --tfgrpo" in tell(project, capsys, code=1)
 
 
 def test_hostile_names_of_runs_are_told_in_print(learned: Project, capsys: Capture) -> None:
@@ -194,7 +194,7 @@ def test_two_runs_are_compared_in_terminal_and_page(twice: Project, capsys: Capt
     first, second = (folder.name for folder in twice.runs())
     shown = tell(twice, capsys, "--compare", "previous")
     assert shown.startswith(f"run {second} compared with {first}\n")
-    assert "\noptimizer     heuristic      none\n" in shown
+    assert "\noptimizer     heuristic  none\n" in shown
     page = f"out/demo/runs/{second}/compare-{first}.html"
     assert shown.endswith(f"\npage   {page}\n")
     text = (twice.root / page).read_text()

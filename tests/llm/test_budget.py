@@ -63,7 +63,7 @@ async def test_a_call_whose_cost_nobody_can_tell_counts_as_its_declared_maximum(
 async def test_without_declared_maxima_calls_stop_once_the_limit_is_reached_and_a_warning_says_so() -> None:
     budget = Budget({"budget_tokens": 10}, {"tokens": None})
     assert budget.warning is not None
-    assert "overshot" in budget.warning
+    assert "exceed" in budget.warning
     assert await budget.admit()
     budget.spend(make_rollout(tokens=10))
     assert not await budget.admit()

@@ -115,7 +115,7 @@ async def test_a_request_that_is_no_json_is_not_sent() -> None:
     with FakeModel() as server:
         client = Client(server)
         async with client as model:
-            with pytest.raises(ModelError, match="the request is no JSON") as caught:
+            with pytest.raises(ModelError, match="the request is not valid JSON") as caught:
                 await model.complete(request(schema={"maximum": float("nan")}))
     assert caught.value.code == "rejected"
     assert client.spending.settled == []

@@ -53,7 +53,7 @@ def test_a_spec_names_a_model_and_perhaps_an_endpoint(spec: str, model: str, nam
     "spec", ["openai:", "openai: ", "gpt-4o", "openai:a b", "openai:a\x1b[2J", "openai:" + "x" * 999]
 )
 def test_a_malformed_spec_is_refused(spec: str) -> None:
-    with pytest.raises(SettingError, match="names no language model; write openai:<model>"):
+    with pytest.raises(SettingError, match="does not name a language model; write openai:<model>"):
         models_of(OPENAI_API_KEY=KEY).open(spec)
 
 
@@ -92,7 +92,7 @@ def test_equal_specs_share_a_model() -> None:
 def test_a_missing_key_is_refused_before_anything_is_asked() -> None:
     with pytest.raises(
         SettingError,
-        match=r"OPENAI_API_KEY is not set.*'default' at https://api.openai.com/v1.*; set OPENAI_BASE_URL for",
+        match=r"OPENAI_API_KEY is not set.*'default' at https://api.openai.com/v1.*; set OPENAI_BASE_URL to",
     ):
         models_of().open("openai:gpt-4o")
     with pytest.raises(SettingError, match=r"HOSTED_KEY is not set.*'hosted'.*models.yaml"):

@@ -248,7 +248,7 @@ async def test_a_budget_that_ends_a_call_between_attempts_loses_none_that_was_pe
         client = Client(server, spending=Ledger(most_calls=1))
         async with client as model:
             with pytest.raises(
-                ModelError, match="used up; an earlier attempt was perhaps paid for"
+                ModelError, match="used up; an earlier attempt may have been billed"
             ) as caught:
                 await model.complete(request())
     assert (caught.value.code, caught.value.cost_usd) == ("budget", None)

@@ -82,7 +82,10 @@ def test_too_few_dev_scenarios_are_said_so_and_their_items_deselected(
     with_dev(suite, dev=7)
     result = suite.learn(*arguments)
     text = " ".join(result.stdout.str().split())
-    assert "warning: acceptance is off: the 7 dev scenarios are not used, 20 are wanted; what is" in text
+    assert (
+        "warning: acceptance is off: the 7 dev scenarios are not used, at least 20 are needed; lessons"
+        in text
+    )
     assert "add some, or set tfgrpo_acceptance = off" in text
     assert not any(id.startswith("dev") for id in suite.calls)
     if not arguments:
@@ -92,7 +95,7 @@ def test_too_few_dev_scenarios_are_said_so_and_their_items_deselected(
 
 def test_a_dry_run_tells_how_much_the_dev_split_may_take(suite: Any) -> None:
     result = suite.learn("--tfgrpo-dry-run")
-    result.stdout.fnmatch_lines(["epoch1-dev *0.3 *20 *2 *up to 200", "in all *20 to 420"])
+    result.stdout.fnmatch_lines(["epoch1-dev *0.3 *20 *2 *up to 200", "total *20 to 420"])
 
 
 def test_the_dev_split_is_taken_from_many_train_scenarios_where_none_is_named(suite: Any) -> None:
@@ -146,14 +149,14 @@ def test_a_test_function_of_the_dev_split_is_a_usage_error(project: Project) -> 
     project.write("test_agent.py", MARKED)
     result = project.learn()
     assert result.ret != 0
-    assert "cannot judge split='dev'" in result.stdout.str() + result.stderr.str()
+    assert "cannot check split='dev'" in result.stdout.str() + result.stderr.str()
 
 
 def test_a_majority_cannot_decide(suite: Any) -> None:
     one = {"id": "m", "split": "dev", "prompt": "Say three.", "truth": "majority"}
     suite.write("m.scenario.json", json.dumps(one))
     result = suite.learn()
-    assert "truth: majority is for split: train alone" in result.stdout.str()
+    assert "truth: majority is only for split: train" in result.stdout.str()
 
 
 def test_a_dev_item_fails_only_when_all_its_rollouts_are_errors(suite: Any) -> None:
@@ -185,7 +188,10 @@ def test_a_failed_dev_item_alone_decides_nothing_and_says_why(suite: Any) -> Non
     suite.ini(actor="python:agent:provider", group_size=2, epochs=2, eval_rollouts=2, lesson_dropout=0)
     result = suite.learn("suite.scenario.json::dev3[epoch1]")
     result.stdout.fnmatch_lines(
-        ["only dev scenarios are selected, which decide on what train scenarios teach; select those too"]
+        [
+            "only dev scenarios are selected; they validate what train scenarios teach, "
+            "so select train scenarios as well"
+        ]
     )
 
 

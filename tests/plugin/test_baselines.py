@@ -26,7 +26,7 @@ def test_a_regression_is_told_and_only_a_gate_fails_on_it(
     assert two.cli("baseline", "compare", "good", "bad") == 0
     said = capsys.readouterr().out
     assert "difference  -1.000 (from 1.000 to 0.000)" in said
-    assert "verdict  FAILED; margin 0.05" in said
+    assert "result  FAILED; margin 0.05" in said
     assert two.cli("baseline", "compare", "good", "bad", "--gate") == 1
     assert "bad is worse than good" in capsys.readouterr().err
     assert two.cli("baseline", "compare", "bad", "good", "--gate") == 0
@@ -34,9 +34,9 @@ def test_a_regression_is_told_and_only_a_gate_fails_on_it(
 
 def test_an_open_question_fails_only_where_strict(two: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert two.cli("baseline", "compare", "good", "good", "--gate") == 0
-    assert "verdict  inconclusive" in capsys.readouterr().out
+    assert "result  inconclusive" in capsys.readouterr().out
     assert two.cli("baseline", "compare", "good", "good", "--gate", "--strict") == 1
-    assert "is not settled" in capsys.readouterr().err
+    assert "it is inconclusive whether" in capsys.readouterr().err
     assert two.cli("baseline", "compare", "good", "good", "--strict", "--margin", "0.5") == 0
 
 
@@ -71,5 +71,5 @@ def test_a_run_at_another_temperature_is_not_judged_and_the_gate_says_what_to_do
     result = two.learn()
     assert result.ret == 0
     said = " ".join(" ".join(result.outlines).split())
-    assert "not judged baseline: the baseline was made at temperature 0.3, the sweep at 0.9" in said
+    assert "not checked baseline: the baseline was made at temperature 0.3, the sweep at 0.9" in said
     assert two.cli("baseline", "compare", "good", "latest", "--strict") == 1

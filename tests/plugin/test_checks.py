@@ -59,7 +59,7 @@ def test_the_score_is_the_weighted_share_of_the_checks(project: Project) -> None
     ]
     project.scenarios(train=0, sweep=1, checks=checks, min_score=0.25).run().assert_outcomes(passed=1)
     result = project.scenarios(train=0, sweep=1, checks=checks, min_score=0.26).run()
-    result.stdout.fnmatch_lines(["suite-eval0: gt_score 0.250, at least 0.26 wanted"])
+    result.stdout.fnmatch_lines(["suite-eval0: gt_score 0.250, at least 0.26 required"])
 
 
 def test_files_beside_a_scenario_are_there_for_the_agent_and_for_its_checks(project: Project) -> None:

@@ -94,7 +94,7 @@ def test_earlier_runs_on_the_same_eval_tasks_are_counted(project: Project) -> No
     result = project.learn("--tfgrpo-seed", "2")
     first, second = (folder.name for folder in project.runs())
     assert project.report()["evaluations"] == {"earlier": 1, "runs": [first]}
-    assert "this eval split was swept by 1 earlier run" in " ".join(result.outlines)
+    assert "1 earlier run was evaluated on this split" in " ".join(result.outlines)
     project.learn("--tfgrpo-dry-run")
     project.scenarios("more", train=2, sweep=0)
     project.learn()

@@ -34,7 +34,7 @@ def lab(project: Project) -> Iterator[Any]:
         yield project.scenarios(train=4, sweep=3)
 
 
-def ends(result: Any, row: str = "in all") -> tuple[float, float]:
+def ends(result: Any, row: str = "total") -> tuple[float, float]:
     """Return both ends of the cost of a row of the estimate."""
     line = next(line for line in result.outlines if line.startswith(row) and "$" in line)
     found = re.findall(r"\$([0-9.]+)", line)
@@ -46,7 +46,7 @@ def test_without_earlier_runs_the_range_is_guessed_from_prompts_and_holds_the_re
     assert plan.ret == 0
     assert lab.server.requests == []
     assert not (lab.root / "out").exists()
-    plan.stdout.fnmatch_lines(["rollouts: a guess from 7 rendered prompts, *"])
+    plan.stdout.fnmatch_lines(["rollouts: estimated from 7 rendered prompts, *"])
     low, high = ends(plan)
     assert lab.learn().ret == 0
     cost = lab.report()["cost"]
@@ -84,9 +84,9 @@ def test_without_earlier_runs_a_recording_says_what_rollouts_use(lab: Any) -> No
 
 def test_a_recording_that_is_not_there_yet_or_is_of_another_actor_says_nothing(lab: Any) -> None:
     record = ("--tfgrpo-record", "recording.jsonl")
-    lab.learn("--tfgrpo-dry-run", *record).stdout.fnmatch_lines(["rollouts: a guess from *"])
+    lab.learn("--tfgrpo-dry-run", *record).stdout.fnmatch_lines(["rollouts: estimated from *"])
     assert lab.learn("--tfgrpo-actor", "openai:m-2@lab", *record).ret == 0
-    lab.learn("--tfgrpo-dry-run", *record).stdout.fnmatch_lines(["rollouts: a guess from *"])
+    lab.learn("--tfgrpo-dry-run", *record).stdout.fnmatch_lines(["rollouts: estimated from *"])
 
 
 def test_calls_for_learning_and_judging_are_part_of_the_estimate_and_of_the_cost(lab: Any) -> None:
@@ -94,7 +94,7 @@ def test_calls_for_learning_and_judging_are_part_of_the_estimate_and_of_the_cost
     options = ("--tfgrpo-optimizer", "llm", "--tfgrpo-judge", "openai:m-1@lab", "--tfgrpo-judge-votes", "2")
     plan = lab.learn("--tfgrpo-dry-run", *options)
     plan.stdout.fnmatch_lines(
-        ["baseline judge *", "epoch1 learning *", "judge: a guess, *", "learning: a guess, *"]
+        ["baseline judge *", "epoch1 learning *", "judge: estimated, *", "learning: estimated, *"]
     )
     low, high = ends(plan)
     lab.learn(*options)
@@ -118,7 +118,7 @@ def test_a_budget_below_the_upper_end_is_warned_about(lab: Any) -> None:
 def test_a_model_without_a_price_has_calls_and_tokens_and_no_cost(lab: Any) -> None:
     plan = lab.learn("--tfgrpo-dry-run", "--tfgrpo-actor", "openai:m-2@lab")
     plan.stdout.fnmatch_lines(
-        ["in all * 56 * to * ?", "warning: the price of openai:m-2@lab is unknown; add it to *"]
+        ["total * 56 * to * ?", "warning: the price of openai:m-2@lab is unknown; add it to *"]
     )
     assert lab.learn("--tfgrpo-actor", "openai:m-2@lab").ret == 0
     cost = lab.report()["cost"]
@@ -149,4 +149,4 @@ def test_a_journal_that_is_damaged_is_passed_over(lab: Any) -> None:
     assert lab.learn().ret == 0
     journal = next((lab.root / "out").glob("*/runs/*/journal.jsonl"))
     journal.write_bytes(b"\x00garbage\n" + journal.read_bytes())
-    lab.learn("--tfgrpo-dry-run").stdout.fnmatch_lines(["rollouts: a guess from *"])
+    lab.learn("--tfgrpo-dry-run").stdout.fnmatch_lines(["rollouts: estimated from *"])

@@ -178,7 +178,7 @@ def test_an_observer_that_breaks_becomes_a_warning(project: Project, hook: str) 
     project.write("conftest.py", f"def pytest_tfgrpo_{hook}:\n    raise OSError('the wire is cut')\n")
     result = project.learn()
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["*broke*OSError: the wire is cut*"])
+    result.stdout.fnmatch_lines(["*raised*OSError: the wire is cut*"])
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_supplier_that_breaks_is_a_usage_error_before_anything_is_paid_for(
     assert result.ret in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED)
     name = hook.partition("(")[0]
     text = result.stdout.str() + result.stderr.str()
-    assert f"hook pytest_tfgrpo_{name} broke: OSError: no such thing" in text
+    assert f"hook pytest_tfgrpo_{name} raised OSError: no such thing" in text
     assert "Traceback" not in text
     assert project.calls == []
 
@@ -249,7 +249,7 @@ def pytest_tfgrpo_rewarders():
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     manifest = project.manifest()
     assert manifest["status"] == "aborted"
-    assert "rewarders (slow) ran over rewarder_timeout_s = 0.2" in manifest["reason"]
+    assert "rewarders (slow) exceeded rewarder_timeout_s = 0.2" in manifest["reason"]
     baseline, aborted = project.report()["epochs"]
     assert (baseline["rollouts"], aborted["gt_score"]["n"]) == (8, 0)
     assert aborted["rollouts"] > 0

@@ -128,8 +128,8 @@ def test_who_is_named_and_never_asked_is_warned_about(project: Project, judge: A
     project.ini(actor="python:agent:right", judge="openai:x", teacher="openai:x").scenarios()
     assert project.learn().ret == 0
     warnings = project.report()["warnings"]
-    assert "the judge has nothing to do: no scenario has a rubric" in warnings
-    assert "the teacher is not asked by the optimizer heuristic; set tfgrpo_optimizer = llm" in warnings
+    assert "the judge is not used: no scenario has a rubric" in warnings
+    assert "the optimizer heuristic does not use the teacher; set tfgrpo_optimizer = llm" in warnings
     project.scenarios(rubric=RUBRIC).ini(actor="python:agent:right", judge="openai:x")
     assert project.learn().ret == 0
     assert not [w for w in project.report()["warnings"] if "judge" in w or "teacher" in w]
@@ -228,7 +228,7 @@ def test_a_judged_scenario_without_a_judge_is_a_usage_error_before_anything_is_a
     suite(project, truth="judge", rubric=RUBRIC)
     result = project.learn()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*scored by a judge, and none is set; set tfgrpo_judge*"])
+    result.stderr.fnmatch_lines(["*needs a judge, but none is configured; set tfgrpo_judge*"])
     assert project.calls == []
 
 

@@ -79,7 +79,7 @@ def test_an_error_that_many_items_share_is_told_once(project: Project) -> None:
     shown = result.stdout.str()
     assert shown.count("\nprompt:\n") == 1
     assert (
-        shown.count("\nthe same as suite.scenario.json::suite-eval0[baseline]; see it whole: tfgrpo show ")
+        shown.count("\nthe same as suite.scenario.json::suite-eval0[baseline]; see it in full: tfgrpo show ")
         == 5
     )
     result.stdout.fnmatch_lines(["suite-eval2: every rollout is an error: provider: *"])
@@ -113,7 +113,7 @@ def test_the_gate_does_not_pass_a_partial_selection(project: Project) -> None:
     project.scenarios(train=2, sweep=12).learn()
     assert project.cli("baseline", "save", "main") == 0
     result = project.learn("-k", "eval0 or train", "--tfgrpo-baseline", "main")
-    result.stdout.fnmatch_lines(["*not judged*"])
+    result.stdout.fnmatch_lines(["*not checked*"])
     assert project.report()["gate"]["outcome"] != "pass"
 
 
@@ -208,10 +208,10 @@ def pytest_tfgrpo_actor(spec):
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         [
-            "3 train and 2 eval scenarios; 0 lessons to start",
+            "3 train and 2 eval scenarios; 0 lessons at the start",
             "baseline * 2 * 4 * 8",
             "epoch1 * 3 * 4 * 12",
-            "in all * 40",
+            "total * 40",
             "cost    at most $20.00",
             "tokens  at most 40.0k",
         ]
@@ -242,7 +242,7 @@ def test_an_unwritable_output_folder_stops_the_run(project: Project) -> None:
     result = project.learn()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*cannot open the journal*out*", "*tfgrpo: the run broke: JournalError*"])
+    result.stdout.fnmatch_lines(["*cannot open the journal*out*", "*tfgrpo: the run failed: JournalError*"])
 
 
 def test_a_changed_pack_is_refused_by_name(project: Project) -> None:

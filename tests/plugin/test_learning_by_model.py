@@ -179,7 +179,7 @@ def test_other_prompts_are_another_run_and_broken_ones_a_usage_error(
         k: v for k, v in stamps[1].items() if k != "models"
     }
     assert broken.ret == pytest.ExitCode.USAGE_ERROR
-    assert "critique.md lacks the place {{attempts}}" in broken.stderr.str() + broken.stdout.str()
+    assert "critique.md lacks the placeholder {{attempts}}" in broken.stderr.str() + broken.stdout.str()
 
 
 def start(project: Project, server: FakeModel, *args: str) -> subprocess.Popen[str]:

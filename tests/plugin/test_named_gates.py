@@ -62,7 +62,7 @@ def test_a_failing_gate_turns_the_run_red_and_one_that_warns_does_not(gated: Any
     result.stdout.fnmatch_lines(
         [
             "gate everything  FAILED",
-            "  FAILED        minimum mean: eval mean 0.000, at least 0.9 wanted; *",
+            "  FAILED        minimum mean: eval mean 0.000, at least 0.9 required; *",
             "gate watched  FAILED (severity warn: the run does not fail)",
             "gate  passed",
             "FAILED tfgrpo::gate[[]everything]*",
@@ -166,9 +166,9 @@ def test_a_gate_sees_its_domains_and_tags_alone(project: Project) -> None:
         ("gates:\n  a:\n    min_mean: 1\n    domains: [txt]", "gates.yaml:4: #/gates/a/domains: no eval scenario has the domain 'txt'; did you mean 'text'?"),  # noqa: E501
         ("gates: {a: {tags: [slow], min_mean: 1}}", "#/gates/a/tags: no eval scenario has the tag 'slow'"),
         ("gates: {a: {baseline: nope}}", "#/gates/a/baseline: "),
-        ("gates: {a: {baseline: nope}}", "nope.json: there is no such baseline; make it with"),
+        ("gates: {a: {baseline: nope}}", "nope.json: there is no such baseline; create it with"),
         ("gates: {a: {baseline: ../up}}", "'../up' does not name a baseline"),
-        ("gates: {a: {}}", "gates.yaml:1: #/gates/a: has nothing to judge; set a baseline, "),
+        ("gates: {a: {}}", "gates.yaml:1: #/gates/a: has nothing to check; set a baseline, "),
     ],
 )  # fmt: skip
 def test_misuse_is_found_before_anybody_is_asked(gated: Any, text: str, said: str) -> None:
@@ -291,7 +291,7 @@ def test_annotations_have_the_level_of_the_severity(gated: Any, page: Path) -> N
         "::warning title=tfgrpo gate watched",
     ]
     text = page.read_text()
-    assert "## tfgrpo: gate failed, with warnings of watched" in text
+    assert "## tfgrpo: gate failed, with warnings from watched" in text
     assert "| everything | fail | minimum mean | **failed** |" in text
     assert "| watched | warn | minimum mean | **failed** |" in text
 

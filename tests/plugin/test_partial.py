@@ -28,7 +28,7 @@ def test_leaving_out_a_marked_test_function_leaves_the_gate_open(
     project.ini(actor="python:agent:right", gate_min_mean=0.9).write("test_it.py", FUNCTIONS)
     assert project.learn().ret == 1
     result = project.learn(*selection)
-    result.stdout.fnmatch_lines(["gate  inconclusive*", "*not judged*part of the suite*"])
+    result.stdout.fnmatch_lines(["gate  inconclusive*", "*not checked*part of the suite*"])
     assert project.report()["partial_selection"] is True
 
 
@@ -44,7 +44,7 @@ def pytest_tfgrpo_scenarios(config, scenarios):
     return [scenarios[0], replace(scenarios[0], id="more", prompt="more", stamp="f" * 64)]
 """,
     )
-    project.learn().stdout.fnmatch_lines(["*not judged*part of the suite*"])
+    project.learn().stdout.fnmatch_lines(["*not checked*part of the suite*"])
 
 
 def test_last_failed_makes_the_selection_partial(project: Project) -> None:
@@ -54,13 +54,13 @@ def test_last_failed_makes_the_selection_partial(project: Project) -> None:
     first = project.pytester.runpytest_inprocess("--tfgrpo")
     assert first.ret == 1
     result = project.pytester.runpytest_inprocess("--tfgrpo", "--lf")
-    result.stdout.fnmatch_lines(["*not judged*part of the suite*"])
+    result.stdout.fnmatch_lines(["*not checked*part of the suite*"])
 
 
 def test_a_broken_scenario_file_makes_the_selection_partial(project: Project) -> None:
     project.scenarios(train=0).write("broken.scenario.yaml", "id: [")
     result = project.learn("--continue-on-collection-errors")
-    result.stdout.fnmatch_lines(["*not judged*part of the suite*"])
+    result.stdout.fnmatch_lines(["*not checked*part of the suite*"])
     assert result.ret == 1
 
 

@@ -33,7 +33,7 @@ def test_a_scenario_fails_below_full_score_and_says_how_to_run_it_again(project:
 def test_what_is_not_on_file_is_not_offered_to_be_shown(project: Project) -> None:
     project.scenarios(train=0, sweep=1).ini(actor="python:agent:wrong")
     project.run().stdout.no_fnmatch_line("*tfgrpo show*")
-    project.run("--tfgrpo-out", "out").stdout.fnmatch_lines(["see it whole: tfgrpo show *.suite-eval0.r0"])
+    project.run("--tfgrpo-out", "out").stdout.fnmatch_lines(["see it in full: tfgrpo show *.suite-eval0.r0"])
 
 
 def test_min_score_is_the_bar_where_a_scenario_sets_it(project: Project) -> None:
@@ -52,7 +52,7 @@ def test_without_an_actor_a_selected_scenario_is_a_usage_error_that_shows_the_se
 ) -> None:
     result = project.scenarios().ini().run()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*no actor is set*tfgrpo_actor*"])
+    result.stderr.fnmatch_lines(["*no actor is configured*tfgrpo_actor*"])
     assert "Traceback" not in result.stderr.str()
 
 
@@ -105,7 +105,7 @@ def test_a_set_gate_rule_adds_the_gate(project: Project) -> None:
 def test_selecting_only_train_scenarios_runs_nothing_and_needs_no_actor(project: Project) -> None:
     result = project.scenarios(sweep=0).ini().run()
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    result.stdout.fnmatch_lines(["only train scenarios are selected; they run with --tfgrpo"])
+    result.stdout.fnmatch_lines(["only train scenarios are selected; they run only with --tfgrpo"])
 
 
 def test_a_bad_scenario_file_is_a_collection_error_for_that_file_only(project: Project) -> None:

@@ -458,7 +458,7 @@ def test_a_replay_is_never_recorded_as_if_it_had_answers(moody: Any) -> None:
     ("args", "said"),
     [
         (("--tfgrpo-actor", "replay:none.jsonl"), "there is no recording"),
-        (("--tfgrpo-actor", "replay:"), "replay needs the file of a recording"),
+        (("--tfgrpo-actor", "replay:"), "replay needs a recording"),
         (("--tfgrpo-actor", f"replay:{FILE}#python:moody:wrong"), "did you mean 'python:moody:moody'"),
         ((*REPLAY, "--tfgrpo-max-steps", "3"), "max_steps was 10 when 'python:moody:moody' was recorded"),
         ((*REPLAY, "--tfgrpo-judge", "openai:judge"), "no language model 'openai:judge'; it has none"),
@@ -491,7 +491,7 @@ def test_a_secret_in_an_answer_stays_out_of_the_file_and_is_told(project: Projec
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2"
     project.write("agent.py", f"def leak(context):\n    return 'the token is {secret}'\n")
     project.ini(actor="python:agent:leak").scenarios().learn(*RECORD).stdout.fnmatch_lines(
-        ["*16 of them held a secret, which was taken out: replays see redacted texts"]
+        ["*16 of them contained a secret, now redacted; replays use the redacted text"]
     )
     text = (project.root / FILE).read_text()
     assert secret not in text
@@ -554,7 +554,7 @@ def test_a_recording_that_cannot_be_written_is_made_later(project: Project) -> N
         "import os\ndef pytest_tfgrpo_rollout():\n    os.makedirs('recording.jsonl', exist_ok=True)\n",
     )
     result = project.ini(actor="python:agent:right", baseline_sweep="off").learn(*RECORD)
-    result.stdout.fnmatch_lines(["*nothing need be paid for again: tfgrpo record add recording.jsonl*"])
+    result.stdout.fnmatch_lines(["*to record the finished run, use: tfgrpo record add recording.jsonl*"])
     (project.root / FILE).rmdir()
     (project.root / "conftest.py").unlink()
     assert main(["record", "add", FILE]) == 0

@@ -94,7 +94,7 @@ def test_a_lesson_that_harms_is_retired_once_enough_groups_of_several_runs_show_
     assert begun.cli("experiences", "--all") == 0
     told = " ".join(capsys.readouterr().out.split())
     assert HARMFUL in told
-    assert "not in force: removed in epoch 1 of run" in told
+    assert "not active: removed in epoch 1 of run" in told
     assert "harmful: effect -0." in told
 
 

@@ -93,4 +93,4 @@ def test_in_plain_mode_a_very_large_file_is_one_item_that_names_what_fails(proje
     assert item_names(result) == ["big.scenarios.jsonl::eval"]
     assert result.ret == 0
     result = project.run("--tfgrpo-actor", "python:agent:wrong")
-    result.stdout.fnmatch_lines([f"s{n}: gt_score 0.000, at least 1 wanted" for n in range(3)])
+    result.stdout.fnmatch_lines([f"s{n}: gt_score 0.000, at least 1 required" for n in range(3)])

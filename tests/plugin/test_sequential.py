@@ -45,9 +45,9 @@ def test_in_plain_mode_what_is_settled_is_skipped_and_what_has_a_minimum_is_run(
     outcomes = result.parseoutcomes()
     assert outcomes["skipped"] == 60 - len(asked)
     assert outcomes["failed"] == len(asked) + 1
-    result.stdout.fnmatch_lines(["tfgrpo::gate FAILED*", "SKIPPED * settled"])
+    result.stdout.fnmatch_lines(["tfgrpo::gate FAILED*", "SKIPPED * gate already decided"])
     said = " ".join(" ".join(result.outlines).split())
-    assert f"sequential gate {60 - len(asked)} rollouts saved: settled, " in said
+    assert f"sequential gate {60 - len(asked)} rollouts saved: gate already decided, " in said
     assert f"means and gain are over the {len(asked)} that were" in said
 
 
@@ -55,7 +55,7 @@ def test_a_run_that_was_settled_cannot_be_saved_as_a_baseline(saved: Any, capsys
     saved.run()
     capsys.readouterr()
     assert saved.cli("baseline", "save", "other") == 1
-    assert "as its gate was settled" in capsys.readouterr().err
+    assert "as its gate was decided" in capsys.readouterr().err
 
 
 def test_across_workers_the_same_is_skipped_and_said(saved: Any) -> None:
@@ -79,7 +79,7 @@ def test_words(rollout):
     result = saved.run()
     assert len(set(saved.calls)) == 61
     said = " ".join(" ".join(result.outlines).split())
-    assert "sequential gate 0 rollouts saved: test functions judge it, in an order of their own" in said
+    assert "sequential gate 0 rollouts saved: test functions score it, in their own order" in said
 
 
 def test_off_by_default_nothing_is_skipped_or_said(saved: Any) -> None:
@@ -95,7 +95,7 @@ def test_forty_scenarios_save_nothing_and_the_line_says_so(project: Project) -> 
     result = project.ini(actor="python:agent:right", baseline="main", gate_sequential="true", out="out").run()
     assert result.ret == 0
     assert project.report()["sequential"]["rollouts_saved"] == 0
-    result.stdout.fnmatch_lines(["sequential gate  0 rollouts saved: nothing was settled before the end"])
+    result.stdout.fnmatch_lines(["sequential gate  0 rollouts saved: nothing was decided before the end"])
 
 
 def test_a_minimum_alone_is_settled_too(project: Project) -> None:

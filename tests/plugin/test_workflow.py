@@ -122,7 +122,7 @@ def test_an_agent_that_got_dearer_is_green_with_a_warning(checkout: Path) -> Non
     assert not job.failed, job.output
     assert outcomes(checkout)["gate[price]"] == "skipped"
     assert "::warning title=tfgrpo gate price::cost per success: $0.5000" in job.output
-    assert job.summary.startswith("## tfgrpo: gate inconclusive, with warnings of price\n")
+    assert job.summary.startswith("## tfgrpo: gate inconclusive, with warnings from price\n")
 
 
 def test_a_pack_that_was_changed_without_review_stops_the_job_before_anybody_is_asked(checkout: Path) -> None:

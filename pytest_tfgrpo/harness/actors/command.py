@@ -1,4 +1,4 @@
-"""The ``command:<argv>`` actor: any program, asked over stdin and stdout in a session of its own."""
+"""The ``command:<argv>`` actor: any program, called over stdin and stdout in its own process session."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class CommandActor:
             transport, _ = await asyncio.shield(starting)
         except OSError as error:
             hint = (
-                "take {prompt} out of the command line: what is not in it comes on stdin"
+                "remove {prompt} from the command line; the prompt then comes on stdin"
                 if error.errno == errno.E2BIG
                 else "a script needs a #! line"
             )
@@ -143,7 +143,7 @@ def _limit(call: ActorCall) -> float:
 
 
 class _Talk(asyncio.SubprocessProtocol):
-    """What one process says: stdout up to a cap, and the tail of stderr."""
+    """The output of one process: stdout up to a cap, and the tail of stderr."""
 
     def __init__(self, stdout_max_bytes: int) -> None:
         loop = asyncio.get_running_loop()
@@ -170,7 +170,7 @@ class _Talk(asyncio.SubprocessProtocol):
         _settle(self._closed)
 
     async def finished(self, limit_s: float | None) -> bool:
-        """Return True when the process has ended and said all or has said too much, False after `limit_s`."""
+        """Return True when the process has ended or printed too much, False after `limit_s`."""
         ends = [self.exited, self._closed]
         done, _ = await asyncio.wait(ends, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
         if done:
@@ -190,7 +190,7 @@ def open_command(argument: str, root: Path, *, sandbox: str, events: str = OWN_E
     except ValueError as error:
         raise ActorError(f"{spec!r} is not a command line: {error}") from None
     if not argv:
-        raise ActorError("command: names no program; write for instance command:./agent --fast")
+        raise ActorError("command: names no program; write, for example, command:./agent --fast")
     check_placeholders(argv[1:])
     root = root.absolute()
     # Path.is_file raises on a word too long for a name
@@ -259,7 +259,7 @@ def _crash(talk: _Talk, status: int | None, frames: tuple[Frame, ...]) -> AgentF
 
 
 def _frames(read: Reader, stdout: bytes, limit: int) -> tuple[Frame, ...]:
-    """Return the calls that an output without use tells of: they were paid for."""
+    """Return the calls in an unusable output, since they cost money."""
     try:
         return _checked(read(stdout), limit, 0.0).frames
     except RolloutFault as fault:

@@ -1,4 +1,4 @@
-"""Handing over: how a program is told its task, on stdin and in the words of its command line."""
+"""The input of a command actor: its task on stdin and in the placeholders of its command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers: what an agent sent back, judged as hostile input and made into a trajectory."""
+"""The output of an agent, checked as hostile input and turned into a trajectory."""
 
 from __future__ import annotations
 
@@ -129,7 +129,9 @@ def _plain(value: Any, answer_max_bytes: int) -> dict[str, Json]:
             raise AgentFailure(f"answer and frames have {size} bytes, more than {limit}", "oversize")
         plain: dict[str, Json] = json.loads(data)
     except (TypeError, ValueError, RecursionError) as error:
-        raise AgentFailure(f"the agent returned what JSON cannot hold: {error}", "garbage") from error
+        raise AgentFailure(
+            f"the agent returned a value that JSON cannot represent: {error}", "garbage"
+        ) from error
     return plain
 
 

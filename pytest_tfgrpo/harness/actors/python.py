@@ -25,7 +25,7 @@ TRACEBACK_CHARS = 2000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AgentContext:
-    """The one argument of an agent's callable: all that it is told about one rollout."""
+    """The only argument of your agent function: the input of one rollout."""
 
     prompt: Prompt
     """System and user text; ``str(prompt)`` joins them."""
@@ -36,7 +36,7 @@ class AgentContext:
     seed: int
     """In [0, 2**63); equal seeds and prompts should give equal answers."""
     folder: Workspace
-    """Makes the folder of `workspace` when that is first asked for."""
+    """Creates the folder of `workspace` on first use."""
 
     @property
     def scenario(self) -> Task:
@@ -45,12 +45,12 @@ class AgentContext:
 
     @property
     def workspace(self) -> Path:
-        """A private folder with the scenario's attachments in it."""
+        """A private folder that contains the scenario's attachments."""
         return self.folder.path
 
     @property
     def tools(self) -> tuple[str, ...] | None:
-        """Names of the tools allowed; None allows every tool the agent has."""
+        """Names of the allowed tools; None allows every tool of the agent."""
         return self.task.tools
 
 

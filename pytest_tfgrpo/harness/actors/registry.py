@@ -58,7 +58,7 @@ def _python(argument: str, around: Surroundings) -> Actor:
     settings = around.settings
     if settings.get("sandbox", "none") != "none":
         raise ActorError(
-            f"sandbox={settings['sandbox']} cannot hold a python actor, which runs inside pytest; "
+            f"sandbox={settings['sandbox']} cannot isolate a python actor, which runs inside pytest; "
             "use a command actor, or sandbox=none"
         )
     return open_python(argument, around.root)
@@ -70,11 +70,11 @@ ACTORS: Mapping[str, Opener] = {
     "command": _command,
     "python": _python,
 }
-"""``replay:<file>`` is no row: it stands for a whole run, models included (see harness/recording)."""
+"""``replay:<file>`` is not here: it replaces the actor and all models (see harness/recording)."""
 
 
 def _no_model(spec: str) -> Completer:
-    raise ActorError(f"no language model can be opened here, so not {spec!r} either")
+    raise ActorError(f"language models such as {spec!r} are not available here")
 
 
 def open_actor(

@@ -1,1 +1,1 @@
-"""The engine: carries out a job, from the actor's calls to scored groups and revised libraries."""
+"""The engine: runs a job, from the actor's calls to scored groups and revised libraries."""

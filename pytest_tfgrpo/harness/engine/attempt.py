@@ -1,4 +1,4 @@
-"""One attempt of an actor: whatever happens becomes an outcome, and says whose fault it was."""
+"""One attempt of an actor: every ending becomes a result that says whose fault it was."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class AttemptResult:
 async def attempt(
     actor: Actor, call: ActorCall, abandon: Callable[[AttemptResult], None] | None = None
 ) -> AttemptResult:
-    """Ask the actor once, within the call's time limit; never raises but for cancellation.
+    """Call the actor once, within the time limit; raises nothing but cancellation.
 
     `abandon` is told what a cancelled attempt came to, where that is known.
     Waiting for room in the budget counts neither for the limit nor as latency.
@@ -150,7 +150,7 @@ def _sound(trajectory: object, call: ActorCall) -> Trajectory:
             "garbage",
         )
     if type(trajectory.frames) is not tuple or not all(map(_is_frame, trajectory.frames)):
-        raise AgentFailure("the actor returned frames that are none, or hold what a frame cannot", "garbage")
+        raise AgentFailure("the actor returned invalid frames", "garbage")
     if not isinstance(trajectory.extra, Mapping):
         raise AgentFailure(f"the actor returned {trajectory.extra!r:.100} as extra", "garbage")
     if not _is_latency(trajectory.latency_ms):

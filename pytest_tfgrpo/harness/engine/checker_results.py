@@ -1,4 +1,4 @@
-"""CheckerResults of marked test functions: promised to the engine, kept by the test run."""
+"""Results of marked test functions: the engine waits for them, the test run delivers them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class CheckerResults:
         self._futures: dict[str, asyncio.Future[CheckerResult]] = {}
         self._closed: list[str] = []
         self.missing = ""
-        """Why a phase is incomplete: judgements that nobody gave; empty when there are none."""
+        """Why a phase is incomplete: missing results; empty if none is missing."""
 
     async def of(self, rollout_id: str) -> CheckerResult:
         """Return the judgement of a rollout once it is given, or an error once its epoch is closed."""
@@ -26,7 +26,7 @@ class CheckerResults:
         return await future
 
     def settle(self, rollout_id: str, checker_result: CheckerResult) -> None:
-        """Give a judgement; the first one counts."""
+        """Deliver a result; the first one counts."""
         future = self._future(rollout_id)
         if not future.done():
             future.set_result(checker_result)

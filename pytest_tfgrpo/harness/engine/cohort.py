@@ -83,7 +83,7 @@ class Cohort:
             if r.group_id == group_id(job.run_id, phase, r.scenario_id)
         }
         self.settled: list[str] = []
-        """Ids of scenarios that were left out because the gate was settled without them."""
+        """Ids of scenarios that were skipped because the gate was already decided."""
         self._unready = self._all_slots()
         self._ready: deque[Slot] = deque()
         self._open: dict[str, list[Rollout]] = {}
@@ -108,7 +108,7 @@ class Cohort:
         return loose(self.groups.values(), self._paid, self._abandoned)
 
     async def run(self) -> None:
-        """Make, check and score all rollouts; returns early when the budget is used up.
+        """Run check and score all rollouts; returns early when the budget is used up.
 
         Raises RewarderTimeout, RewarderError, RecordingError, JournalError.
         """
@@ -134,7 +134,7 @@ class Cohort:
                 yield slot
 
     def _is_left_out(self, slot: Slot) -> bool:
-        """Return whether the gate is settled without a slot: a scenario that has begun is finished."""
+        """Return whether the gate is decided without this slot; a started scenario is finished."""
         scenario = slot.question.scenario
         if scenario.id in self._begun or scenario.min_score is not None:
             return False
@@ -329,7 +329,7 @@ class Cohort:
             except TimeoutError:
                 names = ", ".join(rewarder.name for rewarder in extra)
                 raise RewarderTimeout(
-                    f"rewarders ({names}) ran over rewarder_timeout_s = {limit:g}"
+                    f"rewarders ({names}) exceeded rewarder_timeout_s = {limit:g}"
                 ) from None
         else:
             scores = score(rollouts, scenarios)
@@ -346,7 +346,7 @@ class Cohort:
                 self._writer.settled(self._phase.epoch)
 
     def _keep_unscored(self) -> None:
-        """Keep what no rewarder scored, without scores: its metrics count all the same (decision 18)."""
+        """Keep groups that no rewarder scored, without scores: their metrics still count (decision 18)."""
         for members in [*self._complete, *self._open.values()]:
             scores = [
                 Score(rollout_id=r.rollout_id, gt_score=None, reward=None, relative_rank=None, advantage=None)

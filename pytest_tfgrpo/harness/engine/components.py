@@ -1,4 +1,4 @@
-"""Who is asked something in a run: actor, optimizer and judge, supplied or opened from their specs."""
+"""Actor, optimizer and judge of a run, supplied or opened from their specs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Supplied:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Components:
-    """Everybody who is asked something in a run."""
+    """Actor, optimizer, judge and models of a run."""
 
     actor: Actor
     optimizer: Optimizer
@@ -85,7 +85,7 @@ def open_components(
 
 
 class _Shared:
-    """What components share: the client of language models, or the recording that stands for it."""
+    """What components share: the client of language models, or the recording that replaces it."""
 
     def __init__(
         self, root: Path, settings: Settings, environ: Mapping[str, str], spending: Spending
@@ -109,7 +109,7 @@ class _Shared:
         if self.replay is not None:
             return self.replay.completer(spec)
         if not spec.startswith(f"{MODEL}:"):
-            raise SettingError(f"{spec!r} is no language model; write {MODEL}:<model>")
+            raise SettingError(f"{spec!r} is not a language model; write {MODEL}:<model>")
         if self._models is None:
             from pytest_tfgrpo.harness.suite.models_file import load_models
             from pytest_tfgrpo.llm.models import Models
@@ -132,8 +132,8 @@ def _open_actor(root: Path, settings: Settings, supplied: Actor | None, shared: 
     spec = settings["actor"]
     if spec is None:
         raise SettingError(
-            "no actor is set: who shall solve the scenarios? Set tfgrpo_actor in the ini file or pass "
-            "--tfgrpo-actor, for instance --tfgrpo-actor offline or --tfgrpo-actor 'command:./agent'"
+            "no actor is configured; set tfgrpo_actor in the ini file or pass --tfgrpo-actor "
+            "(for example `offline` or `command:./agent`)"
         )
     actor = supplied
     if actor is None:
@@ -149,7 +149,7 @@ def _open_actor(root: Path, settings: Settings, supplied: Actor | None, shared: 
             raise SettingError(f"actor: {error} ({settings.origins['actor']})") from error
     if actor.paid and not settings.learning and not settings["allow_paid"]:
         raise SettingError(
-            f"actor {spec!r} costs money; set tfgrpo_allow_paid = true to let it run without --tfgrpo"
+            f"actor {spec!r} costs money; set tfgrpo_allow_paid = true to allow it without --tfgrpo"
         )
     return actor
 
@@ -166,7 +166,7 @@ def _open_optimizer(root: Path, settings: Settings, shared: _Shared, actor: str)
 
 
 def _open_judge(settings: Settings, shared: _Shared) -> Judge | None:
-    """Return the judge; none in a plain run, where money is spent only if ``plain`` says so."""
+    """Return the judge; none in a plain run, which spends money only with ``allow_paid``."""
     spec = settings["judge"]
     if spec is None:
         return None

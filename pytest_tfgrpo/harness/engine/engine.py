@@ -1,6 +1,6 @@
 """The engine: a run is a fold over its phases, ``(scenarios, library) -> (result, library')``.
 
-It knows neither pytest nor the bus: it is handed `observe` and told what marked test functions found.
+It knows neither pytest nor the bus: it receives `observe` and the results of marked test functions.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class Engine:
         watch: OpenWatch | None = None,
         paced: bool = False,
     ) -> None:
-        """`folder` is where the run's files go (None: nowhere); `observe` is told every record, in order.
+        """`folder` receives the run's files (None: no files); `observe` receives every record, in order.
 
         Of several observers each is told; one that raises becomes a warning of the run, and breaks nothing.
 
-        `watch` may end a sweep as soon as the gate's verdict is known; without it every sweep runs whole.
+        `watch` may end a sweep as soon as the gate is decided; without it every sweep runs completely.
         When `paced`, a phase starts only once `open_phase` has been called for it or a later one.
         """
         self._job = job
@@ -273,7 +273,7 @@ class Engine:
         warnings = [*self._warnings, *self._observe.warnings]
         if skipped:
             warnings.append(
-                f"{skipped} experiences were left out: they were learned under another prompt pack; "
+                f"{skipped} lessons were left out: they were learned with another prompt pack; "
                 "review them and run `tfgrpo library rebase`"
             )
         return Run(

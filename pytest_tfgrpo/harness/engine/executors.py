@@ -1,4 +1,4 @@
-"""Executors: how the rollouts of a phase are spread over time; the seam for other places to run them."""
+"""Executors: how the rollouts of a phase are scheduled; the seam for running them elsewhere."""
 
 from __future__ import annotations
 

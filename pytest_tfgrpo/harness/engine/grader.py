@@ -1,4 +1,4 @@
-"""The examiner: puts to a rollout what its checks, its marked test function and the judge find of it."""
+"""The grader: collects the results of checks, marked test function and judge for a rollout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Grader:
     """Examines the rollouts of one phase; what was found before it is on file, and taken from there."""
 
     def __init__(self, context: RunContext) -> None:
-        """Observers are told of rollouts that wait for a marked test function."""
+        """Observers are called with rollouts that wait for a marked test function."""
         self._context = context
         self._job = context.job
         self._places = asyncio.Semaphore(CHECK_THREADS)
@@ -65,7 +65,7 @@ class Grader:
                 raise CheckError(f"the checks did not end within {limit_s:g} s") from None
 
     async def judge(self, rollout: Rollout, workspace: Workspace) -> Rollout:
-        """Return the rollout with what its marked test function says of it, once that has run."""
+        """Return the rollout with the result of its marked test function, once that has run."""
         checker_result = self._job.resumed.checker_results.get(rollout.rollout_id)
         if checker_result is None:
             await self._context.writer.commit()
@@ -77,9 +77,9 @@ class Grader:
         return judged(rollout, checker_result=checker_result)
 
     async def ask_judge(self, scenario: Scenario, rollout: Rollout) -> Rollout | None:
-        """Return the rollout with what the judge says of it, where its scenario has a rubric.
+        """Return the rollout with the judge's result, if its scenario has a rubric.
 
-        None: the budget does not allow to ask; a resumed run will.
+        None: the budget does not allow the call; a resumed run makes it.
         """
         judge = self._job.judge
         if judge is None or not scenario.rubric or rollout.status != "ok":

@@ -1,4 +1,4 @@
-"""Prepare a job: open everything and find every misuse before the first rollout is paid for."""
+"""Prepare a job: open everything and report every usage error before the first rollout."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def _require_fit(
 
 
 def _require_able(actor: Actor, scenarios: Sequence[Scenario]) -> None:
-    """Raise SettingError when the actor knows beforehand that it cannot be asked one of the scenarios."""
+    """Raise SettingError if the actor knows beforehand that it cannot do one of the scenarios."""
     if isinstance(actor, Foresighted):
         try:
             actor.require([(s.task(), s.attachments) for s in scenarios])
@@ -217,21 +217,23 @@ def _require_able(actor: Actor, scenarios: Sequence[Scenario]) -> None:
 
 
 def _require_judge(people: Components, scenarios: Sequence[Scenario], spec: str | None) -> None:
-    """Raise SettingError when a scenario's score is a verdict and nobody is there to give it."""
+    """Raise SettingError if a scenario needs a judge and there is none."""
     wanting = next((s for s in scenarios if s.truth == "judge"), None)
     if wanting is not None and people.judge is None:
-        what = f"scenario {wanting.id!r} ({wanting.source}) is scored by a judge"
+        what = f"scenario {wanting.id!r} ({wanting.source}) needs a judge"
         if spec is None:
-            raise SettingError(f"{what}, and none is set; set tfgrpo_judge, for instance openai:<model>")
+            raise SettingError(
+                f"{what}, but none is configured; set tfgrpo_judge, for example openai:<model>"
+            )
         raise SettingError(
-            f"{what}, and {spec!r} costs money; set tfgrpo_allow_paid = true to ask it without --tfgrpo"
+            f"{what}, and {spec!r} costs money; set tfgrpo_allow_paid = true to allow it without --tfgrpo"
         )
 
 
 def _log_to_continue(
     wanted: str | None, out: Path | None, task_id: str, run_id: str | None, stamps: Mapping[str, str]
 ) -> JournalContents | None:
-    """Return the log of the run to go on with: the one asked for, or that of a dead xdist worker."""
+    """Return the log of the run to go on with: the requested one, or that of a dead xdist worker."""
     if wanted is not None:
         if out is None:
             raise SettingError("--tfgrpo-resume needs an output folder: add --tfgrpo, or set --tfgrpo-out")
@@ -273,23 +275,23 @@ def _warnings(library: Library, actor: Actor, phases: Sequence[Phase]) -> list[s
     warnings = []
     others = sorted({e.actor for e in library.experiences} - {actor.name})
     if others:
-        warnings.append(f"the library holds lessons learned with another actor: {', '.join(others)}")
+        warnings.append(f"the library contains lessons learned with another actor: {', '.join(others)}")
     modes = {phase.mode for phase in phases}
     if "train" not in modes and "baseline" in modes:
         warnings.append("no train scenario is selected: nothing can be learned")
     if "train" in modes and "eval" not in modes:
-        warnings.append("no eval scenario is selected: nothing shows whether learning helped")
+        warnings.append("no eval scenario is selected: the run cannot show whether learning helped")
     return warnings
 
 
 def _idle(
     people: Components, scenarios: Sequence[Scenario], settings: Settings, phases: Sequence[Phase]
 ) -> Iterator[str]:
-    """Yield who was named and will not be asked."""
+    """Yield a warning for each configured component that is not used."""
     if settings["teacher"] and settings.learning and "model" not in people.optimizer.identity:
-        yield f"the teacher is not asked by the optimizer {people.optimizer.name}; set tfgrpo_optimizer = llm"
+        yield f"the optimizer {people.optimizer.name} does not use the teacher; set tfgrpo_optimizer = llm"
     if people.judge is not None and not any(s.rubric for s in scenarios):
-        yield "the judge has nothing to do: no scenario has a rubric"
+        yield "the judge is not used: no scenario has a rubric"
     if any(phase.mode == "train" for phase in phases):
         from pytest_tfgrpo.harness.run.splits import shortage
 

@@ -1,6 +1,6 @@
-"""The recorder: writes the files of a run as it goes; without a folder it writes nothing.
+"""The writer: writes the files of a run as it goes; without a folder it writes nothing.
 
-The journal comes first; ``metrics.jsonl``, ``per-epoch.json``, ``library.json`` and the experience store
+The journal comes first; ``metrics.jsonl``, ``per-epoch.json``, ``library.json`` and the lesson store
 follow from it and are made again from the start when a run is resumed.
 """
 
@@ -69,7 +69,7 @@ class RunWriter:
         return self._rollout("rollout", rollout)
 
     def abandoned(self, rollout: Rollout) -> Rollout:
-        """Write an attempt that a budget or an interrupt ended: no result, but paid for all the same."""
+        """Write an attempt that a budget or an interrupt ended: not a result, but it cost money."""
         return self._rollout("abandoned", rollout)
 
     def _rollout(self, event: str, rollout: Rollout) -> Rollout:
@@ -88,7 +88,7 @@ class RunWriter:
             self._journal.append("call", to_wire(call))
 
     def opinion(self, rollout_id: str, opinion: JudgeResult) -> None:
-        """Write what the judge said of a rollout."""
+        """Write the judge's result for a rollout."""
         if self._journal is not None:
             self._journal.append("opinion", {"rollout_id": rollout_id, **to_wire(opinion)})
 
@@ -118,7 +118,7 @@ class RunWriter:
             raise JournalError(f"cannot write {self._metrics.name}: {error}") from error
 
     def settled(self, epoch: int) -> None:
-        """Write that the gate is settled, so that a sweep asks nothing new."""
+        """Write that the gate is decided, so that a sweep starts nothing new."""
         if self._journal is not None and epoch not in self._job.resumed.settled:
             self._journal.append("settled", {"epoch": epoch})
 
@@ -149,7 +149,7 @@ class RunWriter:
         return complaints
 
     def phase(self, result: PhaseResult, run: Run) -> None:
-        """Write the end of a phase, and ``per-epoch.json`` anew from `run`, the run so far."""
+        """Write the end of a phase, and rewrite ``per-epoch.json`` from `run`, the run so far."""
         if self._folder is None or self._journal is None or self._metrics is None:
             return
         if result.phase.epoch not in self._job.resumed.complete_phases:

@@ -1,1 +1,1 @@
-"""Estimates: what a run will ask, use and cost, as ranges, before anything is asked."""
+"""Estimates: what a run will use and cost, as ranges, before it starts."""

@@ -1,4 +1,4 @@
-"""Guesses: what calls may use when nothing is recorded, from the prompts that a run would send."""
+"""Assumptions: what calls may use if nothing is recorded, derived from the prompts a run would send."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ TOOL_TOKENS = 300
 STEP_BYTES = 4_000
 """What a turn with tool calls adds to the prompts after it, at most."""
 INSTRUCTION_BYTES = 6_000
-"""What a teacher or judge is told besides, at most."""
+"""Most further characters in the prompt of a teacher or judge."""
 MESSAGE_TOKENS = 40
 """What a server adds to a prompt, at most."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Model:
-    """What is known of a language model before it is asked."""
+    """What is known about a language model before the first call."""
 
     price: Price | None
     max_tokens: int

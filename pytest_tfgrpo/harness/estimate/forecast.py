@@ -1,4 +1,4 @@
-"""The forecast of a run: what each of its parts will use, and where the figures come from."""
+"""The forecast of a run: what each part will use, and the sources of the figures."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Forecast:
     """Where the figures come from."""
     warnings: tuple[str, ...] = ()
     free: bool = False
-    """True when nobody who takes part costs anything."""
+    """True if no component costs anything."""
     declared: Mapping[str, float | None] | None = None
-    """All that is known is what the actor says is its most: ``usd`` and ``tokens``; None: more is known."""
+    """The actor's declared maximum in ``usd`` and ``tokens``, if nothing more is known; else None."""
 
     @property
     def total(self) -> Figures:
@@ -46,7 +46,7 @@ class Forecast:
 
 
 def forecast(job: Job, folder: Path | None, recording: Path | None = None) -> Forecast:
-    """Return the forecast of a job; nothing is asked, nothing written.
+    """Return the forecast of a job; makes no calls and writes nothing.
 
     Its earlier runs are in `folder`; without any, what the file `recording` has of its actor counts.
     """
@@ -111,7 +111,7 @@ class _Seer:
         if model is not None:
             prompts = self._rendered()
             self._note(
-                f"rollouts: a guess from {prompts.scenarios} rendered prompts, 2.5 to 6 bytes a token, "
+                f"rollouts: estimated from {prompts.scenarios} rendered prompts, 2.5 to 6 bytes per token, "
                 f"and answers of {assumptions.ANSWER_TOKENS} tokens to max_tokens ({model.max_tokens})"
             )
             return assumptions.rollouts(job, phase, model, prompts)
@@ -119,20 +119,20 @@ class _Seer:
         bound = job.actor.bound(rollouts)
         most = {unit: bound.get(unit) for unit in ("usd", "tokens")}
         self._note(
-            "rollouts: at most what the actor says"
+            "rollouts: at most what the actor declares"
             if any(most.values())
-            else "rollouts: the actor does not say"
+            else "rollouts: the actor declares no limit"
         )
         ends = {unit: None if high is None else Range(0.0, high) for unit, high in most.items()}
         return Figures(calls=Range(rollouts, rollouts), tokens=ends["tokens"], usd=ends["usd"])
 
     def _recorded(self, phase: Phase, known: dict[str, list[UnitUse]]) -> Iterator[Figures]:
-        """Yield the figures of each domain; one that is not recorded is like all others."""
+        """Yield the figures of each domain; one that is not recorded is assumed to be like the others."""
         domain_of = {s.id: s.domain for s in self._job.scenarios}
         everything = [use for uses in known.values() for use in uses]
         for domain, scenarios in sorted(Counter(domain_of[id] for id in phase.scenarios).items()):
             if domain not in known:
-                self._note(f"domain {line(domain, 40)}: not recorded, taken to be like the others")
+                self._note(f"domain {line(domain, 40)}: not recorded, assumed to be like the others")
             yield predict(known.get(domain, everything), scenarios * phase.rollouts)
 
     def _learning(self, phase: Phase) -> Figures | None:
@@ -143,7 +143,7 @@ class _Seer:
         if self._history.learning:
             self._note(f"learning: mean and spread of {len(self._history.learning)} epochs in {self._runs()}")
             return predict(self._history.learning, len(phase.scenarios))
-        self._note("learning: a guess, from no group with spread to all of them")
+        self._note("learning: estimated, from no group with mixed results to all groups")
         return assumptions.learning(self._job, phase, model)
 
     def _judging(self, phase: Phase) -> Figures | None:
@@ -155,7 +155,7 @@ class _Seer:
         if self._history.judge:
             self._note(f"judge: mean and spread of {len(self._history.judge)} phases in {self._runs()}")
             return predict(self._history.judge, len(asked) * phase.rollouts)
-        self._note("judge: a guess, from one call a vote to one repair of each")
+        self._note("judge: estimated, from one call per vote to one repair of each")
         return assumptions.judging(self._job, phase, model, self._rendered())
 
     def _model(self, name: str) -> assumptions.Model | None:
@@ -197,7 +197,7 @@ def _unpriced(job: Job, parts: Sequence[PhaseForecast]) -> Iterator[str]:
         if model.paid and model.price is None:
             yield f"the price of {line(name, 200)} is unknown; add it to the file of the setting models"
     if not job.models and any(part.figures.usd is None for part in parts):
-        yield "the cost is unknown: the actor does not say"
+        yield "the cost is unknown: the actor declares none"
 
 
 def _over_budget(job: Job, whole: Figures) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pytest_tfgrpo.harness.estimate.ranges import Figures, Range
 
 
 def estimate_lines(forecast: Forecast, width: int = 80) -> list[str]:
-    """Return the table of a forecast, where its figures come from, and what speaks against the run."""
+    """Return the table of a forecast, the sources of its figures, and its warnings."""
     shown = _figures(forecast)
     for text in forecast.sources:
         shown += wrapped(text, width, hanging="  ")
@@ -29,13 +29,13 @@ def _figures(forecast: Forecast) -> list[str]:
         for part in forecast.parts
     ]
     rows = [_row(name, part.figures) for name, part in zip(labels, forecast.parts, strict=True)]
-    return table(["estimate", "calls", "tokens", "cost"], [*rows, _row("in all", forecast.total)])
+    return table(["estimate", "calls", "tokens", "cost"], [*rows, _row("total", forecast.total)])
 
 
 def _most(declared: Mapping[str, float | None], unit: str) -> str:
     most = declared.get(unit)
     if most is None:
-        return "unknown: the actor does not say"
+        return "unknown: the actor does not declare it"
     return f"at most {money(most) if unit == 'usd' else count(most)}"
 
 

@@ -22,13 +22,13 @@ def plan_text(job: Job, forecast: Forecast) -> list[str]:
     most = rollouts + sum(most_rollouts(phase, job.settings) for phase in job.phases)
     rows = [row for phase in job.phases for row in _planned(phase, job)]
     return [
-        f"dry run: nothing was asked of the actor {line(job.actor.name, 200)}",
+        f"dry run: the actor {line(job.actor.name, 200)} was not called",
         f"{splits['train']} train{dev} and {splits['eval']} eval scenarios; "
-        f"{len(job.library.experiences)} lessons to start",
+        f"{len(job.library.experiences)} lessons at the start",
         "",
         *table(
             ["", "temp", "scenarios", "rollouts each", "calls"],
-            [*rows, ["in all", "", "", "", str(rollouts) if most == rollouts else f"{rollouts} to {most}"]],
+            [*rows, ["total", "", "", "", str(rollouts) if most == rollouts else f"{rollouts} to {most}"]],
         ),
         *(text for why in job.warnings for text in wrapped(f"warning: {line(why, 400)}", 80, hanging="  ")),
         "",
@@ -38,7 +38,7 @@ def plan_text(job: Job, forecast: Forecast) -> list[str]:
 
 
 def _planned(phase: Phase, job: Job) -> Iterator[list[str]]:
-    """Yield the row of a phase, and that of the dev split after it, which is asked about what it learned."""
+    """Yield the row of a phase, and that of the dev split that decides on its lessons."""
     number = len(phase.scenarios)
     yield [
         phase.label, f"{phase.temperature:g}", str(number), str(phase.rollouts), str(number * phase.rollouts),
@@ -58,9 +58,9 @@ def _power(job: Job) -> list[str]:
         return []
     scenarios, effect = len(sweep.scenarios), planned_effect(len(sweep.scenarios), sweep.rollouts)
     if effect is None:
-        return [f"power   none: {scenarios} eval scenarios are too few for an interval"]
+        return [f"power   unknown: {scenarios} eval scenarios are too few for an interval"]
     text = (
-        f"power   {scenarios} eval scenarios x {sweep.rollouts} rollouts show a gain of {effect:.2f} in 4 of "
-        "5 runs, should each score be as uncertain as a coin; a gain in some scenarios only takes more"
+        f"power   {scenarios} eval scenarios x {sweep.rollouts} rollouts detect a gain of {effect:.2f} in 4 "
+        "of 5 runs if every score is as uncertain as a coin toss; a gain in only some scenarios takes more"
     )
     return wrapped(text, 80, hanging=" " * 8)

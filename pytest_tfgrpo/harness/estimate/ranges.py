@@ -1,4 +1,4 @@
-"""Ranges: figures between a low and a high end, from recorded samples or from guesses."""
+"""Ranges: figures between a low and a high end, from recorded samples or assumptions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOTHING = Range(0.0, 0.0)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figures:
-    """Calls, tokens and cost of a part of a run; None where nobody can tell."""
+    """Calls, tokens and cost of a part of a run; None where it is unknown."""
 
     calls: Range = NOTHING
     tokens: Range | None = NOTHING

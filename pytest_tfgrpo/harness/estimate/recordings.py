@@ -1,4 +1,4 @@
-"""Recordings as a source of estimates: what the answers of an actor used when they were recorded."""
+"""Recordings as a source of estimates: what the recorded answers of an actor used."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ FIRST = "tfgrpo.baseline/1"
 """Files without domains and without a hash, which are still read."""
 FOLDER = "baselines"
 COMPARED_STAMPS = ("actor", "packs")
-"""Stamps of a run that tell whether it was made with the same things."""
+"""Stamps that show whether two runs used the same inputs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,13 +61,13 @@ def from_run(run: Run, name: str) -> Baseline:
     sweep = sweeps.after
     if sweep is None or run.status != "complete" or run.partial_selection:
         what = "has no final sweep" if sweep is None else f"is {run.status}"
-        what = "ran on a part of the suite" if run.partial_selection else what
+        what = "ran on part of the suite" if run.partial_selection else what
         raise BaselineError(
             f"run {run.run_id!r} {what}, so it cannot become a baseline; save one from a complete run"
         )
     if sweep.settled:
         raise BaselineError(
-            f"run {run.run_id!r} left out {len(sweep.settled)} eval scenarios as its gate was settled, so it "
+            f"run {run.run_id!r} skipped {len(sweep.settled)} eval scenarios as its gate was decided, so it "
             "cannot become a baseline; save one from a run without gate_sequential"
         )
     return Baseline(
@@ -96,7 +96,7 @@ class Stamped(Protocol):
 
 
 def compared_stamps(run: Stamped) -> dict[str, str]:
-    """Return the stamps that tell whether two runs were made with the same things.
+    """Return the stamps that show whether two runs used the same inputs.
 
     The judge is one of them where it scores an eval scenario: another judge is another measure.
     """
@@ -131,7 +131,7 @@ def load(path: Path) -> Baseline:
         data = json.loads(path.read_text(encoding="utf-8"), parse_constant=finite)
     except FileNotFoundError:
         raise BaselineError(
-            f"{path}: there is no such baseline; make it with `tfgrpo baseline save`"
+            f"{path}: there is no such baseline; create it with `tfgrpo baseline save`"
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise BaselineError(f"{path}: cannot read the baseline: {error}") from error

@@ -1,4 +1,4 @@
-"""Rules judged for each domain apart, so that a good domain cannot hide a bad one.
+"""Rules checked for each domain separately, so that a good domain cannot hide a bad one.
 
 Many domains, many chances to look worse by accident: a domain fails only where its drop still counts after
 Holm's correction over all of them. That they all pass needs no correction, as every single one must (Berger
@@ -122,17 +122,17 @@ def _weighed(result: RuleResult, p: float, domains: int) -> RuleResult:
     result = replace(result, figures={**result.figures, "p_holm": p})
     if result.outcome != "fail" or p < ALPHA:
         return result
-    advice = f"among {domains} domains such a drop may be chance (p {p:.3f} after Holm, {ALPHA:g} needed)"
+    advice = f"with {domains} domains, such a drop may be chance (p {p:.3f} after Holm, {ALPHA:g} needed)"
     return replace(result, outcome="inconclusive", advice=advice)
 
 
 def _with_n(result: RuleResult, sides: Sides, margin: float) -> RuleResult:
-    """Return a finding on too few scenarios with the number that would settle it."""
+    """Return a finding on too few scenarios with the number that would be enough."""
     n, share = result.figures.get("n", MIN_SCENARIOS), result.figures.get("share", 0.0)
     if result.outcome != "inconclusive" or n >= MIN_SCENARIOS or share < MIN_SHARE:
         return result
     needed = max(settling_n(compare(*sides).difference, margin) or 0, MIN_SCENARIOS)
-    advice = f"{n} scenarios are too few: about {needed} eval scenarios of the domain would settle it"
+    advice = f"{n} scenarios are too few: about {needed} eval scenarios of the domain would be enough"
     return replace(result, advice=advice, figures={**result.figures, "settled_by": needed})
 
 

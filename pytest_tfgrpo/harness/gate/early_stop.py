@@ -1,4 +1,4 @@
-"""What a watched final sweep came to: findings of rules, a key of the report, a line of the terminal."""
+"""The result of a watched final sweep: rule results, a key of the report, a line of the terminal."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rejudged(results: Sequence[RuleResult], of: GateInput, *, foreign_rules: boo
 
 
 def reported(run: Run, sweeps: Sweeps, *, gated: bool, foreign_rules: bool) -> Sequential | None:
-    """Return the report's key ``sequential``; None where no sequential gate is asked for.
+    """Return the report's key ``sequential``; None without a sequential gate.
 
     `foreign_rules` says whether plugins added rules to the gate.
     """
@@ -54,14 +54,14 @@ def reported(run: Run, sweeps: Sweeps, *, gated: bool, foreign_rules: bool) -> S
 
 
 def early_stop_lines(sequential: Sequential | None, width: int) -> list[str]:
-    """Return what the terminal says of a sequential gate."""
+    """Return the lines about a sequential gate."""
     if sequential is None:
         return []
     text = f"sequential gate  {sequential['rollouts_saved']} rollouts saved"
     if sequential["left_out"]:
         text += (
-            f": settled, {sequential['left_out']} of {sequential['scenarios']} eval scenarios were not run; "
-            f"means and gain are over the {sequential['asked']} that were"
+            f": gate already decided, {sequential['left_out']} of {sequential['scenarios']} eval "
+            f"scenarios were not run; means and gain are over the {sequential['asked']} that were"
         )
     elif sequential["reason"]:
         text += f": {line(sequential['reason'], 200)}"
@@ -73,7 +73,7 @@ def _why_nothing(run: Run, *, gated: bool, foreign_rules: bool) -> str:
     if not gated:
         return "no rule of the gate is set"
     why = obstacle(run.settings, run.scenarios, foreign_rules=foreign_rules, partial=run.partial_selection)
-    return why or "nothing was settled before the end"
+    return why or "nothing was decided before the end"
 
 
 def _rejudged(result: RuleResult, rule: WatchedRule, *, stopped: bool) -> RuleResult:
@@ -88,15 +88,15 @@ def _rejudged(result: RuleResult, rule: WatchedRule, *, stopped: bool) -> RuleRe
         return replace(
             kept,
             outcome=found,  # type: ignore[arg-type]
-            message=f"{result.message}; watched: {_span(rule.readings)}",
+            message=f"{result.message}; checked during the sweep: {_span(rule.readings)}",
             advice=""
             if found == "pass"
-            else result.advice or "the sweep was watched, which widens its interval",
+            else result.advice or "checking during the sweep widens the interval",
         )
     worst = _deciding(rule)
-    bar = f"margin {rule.bar:g}" if rule.difference else f"at least {rule.bar:g} wanted"
+    bar = f"margin {rule.bar:g}" if rule.difference else f"at least {rule.bar:g} required"
     advice = {"fail": "look at the largest regressions in the report", "pass": ""}.get(
-        found, "the gate was settled by another rule; run without gate_sequential to know"
+        found, "another rule decided the gate; run without gate_sequential to know"
     )
     return RuleResult(
         name=rule.name,
@@ -113,7 +113,7 @@ def _deciding(rule: WatchedRule) -> WatchedReading:
 
 def _said(reading: WatchedReading, rule: WatchedRule) -> str:
     if not reading.mean.scored:
-        return f"nothing is known of {reading.size} scenarios"
+        return f"nothing is known about {reading.size} scenarios"
     what = f"{reading.mean.mean:+.3f}" if rule.difference else f"eval mean {reading.mean.mean:.3f}"
     return f"{what} over the first {reading.mean.fed} of {reading.size} scenarios in random order"
 

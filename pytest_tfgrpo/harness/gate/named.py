@@ -1,6 +1,6 @@
-"""Named gates: the rules of the gate over a selection of the final sweep, each with a severity of its own.
+"""Named gates: the rules of the gate over a selection of the final sweep, each with its own severity.
 
-Whether a run is whole and whether its lessons are clean is for the default gate to say, which always stands.
+The default gate, which always exists, checks whether a run is complete and its lessons are clean.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NamedVerdict:
 
 
 def judge_named(run: Run, opened: OpenGate, settings: SettingValues) -> NamedVerdict:
-    """Return the verdict of one named gate on `run`; whatever breaks in it fails the gate."""
+    """Return the result of one named gate for `run`; an exception fails the gate."""
     gate, own = opened.gate, own_settings(opened.gate, settings)
     try:
         results = tuple(_results(run, opened, own))

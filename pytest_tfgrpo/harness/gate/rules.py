@@ -1,6 +1,6 @@
 """The built-in rules of the gate.
 
-Rules about means are judged twice, with errors excluded and with errors as 0, and must pass both.
+Rules about means are checked twice, with errors excluded and with errors as 0, and must pass both.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class GateInput:
 
 
 def settle(results: Iterable[RuleResult], *, strict: bool) -> Settled:
-    """Return what all findings come to: one failure fails, and so does an open question when `strict`."""
+    """Return the outcome of all results: one failure fails, and so does an inconclusive one when `strict`."""
     outcomes = {result.outcome for result in results}
     open_question = not outcomes.isdisjoint(OPEN)
     if "fail" in outcomes or (strict and open_question):
@@ -68,8 +68,8 @@ def settle(results: Iterable[RuleResult], *, strict: bool) -> Settled:
 
 
 def broken(name: str, error: Exception, advice: str) -> RuleResult:
-    """Return the finding of a rule that raised: it fails, as nobody knows what it would have found."""
-    message = f"the rule broke: {type(error).__name__}: {line(str(error), 200)}"
+    """Return the result of a rule that raised: it fails, since its result is unknown."""
+    message = f"the rule raised {type(error).__name__}: {line(str(error), 200)}"
     return RuleResult(name=name, outcome="fail", message=message, advice=advice)
 
 
@@ -81,7 +81,7 @@ def judge_complete(of: GateInput) -> RuleResult:
         judged = len(result.groups) + len(result.excluded) + len(result.settled)
         if result.status != "complete" or judged < planned:
             why = f": {line(result.reason, 200)}" if result.reason else ""
-            message = f"{label} is {result.status}, {judged} of {planned} groups are there{why}"
+            message = f"{label} is {result.status}, {judged} of {planned} groups are complete{why}"
             advice = "finish it with --tfgrpo-resume, or run again"
             return RuleResult(name="complete", outcome="fail", message=message, advice=advice)
     if run.status != "complete" or not run.phases:
@@ -89,22 +89,22 @@ def judge_complete(of: GateInput) -> RuleResult:
         message += f": {line(run.reason, 200)}" if run.reason else ""
         return RuleResult(name="complete", outcome="fail", message=message, advice="run it again")
     if run.partial_selection:
-        return _not_judged("complete", "only a part of the suite was selected")
+        return _not_judged("complete", "only part of the suite was selected")
     return _usable(of.sweeps.after) or RuleResult(
         name="complete", outcome="pass", message=f"{len(run.phases)} of {len(run.phases)} phases ended"
     )
 
 
 def _usable(sweep: PhaseResult | None) -> RuleResult | None:
-    """Return what speaks against a final sweep that ended: no answer at all, or too much excluded."""
+    """Return the result for a final sweep without answers or with too many exclusions, else None."""
     if sweep is None:
         return None
     statuses = {rollout.status for group in sweep.groups for rollout in group.rollouts}
     if statuses and "ok" not in statuses:
         first = sweep.groups[0].rollouts[0]
         why = f": {first.failure.code}, {first.failure.message}" if first.failure is not None else ""
-        message = f"not one rollout of {sweep.phase.label} has an answer; the first{why}"
-        advice = f"`tfgrpo show {first.rollout_id}` has it whole; is the actor set up?"
+        message = f"no rollout of {sweep.phase.label} has an answer; the first one{why}"
+        advice = f"`tfgrpo show {first.rollout_id}` prints it in full; is the actor set up?"
         return RuleResult(name="complete", outcome="fail", message=message, advice=advice)
     planned, excluded = len(sweep.phase.scenarios) - len(sweep.settled), len(sweep.excluded)
     if planned - excluded < MIN_SHARE * planned:
@@ -127,7 +127,7 @@ def judge_minimum(of: GateInput) -> RuleResult:
         known = [mean for tally in tallies if (mean := tally.mean(errors_as_zero=as_zero)) is not None]
         views[view] = fsum(known) / len(known) if known else 0.0
     mean, with_errors = views.values()
-    message = f"eval mean {mean:.3f}, at least {minimum:g} wanted"
+    message = f"eval mean {mean:.3f}, at least {minimum:g} required"
     if any(tally.errors for tally in tallies):
         message += f"; {with_errors:.3f} with errors as 0"
     passed = min(mean, with_errors) >= minimum
@@ -164,11 +164,11 @@ def judge_regression(of: GateInput) -> RuleResult:
     )
 
 
-UNFAIR_ADVICE = "compare equals: save the baseline again, or run as it was made"
+UNFAIR_ADVICE = "save the baseline again, or run under the same conditions"
 
 
 def why_unfair(baseline: Baseline, *, temperature: float, stamps: Mapping[str, str]) -> str:
-    """Return why a sweep and a baseline were not measured alike, so that no difference means anything."""
+    """Return why a sweep and a baseline cannot be compared; empty if they can."""
     if baseline.temperature != temperature:
         return f"the baseline was made at temperature {baseline.temperature:g}, the sweep at {temperature:g}"
     if len({stamps.get("judge"), baseline.stamps.get("judge")} - {None}) == 2:
@@ -179,7 +179,7 @@ def why_unfair(baseline: Baseline, *, temperature: float, stamps: Mapping[str, s
 def what_differs(
     baseline: Baseline, *, actor: str, stamps: Mapping[str, str], tallies: Mapping[str, Tally]
 ) -> list[str]:
-    """Return what else tells a baseline from a sweep: worth knowing, and perhaps just what is compared."""
+    """Return other differences between a baseline and a sweep, which do not prevent a comparison."""
     notes = []
     if actor != baseline.actor or _other("actor", stamps, baseline):
         notes.append(f"made with another actor ({line(baseline.actor, 60)})")
@@ -203,7 +203,7 @@ def judge_gain(of: GateInput) -> RuleResult:
     if sweeps.after is None or _why_not(of):
         return _not_judged("gain", _why_not(of))
     if sweeps.before.library_hash == sweeps.after.library_hash:
-        return _skipped("gain", "both sweeps carried the same library")
+        return _skipped("gain", "both sweeps used the same library")
     return judge_difference("gain", sweeps.rows_before, sweeps.rows_after, of.settings["gate_margin"])
 
 
@@ -219,7 +219,9 @@ def judge_errors(of: GateInput) -> RuleResult:
         name="errors",
         outcome="pass" if errors <= limit else "fail",
         message=f"{errors} errors in the final sweep, at most {limit} allowed",
-        advice="" if errors <= limit else "see the error codes in the report, mend what is ours, run again",
+        advice=""
+        if errors <= limit
+        else "check the error codes in the report, fix the infrastructure problem, and run again",
         figures={"errors": errors, "limit": limit},
     )
 
@@ -237,7 +239,7 @@ def judge_cost(of: GateInput) -> RuleResult:
     if cost is None:
         message, advice = (
             "the cost of some rollouts is unknown",
-            "let the actor report cost_usd in its frames",
+            "make the actor report cost_usd in its frames",
         )
         return RuleResult(name=name, outcome="inconclusive", message=message, advice=advice, figures=figures)
     if not successes:
@@ -255,13 +257,13 @@ def judge_cost(of: GateInput) -> RuleResult:
 def judge_contamination(leaks: Sequence[LeakedAnswer], settings: SettingValues) -> RuleResult:
     """Fail when lessons hold eval answers (decision 21); under ``contamination=warn`` leave it open."""
     if not leaks:
-        return RuleResult(name="contamination", outcome="pass", message="no lesson holds an eval answer")
-    named = [f"{leak.experience_id} that of {leak.scenario_id}" for leak in leaks]
+        return RuleResult(name="contamination", outcome="pass", message="no lesson contains an eval answer")
+    named = [f"{leak.experience_id} (scenario {leak.scenario_id})" for leak in leaks]
     shown = ", ".join(line(name, 120) for name in named[:5]) + (", ..." if len(named) > 5 else "")
     return RuleResult(
         name="contamination",
         outcome="inconclusive" if settings.get("contamination") == "warn" else "fail",
-        message=f"contaminated: {len(leaks)} lessons hold an eval answer: lesson {shown}",
+        message=f"contaminated: {len(leaks)} lessons contain an eval answer: {shown}",
         advice="remove those lessons, or move their scenarios to the train split",
         figures={"leaks": [to_wire(leak) for leak in leaks]},
     )
@@ -280,7 +282,7 @@ BUILT_IN: tuple[Callable[[GateInput], RuleResult], ...] = (
 def judge_difference(
     name: str, before: Mapping[str, Tally], after: Mapping[str, Tally], margin: float
 ) -> RuleResult:
-    """Judge a paired difference by decision 21a: the worse of both readings of errors counts."""
+    """Return the result for a paired difference, the worse of both readings of errors (decision 21a)."""
     readings = [_judge_reading(before, after, margin, errors_as_zero=False)]
     if any(tally.errors for tallies in (before, after) for tally in tallies.values()):
         readings.append(_judge_reading(before, after, margin, errors_as_zero=True))
@@ -337,7 +339,7 @@ def _not_judged(name: str, message: str) -> RuleResult:
 def _why_not(of: GateInput) -> str:
     """Return why means of the final sweep cannot be judged; empty when they can."""
     if of.run.partial_selection:
-        return "only a part of the suite was selected"
+        return "only part of the suite was selected"
     sweep = of.sweeps.after
     if sweep is None:
         return "the run has no final sweep"

@@ -1,4 +1,4 @@
-"""What would settle a comparison that is still open, in numbers of scenarios and rollouts."""
+"""How many scenarios and rollouts would decide an inconclusive comparison."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def settling_advice(
     """Return advice in words, and its figures.
 
     `settled_by` counts scenarios, `settled_options` lists [scenarios, rollouts of each], `settled_rollouts`
-    is the number of rollouts that would settle it on the scenarios there are, null when none does. `spread`
+    is the number of rollouts that would be enough on these scenarios, null if there is none. `spread`
     has the variances between scenarios and within them, null when each scenario has one rollout.
     """
     count = settling_n(comparison.difference, margin)
     found: dict[str, Json] = {"settled_by": count}
     if count is None:
-        return "no number of scenarios settles it", found
+        return "no number of scenarios would be enough", found
     rows = [(before[id], after[id]) for id in comparison.ids]
     if errors_as_zero:
         rows = [(_with_errors(old), _with_errors(new)) for old, new in rows]
     parts = spread(comparison.difference, rows)
     if parts is None or parts.within <= 0:
-        return f"about {count} eval scenarios would settle it", found
+        return f"about {count} eval scenarios would be enough", found
     rollouts = max(round(sum(old.n + new.n for old, new in rows) / (2 * len(rows))), 1)
     options, same = settling(comparison.difference, parts, rollouts, margin)
     found |= {
@@ -46,8 +46,8 @@ def settling_advice(
         *(f"{scenarios} x {each}" for scenarios, each in options[1:]),
         *([f"{same} rollouts of each of these {len(rows)}"] if same else []),
     ]
-    alone = "" if same else "; more rollouts alone do not"
-    return f"about {' or '.join(ways)} would settle it{alone}", found
+    alone = "" if same else "; more rollouts alone would not"
+    return f"about {' or '.join(ways)} would be enough{alone}", found
 
 
 def _with_errors(tally: Tally) -> Tally:

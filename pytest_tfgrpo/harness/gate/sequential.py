@@ -1,4 +1,4 @@
-"""The watch over a final sweep that may end early: it knows when the gate's verdict is settled.
+"""The watch over a final sweep that may end early: it detects when the gate is decided.
 
 The scenarios are asked in a random order that the run's seed and their identity fix. Groups finish in any
 order, so only the part of the order that is complete from its start on is looked at: what happens to finish
@@ -48,15 +48,15 @@ def obstacle(
 ) -> str:
     """Return why a final sweep runs to its end whatever it finds; empty when it may end early."""
     if partial:
-        return "only a part of the suite was selected"
+        return "only part of the suite was selected"
     if settings["gates"]:
-        return "named gates judge parts of the whole sweep"
+        return "named gates need the whole sweep"
     if foreign_rules:
-        return "rules of plugins judge the whole sweep"
+        return "rules of plugins need the whole sweep"
     if settings["record"]:
-        return "a recording is to hold the whole sweep"
+        return "a recording needs the whole sweep"
     if any(s.checker is not None for s in scenarios if s.split == "eval"):
-        return "test functions judge it, in an order of their own"
+        return "test functions score it, in their own order"
     return ""
 
 
@@ -183,7 +183,7 @@ class WatchedRule:
 
     @property
     def finding(self) -> State:
-        """What is settled: one reading that fails, or all that pass."""
+        """What is decided: one reading that fails, or all that pass."""
         found = {reading.finding for reading in self.readings}
         return "fail" if "fail" in found else "open" if "open" in found else "pass"
 
@@ -197,7 +197,7 @@ class WatchedRule:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bars:
-    """What besides the comparisons can settle the verdict, or keep it open to the end."""
+    """What besides the comparisons can decide the gate, or keep it open to the end."""
 
     max_errors: int | None = None
     needs_end: str = ""
@@ -205,10 +205,10 @@ class Bars:
 
 
 class Watch:
-    """Follows a final sweep; `settled` once no further scenario can change what the gate says."""
+    """Follows a final sweep; `settled` once no further scenario can change the gate's result."""
 
     def __init__(self, order: Sequence[str], rules: Sequence[WatchedRule], bars: Bars) -> None:
-        """`order` has the ids of the sweep as they are asked."""
+        """`order` has the ids of the sweep in the order they run."""
         self.order = tuple(order)
         self.rules = tuple(rules)
         self.needs_end = bars.needs_end
@@ -220,7 +220,7 @@ class Watch:
 
     @property
     def outcome(self) -> State:
-        """What the gate's verdict is known to be."""
+        """The outcome of the gate, as far as it is known."""
         found = {rule.finding for rule in self.rules}
         if "fail" in found or (self._max_errors is not None and self._errors > self._max_errors):
             return "fail"
@@ -228,11 +228,11 @@ class Watch:
 
     @property
     def settled(self) -> bool:
-        """True once the verdict is known."""
+        """True once the gate is decided."""
         return self.outcome != "open"
 
     def feed(self, finished: Mapping[str, Tally]) -> bool:
-        """Take scenarios that are finished, in any order; return whether they have settled the verdict.
+        """Take scenarios that are finished, in any order; return whether the gate is decided.
 
         What comes after that changes nothing.
         """
@@ -281,7 +281,7 @@ def open_watch(
         rules.append(WatchedRule("gain", before, planned, bar=margin, difference=True))
     for name in ("gate_max_errors", "gate_max_cost_per_success_usd"):
         if settings[name] is not None:
-            needs_end = needs_end or f"whether {name} holds is known at the end"
+            needs_end = needs_end or f"{name} can only be checked at the end"
     if not rules:
         return None
     order = order_of(settings["seed"], (s for s in scenarios if s.id in planned))

@@ -1,4 +1,4 @@
-"""The gate: is the final sweep of a run good enough, with statistics."""
+"""The gate: is the final sweep of a run good enough, statistically?"""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def judge(
     contamination: Sequence[LeakedAnswer] = (),
     sweeps: Sweeps | None = None,
 ) -> Verdict:
-    """Return the verdict on `run` by the built-in rules, none of which can be removed, and `rules`.
+    """Return the result for `run` of the built-in rules, none of which can be removed, and `rules`.
 
     `contamination` names the lessons that hold an eval answer, `sweeps` are those of the run, if they are
     counted already. One failed rule fails the gate; an inconclusive or unjudged one makes it inconclusive,
@@ -104,5 +104,5 @@ def _guarded(rule: GateRule, run: Run, baseline: Baseline | None, settings: Sett
             raise ValueError(f"its outcome is {result.outcome!r}; use one of {', '.join(get_args(Outcome))}")
     except Exception as error:  # noqa: BLE001 - a broken rule must not open the gate
         name = str(getattr(rule, "name", type(rule).__name__))
-        return broken(name, error, "mend the plugin that supplies it")
+        return broken(name, error, "fix the plugin that supplies it")
     return result

@@ -65,7 +65,7 @@ def read_gates(
     gates = load_gates(root / settings["gates"])
     for gate in gates:
         if not has_rules(gate, settings.values, learning=True):
-            raise gate.error("has nothing to judge; set a baseline, min_mean, max_errors or gain: true")
+            raise gate.error("has nothing to check; set a baseline, min_mean, max_errors or gain: true")
     if not partial:
         require_selections(gates, scenarios)
     return [gate for gate in gates if has_rules(gate, settings.values, learning=settings.learning)]
@@ -137,7 +137,7 @@ class Launch:
         try:
             return describe(file, record(self.root / file, run, rest))
         except RecordingError as error:
-            later = f"; nothing need be paid for again: tfgrpo record add {file}" if folder else ""
+            later = f"; to record the finished run, use: tfgrpo record add {file}" if folder else ""
             raise RecordingError(f"{error}{later}") from error
 
 

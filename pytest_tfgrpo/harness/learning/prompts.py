@@ -1,6 +1,6 @@
-"""Asking: the prompt of each scenario in one phase, with the experiences that the library holds for it.
+"""Prompts: the prompt of each scenario in one phase, with its lessons from the library.
 
-In training each of them is left out by chance, so that what it does can be measured.
+In training each of them is left out at random, so that what it does can be measured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pytest_tfgrpo.harness.suite.prompt import render_prompt
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RenderedPrompt:
-    """What the actor is asked in every rollout of one group."""
+    """The prompt of every rollout of one group."""
 
     scenario: Scenario
     task: Task
@@ -30,7 +30,7 @@ class RenderedPrompt:
     experiences: tuple[str, ...]
     """Ids of the experiences in the prompt."""
     left_out: tuple[str, ...] = ()
-    """Ids of those that were selected and left out by chance; their slots stay empty."""
+    """Ids of those that were selected and left out at random; their slots stay empty."""
 
 
 Ask: TypeAlias = Callable[[str], RenderedPrompt]

@@ -51,7 +51,7 @@ async def learn(
         raise
     except Exception as error:
         raise OptimizerError(
-            f"optimizer {job.optimizer.name!r} broke in epoch {phase.epoch}: {type(error).__name__}: {error}"
+            f"optimizer {job.optimizer.name!r} failed in epoch {phase.epoch}: {type(error).__name__}: {error}"
         ) from error
     revision = retire(
         library,
@@ -68,7 +68,8 @@ async def learn(
         lesson_groups=len(proposal.lesson_groups),
         informative_groups=informative,
         failures=dict(proposal.failures),
-        note=proposal.note or ("" if informative else "no group had spread: nothing to learn from"),
+        note=proposal.note
+        or ("" if informative else "no group had mixed results, so there was nothing to learn from"),
     )
 
 

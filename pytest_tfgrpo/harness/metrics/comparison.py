@@ -103,7 +103,7 @@ def compare(
 
 
 def figures(comparison: Comparison) -> ComparisonFigures:
-    """Return the figures of a comparison, as reports and verdicts carry them."""
+    """Return the figures of a comparison, as reports and gate results contain them."""
     difference, n = comparison.difference, len(comparison.ids)
     known = difference.low is not None
     return {

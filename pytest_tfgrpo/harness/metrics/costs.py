@@ -1,6 +1,6 @@
 """Costs: what a run used, by epoch, by purpose and by model, and what a lesson and a solved scenario cost.
 
-A sum is over what is known; `unknown` counts the calls whose cost nobody can tell, never taken for 0.
+A sum is over what is known; `unknown` counts the calls whose cost is unknown, never taken as 0.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Sums:
         }
 
     def usage(self) -> dict[str, int] | None:
-        """Return tokens by kind, over the calls whose server told them; None when none did."""
+        """Return tokens by kind, over the calls whose server reported them; None if none did."""
         if not self.usages:
             return None
         return {kind: sum(getattr(usage, kind) for usage in self.usages) for kind in KINDS}
@@ -123,7 +123,7 @@ def loose(
 
 
 def _by_purpose(result: PhaseResult) -> dict[str, Sums]:
-    """Return what each rollout and each further call of a phase used, also those that came to nothing."""
+    """Return the usage of each rollout and each further call of a phase, including failed ones."""
     sums = {purpose: Sums() for purpose in PURPOSES}
     for rollout in _rollouts(result):
         sums["rollouts"].add_rollout(rollout)

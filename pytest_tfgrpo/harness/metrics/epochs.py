@@ -124,7 +124,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def _changes(revision: Revision | None, in_force: int) -> Changes:
-    """Count what a revision did; a merge is one update, and removes what it merges but for one."""
+    """Count what a revision did; a merge is one update and removes all but one of its lessons."""
     operations = revision.applied if revision is not None else ()
     kinds = [operation.kind for operation in operations]
     merged = sum(len(operation.targets) - 1 for operation in operations if operation.kind == "merge")

@@ -1,4 +1,4 @@
-"""Noise: how far sweeps of one library lie apart for no reason but their seeds, and which scenarios do that.
+"""Noise: how far sweeps of one library differ by their seeds alone, and which scenarios cause it.
 
 The rollouts of a scenario in a sweep differ in their seed alone, and each has its seed from its identity, so
 that they are independent. The variance of a sweep's mean over K scenarios with n rollouts each is therefore

@@ -1,4 +1,4 @@
-"""What the report claims of the gain: by domain after Holm's correction, and what the plan can show."""
+"""The claims of a report about the gain: by domain after Holm's correction, and what the plan can detect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries of a recording: what an actor or a model answered, found again by what it was asked."""
+"""Entries of a recording: what an actor or a model answered, looked up by its input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.wire import SPARSE, to_wire
 
 ACTOR_STAMP = 16
-"""Digits of an actor's stamp that tell the actors of a recording apart."""
+"""Digits of an actor's stamp that distinguish the actors of a recording."""
 MISS = "replay_miss"
 """Reason code of a rollout that a recording does not hold."""
 JUDGED = frozenset({"check", "checker", "judge"})
@@ -44,7 +44,7 @@ class RolloutEntry:
     scenario: str
     fingerprint: str
     take: int = 0
-    """How often the same was asked before in its run: sweeps repeat each other."""
+    """How often the same input occurred before in its run: sweeps repeat each other."""
     actor: str
     """Start of the actor's stamp."""
     stamp: str

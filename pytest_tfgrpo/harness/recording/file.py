@@ -1,4 +1,4 @@
-"""The file of a recording: indexed when it is opened, parsed on use, replaced whole when it is written."""
+"""The file of a recording: indexed when opened, parsed on use, replaced whole when written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REDACTED = re.compile(rb',"redacted":\d+,"crc":"[0-9a-f]{8}"\}$')
 
 
 class Recording:
-    """The entries of one file by key, each parsed when it is asked for."""
+    """The entries of one file by key, each parsed on first use."""
 
     def __init__(self, path: Path, header: Header | None, lines: dict[RecordingKey, Line]) -> None:
         """`header` is None for a file that holds nothing yet."""
@@ -98,9 +98,9 @@ def lines_of(path: Path) -> Iterator[Line]:
                     what = (
                         f"the line has more than {MAX_LINE} bytes"
                         if len(text) > MAX_LINE
-                        else "the last line is torn"
+                        else "the last line is incomplete"
                     )
-                    raise RecordingError(f"{path}:{number}: {what}; take the file from version control again")
+                    raise RecordingError(f"{path}:{number}: {what}; restore the file from version control")
                 yield Line(number, text[:-1])
     except FileNotFoundError:
         return
@@ -124,7 +124,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def write(path: Path, header: Header, lines: dict[RecordingKey, bytes]) -> None:
-    """Write a recording whole or not at all, sorted; raises RecordingError. The folder is `locked`."""
+    """Write a recording atomically, sorted; raises RecordingError. The folder is `locked`."""
     order = sorted(lines)
     header = replace(
         header,

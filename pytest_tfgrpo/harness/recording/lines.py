@@ -110,7 +110,7 @@ def _lean(record: Any) -> Json:
 
 
 def without_secrets(entry: RecordingEntry) -> RecordingEntry:
-    """Return an entry fit for git; `redacted` says in how many of its texts a secret was found."""
+    """Return an entry fit for git; `redacted` counts its texts with a secret."""
     count = 0
 
     def clean(value: Json) -> Json:
@@ -156,7 +156,7 @@ def _redacted_short(text: str) -> str:
 
 
 SPOKEN = frozenset({"answer", "frames", "files", "failure", "error", "extra"})
-"""What an agent or a model said."""
+"""What an agent or a model answered."""
 
 
 def key_in(line: bytes) -> RecordingKey:
@@ -167,7 +167,7 @@ def key_in(line: bytes) -> RecordingKey:
         return scenario.decode(), kind.decode(), fingerprint.decode(), int(take)
     if line.startswith(_CONFLICT):
         raise ValueError(
-            "a conflict of a merge is left in the file; take one side, and record again what is lacking"
+            "the file has an unresolved merge conflict; keep one side, then record what is missing"
         )
     value = parse(line)
     kind = _kind_of(value)

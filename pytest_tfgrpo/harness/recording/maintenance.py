@@ -1,4 +1,4 @@
-"""Upkeep of a recording: what is in it, whether it is sound, and what no run uses any more."""
+"""Maintenance of a recording: its content, its integrity, and which entries no run uses."""
 
 from __future__ import annotations
 
@@ -139,30 +139,30 @@ class RunUse(NamedTuple):
 def use_of(run: Run, loose: Iterable[Rollout]) -> RunUse:
     """Return what `run` uses, with rollouts that belong to no group of it.
 
-    Raises RecordingError on a run that does not tell what others need.
+    Raises RecordingError for a run that does not show what others need.
     """
     why = ""
     rollouts = [*loose]
     if run.status != "complete":
         why = f"is {run.status}"
     elif run.partial_selection:
-        why = "ran on a part of the suite"
+        why = "ran on part of the suite"
     elif any(rollout.failure is not None and rollout.failure.code == MISS for rollout in rollouts):
-        why = "is a replay that lacked answers"
+        why = "is a replay with missing answers"
     elif "actor" not in run.identities:
         why = "was made by a version that did not record"
     if why:
         raise RecordingError(
-            f"run {run.run_id} {why}, so it does not tell what can go; name another with --run"
+            f"run {run.run_id} {why}, so it does not show what can be removed; name another with --run"
         )
     keys = frozenset(key_of(entry) for entry in entries_of(run, rollouts))
     return RunUse(run.run_id, actor_of(run).name, keys)
 
 
 def prune(path: Path, uses: Sequence[RunUse], *, others: bool, dry: bool) -> Iterator[str]:
-    """Remove the entries that no run among `uses` has, unless `dry`; yields what goes.
+    """Remove the entries that no run among `uses` has, unless `dry`; yields what is removed.
 
-    Raises RecordingError, also where that would remove an actor whole that none of the runs has, but for
+    Raises RecordingError, also if that would remove all entries of an actor that no run uses, unless
     `others`.
     """
     used = frozenset[RecordingKey]().union(*(use.keys for use in uses))
@@ -178,7 +178,7 @@ def prune(path: Path, uses: Sequence[RunUse], *, others: bool, dry: bool) -> Ite
             )
         for use in uses:
             if use.keys.isdisjoint(recording.lines):
-                raise RecordingError(f"run {use.run_id} uses nothing of {path}; was it recorded elsewhere?")
+                raise RecordingError(f"run {use.run_id} uses nothing from {path}; was it recorded elsewhere?")
         kept = {key: text for key, (_, text) in recording.lines.items() if key in used}
         gone = Counter((key[0] or "-", key[1]) for key in recording.lines if key not in used)
         if gone and not dry:

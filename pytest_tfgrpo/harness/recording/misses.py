@@ -1,4 +1,4 @@
-"""Misses: what a replay asks for that its recording does not hold, and what differs."""
+"""Misses: what a replay needs that its recording does not have, and what differs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ SHOWN = 3
 NEVER = "it was never recorded"
 PROMPT = "the prompt changed: its prompt pack, or the lessons in it"
 STAMP = "the scenario's stamp changed: its prompt, input, attachments, tools, checks or rubric"
-CALL = "what the model is told changed: its prompts, the rollouts or the lessons in them"
-OPTIONS = "the same words are recorded with another seed, temperature, limit or schema"
+CALL = "what the model receives changed: its prompts, the rollouts or the lessons in them"
+OPTIONS = "the same text is recorded with another seed, temperature, limit or schema"
 
 
 def why_no_rollout(
     known: Sequence[RolloutEntry], *, stamp: str | None, prompt: str, temperature: float, seed: int
 ) -> tuple[str, str]:
-    """Return what tells a rollout from those `known` of its scenario and actor: in short, and in full.
+    """Return how a rollout differs from those `known` of its scenario and actor, in short and in full.
 
     `stamp` and `prompt` are those of scenario and prompt as they are now; None: unknown.
     """
@@ -38,7 +38,7 @@ def why_no_rollout(
 
 
 def why_no_call(known: Iterable[CallEntry], prompt: str) -> str:
-    """Return what tells a model call with the stamped `prompt` from those `known` of its model."""
+    """Return how a model call with the stamped `prompt` differs from those `known` of its model."""
     prompts = {entry.prompt for entry in known}
     if not prompts:
         return NEVER

@@ -48,13 +48,13 @@ def open_replay(argument: str, root: Path) -> Replay:
     if "#" in argument and not (root / argument).is_file():
         name, _, actor = argument.partition("#")
     if not name:
-        raise RecordingError(f"replay needs the file of a recording: replay:<file>; {RECORD}")
+        raise RecordingError(f"replay needs a recording: replay:<file>; {RECORD}")
     path = root / name
     if not path.is_file():
         raise RecordingError(f"there is no recording {path}; {RECORD}")
     recording = Recording.open(path)
     if recording.header is None or not recording.header.actors:
-        raise RecordingError(f"the recording {path} holds nothing yet; {RECORD}")
+        raise RecordingError(f"the recording {path} is empty; {RECORD}")
     return Replay(name, recording, recording.header, _choose(path, recording.header.actors, actor))
 
 
@@ -66,7 +66,7 @@ def _choose(path: Path, actors: Sequence[RecordedActor], wanted: str) -> Recorde
         found = found or [actor for actor in actors if len(wanted) >= 6 and actor.stamp.startswith(wanted)]
         if not found:
             raise RecordingError(
-                f"the recording {path} holds no actor {wanted!r}; it has {', '.join(names)}"
+                f"the recording {path} has no actor {wanted!r}; it has {', '.join(names)}"
                 f"{nearest(wanted, names)}"
             )
         return found[-1]
@@ -99,7 +99,7 @@ class Replay:
         if spec not in names:
             known = f"it has {', '.join(dict.fromkeys(names))}" if names else "it has none"
             raise RecordingError(
-                f"the recording {self.recording.path} holds no language model {spec!r}; {known}"
+                f"the recording {self.recording.path} has no language model {spec!r}; {known}"
                 f"{nearest(spec, names)}"
             )
         return ReplayCompleter(self, next(m for m in reversed(self._header.models) if m.name == spec))
@@ -146,7 +146,7 @@ class Replay:
         causes = "; ".join(f"{kind}s: {n}, {why}" for (kind, why), n in sorted(self._misses.items()))
         settings = self._plan_changes()
         return [
-            f"{self.name} lacks {count} answers that this run asked for ({causes})"
+            f"{self.name} lacks {count} answers that this run needed ({causes})"
             + (f"; settings differ: {settings}" if settings else "")
             + f"; record them with --tfgrpo-actor '{line(self._row.name, 200)}' --tfgrpo-record {self.name}"
         ]
@@ -170,7 +170,7 @@ class Replay:
         if cause == PROMPT and (changes := self._plan_changes()):
             cause, why = "the prompt changed", f"the prompt changed: {changes}"
         self._misses["rollout", cause] += 1
-        raise ProviderError(f"{scenario!r} is not in {self.name} as it is asked now: {why}", MISS)
+        raise ProviderError(f"{scenario!r} is not in {self.name} in its current form: {why}", MISS)
 
     def call(self, completer: Completer, request: Request) -> CallEntry:
         """Return the entry of a model call; raises RecordingError when there is none, saying what differs."""
@@ -200,7 +200,7 @@ class ReplayActor:
 
     paid = False
     metered = True
-    """Nothing is spent, so that no budget is asked."""
+    """A replay spends nothing, so it needs no budget."""
     concurrency: int | None = None
 
     def __init__(self, replay: Replay, recorded: RecordedActor) -> None:
@@ -222,7 +222,7 @@ class ReplayActor:
             )
         if entry.files is None:
             raise ProviderError(
-                f"{entry.scenario!r} left more files than a recording keeps; ask its actor itself",
+                f"{entry.scenario!r} left more files than a recording keeps; run its actor itself",
                 "replay_files",
             )
         if entry.files:

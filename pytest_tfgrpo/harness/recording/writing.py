@@ -1,4 +1,4 @@
-"""Writing: what a run has to record is merged into the file, and nothing changes that is known already."""
+"""Writing: merge what a run has to record into the file; known entries do not change."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Written:
 
 
 def describe(name: str, written: Written) -> list[str]:
-    """Return what to tell of what was written to the file `name`."""
+    """Return the lines about what was written to the file `name`."""
     lines = [
         f"recorded {written.rollouts} rollouts and {written.calls} model calls in {name} ({written.new} new)"
     ]
     if written.redacted:
         lines.append(
-            f"  {written.redacted} of them held a secret, which was taken out: replays see redacted texts"
+            f"  {written.redacted} of them contained a secret, now redacted; replays use the redacted text"
         )
     if written.unfit:
         lines.append(f"  {written.unfit} could not be recorded: too large, or not JSON")
@@ -58,7 +58,7 @@ def describe(name: str, written: Written) -> list[str]:
 def check_recordable(path: Path, identities: Mapping[str, Json]) -> None:
     """Raise RecordingError when a run could not be recorded in `path`, before anything is paid for."""
     if path.is_dir():
-        raise RecordingError(f"record: {path} is a folder; name a file, for instance recording.jsonl")
+        raise RecordingError(f"record: {path} is a folder; name a file, for example recording.jsonl")
     Recording.open(path)
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
@@ -66,8 +66,8 @@ def check_recordable(path: Path, identities: Mapping[str, Json]) -> None:
     for role, row in identities.items():
         for found in find_secrets(to_wire(row)):
             raise RecordingError(
-                f"record: the {role} cannot be recorded: its name or identity holds what looks like a secret "
-                f"({found}); hand secrets over in the environment"
+                f"record: the {role} cannot be recorded: its name or identity contains what looks like a "
+                f"secret ({found}); pass secrets in environment variables"
             )
 
 

@@ -1,4 +1,4 @@
-"""The account of a run's decisions: the value ``acceptance`` of a report, and its lines on the terminal."""
+"""What the dev split decided: the value `acceptance` of a report, and its lines on the terminal."""
 
 from __future__ import annotations
 
@@ -155,4 +155,4 @@ def _details(row: AcceptedEpoch, rule: str, width: int) -> Iterator[str]:
             if lesson is not None
             else f"remove {', '.join(line(id, 40) for id in operation['targets'])}"
         )
-        yield from wrapped(f"not in force: {what}", width, "  ", " " * 5)
+        yield from wrapped(f"not active: {what}", width, "  ", " " * 5)

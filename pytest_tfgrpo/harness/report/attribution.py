@@ -1,4 +1,4 @@
-"""The account of attribution: what a report says each lesson does, and its lines in the terminal."""
+"""The effect of each lesson: the value `attribution` of a report, and its lines on the terminal."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 TITLE = "lessons' effect  "
 ORDER = ("harmful", "helpful", "unclear", "not_estimable")
-WORDS = {"not_estimable": "not yet estimable"}
+WORDS = {"not_estimable": "not yet known"}
 
 
 def attribution_report(run: Run) -> AttributionBlock | None:
-    """Return what each lesson in force, or removed in the run, does; None where none was left out by chance.
+    """Return the effect of each lesson that is active or was removed in the run; None without dropout.
 
     It rests on the training groups of the run, and of earlier runs for lessons that it started with.
     """
@@ -97,8 +97,8 @@ def attribution_lines(value: AttributionBlock | None, width: int, *, every: bool
     if set(counts) == {"not_estimable"}:
         from pytest_tfgrpo.numerics.attribution import MIN_ARM
 
-        told = f"not yet estimable, as that takes {MIN_ARM} groups with a lesson and {MIN_ARM} without"
-    text = f"{told}; each left out of {value['lesson_dropout']:.0%} of the training groups by chance"
+        told = f"not yet known: it takes {MIN_ARM} groups with a lesson and {MIN_ARM} without"
+    text = f"{told}; each left out of {value['lesson_dropout']:.0%} of the training groups at random"
     retired = sum(lesson["verdict"] == "harmful" and not lesson["in_force"] for lesson in lessons)
     if retired:
         text += f"; harmful and retired: {retired}"
@@ -109,7 +109,7 @@ def attribution_lines(value: AttributionBlock | None, width: int, *, every: bool
     estimated = [lesson for lesson in lessons if lesson["effect"] is not None]
     if every and estimated:
         found += wrapped(
-            "mean reward of training groups with it minus without; p by Holm's method:", width, "  "
+            "mean reward of training groups with it minus without; p adjusted by Holm's method:", width, "  "
         )
         for lesson in estimated:
             found += wrapped(_row(lesson), width, "  ", " " * 4)
@@ -117,7 +117,7 @@ def attribution_lines(value: AttributionBlock | None, width: int, *, every: bool
 
 
 def _row(lesson: EffectRow) -> str:
-    gone = "" if lesson["in_force"] else "gone: "
+    gone = "" if lesson["in_force"] else "removed: "
     what = f"{gone}{lesson['polarity']} {line(lesson['domain'], 20)}: {line(lesson['text'], 300)}"
     spread, p = interval(lesson["ci95"], "+.3f"), probability(lesson["p_adjusted"])
     return (

@@ -1,4 +1,4 @@
-"""Two stored baselines side by side: what the gate would say, and where the difference lies."""
+"""Two stored baselines side by side: the result of the gate, and where they differ."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _lines(before: Baseline, after: Baseline, verdict: RuleResult, margin: float
     yield from _alone(before, after)
     words = [OUTCOMES[verdict.outcome]]
     words += [verdict.message] if verdict.outcome == "not_judged" else [f"margin {margin:g}"]
-    yield from wrapped("; ".join([*words, *filter(None, [verdict.advice])]), WIDTH, "verdict  ", " " * 9)
+    yield from wrapped("; ".join([*words, *filter(None, [verdict.advice])]), WIDTH, "result  ", " " * 8)
 
 
 def _head(sign: str, baseline: Baseline) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _head(sign: str, baseline: Baseline) -> Iterator[str]:
 
 
 def _differing(before: Baseline, after: Baseline) -> list[str]:
-    """Return what tells the two apart besides their scores."""
+    """Return how the two differ besides their scores."""
     notes = what_differs(before, actor=after.actor, stamps=after.stamps, tallies=after.scenarios)
     found = [f"{line(before.name, 60)} was {note}" for note in notes]
     unfair = why_unfair(before, temperature=after.temperature, stamps=after.stamps)

@@ -28,7 +28,7 @@ Tallies: TypeAlias = Mapping[str, Tally]
 def versus(before: Run, after: Run) -> dict[str, Any]:
     """Return `after` compared with `before`, as ``versus.schema.json`` describes it.
 
-    `claim` says better or worse only where p < 0.05 and the interval lies on one side of 0, both under both
+    `claim` is better or worse only if p < 0.05 and the interval lies on one side of 0, both under both
     readings of errors, and where nothing of
     `obstacles` stands against comparing the two at all.
     """
@@ -65,7 +65,7 @@ def versus(before: Run, after: Run) -> dict[str, Any]:
 
 
 def _side(run: Run, sweeps: Sweeps) -> dict[str, Any]:
-    """Return what one of the two runs is, and what its final sweep came to."""
+    """Return the facts of one of the two runs and the results of its final sweep."""
     total = costs.of_run(run)
     return {
         "run_id": run.run_id,
@@ -118,7 +118,7 @@ def _obstacles(before: Run, after: Run, compared: Comparison, larger: int) -> It
         if sweep.status != "complete":
             yield f"the final sweep of run {run.run_id} is {sweep.status}"
         elif sweep.settled:
-            yield f"the final sweep of run {run.run_id} stopped once its gate was settled"
+            yield f"the final sweep of run {run.run_id} stopped as soon as its gate was decided"
     if len(ends) < 2:
         return
     temperatures = [sweep.phase.temperature for sweep in ends]
@@ -132,7 +132,7 @@ def _obstacles(before: Run, after: Run, compared: Comparison, larger: int) -> It
     elif n < MIN_SHARE * larger:
         yield f"only {n} of {larger} scenarios are in both"
     elif n < MIN_SCENARIOS:
-        yield f"only {n} scenarios are in both; a claim takes at least {MIN_SCENARIOS}"
+        yield f"only {n} scenarios are in both; a claim needs at least {MIN_SCENARIOS}"
 
 
 def _domains(after: Run, old: Tallies, new: Tallies, *, claimed: bool) -> list[DomainRow]:

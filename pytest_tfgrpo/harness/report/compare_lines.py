@@ -32,7 +32,7 @@ def compare_lines(value: Mapping[str, Any], width: int = 80, *, verbosity: int =
         return [*head, *loud, *difference]
     blocks = [
         [*head, *loud],
-        table(["", "compared with", "this run"], sides(value)),
+        table(["", "other run", "this run"], sides(value)),
         difference,
         _domains(value["domains"]),
         _largest("largest regressions", value["regressions"]),
@@ -50,7 +50,7 @@ def compare_lines(value: Mapping[str, Any], width: int = 80, *, verbosity: int =
 
 
 def sides(value: Mapping[str, Any]) -> list[list[str]]:
-    """Return rows of what each run came to: a name, the run compared with, this run."""
+    """Return the rows of the table: a name, the other run, this run."""
     both = (value["before"], value["after"])
     finals = [side["final"] for side in both]
 
@@ -77,10 +77,10 @@ def sides(value: Mapping[str, Any]) -> list[list[str]]:
 
 
 def told(value: Mapping[str, Any]) -> str:
-    """Return the difference in words, with what is claimed of it."""
+    """Return the difference in words, with the claim about it."""
     found = value["difference"]
     if not found["n"]:
-        return "none to tell: no scenario is scored in both"
+        return "unknown: no scenario is scored in both runs"
     text = (
         f"{found['difference']:+.3f} (from {found['before']:.3f} to {found['after']:.3f}), {_spread(found)}, "
         f"{found['n']} scenarios, paired"
@@ -92,8 +92,8 @@ def told(value: Mapping[str, Any]) -> str:
         return f"{text}: {value['claim']}"
     if not value["obstacles"]:
         detectable = found["detectable"]
-        text += "; this is no evidence of a difference"
-        text += f", which shows from {detectable:.3f} in 4 of 5 runs" if detectable else ""
+        text += "; this is not evidence of a difference"
+        text += f", which these runs detect from {detectable:.3f} in 4 of 5 cases" if detectable else ""
     return text
 
 
@@ -149,10 +149,10 @@ def _largest(title: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def apart(ids_by: Mapping[str, Sequence[str]], *, every: bool) -> Iterator[str]:
     """Yield the scenarios that are not compared, by why."""
     reasons = {
-        "before": "only in the run compared with",
+        "before": "only in the other run",
         "after": "only in this run",
-        "changed": "not the same task in both, by its stamp",
-        "unscored": "nothing but errors in one of them",
+        "changed": "different task in each run, by its stamp",
+        "unscored": "only errors in one of the runs",
     }
     for key, why in reasons.items():
         ids = ids_by[key]
@@ -163,7 +163,7 @@ def apart(ids_by: Mapping[str, Sequence[str]], *, every: bool) -> Iterator[str]:
 
 
 def _library(library: Mapping[str, Any], width: int, *, every: bool) -> list[str]:
-    """Return the lessons that tell one library from the other, as a diff."""
+    """Return the lessons that differ between the libraries, as a diff."""
     changes = [("-", lesson) for lesson in library["removed"]] + [
         ("+", lesson) for lesson in library["added"]
     ]
@@ -173,7 +173,7 @@ def _library(library: Mapping[str, Any], width: int, *, every: bool) -> list[str
         return ["the libraries are equal"]
     added, removed, changed = (len(library[key]) for key in ("added", "removed", "changed"))
     shown = changes if every else changes[: 2 * SHORT]
-    found = [f"lessons +{added} ~{changed} -{removed}, from the run compared with to this one"]
+    found = [f"lessons +{added} ~{changed} -{removed}, from the other run to this run"]
     for sign, lesson in shown:
         text = f"{sign} {lesson['polarity']:5} {line(lesson['domain'], 20)}: {line(lesson['text'], 300)}"
         found += wrapped(text, width, "  ", " " * 10)
@@ -188,7 +188,7 @@ def _settings(value: Mapping[str, Any], width: int) -> list[str]:
         [line(row["name"], 24), *(line(str(row[side]), SHOWN) for side in ("before", "after"))]
         for row in (*value["settings"], *value["versions"])
     ]
-    found = table(["what differs", "compared with", "this run"], rows, left=3) if rows else []
+    found = table(["what differs", "other run", "this run"], rows, left=3) if rows else []
     if value["stamps"]:
         names = ", ".join(line(row["name"], 40) for row in value["stamps"])
         found += wrapped(f"stamps that differ: {names}", width, hanging="  ")

@@ -1,4 +1,4 @@
-"""The conclusion of a run: verdict, report, and the files that a reader looks at."""
+"""The conclusion of a run: gate, report, and the files for readers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What a run came to."""
+    """The result of a run."""
 
     run: Run
     """The run, with all its warnings."""
     verdict: Verdict | None
-    """None where no gate was asked for: in plain mode without a rule."""
+    """None without a gate: in plain mode without a rule."""
     report: Report
     """The report value, as in ``report.json``."""
 
@@ -44,7 +44,7 @@ def conclude(
     sections: Sequence[str] = (),
     files: str = "",
 ) -> Conclusion:
-    """Return the report of a run, with a verdict when it is `gated`; `files` is where its files are."""
+    """Return the report of a run, with a gate if it is `gated`; `files` is the place of its files."""
     if not gated:
         return Conclusion(run, None, build(run, None, sections=sections, files=files))
     sweeps = Sweeps(run)
@@ -93,7 +93,7 @@ def write(folder: Path, conclusion: Conclusion, origins: Mapping[str, str]) -> N
 
 
 def manifest(conclusion: Conclusion, origins: Mapping[str, str]) -> dict[str, Any]:
-    """Return the manifest: what was run, with what, and what the gate said."""
+    """Return the manifest: what ran, with what, and the result of the gate."""
     run = conclusion.run
     return {
         "schema": "tfgrpo.manifest/1",

@@ -1,4 +1,4 @@
-"""The bill: the block `cost` of a report as lines for a reader."""
+"""The cost of a run: the block `cost` of a report as lines of text."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def cost_lines(cost: CostBlock, width: int, *, by_model: bool) -> list[str]:
 
 
 def is_paid(cost: CostBlock) -> bool:
-    """Return whether something cost money, or a model was asked that may have."""
+    """Return whether something cost money, or may have."""
     return bool(cost["usd"] or (cost["unknown"] and cost["models"]))
 
 
 def spent(sums: Spent | ModelCost | CostBlock) -> str:
-    """Return the cost of some calls: ``?`` is unknown, and ``+`` says that some of it is."""
+    """Return the cost of some calls: ``?`` is unknown, and ``+`` means that some of it is."""
     return money(sums["usd"]) + ("+" if sums["unknown"] and sums["usd"] is not None else "")
 
 
@@ -56,9 +56,9 @@ def _sum(parts: Iterable[Spent]) -> Spent:
 
 def _purposes(cost: CostBlock) -> list[str]:
     rows: list[tuple[str, Spent | CostBlock]] = [*by_purpose(cost)]
-    total = [("in all", cost)] if len(rows) > 1 else []
+    total = [("total", cost)] if len(rows) > 1 else []
     return table(
-        ["what for", "calls", "failed", "tokens", "cost"],
+        ["purpose", "calls", "failed", "tokens", "cost"],
         [
             [name, str(row["calls"]), str(row["failed"]), count(row["tokens"]), spent(row)]
             for name, row in (*rows, *total)
@@ -84,7 +84,7 @@ def _models(rows: Sequence[ModelCost]) -> list[str]:
 
 def _unknown(cost: CostBlock) -> Iterator[str]:
     if cost["unknown"]:
-        yield f"calls without a known cost: {cost['unknown']}; sums (+) leave them out"
+        yield f"calls without a known cost: {cost['unknown']}; sums marked + leave them out"
 
 
 def _each(cost: CostBlock) -> Iterator[str]:
@@ -95,7 +95,7 @@ def _each(cost: CostBlock) -> Iterator[str]:
         text = f"per solved scenario {money(solved['usd_each'])} ({n:g} in the final sweep)"
         if solved["gained"] and solved["gained"] > 0:
             each, more = money(solved["usd_each_gained"]), round(solved["gained"], 2)
-            text += f"; per scenario gained {each} ({more:g} more than before, by the whole run)"
+            text += f"; per scenario gained {each} ({more:g} more than before, at the cost of the whole run)"
         yield text
     if lesson is not None:
         yield f"per lesson {money(lesson['usd_each'])} ({lesson['lessons']} learned)"

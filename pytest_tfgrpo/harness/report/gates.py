@@ -12,15 +12,15 @@ OUTCOMES = {
     "fail": "FAILED",
     "inconclusive": "inconclusive",
     "skipped": "skipped",
-    "not_judged": "not judged",
+    "not_judged": "not checked",
 }
 _OPEN = ("inconclusive", "not_judged")
 
 
 def gate_lines(gate: GateBlock | None, width: int, *, every: bool, quiet: bool) -> list[str]:
-    """Return all gates, failed ones first and the default gate after those that found the same.
+    """Return all gates, failed ones first and the default gate after those with the same outcome.
 
-    Of a named gate only what keeps it from passing is shown, of the default gate every rule that somebody
+    Of a named gate only what keeps it from passing is shown, of the default gate every rule that is
     set, unless `every` is.
     """
     if gate is None:
@@ -30,34 +30,34 @@ def gate_lines(gate: GateBlock | None, width: int, *, every: bool, quiet: bool) 
 
 
 def default_text(gate: GateBlock, width: int = 80) -> list[str]:
-    """Return what the failing item of the default gate says: every rule that was judged, and what to do."""
+    """Return the text of the failing item of the default gate: every rule checked, and what to do."""
     return list(_one(gate, width, every=False, quiet=False))
 
 
 def named_text(gate: GateBlock, name: str, width: int = 80) -> list[str]:
-    """Return what the failing item of a named gate says."""
+    """Return the text of the failing item of a named gate."""
     return list(_one(find(gate, name), width, every=False, quiet=False))
 
 
 def find(gate: GateBlock, name: str) -> GateBlock:
-    """Return the verdict of the named gate."""
+    """Return the result of the named gate."""
     return next(one for one in named(gate) if one["name"] == name)
 
 
 def named(gate: GateBlock) -> list[GateBlock]:
-    """Return the verdicts of the named gates; reports made before there were any have none."""
+    """Return the results of the named gates; older reports have none."""
     return list(gate.get("gates", ()))
 
 
 def overall(gate: GateBlock) -> str:
-    """Return what all gates come to: a failure that is only a warning leaves the question open."""
+    """Return the outcome of all gates together; a failure with severity warn counts as inconclusive."""
     outcomes: list[str] = [gate["outcome"]]
     outcomes += ["inconclusive" if _is_warning(one) else one["outcome"] for one in named(gate)]
     return min(outcomes, key=("fail", "inconclusive", "pass").index)
 
 
 def in_order(gates: Iterable[GateBlock]) -> list[GateBlock]:
-    """Return verdicts with the worst first; among equals named ones as they stand, then the default gate."""
+    """Return gates with the worst first; among equals, named ones in order, then the default gate."""
     return sorted(gates, key=_rank)
 
 
@@ -112,7 +112,7 @@ def note(gate: GateBlock) -> str:
     if gate["outcome"] == "fail":
         by_failure = any(result["outcome"] == "fail" for result in gate["results"])
         how = "strict" if "name" in gate else "gate_strict"
-        return f" ({how}: an open question fails)" if gate["strict"] and not by_failure else ""
+        return f" ({how}: an inconclusive result fails)" if gate["strict"] and not by_failure else ""
     if gate["outcome"] == "inconclusive":
         return " (passes with a warning)"
     return f", {gate['scenarios']} scenarios" if "name" in gate else ""

@@ -15,18 +15,18 @@ PASSED = 0.5
 
 
 class Judged(NamedTuple):
-    """One rollout that a judge was asked about."""
+    """One rollout with a judge's result."""
 
     domain: str
     opinion: JudgeResult
     gt_score: float | None
-    """What its checks say; None where they are not its ground truth, or said nothing."""
+    """Score of its checks; None if they are not its ground truth or have no score."""
     checked: bool
     """True when its scenario is scored by checks."""
 
 
 def judge_report(run: Run) -> JudgeBlock | None:
-    """Return what a report says of the judge; None when the run has none.
+    """Return the judge's block of a report; None if the run has no judge.
 
     Beside counts over all opinions it has the judge's calibration: over rollouts that checks score too.
     """
@@ -60,7 +60,7 @@ def _judged(run: Run) -> Iterator[Judged]:
 
 
 def _opinions(opinions: Sequence[JudgeResult]) -> Opinions:
-    """Return counts over opinions: how many came to no verdict, and how far their votes agree."""
+    """Return counts over opinions: how many have no result, and how far their votes agree."""
     agreements = [o.agreement for o in opinions if o.agreement is not None]
     return {
         "opinions": len(opinions),
@@ -70,7 +70,7 @@ def _opinions(opinions: Sequence[JudgeResult]) -> Opinions:
 
 
 def _calibration(judged: Sequence[Judged]) -> Calibration:
-    """Return the agreement of verdicts with checks; null where it cannot be told."""
+    """Return the agreement of the judge with checks; null where it is unknown."""
     from pytest_tfgrpo.numerics.agreement import cohen_kappa, spearman, wilson_interval
 
     pairs = [
@@ -96,7 +96,7 @@ def _calibration(judged: Sequence[Judged]) -> Calibration:
 TITLE = "judge  "
 
 
-HEAD = ("judge by domain", "rollouts", "agreement", "kappa", "bias", "no verdict", "votes agree")
+HEAD = ("judge by domain", "rollouts", "agreement", "kappa", "bias", "no result", "votes agree")
 
 
 def judge_lines(judge: JudgeBlock | None, width: int, *, by_domain: bool) -> list[str]:
@@ -113,11 +113,11 @@ def judge_lines(judge: JudgeBlock | None, width: int, *, by_domain: bool) -> lis
 
 
 def sentences(judge: JudgeBlock) -> Iterator[str]:
-    """Yield what the judge did, and how its verdicts compare with checks."""
+    """Yield what the judge did, and how its results compare with checks."""
     votes = "" if judge["votes"] is None else f", {judge['votes']} votes each"
     head = f"{line(judge['model'] or 'unknown', 80)}{votes}: {judge['opinions']} rollouts judged"
     if judge["no_verdict"]:
-        head += f", {judge['no_verdict']} without a verdict"
+        head += f", {judge['no_verdict']} without a result"
     if judge["vote_agreement"] is not None:
         head += f"; votes agree {judge['vote_agreement']:.3f}"
     yield head
@@ -129,7 +129,7 @@ def sentences(judge: JudgeBlock) -> Iterator[str]:
             f"rank correlation {number(against['rank_correlation'])}"
         )
     elif judge["opinions"]:
-        yield "not calibrated: no rollout has both a verdict and a score by checks"
+        yield "not calibrated: no rollout has both a judge score and a check score"
 
 
 def rows(judge: JudgeBlock) -> Iterator[list[str]]:

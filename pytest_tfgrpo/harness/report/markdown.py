@@ -1,4 +1,4 @@
-"""Markdown: a run for a reader of a pull request, made from the report value.
+"""Markdown: the summary of a run for a pull request, made from the report value.
 
 Whatever comes from scenarios and models is escaped: it cannot format, link, mention anybody or end a table.
 """
@@ -32,14 +32,14 @@ OUTCOMES = {
     "fail": "**failed**",
     "inconclusive": "inconclusive",
     "skipped": "skipped",
-    "not_judged": "not judged",
+    "not_judged": "not checked",
 }
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~@:-])")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def summary(report: Report) -> str:
-    """Return a page of a run: verdict, means, gain, cost, what got worse, and the lessons."""
+    """Return a page of a run: gate, means, gain, cost, what got worse, and the lessons."""
     blocks = [
         [f"## tfgrpo: {_headline(report)}"],
         [f"Run `{report['run_id']}` is {escaped(report['status'])}: {escaped(report['reason'])}"]
@@ -60,7 +60,7 @@ def summary(report: Report) -> str:
 
 
 def escaped(text: object, limit: int = CELL) -> str:
-    """Return foreign text as one line of Markdown that says just that."""
+    """Return foreign text as one line of Markdown that shows it literally."""
     return _SPECIAL.sub(r"\\\1", line(str(text), limit).translate(_ENTITIES))
 
 
@@ -69,7 +69,7 @@ def _headline(report: Report) -> str:
     if gate is None:
         return escaped(report["status"])
     failed = [one["name"] for one in named(gate) if one["outcome"] == "fail" != one["severity"]]
-    warned = f", with warnings of {escaped(', '.join(failed))}" if failed else ""
+    warned = f", with warnings from {escaped(', '.join(failed))}" if failed else ""
     return f"gate {OUTCOMES[overall(gate)].strip('*')}{warned}"
 
 
@@ -81,7 +81,7 @@ def _gate(gate: GateBlock | None) -> list[str]:
     if gate is None:
         return []
     rows = [_finding(r) for r in gate["results"] if r["outcome"] != "skipped"]
-    return _table(["rule", "found", "why"], rows)
+    return _table(["rule", "result", "why"], rows)
 
 
 def _named_gates(gate: GateBlock | None) -> list[str]:
@@ -92,7 +92,7 @@ def _named_gates(gate: GateBlock | None) -> list[str]:
         if one["outcome"] == "pass":
             rows.append([*name, "all rules", OUTCOMES["pass"], f"{one['scenarios']} scenarios"])
         rows += [[*name, *_finding(result)] for result in unsettled(one)]
-    return _table(["gate", "severity", "rule", "found", "why"], rows) if rows else []
+    return _table(["gate", "severity", "rule", "result", "why"], rows) if rows else []
 
 
 def _finding(result: RuleFinding) -> list[str]:
@@ -164,7 +164,7 @@ def _lessons(lessons: Sequence[Lesson]) -> list[str]:
 
 
 def _listed(lessons: Sequence[Lesson]) -> Iterator[str]:
-    yield f"<details><summary>{len(lessons)} lessons in force</summary>"
+    yield f"<details><summary>{len(lessons)} active lessons</summary>"
     yield ""
     for lesson in lessons[:LESSONS]:
         yield f"- {lesson['polarity']}, {escaped(lesson['domain'])}: {escaped(lesson['text'], 400)}"

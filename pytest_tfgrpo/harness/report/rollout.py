@@ -1,4 +1,4 @@
-"""Longer texts for a reader: a failing scenario, a trajectory, a plan; foreign text is made printable."""
+"""Longer texts: a failing scenario and a rollout; foreign text is made printable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHORT, LONG = 1000, 20_000
 
 
 def failure(scenario: Scenario, group: Group, command: str, *, recorded: bool = True) -> str:
-    """Return what a failing item says: prompt, answer, failed checks, seed, and how to run it again.
+    """Return the text of a failing item: prompt, answer, failed checks, seed, and how to run it again.
 
     Of the group's rollouts the worst is shown, an error only when all are errors. `recorded` says that the
     run is on file, where `tfgrpo show` finds it.
@@ -33,7 +33,7 @@ def failure(scenario: Scenario, group: Group, command: str, *, recorded: bool = 
     rollout = min(scored, key=lambda pair: pair[0])[1] if scored else group.rollouts[0]
     wanted = 1.0 if scenario.min_score is None else scenario.min_score
     verdict = (
-        f"gt_score {number(group.gt_mean)}, at least {wanted:g} wanted"
+        f"gt_score {number(group.gt_mean)}, at least {wanted:g} required"
         if scored
         else f"every rollout is an error: {_fault(rollout)}"
     )
@@ -46,7 +46,7 @@ def failure(scenario: Scenario, group: Group, command: str, *, recorded: bool = 
         f"in short: {summarise(rollout, scenario)}",
         *_outcome(rollout, SHORT),
         f"run it again: {line(command)}",
-        *([f"see it whole: tfgrpo show {rollout.rollout_id}"] if recorded else []),
+        *([f"see it in full: tfgrpo show {rollout.rollout_id}"] if recorded else []),
     ]
     if scenario.source:
         lines.insert(1, f"scenario: {line(scenario.source)}")
@@ -54,10 +54,10 @@ def failure(scenario: Scenario, group: Group, command: str, *, recorded: bool = 
 
 
 def failure_again(scenario: Scenario, group: Group, first: str) -> str:
-    """Return what an item says whose rollouts all ended in the error that `first` has told of already."""
+    """Return the text of an item whose rollouts all ended with the error that `first` has already shown."""
     return (
         f"{scenario.id}: every rollout is an error: {_fault(group.rollouts[0])}\n"
-        f"the same as {line(first)}; see it whole: tfgrpo show {group.rollouts[0].rollout_id}"
+        f"the same as {line(first)}; see it in full: tfgrpo show {group.rollouts[0].rollout_id}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Summaries: what one rollout did, with which tools, and what came out, in a few words (decision 14)."""
+"""Summaries: what one rollout did, its tools and its result, in a few words (decision 14)."""
 
 from __future__ import annotations
 
@@ -51,4 +51,4 @@ def _outcome(rollout: Rollout) -> str:
     if rollout.checks:
         said = f"{said}, {passed} of {len(rollout.checks)} checks passed"
     verdict = rollout.opinion.score if rollout.opinion is not None else None
-    return said if verdict is None else f"{said}, judged {verdict:.2f}"
+    return said if verdict is None else f"{said}, judge {verdict:.2f}"

@@ -35,8 +35,8 @@ from pytest_tfgrpo.harness.report.trust import ERRORS_LEGEND, errors_as_zero, tr
 
 SHORT_LESSONS = 5
 LEGEND = (
-    "gt mean: share of checks passed, over scenarios; pass@k: solved within k tries;",
-    "informative: groups with spread; lessons: in force (+new ~revised -gone)",
+    "gt mean: mean share of checks passed; pass@k: solved within k tries;",
+    "informative: groups with mixed results; lessons: active (+new ~revised -removed)",
 )
 
 
@@ -79,7 +79,7 @@ def _early_stop(sequential: Sequential | None, width: int) -> list[str]:
 
 
 def _head(report: Report, width: int) -> list[str]:
-    """Name the run where something is out of the ordinary, and say what."""
+    """Return the status, errors and warnings of a run, if there are any."""
     lines = []
     if report["status"] != "complete":
         why = f": {line(report['reason'], 300)}" if report["reason"] else ""
@@ -95,7 +95,7 @@ def _head(report: Report, width: int) -> list[str]:
 
 
 def lessons_changed(row: EpochRow) -> str:
-    """Return the lessons in force after an epoch and what changed: ``12 (+3 ~1 -0)``."""
+    """Return the active lessons after an epoch and what changed: ``12 (+3 ~1 -0)``."""
     changes = row["experiences"]
     if row["mode"] != "train":
         return str(changes["in_force"])
@@ -103,11 +103,11 @@ def lessons_changed(row: EpochRow) -> str:
 
 
 def _epochs(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], float | None]) -> list[str]:
-    """Return the table of sweeps and epochs, in two parts of 80 columns: how well, and at what price."""
+    """Return the table of sweeps and epochs in two parts of 80 columns: scores and cost."""
     if not rows:
         return []
     sizes = {row["rollouts"] // row["groups"] for row in rows if row["groups"]}
-    zero = ["as 0"] if as_zero else []
+    zero = ["errors=0"] if as_zero else []
     pass_g = [] if sizes == {1} else [f"pass@{sizes.pop()}" if len(sizes) == 1 else "pass@G"]
     scores = table(
         ["", "temp", "rollouts", "errors", "gt mean", "95 % interval", "pass@1", *pass_g],
@@ -190,11 +190,11 @@ def _gain(report: Report, width: int) -> list[str]:
 
 
 def _power(planned: PlannedSweep) -> str:
-    """Return what a sweep of the planned size shows, for a gain that may be none."""
+    """Return the gain that a sweep of the planned size can detect."""
     if planned["detectable"] is None:
         return ""
     size = f"{planned['scenarios']} scenarios x {planned['rollouts']} rollouts"
-    return f"; {size} show a gain of {planned['detectable']:.3f} in 4 of 5 runs"
+    return f"; {size} can detect a gain of {planned['detectable']:.3f} in 4 of 5 runs"
 
 
 def _domains(rows: Sequence[DomainRow], *, every: bool) -> list[str]:
@@ -256,11 +256,11 @@ def _lessons(library: LibraryBlock, width: int, *, verbose: bool) -> list[str]:
     lessons = library["lessons"]
     if not lessons and not library["groups"]:
         return []
-    head = f"{len(lessons)} lessons in force"
+    head = f"{len(lessons)} active lessons"
     if library["groups"]:
         head += (
-            f"; {library['lesson_groups']} of {library['groups']} training groups gave one, "
-            f"{library['informative_groups']} had spread"
+            f"; {library['informative_groups']} of {library['groups']} training groups had mixed results, "
+            f"and {library['lesson_groups']} yielded a lesson"
         )
     if library["refused"]:
         head += "; refused: " + ", ".join(f"{code} {n}" for code, n in library["refused"].items())

@@ -1,4 +1,4 @@
-"""Caveats: what a reader must know before he believes a difference, in words."""
+"""Caveats: what you must know before you trust a difference, in words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_tfgrpo.core.records import Mode
 from pytest_tfgrpo.core.report_value import AsFailures, Flaky, Report
 from pytest_tfgrpo.core.text import line, number, wrapped
 
-ERRORS_LEGEND = "as 0: gt mean with errors counted as failures"
+ERRORS_LEGEND = "errors=0: gt mean with errors counted as failures"
 MARKDOWN_FLAKY = 20
 """Flaky scenarios that a summary names of each sweep."""
 SWEEPS: Mapping[Mode, str] = {"eval": "final", "baseline": "baseline"}
@@ -25,7 +25,7 @@ def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
             for text in _named(report["flaky"], lambda id: line(str(id), 60)):
                 found += wrapped(text, width, "  ", "    ")
     if text := earlier(report):
-        found += wrapped(f"again  {text}", width, hanging="       ")
+        found += wrapped(f"reused  {text}", width, hanging="        ")
     contamination = report.get("contamination")
     if every and contamination:
         for finding in contamination["findings"]:
@@ -40,7 +40,7 @@ def trust_markdown(report: Report, escaped: Callable[[object], str]) -> list[str
         found += [f"- Flaky: {text}."]
         found += [f"  - {text}." for text in _named(report["flaky"], escaped, MARKDOWN_FLAKY)]
     if text := earlier(report):
-        found += [f"- Seen before: {text}."]
+        found += [f"- Reused: {text}."]
     failures = report.get("as_failures") or []
     if failures:
         means = ", ".join(f"{_label(row)} {number(row['mean'])}{_interval(row)}" for row in failures)
@@ -55,31 +55,31 @@ def noise(report: Report) -> str:
         return ""
     if value["difference"] is None:
         why = "each scenario ran once" if value["rollouts"] == 1 else "no scenario has two scored rollouts"
-        return f"not known: {why}; set eval_rollouts to 2 or more to measure the spread over seeds"
+        return f"unknown: {why}; set eval_rollouts to 2 or more to measure the spread over seeds"
     scenarios = max(row["scenarios"] for row in value["sweeps"])
     text = (
-        f"two runs of one library differ by up to {value['difference']:.3f} for their seeds alone "
-        f"({scenarios} scenarios x {value['rollouts']} rollouts; "
-        f"one rollout each: std {value['seed_std']:.3f})"
+        f"seed noise alone accounts for differences of up to {value['difference']:.3f} between runs of the "
+        f"same library ({scenarios} scenarios x {value['rollouts']} rollouts; "
+        f"std {value['seed_std']:.3f} with one rollout each)"
     )
-    return text + ("; the gain is within that" if value["gain_within"] else "")
+    return text + ("; the gain is within this noise" if value["gain_within"] else "")
 
 
 def flaky(report: Report) -> str:
     """Return how many scenarios some seeds solved and some did not; empty when none did."""
     by_mode = Counter(row["mode"] for row in report.get("flaky") or ())
     told = [f"{by_mode[mode]} in the {name} sweep" for mode, name in SWEEPS.items() if by_mode[mode]]
-    return f"scenarios solved by some seeds only: {', '.join(told)}" if told else ""
+    return f"scenarios that only some seeds solve: {', '.join(told)}" if told else ""
 
 
 def earlier(report: Report) -> str:
-    """Return how often the eval split was looked at before; empty when it was not."""
+    """Return how many earlier runs used the eval split, in words; empty when none did."""
     evaluations = report.get("evaluations")
     n = evaluations["earlier"] if evaluations else 0
     if not n:
         return ""
-    runs, them = ("1 earlier run", "both") if n == 1 else (f"{n} earlier runs", "all of them")
-    return f"this eval split was swept by {runs}; the best of {them} looks better than it is"
+    runs, best = ("1 earlier run was", "the better") if n == 1 else (f"{n} earlier runs were", "the best")
+    return f"{runs} evaluated on this split; picking {best} of them overstates its score"
 
 
 def errors_as_zero(report: Report) -> dict[tuple[int, str], float | None]:
@@ -88,13 +88,13 @@ def errors_as_zero(report: Report) -> dict[tuple[int, str], float | None]:
 
 
 def contamination_warnings(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a run is contaminated with that was told to only warn of it."""
+    """Yield the contamination of a run with ``contamination=warn``."""
     found = report.get("contamination")
     if found and found["found"]:
         kinds = ", ".join(f"{kind.replace('_', ' ')} {n}" for kind, n in found["kinds"].items())
         yield (
             f"contamination: {found['found']} found ({kinds}); the first: {found['findings'][0]['text']}; "
-            "results on such splits show less than they seem to"
+            "results on such splits are less reliable than they look"
         )
 
 

@@ -1,6 +1,6 @@
 """The report: one JSON value of a run; terminal text, ``report.json`` and ``report.html`` are made from it.
 
-Equal runs give equal reports, but for times, ids, and the count of the runs before.
+Equal runs give equal reports, except for times, ids, and the count of earlier runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Evaluations: how often an eval split has been looked at before.
+"""Evaluations: how many earlier runs used an eval split.
 
-Whoever runs often and keeps the best run has chosen on the eval split, and its score is too high for that:
-Dwork et al. 2015, "The reusable holdout". The split cannot tell; the runs on file can.
+If you run often and keep the best run, you select on the eval split, and its score is too high:
+Dwork et al. 2015, "The reusable holdout". The runs on disk show how often that happened.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pytest_tfgrpo.harness.run.journal import decode
 LISTED = 20
 """Latest earlier runs that are named."""
 _HEAD = 65_536
-"""Bytes at the start of a journal that have its stamps, but for very long settings."""
+"""Bytes at the start of a journal that contain its stamps, except with very long settings."""
 _STAMPS = re.compile(rb'"stamps":(\{[^{}]*\})')
 
 

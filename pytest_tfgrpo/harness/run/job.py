@@ -1,4 +1,4 @@
-"""A job: all that a run needs, gathered and checked before the first rollout is paid for."""
+"""A job: everything that a run needs, collected and checked before the first rollout."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def decode(line: bytes) -> Event | None:
 
 
 def read(path: Path) -> Iterator[Event]:
-    """Yield the events of a journal, but for a torn last line; raises JournalError on damage elsewhere."""
+    """Yield the events of a journal, except a torn last line; raises JournalError on damage elsewhere."""
     for event, _ in _scan(path):
         yield event
 

@@ -1,4 +1,4 @@
-"""Runs on disk: where they are, what an interrupted one has on file, and a run read back from its journal."""
+"""Runs on disk: find them, resume an interrupted one, and read a run from its journal."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ class JournalContents:
     phases: dict[int, PhaseResult] = field(default_factory=dict)
     """Results of the phases that ended, by epoch, still without groups and revision."""
     settled: set[int] = field(default_factory=set)
-    """Epochs of sweeps that the gate was settled without finishing."""
+    """Epochs of sweeps that ended early because the gate was decided."""
     opinions: dict[str, JudgeResult] = field(default_factory=dict)
-    """What the judge said, by rollout id."""
+    """The judge's results, by rollout id."""
     calls: dict[str, ModelCall] = field(default_factory=dict)
     """Model calls besides rollouts, by key; of several with one key the last."""
     abandoned: list[Rollout] = field(default_factory=list)
@@ -157,7 +157,7 @@ def _is_header(data: object) -> bool:
 
 
 def load_run(folder: Path) -> Run:
-    """Return the run in `folder` as its journal tells it; a killed run is incomplete."""
+    """Return the run in `folder` from its journal; a killed run is incomplete."""
     log = read_log(folder)
     header = from_wire(RunHeader, {key: value for key, value in log.header.items() if key in HEADER})
     library = from_wire(Library, log.header["library"])

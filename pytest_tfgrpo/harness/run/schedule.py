@@ -10,7 +10,7 @@ from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import seed_of
 
 MIN_DEV = 20
-"""With fewer dev scenarios a comparison says nothing: what is learned is then kept unseen, and said to be."""
+"""With fewer dev scenarios a comparison shows nothing: lessons are then kept unvalidated, with a warning."""
 MAX_TRIALS = 4
 """Libraries that are tried on the dev split after an epoch, the whole candidate first."""
 

@@ -1,4 +1,4 @@
-"""Splits: the dev split, taken out of the train split where no scenario names it."""
+"""Splits: the dev split, taken from the train split if no scenario sets it."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def shortage(scenarios: Iterable[Scenario], settings: SettingValues) -> str:
         return f"{named} dev scenarios are not used: acceptance is off" if named else ""
     if named >= MIN_DEV:
         return ""
-    advice = "; what is learned is kept untested; {}, or set tfgrpo_acceptance = off"
+    advice = "; lessons are kept unvalidated; {}, or set tfgrpo_acceptance = off"
     if named:
-        missing = f"acceptance is off: the {named} dev scenarios are not used, {MIN_DEV} are wanted"
+        missing = f"acceptance is off: the {named} dev scenarios are not used, at least {MIN_DEV} are needed"
         return missing + advice.format("add some")
     number, train = len(_chosen(known, settings["dev_share"])), sum(s.split == "train" for s in known)
     return (
         f"acceptance is off: {number} of {train} train scenarios would be the dev split (tfgrpo_dev_share = "
-        f"{settings['dev_share']:g}), {MIN_DEV} are wanted"
-        + advice.format("add train scenarios, raise tfgrpo_dev_share, write split: dev")
+        f"{settings['dev_share']:g}), at least {MIN_DEV} are needed"
+        + advice.format("add train scenarios, raise tfgrpo_dev_share, set split: dev on some")
     )
 
 

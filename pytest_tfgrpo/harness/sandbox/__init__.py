@@ -1,1 +1,1 @@
-"""Where an attempt runs: its folder, safe paths, bubblewrap, daemon threads, and what it changed."""
+"""Where an attempt runs: its folder, safe paths, bubblewrap, daemon threads, and its file changes."""

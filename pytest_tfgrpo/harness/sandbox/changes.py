@@ -1,4 +1,4 @@
-"""Changes: what an agent did to the files of its workspace, kept with a rollout, made again in a replay."""
+"""Changes: what an agent did to the files of its workspace, kept with a rollout and restored in a replay."""
 
 from __future__ import annotations
 
@@ -76,5 +76,5 @@ def make_again(workspace: Workspace, changes: tuple[FileChange, ...]) -> None:
                 path.chmod(path.stat().st_mode | stat.S_IXUSR)
         except (OSError, ValueError) as error:
             raise ProviderError(
-                f"cannot make the file {change.name!r} of a recording again: {error}", "workspace"
+                f"cannot restore the file {change.name!r} of a recording: {error}", "workspace"
             ) from error

@@ -80,7 +80,7 @@ def read_untrusted(folder: Path, name: str, max_bytes: int) -> bytes:
 
 
 def write_untrusted(folder: Path, name: str, data: bytes) -> None:
-    """Write the file `name`, or write it anew, in a folder that an agent wrote to; follows no link.
+    """Write or overwrite the file `name` in a folder that an agent wrote to; follows no link.
 
     Folders on the way are made. Raises ValueError when the file would leave the folder or cannot be written.
     """

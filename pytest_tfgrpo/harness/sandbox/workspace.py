@@ -1,4 +1,4 @@
-"""Workspaces: a private folder per rollout, made when first asked for."""
+"""Workspaces: a private folder per rollout, created on first use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Workspace:
     __slots__ = ("_attachments", "_made", "_path")
 
     def __init__(self, path: Path, attachments: tuple[Attachment, ...] = (), *, left: bool = False) -> None:
-        """`left`: take the folder as an interrupted run left it, if it did; otherwise it starts anew."""
+        """`left`: keep the folder of an interrupted run, if it exists; otherwise start with a fresh one."""
         self._path = path
         self._attachments = attachments
         self._made = left and path.is_dir()
@@ -38,7 +38,7 @@ class Workspace:
 
     @property
     def made(self) -> bool:
-        """True when somebody asked for the folder."""
+        """True if the folder was used."""
         return self._made
 
     def _make(self) -> None:

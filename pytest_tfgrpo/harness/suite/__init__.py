@@ -1,1 +1,1 @@
-"""Loading: scenario files, marks and prompt packs to validated, stamped records; prompts from both."""
+"""The suite: scenario files, marks and prompt packs as validated, stamped records, and prompts from both."""

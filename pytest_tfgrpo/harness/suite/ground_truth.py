@@ -1,4 +1,4 @@
-"""Where a scenario's score comes from: what its rubric says, and what `truth` needs beside it."""
+"""The source of a scenario's score: its rubric, and what `truth` requires."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def criteria_of(rubric: Json) -> tuple[Criterion, ...]:
 
 
 def misfits(data: Mapping[str, Json], checker: str | None) -> Iterator[Violation]:
-    """Yield what speaks against the truth of a scenario, whose fields may still be malformed."""
+    """Yield what is wrong with the `truth` of a scenario, whose fields may still be malformed."""
     truth = data.get("truth", "checks")
     if checker is not None:
         if truth in ESTIMATES:
@@ -32,7 +32,7 @@ def misfits(data: Mapping[str, Json], checker: str | None) -> Iterator[Violation
         hint = "without ground truth write truth: majority, or truth: judge with a rubric"
         yield Violation((), f"missing key 'checks'; {hint}")
     elif truth == "judge" and "rubric" not in data:
-        yield Violation(("truth",), "truth: judge needs a rubric that the judge goes by")
+        yield Violation(("truth",), "truth: judge needs a rubric")
     elif truth == "majority" and data.get("split") in ("dev", "eval"):
-        reason = "agreeing with itself says nothing of how good an agent is"
-        yield Violation(("split",), f"truth: majority is for split: train alone; {reason}")
+        reason = "agreement with itself does not show how good an agent is"
+        yield Violation(("split",), f"truth: majority is only for split: train; {reason}")

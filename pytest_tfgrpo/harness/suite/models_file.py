@@ -135,7 +135,7 @@ def _variable(place: Path, name: str) -> Iterator[tuple[Path, str]]:
             place,
             (
                 "must be the name of an environment variable that holds the key, such as OPENAI_API_KEY, "
-                "not the key itself: this file is read by everybody who has the repository"
+                "not the key itself: everybody with the repository can read this file"
             ),
         )
 

@@ -58,7 +58,7 @@ class Sources(NamedTuple):
         }
 
     def digests(self) -> dict[str, str]:
-        """Return the sha256 of each source, to tell which one changed."""
+        """Return the sha256 of each source, to find which one changed."""
         return {name: stamp_bytes(text.encode()) for name, text in self.texts.items()}
 
 

@@ -29,7 +29,7 @@ def _lesson(experience: Experience) -> str:
 
 
 def render_prompt(pack: PromptPack, scenario: Scenario, experiences: Iterable[Experience]) -> Prompt:
-    """Return what an actor is asked to do about `scenario`."""
+    """Return the prompt of an actor for `scenario`."""
     parts = [scenario.prompt, _data(scenario.input), _files([file.name for file in scenario.attachments])]
     return Prompt(
         system=merge_experiences(pack, experiences), user="\n\n".join(part for part in parts if part)

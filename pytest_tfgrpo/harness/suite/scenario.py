@@ -48,7 +48,7 @@ def build_scenario(
     try:
         plain = json.loads(json.dumps(data, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise ScenarioError(f"{source}: #: the scenario holds what JSON cannot: {error}") from None
+        raise ScenarioError(f"{source}: #: the scenario has a value that JSON cannot hold: {error}") from None
     try:
         return Loader(folder, kinds).build(plain, source=source, checker=checker)
     except Invalid as error:
@@ -128,7 +128,7 @@ def _params(kind: CheckKind) -> Accepts:
             check_schema(kind.params)
         except ValueError as error:
             raise ScenarioError(
-                f"params of the check kind {kind.name!r} are no JSON Schema: {error}"
+                f"params of the check kind {kind.name!r} are not a JSON Schema: {error}"
             ) from None
     return accepts(kind.params)
 
@@ -204,7 +204,7 @@ def task_stamp(
     rubric: tuple[Criterion, ...] = (),
     truth: Truth = "checks",
 ) -> str:
-    """Return the stamp of what a rollout is asked and how it is judged (decision 8)."""
+    """Return the stamp of a task and its checks (decision 8)."""
     content: dict[str, Json] = {
         "prompt": prompt,
         "input": input,

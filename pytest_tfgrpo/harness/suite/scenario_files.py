@@ -87,7 +87,7 @@ def _add(scenarios: dict[str, Scenario], found: Candidate, loader: Loader, where
 def _message(where: str, problems: list[Problem]) -> str:
     lines = [f"{where}:{line}: #{pointer(path)}: {message}" for line, path, message in problems[:LIMIT]]
     return "\n".join(
-        [*lines, *([f"{where}: perhaps more; mend these first"] if len(problems) >= LIMIT else [])]
+        [*lines, *([f"{where}: there may be more; fix these first"] if len(problems) >= LIMIT else [])]
     )
 
 

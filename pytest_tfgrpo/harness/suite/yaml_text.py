@@ -80,7 +80,7 @@ class _Reader:
             self._anchor(event.anchor, value)
         elif name == "AliasEvent":
             if event.anchor not in self._anchors:
-                raise Refused(line, f"alias {short(event.anchor)} stands for nothing before it")
+                raise Refused(line, f"alias {short(event.anchor)} refers to no anchor before it")
             self.builder.alias(self._anchors[event.anchor], line)
         elif name == "DocumentStartEvent":
             self._documents += 1

@@ -81,10 +81,13 @@ def test_a_trajectory_passes_through() -> None:
         ),
         ({"answer": "2", "frames": [{**TOOL_FRAME, "tokens": -1}]}, "frame 1: tokens must be between 0"),
         ({"answer": "2", "frames": [{**TOOL_FRAME, "tokens": True}]}, "frame 1: Frame/tokens: expected int"),
-        ({"answer": "2", "frames": [{**TOOL_FRAME, "cost_usd": math.nan}]}, "what JSON cannot hold"),
+        (
+            {"answer": "2", "frames": [{**TOOL_FRAME, "cost_usd": math.nan}]},
+            "a value that JSON cannot represent",
+        ),
         ({"answer": "2", "frames": [{**TOOL_FRAME, "input": {1, 2}}]}, "a value of type set is not JSON"),
         ({"answer": "2", "cost_usd": -0.1}, "the answer's usage: cost_usd must be between 0"),
-        ({"answer": "2", "tokens": 10**5000}, "what JSON cannot hold"),
+        ({"answer": "2", "tokens": 10**5000}, "a value that JSON cannot represent"),
         (Trajectory(answer="2", frames=(Frame(kind="tool", name=3),)), "frame 1: Frame/name: expected str"),  # type: ignore[arg-type]
     ],
 )

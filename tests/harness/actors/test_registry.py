@@ -23,5 +23,5 @@ def test_offline_takes_no_argument(tmp_path: Path) -> None:
 
 
 def test_a_sandbox_that_a_python_actor_would_ignore_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ActorError, match="sandbox=bwrap cannot hold a python actor"):
+    with pytest.raises(ActorError, match="sandbox=bwrap cannot isolate a python actor"):
         open_actor("python:json:dumps", root=tmp_path, settings={"sandbox": "bwrap"})

@@ -58,7 +58,7 @@ def test_earlier_runs_are_told_at_the_prices_of_today(tmp_path: Path) -> None:
 def test_runs_of_another_actor_say_nothing(tmp_path: Path) -> None:
     folder = recorded(tmp_path)
     other = planned(tmp_path, None, job_identities={"actor": {"name": "openai:other", "identity": {}}})
-    assert any("a guess" in source for source in forecast(other, folder).sources)
+    assert any("estimated from" in source for source in forecast(other, folder).sources)
 
 
 def test_only_the_newest_three_runs_are_read(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_domain_without_records_is_like_the_others_and_that_is_said(tmp_path: 
         tmp_path, None, scenarios=scenarios, job_packs={"text": make_pack(), "dates": make_pack("dates")}
     )
     found = forecast(job, folder)
-    assert "domain dates: not recorded, taken to be like the others" in found.sources
+    assert "domain dates: not recorded, assumed to be like the others" in found.sources
     assert found.total.usd is not None
 
 
@@ -99,7 +99,7 @@ def test_a_model_that_is_free_has_tokens_and_costs_nothing(tmp_path: Path) -> No
     job = planned(tmp_path, Price(input=0.0, output=0.0))
     job.models["openai:m"].paid = False
     shown = estimate_lines(forecast(job, None))
-    assert any(line.startswith("in all") and line.endswith("$0.00") for line in shown)
+    assert any(line.startswith("total") and line.endswith("$0.00") for line in shown)
 
 
 def test_lines_stay_within_80_columns(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_an_unwritable_place_is_an_error_that_names_it(tmp_path: Path) -> None:
     ("run", "complaint"),
     [
         (replace(RUN, status="incomplete"), "is incomplete"),
-        (replace(RUN, partial_selection=True), "a part of the suite"),
+        (replace(RUN, partial_selection=True), "part of the suite"),
         (make_run({"a": [1]}), "no final sweep"),
     ],
 )

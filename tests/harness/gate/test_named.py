@@ -160,7 +160,7 @@ def test_a_gate_that_breaks_fails(monkeypatch: pytest.MonkeyPatch, per_domain: b
     monkeypatch.setattr(rules, "judge_minimum", broken)
     found = verdict(BOTH, min_mean=0.1, per_domain=per_domain)
     assert (found.outcome, found.failed) == ("fail", True)
-    assert found.results[0].message == "the rule broke: ZeroDivisionError: oh\\x1b[2J"
+    assert found.results[0].message == "the rule raised ZeroDivisionError: oh\\x1b[2J"
 
 
 def test_a_built_in_rule_that_breaks_fails_the_default_gate() -> None:
@@ -225,7 +225,7 @@ def test_a_drop_that_may_be_chance_among_many_domains_is_open() -> None:
         "inconclusive",
         pytest.approx(8 * alone.figures["p_holm"]),
     )
-    assert "among 8 domains such a drop may be chance" in among.advice
+    assert "with 8 domains, such a drop may be chance" in among.advice
     assert rule(verdict(*many(lost=16), per_domain=True), "baseline (d0)").outcome == "fail"
 
 
@@ -235,7 +235,7 @@ def test_too_few_scenarios_in_a_domain_say_how_many_would_do() -> None:
     settled = found.figures["settled_by"]
     assert (found.outcome, settled >= 10) == ("inconclusive", True)
     assert found.advice == (
-        f"4 scenarios are too few: about {settled} eval scenarios of the domain would settle it"
+        f"4 scenarios are too few: about {settled} eval scenarios of the domain would be enough"
     )
 
 
@@ -313,7 +313,7 @@ def test_rules_that_one_reason_kept_from_being_judged_are_told_as_one() -> None:
     part = {"outcome": "not_judged", "message": "only a part", "advice": ""}
     gate = {**whole, "results": [{**part, "name": "complete"}, {**part, "name": "gain"}]}
     told = gate_lines(gate, 80, every=False, quiet=False)
-    assert told[1:] == ["  not judged    complete, gain: only a part"]
+    assert told[1:] == ["  not checked   complete, gain: only a part"]
     assert len(gate_lines(gate, 80, every=True, quiet=False)) == 3
 
 

@@ -27,7 +27,7 @@ def test_noise_is_settled_by_rollouts_too() -> None:
     assert found["settled_by"] > 40
     assert found["settled_rollouts"] > 5
     assert text.startswith(f"about {found['settled_by']} eval scenarios x 5 rollouts or ")
-    assert text.endswith(f"{found['settled_rollouts']} rollouts of each of these 40 would settle it")
+    assert text.endswith(f"{found['settled_rollouts']} rollouts of each of these 40 would be enough")
     assert found["spread"]["between"] < 0.2 * found["spread"]["within"]
 
 
@@ -35,13 +35,13 @@ def test_scenarios_that_differ_are_settled_by_more_scenarios_only() -> None:
     chances = np.tile([0.0, 1.0], 20)
     text, found = advice(sweep(1, chances, 5), sweep(2, np.append(chances[1:34], np.full(7, 0.5)), 5))
     assert found["settled_rollouts"] is None
-    assert text.endswith("would settle it; more rollouts alone do not")
+    assert text.endswith("would be enough; more rollouts alone would not")
 
 
 def test_single_rollouts_are_advised_in_scenarios() -> None:
     before, after = sweep(1, np.full(40, 0.8), 1), sweep(2, np.full(40, 0.8), 1)
     text, found = advice(before, after)
-    assert text == f"about {found['settled_by']} eval scenarios would settle it"
+    assert text == f"about {found['settled_by']} eval scenarios would be enough"
     assert "settled_options" not in found
 
 
@@ -59,6 +59,6 @@ def test_nothing_settles_an_edge() -> None:
     before = sweep(1, np.full(40, 0.5), 4)
     compared = compare(before, before)
     assert settling_advice(compared, before, before, 0.0) == (
-        "no number of scenarios settles it",
+        "no number of scenarios would be enough",
         {"settled_by": None},
     )

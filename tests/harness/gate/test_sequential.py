@@ -177,7 +177,7 @@ def test_the_order_follows_from_the_seed_and_what_the_scenarios_are() -> None:
         ({"settings": {**SETTINGS, "gates": "gates.yaml"}}, "named gates"),
         ({"settings": {**SETTINGS, "record": "r.jsonl"}}, "a recording"),
         ({"foreign_rules": True}, "rules of plugins"),
-        ({"partial": True}, "only a part"),
+        ({"partial": True}, "only part"),
         ({"scenarios": [replace(small_suite(0, 1)[0], checker="t.py::f")]}, "test functions"),
         ({}, ""),
     ],
@@ -356,7 +356,7 @@ def test_a_watched_sweep_that_is_not_settled_keeps_its_figures_and_is_open() -> 
     result = gain_of(run)
     assert result.outcome == "inconclusive"
     assert result.figures["sequential"][0]["looked_at"] == 60
-    assert build(run, verdict_of(run))["sequential"]["reason"] == "nothing was settled before the end"
+    assert build(run, verdict_of(run))["sequential"]["reason"] == "nothing was decided before the end"
 
 
 def test_a_bound_gives_away_one_step_of_the_grid_at_most() -> None:

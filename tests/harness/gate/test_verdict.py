@@ -58,7 +58,7 @@ def test_a_whole_good_run_passes_and_says_what_was_not_judged() -> None:
 def test_a_final_sweep_without_a_single_answer_fails_closed(credit: float | None) -> None:
     found = verdict(swept({f"s{i}": [credit, credit] for i in range(12)}))
     assert found.failed
-    assert "not one rollout" in rule(found, "complete").message
+    assert "no rollout of" in rule(found, "complete").message
     assert "tfgrpo show " in str(rule(found, "complete").advice)
 
 
@@ -90,7 +90,7 @@ def test_a_phase_without_all_its_groups_fails_closed() -> None:
     run = swept(GOOD)
     short = replace(run.phases[0], groups=run.phases[0].groups[:-1])
     found = verdict(replace(run, phases=(short,)))
-    assert rule(found, "complete").message == "epoch2-eval is complete, 99 of 100 groups are there"
+    assert rule(found, "complete").message == "epoch2-eval is complete, 99 of 100 groups are complete"
     assert found.failed
 
 
@@ -134,7 +134,7 @@ def test_a_minimum_must_also_hold_with_errors_as_0() -> None:
     result = rule(found, "minimum mean")
     assert (result.outcome, result.message) == (
         "fail",
-        "eval mean 1.000, at least 0.8 wanted; 0.750 with errors as 0",
+        "eval mean 1.000, at least 0.8 required; 0.750 with errors as 0",
     )
 
 
@@ -169,7 +169,7 @@ def test_between_them_it_is_inconclusive_and_says_what_would_settle_it() -> None
     after = {**noisy(50, 0.9), **evenly(3, [0.0]), "s9": [1.0]}
     result = regression(noisy(50, 0.9), after)
     assert result.outcome == "inconclusive"
-    assert result.advice == f"about {result.figures['settled_by']} eval scenarios would settle it"
+    assert result.advice == f"about {result.figures['settled_by']} eval scenarios would be enough"
     assert result.figures["settled_by"] > 50
 
 
@@ -313,7 +313,7 @@ def test_a_lesson_with_an_eval_answer_fails_the_gate() -> None:
     leaks = [LeakedAnswer(experience_id="e1", scenario_id="capital-of-france")]
     found = verdict(swept(GOOD), contamination=leaks)
     assert found.failed
-    assert "lesson e1 that of capital-of-france" in rule(found, "contamination").message
+    assert "e1 (scenario capital-of-france)" in rule(found, "contamination").message
 
 
 def test_a_leak_that_only_warns_leaves_the_gate_open() -> None:
@@ -352,7 +352,7 @@ def test_an_additional_rule_is_judged_with_the_others() -> None:
 def test_a_broken_additional_rule_fails_the_gate(answer: Any) -> None:
     found = verdict(swept(GOOD), rules=[Extra(answer)])
     assert found.failed
-    assert rule(found, "latency").message.startswith("the rule broke: ")
+    assert rule(found, "latency").message.startswith("the rule raised ")
 
 
 def test_an_open_question_passes_with_a_warning_and_fails_under_gate_strict() -> None:

@@ -239,15 +239,15 @@ def test_a_bill_tells_purposes_models_and_what_is_unknown() -> None:
     run = make_run({"a": [0, 0]}, {"a": [1, 1]}, {"t": [1, 0]}, settings=SETTINGS | {"budget_usd": 1.0})
     unknown = call("b", cost_usd=None, error="timeout: none in 2 s", usage=None)
     assert cost_lines(of_run(with_calls(run, call("a"), unknown)), 80, by_model=True) == [
-        "what for  calls  failed  tokens     cost",
+        "purpose   calls  failed  tokens     cost",
         "rollouts      6       0     603  $0.0060",
         "learning      2       1     120   $0.02+",
-        "in all        8       1     723   $0.03+",
+        "total         8       1     723   $0.03+",
         "model           calls  prompt  cached  completion  reasoning    cost",
         "openai:teacher      2     100      40          20          5  $0.02+",
-        "calls without a known cost: 1; sums (+) leave them out",
+        "calls without a known cost: 1; sums marked + leave them out",
         "per solved scenario $0.0020 (1 in the final sweep); per scenario gained ? (1",
-        "  more than before, by the whole run)",
+        "  more than before, at the cost of the whole run)",
         "per lesson ? (2 learned)",
         "budget_usd  at least $0.03 of $1.00 used, $0.97 left",
     ]
@@ -257,7 +257,7 @@ def test_a_model_whose_price_is_unknown_has_a_bill_without_a_sum() -> None:
     run = with_rollouts(make_run(final={"a": [1, 1]}), [asked(cost_usd=None)], [asked(cost_usd=None)])
     lines = cost_lines(of_run(run), 80, by_model=False)
     assert lines[1].split() == ["rollouts", "2", "0", "240", "?"]
-    assert lines[2] == "calls without a known cost: 2; sums (+) leave them out"
+    assert lines[2] == "calls without a known cost: 2; sums marked + leave them out"
 
 
 def test_a_name_of_a_model_cannot_break_out_of_its_line() -> None:

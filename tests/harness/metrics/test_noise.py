@@ -60,17 +60,17 @@ def test_both_sweeps_are_pooled_and_a_gain_below_the_floor_is_said_so() -> None:
     small = make_run({"a": [1, 0], "b": [1, 1]}, {"a": [1, 1], "b": [1, 0]})
     assert noise(Sweeps(small), {"difference": 0.0})["gain_within"] is True
     assert len(noise(Sweeps(small), None)["sweeps"]) == 2
-    assert "the gain is within that" in text(small)
+    assert "the gain is within this noise" in text(small)
     clear = make_run(evenly(20, [0, 0, 0, 1]), evenly(20, [1, 1, 1, 0]))
     assert noise(Sweeps(clear), {"difference": 0.5})["gain_within"] is False
-    assert "the gain is within that" not in text(clear)
+    assert "the gain is within this noise" not in text(clear)
 
 
 def test_without_a_second_rollout_noise_is_not_known_and_it_says_how_to() -> None:
     run = make_run(final={"a": [1], "b": [0]})
     value = noise(Sweeps(run), None)
     assert value["difference"] is value["seed_std"] is None
-    assert "noise not known: each scenario ran once; set eval_rollouts to 2 or more" in text(run)
+    assert "noise unknown: each scenario ran once; set eval_rollouts to 2 or more" in text(run)
     assert "no scenario has two scored rollouts" in text(make_run(final={"a": [1, None]}))
     assert noise(Sweeps(make_run({"a": [1, 0]})), None) is None
 
@@ -95,8 +95,9 @@ def test_scenarios_with_both_outcomes_are_listed_apart() -> None:
         ("b", "eval", 0.5, 2),
         ("a", "baseline", 0.5, 2),
     ]
-    assert "flaky scenarios solved by some seeds only: 2 in the final sweep, 1 in the baseline sweep" in text(
-        run
+    assert (
+        "flaky scenarios that only some seeds solve: 2 in the final sweep, 1 in the baseline sweep"
+        in text(run)
     )
     assert "final sweep: a 2/3, b 1/2" in text(run, every=True)
     assert "  - final sweep: a 2/3, b 1/2." in trust_markdown(report(run), str)
@@ -156,5 +157,5 @@ def test_counting_errors_as_failures_never_raises_a_mean(final: dict[str, list[f
 def test_earlier_runs_on_the_eval_split_are_told() -> None:
     run = make_run(final={"a": [1, 1]})
     seen = replace(run, preflight={"evaluations": {"earlier": 2, "runs": ["r1", "r2"]}})
-    assert "this eval split was swept by 2 earlier runs; the best of all of them looks better" in text(seen)
+    assert "2 earlier runs were evaluated on this split; picking the best of them" in text(seen)
     assert "again" not in text(replace(run, preflight={"evaluations": {"earlier": 0, "runs": []}}))

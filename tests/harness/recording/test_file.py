@@ -81,12 +81,12 @@ OTHER = encode(make_entry(scenario="other"))
         ([b"[" * 100_000], ":1: it is nested too deeply"),
         ([b'{"schema":"tfgrpo.recording/1"}'], ":1: /: missing key"),
         ([b"HEADER", GOOD, GOOD], ":3: the same entry is on line 2"),
-        ([b"HEADER", b"<<<<<<< ours", GOOD], ":2: a conflict of a merge"),
-        ([b"HEADER", GOOD, b"=======", OTHER], ":3: a conflict of a merge"),
+        ([b"HEADER", b"<<<<<<< ours", GOOD], ":2: the file has an unresolved merge conflict"),
+        ([b"HEADER", GOOD, b"=======", OTHER], ":3: the file has an unresolved merge conflict"),
         ([b"HEADER", b"[]"], ":2: an entry is an object of kind"),
         ([b"HEADER", b'{"kind":"rollout"}'], ":2: /: missing key"),
-        ([b"HEADER", b'{"kind":"rollout","seed":NaN}'], ":2: NaN is not a number"),
-        ([b"HEADER", b'{"kind":"rollout","seed":1e999}'], ":2: 1e999 is not a number that JSON has"),
+        ([b"HEADER", b'{"kind":"rollout","seed":NaN}'], ":2: NaN is not a valid JSON number"),
+        ([b"HEADER", b'{"kind":"rollout","seed":1e999}'], ":2: 1e999 is not a valid JSON number"),
         ([b"HEADER", b'{"kind":' + b"[" * 100_000], ":2: it is nested too deeply"),
         ([b"HEADER", b""], ":2: not JSON"),
     ],
@@ -150,7 +150,7 @@ def test_a_line_that_does_not_end_is_not_read_whole(tmp_path: Path, monkeypatch:
 def test_a_torn_last_line_is_refused(tmp_path: Path) -> None:
     path = write_recording(tmp_path / "r.jsonl", [make_entry()])
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(RecordingError, match=r"r\.jsonl:2: the last line is torn"):
+    with pytest.raises(RecordingError, match=r"r\.jsonl:2: the last line is incomplete"):
         Recording.open(path)
 
 

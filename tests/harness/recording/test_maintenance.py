@@ -131,7 +131,7 @@ def test_an_actor_without_a_run_is_removed_only_when_that_is_wanted(tmp_path: Pa
     ("changes", "said"),
     [
         ({"status": "incomplete"}, "is incomplete"),
-        ({"partial_selection": True}, "ran on a part of the suite"),
+        ({"partial_selection": True}, "ran on part of the suite"),
         ({"identities": {}}, "was made by a version that did not record"),
     ],
 )
@@ -146,12 +146,12 @@ def test_a_replay_that_lacked_answers_removes_nothing() -> None:
     miss = make_entry(status="error", answer="", failure=Failure(code="replay_miss", message="x"))
     run = make_run([make_entry(seed=1), miss])
     (group,) = run.phases[0].groups
-    with pytest.raises(RecordingError, match="is a replay that lacked answers"):
+    with pytest.raises(RecordingError, match="is a replay with missing answers"):
         use_of(run, group.rollouts)
 
 
 def test_a_run_of_another_recording_removes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     record(path, make_run([make_entry(scenario="here")]))
-    with pytest.raises(RecordingError, match="uses nothing of"):
+    with pytest.raises(RecordingError, match="uses nothing from"):
         list(prune(path, [use(make_run([make_entry(scenario="there")]))], others=False, dry=False))

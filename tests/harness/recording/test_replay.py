@@ -91,7 +91,7 @@ async def test_a_miss_is_the_providers_error_and_says_what_differs(
 ) -> None:
     replay = replay_of(tmp_path, entry(**recorded))
     with pytest.raises(
-        ProviderError, match=f"'count-words' is not in r.jsonl as it is asked now: {why}"
+        ProviderError, match=f"'count-words' is not in r.jsonl in its current form: {why}"
     ) as caught:
         await replay.actor(call(tmp_path))
     assert caught.value.code == "replay_miss"
@@ -110,7 +110,7 @@ async def test_files_are_made_again_in_their_folder_only(tmp_path: Path) -> None
     for name in ("../out.txt", "/etc/x", "a/../../b", ""):
         raw = {"name": name, "text": "x"} if name else {"name": "..", "text": "x"}
         replay = replay_of(tmp_path, entry(files=(raw,)))
-        with pytest.raises(ProviderError, match="cannot make the file"):
+        with pytest.raises(ProviderError, match="cannot restore the file"):
             await replay.actor(call(tmp_path))
     assert not (tmp_path / "out.txt").exists()
 
@@ -166,11 +166,11 @@ async def test_calls_of_a_replay_are_journaled_as_those_of_the_run(models: Path)
     [
         (
             Request(messages=REQUEST.messages, temperature=0.0, seed=2),
-            "the same words are recorded with another seed",
+            "the same text is recorded with another seed",
         ),
         (
             Request(messages=(Message(role="user", content="?"),), temperature=0.0),
-            "what the model is told changed",
+            "what the model receives changed",
         ),
     ],
 )
@@ -183,7 +183,7 @@ async def test_a_call_that_is_lacking_says_what_differs(models: Path, request_: 
 
 async def test_a_model_that_was_not_recorded_is_refused(models: Path) -> None:
     with pytest.raises(
-        RecordingError, match="holds no language model 'openai:n'; it has openai:m; did you mean"
+        RecordingError, match="has no language model 'openai:n'; it has openai:m; did you mean"
     ):
         open_replay("r.jsonl", models).completer("openai:n")
 

@@ -80,13 +80,13 @@ def test_the_report_with_it_fits_its_schema(tmp_path: Path) -> None:
 def test_the_terminal_has_one_sentence_and_a_table_when_asked(tmp_path: Path) -> None:
     value = attribution_report(made(tmp_path))
     assert " ".join(" ".join(attribution_lines(value, 80, every=False)).split()) == (
-        "lessons' effect 1 harmful, 1 helpful, 1 not yet estimable; each left out of 20% of the "
-        "training groups by chance; harmful and retired: 1"
+        "lessons' effect 1 harmful, 1 helpful, 1 not yet known; each left out of 20% of the "
+        "training groups at random; harmful and retired: 1"
     )
     table = attribution_lines(value, 80, every=True)
     assert len(attribution_lines(value, 80, every=False)) <= 3
     assert max(map(len, table)) <= 80
-    assert "gone: do text: For" in " ".join(" ".join(table).split())
+    assert "removed: do text: For" in " ".join(" ".join(table).split())
 
 
 @pytest.mark.parametrize("text", ["::error::x", "\x1b[2Jgone", "a\nb"])

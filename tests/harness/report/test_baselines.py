@@ -32,7 +32,7 @@ def test_equal_baselines_pass() -> None:
     assert found.verdict.outcome == "pass"
     assert found.lines[0] == "- main: mean 1.000 over 80 scenarios, 0 errors"
     assert found.lines[2] == "+ new: mean 1.000 over 80 scenarios, 0 errors"
-    assert found.lines[-1] == "verdict  passed; margin 0.05"
+    assert found.lines[-1] == "result  passed; margin 0.05"
     assert "largest regressions" not in text(found)
 
 
@@ -83,7 +83,7 @@ def test_another_temperature_or_judge_refuses_the_verdict() -> None:
         found = compared(before, after)
         assert found.verdict.outcome == "not_judged"
         assert f"warning: not comparable: the baseline was {said}" in text(found)
-        assert "verdict not judged; " in text(found)
+        assert "result not checked; " in text(found)
 
 
 def test_another_actor_or_pack_is_said_and_judged() -> None:

@@ -134,7 +134,7 @@ def test_runs_of_other_suites_have_nothing_in_common() -> None:
     value = versus(run(evenly(20, [1]), "run1"), run(evenly(20, [1], prefix="t")))
     assert value["obstacles"] == ["no scenario is scored in both"]
     assert violations("versus", value) == []
-    assert "difference  none to tell: no scenario is scored in both" in compare_lines(value)
+    assert "difference  unknown: no scenario is scored in both runs" in compare_lines(value)
 
 
 def test_too_few_in_common_bar_a_claim() -> None:
@@ -142,7 +142,7 @@ def test_too_few_in_common_bar_a_claim() -> None:
         "only 30 of 40 scenarios are in both"
     ]
     assert obstacles(run(evenly(9, [0]), "run1"), run(evenly(9, [1]))) == [
-        "only 9 scenarios are in both; a claim takes at least 10"
+        "only 9 scenarios are in both; a claim needs at least 10"
     ]
 
 
@@ -152,7 +152,9 @@ def test_runs_without_a_whole_final_sweep_bar_a_claim() -> None:
     broken = replace(after, phases=(replace(after.phases[0], status="incomplete"),))
     assert obstacles(before, broken) == ["the final sweep of run run2 is incomplete"]
     stopped = replace(after, phases=(replace(after.phases[0], settled=("s1",)),))
-    assert obstacles(before, stopped) == ["the final sweep of run run2 stopped once its gate was settled"]
+    assert obstacles(before, stopped) == [
+        "the final sweep of run run2 stopped as soon as its gate was decided"
+    ]
 
 
 def test_different_judges_bar_a_claim() -> None:

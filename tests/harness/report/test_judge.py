@@ -104,13 +104,13 @@ def test_a_judge_who_was_asked_nothing_is_told_so():
 def test_the_terminal_tells_it_in_two_sentences_and_a_table_by_domain():
     found = report_of(judged({"a": [(1, 1), (0, 0), (1, None)], "date1": [(1, 0.5), (0, 0)]}))
     assert judge_lines(found, 80, by_domain=True) == [
-        "judge  openai:x, 3 votes each: 5 rollouts judged, 1 without a verdict; votes",
+        "judge  openai:x, 3 votes each: 5 rollouts judged, 1 without a result; votes",
         "       agree 0.875",
         "       against the checks of 4 rollouts: agreement 1.000 (0.510 to 1.000), kappa",
         "       1.000, bias -0.125, rank correlation 0.943",
-        "judge by domain  rollouts  agreement  kappa    bias  no verdict  votes agree",
-        "dates                   2      1.000  1.000  -0.250           0        1.000",
-        "text                    2      1.000  1.000  +0.000           1        0.750",
+        "judge by domain  rollouts  agreement  kappa    bias  no result  votes agree",
+        "dates                   2      1.000  1.000  -0.250          0        1.000",
+        "text                    2      1.000  1.000  +0.000          1        0.750",
     ]
     assert len(judge_lines(found, 80, by_domain=False)) == 4
 

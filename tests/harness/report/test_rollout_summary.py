@@ -68,8 +68,8 @@ def test_a_summary_is_one_printable_line_within_the_cap(
 
 def test_a_verdict_of_a_judge_is_part_of_the_outcome() -> None:
     judged = make_rollout(opinion=JudgeResult(score=0.5, votes=(0.5,)))
-    assert summarise(judged, make_scenario()).endswith("1 of 1 checks passed, judged 0.50")
+    assert summarise(judged, make_scenario()).endswith("1 of 1 checks passed, judge 0.50")
     unchecked = replace(judged, checks=())
-    assert summarise(unchecked, make_scenario()).endswith("answered '3', judged 0.50")
+    assert summarise(unchecked, make_scenario()).endswith("answered '3', judge 0.50")
     none = replace(judged, checks=(), opinion=JudgeResult(score=None))
     assert summarise(none, make_scenario()).endswith("answered '3'")

@@ -96,7 +96,7 @@ def test_sweeps_without_a_common_score_have_no_gain_to_tell() -> None:
     value = report(make_run({"a": [None]}, {"a": [1]}), gate_strict=True)
     shown = terminal(value)
     assert "gain  no scenario has a score in both sweeps" in shown
-    assert "gate  FAILED (gate_strict: an open question fails)" in shown
+    assert "gate  FAILED (gate_strict: an inconclusive result fails)" in shown
 
 
 def test_refused_lessons_are_counted() -> None:
@@ -228,8 +228,8 @@ def test_a_dry_run_tells_scenarios_calls_and_bounds(golden: Golden) -> None:
 
 def test_bounds_that_the_actor_cannot_tell_are_unknown() -> None:
     assert plan_text(planned(), Forecast(declared={}))[-2:] == [
-        "cost    unknown: the actor does not say",
-        "tokens  unknown: the actor does not say",
+        "cost    unknown: the actor does not declare it",
+        "tokens  unknown: the actor does not declare it",
     ]
 
 

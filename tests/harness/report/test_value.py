@@ -104,8 +104,8 @@ def test_refusals_are_counted_by_code() -> None:
 
 
 def test_what_a_phase_has_to_say_is_a_warning() -> None:
-    noted = report(trained(Revision(epoch=1, library=Library(), note="no group had spread")))
-    assert noted["warnings"] == ["epoch1: no group had spread"]
+    noted = report(trained(Revision(epoch=1, library=Library(), note="no group had mixed results")))
+    assert noted["warnings"] == ["epoch1: no group had mixed results"]
     run = make_run(final=evenly(2, [1]), warnings=("3 experiences were left out",))
     aborted = replace(run.phases[0], status="aborted", reason="a rewarder hung", excluded=("x",))
     assert report(replace(run, phases=(aborted,)))["warnings"] == [

@@ -95,6 +95,6 @@ def test_what_cannot_be_kept_is_said(
 @pytest.mark.parametrize("name", ["../x", "/tmp/x", "a/../../x", "..", "a\nb", "sub"])
 def test_a_hostile_name_is_refused(workspace: Workspace, name: str, tmp_path: Path) -> None:
     before = contents(tmp_path / "given")
-    with pytest.raises(ProviderError, match="cannot make the file"):
+    with pytest.raises(ProviderError, match="cannot restore the file"):
         make_again(workspace, (FileChange(name=name, text="x"),))
     assert contents(tmp_path / "given") == before

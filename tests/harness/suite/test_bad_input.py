@@ -46,8 +46,8 @@ YAML = [
     ),
     ("a: !x y", "1: #", "tag '!x' is not supported"),
     ("--- a\n--- b", "2: #", "a second document; write one list instead"),
-    ("a: *x", "1: #", "alias 'x' stands for nothing before it"),
-    ("a: &x [*x]", "1: #", "alias 'x' stands for nothing before it"),
+    ("a: *x", "1: #", "alias 'x' refers to no anchor before it"),
+    ("a: &x [*x]", "1: #", "alias 'x' refers to no anchor before it"),
     ("1: x", "1: #", "key 1 is not a string; quote it"),
     ("a: {null: x}", "1: #/a", "key None is not a string; quote it"),
     ("? [a]\n: b", "1: #", "a key must be a string"),
@@ -140,7 +140,7 @@ YAML = [
     (
         GOOD + "- kind: json_schema\n  schema: {$ref: 'http://x'}",
         "8: #/checks/1/schema",
-        "leads out of the schema",
+        "points outside the schema",
     ),
     (GOOD + "- kind: tool_calls\n  calls: [{nme: x}]", "8: #/checks/1/calls/0/nme", "did you mean 'name'?"),
     (GOOD + "- kind: tool_calls\n  calls: []\n  order: any", "9: #/checks/1/order", "'any' is not one of"),
@@ -312,7 +312,7 @@ def test_all_problems_of_a_file_are_told_at_once_and_at_most_twenty(refusal):
     assert len({line.split(":")[1] for line in lines}) == 3
     lines = refusal("x.scenarios.jsonl", "{}\n" * 1000)
     assert len(lines) == 21
-    assert lines[-1] == "x.scenarios.jsonl: perhaps more; mend these first"
+    assert lines[-1] == "x.scenarios.jsonl: there may be more; fix these first"
 
 
 def test_a_bad_default_is_told_once(refusal):
@@ -354,8 +354,8 @@ def test_a_file_with_another_name_is_no_scenario_file(refusal):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"prompt": {"a"}}, "#: the scenario holds what JSON cannot"),
-        ({"input": float("nan")}, "#: the scenario holds what JSON cannot"),
+        ({"prompt": {"a"}}, "#: the scenario has a value that JSON cannot"),
+        ({"input": float("nan")}, "#: the scenario has a value that JSON cannot"),
         ({"id": "a b"}, "#/id: 'a b' does not match"),
         ({"splt": "train"}, "#/splt: unknown key 'splt'; did you mean 'split'?"),
         ({"checks": [{"kind": "exat"}]}, "#/checks/0/kind: unknown check kind 'exat'"),

@@ -72,7 +72,7 @@ def test_checks_may_stand_beside_an_estimate(load):
         ({"rubric": "x"}, "#:", "missing key 'checks'"),
         ({"truth": "judge"}, "#/truth:", "truth: judge needs a rubric"),
         ({"truth": "judge", "checks": [EXACT]}, "#/truth:", "truth: judge needs a rubric"),
-        ({"truth": "majority", "split": "eval"}, "#/split:", "truth: majority is for split: train alone"),
+        ({"truth": "majority", "split": "eval"}, "#/split:", "truth: majority is only for split: train"),
         ({"truth": "vote"}, "#/truth:", "'vote' is not one of ['checks', 'majority', 'judge']"),
         ({"truth": ["judge"]}, "#/truth:", "is not one of"),
         ({"truth": "judge", "rubric": []}, "#/rubric:", "[] should be non-empty"),

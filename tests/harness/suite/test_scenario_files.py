@@ -359,7 +359,7 @@ def test_a_check_kind_from_a_plugin_is_validated_by_its_own_schema(load, tmp_pat
 def test_a_check_kind_from_a_plugin_with_a_malformed_schema_is_refused(load):
     kind = CheckKind(name="even", params={"type": "strnig"}, evaluate=lambda check, context: None)
     with pytest.raises(
-        ScenarioError, match="params of the check kind 'even' are no JSON Schema: /type: 'strnig'"
+        ScenarioError, match="params of the check kind 'even' are not a JSON Schema: /type: 'strnig'"
     ):
         load("x.scenario.json", json.dumps(PLAIN), KINDS | {"even": kind})
 

@@ -81,7 +81,7 @@ def read_claude(stdout: bytes) -> dict[str, Json]:
 
 
 def _assistant(builder: TranscriptBuilder, message: Mapping[str, Any], error: str) -> str:
-    """Take blocks of a model's turn; returns the kind of error that it stands for, if it does."""
+    """Read the blocks of a model's turn; returns the kind of error, if it is one."""
     turn = builder.turn(text(message.get("id")), text(message.get("model")))
     turn.usage = _usage(message.get("usage")) or turn.usage
     turn.finish = FINISH.get(text(message.get("stop_reason")), turn.finish)

@@ -36,7 +36,7 @@ BOOKKEEPING = frozenset(
 
 
 def read_codex(stdout: bytes) -> dict[str, Json]:
-    """Return what the stream amounts to, as a value for `read_trajectory`.
+    """Return the stream as a value for `read_trajectory`.
 
     Raises AgentFailure (``garbage``, ``no_answer``, ``context``) and ProviderError (``spawn``,
     ``rate_limit``, ``auth``, ``provider``). The stream tells no cost and no name of a model.
@@ -77,7 +77,7 @@ def _message(event: Mapping[str, Any]) -> str:
 
 
 def _item(builder: TranscriptBuilder, item: Mapping[str, Any], *, is_over: bool) -> str | None:
-    """Take what an event tells of an item; returns the text of a finished message."""
+    """Read the event of an item; returns the text of a finished message."""
     id, kind = text(item.get("id")), text(item.get("type"))
     if kind == "agent_message":
         if not is_over:

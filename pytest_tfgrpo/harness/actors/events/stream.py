@@ -98,7 +98,7 @@ def _block(block: Any) -> str:
 
 
 def is_too_long(message: str) -> bool:
-    """Return whether a provider's `message` says that the conversation has outgrown the model."""
+    """Return whether a provider's `message` means that the conversation is too long for the model."""
     return _LENGTH.search(message) is not None
 
 

@@ -1,4 +1,4 @@
-"""The story that a stream tells: model turns and tool uses in order, and what they cost together."""
+"""The transcript of an event stream: model turns and tool calls in order, and their total cost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Step:
 
 
 class TranscriptBuilder:
-    """What has happened so far; totals told at the end are spread so that the sum over frames is right."""
+    """The steps so far; totals reported at the end are distributed so that the sum over frames is right."""
 
     def __init__(self, program: str) -> None:
         self.program = program
@@ -58,7 +58,7 @@ class TranscriptBuilder:
         return step
 
     def end(self, id: str, output: str, error: str | None) -> None:
-        """Give the tool use called `id` its result; one that nobody asked for is passed over."""
+        """Give the tool use called `id` its result; an unknown one is ignored."""
         step = self._tools.pop(id, None)
         if step is not None:
             step.texts, step.error = [output], error
@@ -84,12 +84,12 @@ class TranscriptBuilder:
     def unclosed(self, last: str, trouble: str | None) -> AgentFailure | ProviderError:
         """Return the exception for a stream without its closing event `last`.
 
-        `trouble` is the reason code of the provider's fault that the stream spoke of, if it did. A program
-        that told nothing at all was not set up as it must be, which is not the agent's fault.
+        `trouble` is the reason code of a provider's fault in the stream, if any. A program that printed no
+        event was not set up correctly, which is not the agent's fault.
         """
         known = self.events - self.unknown
         if not known:
-            return self.fault(ProviderError, f"the program printed no event that {self.program} has", "spawn")
+            return self.fault(ProviderError, f"the program printed no {self.program} event", "spawn")
         told = f"the stream ended without the event {last!r} after {known} events"
         if self.unknown:
             told += f" and {self.unknown} of unknown types"

@@ -1,4 +1,4 @@
-"""The actor that asks a language model."""
+"""The actor that calls a language model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_tfgrpo.llm.protocol import Completer, Image
 
 
 class OpenAIActor:
-    """Puts the prompt to a model and lets it call the scenario's tools, `max_steps` model calls at most."""
+    """Sends the prompt to a model and runs the scenario's tools, with at most `max_steps` model calls."""
 
     metered = True
 
@@ -35,7 +35,7 @@ class OpenAIActor:
         self._max_steps = max_steps
 
     def require(self, tasks: Sequence[tuple[Task, Sequence[Attachment]]]) -> None:
-        """Raise ActorError naming the first scenario with a tool that there is not, or too large pictures."""
+        """Raise ActorError naming the first scenario with an unknown tool or too large pictures."""
         for task, attachments in tasks:
             try:
                 self._toolbox.offer(task.tools, files=False)

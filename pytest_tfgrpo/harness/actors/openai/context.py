@@ -1,4 +1,4 @@
-"""The context of a tool's call: what a tool may know of the rollout that it is called in."""
+"""The context of a tool call: what a tool may know about the rollout that calls it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToolContext:
-    """What a tool gets whose first parameter is annotated with this type; one per rollout."""
+    """The context of a tool whose first parameter has this type; one per rollout."""
 
     task: Task
     """The scenario without its checks."""
     seed: int
     """In [0, 2**63)."""
     folder: Workspace
-    """Makes the folder of `workspace` when that is first asked for."""
+    """Creates the folder of `workspace` on first use."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property
@@ -29,6 +29,6 @@ class ToolContext:
 
     @property
     def workspace(self) -> Path:
-        """A private folder with the scenario's attachments in it; raises ProviderError."""
+        """A private folder that contains the scenario's attachments; raises ProviderError."""
         with self._lock:  # tools of one turn run side by side
             return self.folder.path

@@ -1,4 +1,4 @@
-"""One rollout of a model with tools: ask, call the tools that it wants, ask again, within a time limit."""
+"""One rollout of a model with tools: call the model, run its tools, repeat, within a time limit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pytest_tfgrpo.llm.queueing import Ticket, current_ticket
 MARGIN_S, MARGIN_SHARE = 0.25, 0.05
 """A rollout ends so long before its time limit: what it has paid for is lost when it is cancelled."""
 TOLD_CHARS = 4_000_000
-"""What tools may tell the model in one rollout: more than any model reads, and sent again with each call."""
+"""Most characters of tool output in one rollout: more than any model reads, and resent with each call."""
 CALLS_PER_TURN = 64
 """Most tool calls that a model may ask for at once."""
 
@@ -71,18 +71,18 @@ class Conversation:
             if step < max_steps:
                 await self._use_tools(completion, step)
         raise self._failure(
-            f"no answer after {max_steps} model calls: the model goes on to call tools; "
+            f"no answer after {max_steps} model calls: the model keeps calling tools; "
             "raise max_steps if it needs more",
             "tool_loop",
         )
 
     async def _ask(self) -> Completion:
-        """Return what the model says next, with a frame for the call."""
+        """Return the model's next message, and add a frame for the call."""
         started = time.perf_counter() - self._turn.waited_s
         left_s = self._left_s()
         if left_s <= 0:
             late = AgentFailure if self._frames else ProviderError
-            message = f"nothing is left of {self._call.timeout_s:g} s to ask the model"
+            message = f"no time is left of {self._call.timeout_s:g} s for a model call"
             raise late(message, TIMEOUT, frames=tuple(self._frames))
         request = Request(
             messages=tuple(self._messages),
@@ -172,14 +172,14 @@ class Conversation:
         if size > limit:
             raise self._failure(f"the answer has {size} bytes, more than {limit}", "oversize")
         if not answer.strip():
-            raise self._failure("the model answered nothing", "no_answer")
+            raise self._failure("the model returned an empty answer", "no_answer")
         return Trajectory(answer=answer, frames=tuple(self._frames))
 
     async def _use_tools(self, completion: Completion, step: int) -> None:
         """Call the tools of one turn side by side; their frames and messages keep the model's order."""
         left_s = self._left_s()
         if left_s <= 0:
-            message = f"the model took the whole of {self._call.timeout_s:g} s"
+            message = f"the model used up the time limit of {self._call.timeout_s:g} s"
             raise ProviderError(message, TIMEOUT, frames=tuple(self._frames))
         calls = _identified(completion.tool_calls, step)
         self._messages.append(Message(role="assistant", content=clean(completion.text), tool_calls=calls))
@@ -192,7 +192,7 @@ class Conversation:
         try:
             await _within(tasks, left_s, self._margin_s / 2)
         except asyncio.CancelledError:
-            fault = AgentFailure("the tools were still at work at the time limit", TIMEOUT)
+            fault = AgentFailure("the tools were still running at the time limit", TIMEOUT)
         for call, task in zip(calls, tasks, strict=True):
             frame, caught = _ended(call, task, elapsed_ms(started))
             fault = fault or caught
@@ -204,7 +204,9 @@ class Conversation:
             blamed = AgentFailure if isinstance(fault, AgentFailure) else ProviderError
             raise blamed(clean(str(fault)), fault.code, frames=tuple(self._frames)) from fault
         if self._told > TOLD_CHARS:
-            raise self._failure(f"the tools gave {self._told} characters, more than {TOLD_CHARS}", "oversize")
+            raise self._failure(
+                f"the tools returned {self._told} characters, more than {TOLD_CHARS}", "oversize"
+            )
 
     def _failure(self, message: str, code: str, answer: str = "") -> AgentFailure:
         return AgentFailure(message, code, frames=tuple(self._frames), answer=answer)
@@ -241,13 +243,13 @@ def _ended(call: ToolCall, task: asyncio.Task[Frame], waited_ms: float) -> tuple
         fault: RolloutFault = error
     else:
         fault = AgentFailure(
-            f"the tool {clean(call.name[:64])!r} was still at work at the time limit", TIMEOUT
+            f"the tool {clean(call.name[:64])!r} was still running at the time limit", TIMEOUT
         )
     return tool_frame(call, clean(call.arguments[:RAW_CHARS]), "", str(fault), waited_ms), fault
 
 
 def _identified(calls: tuple[ToolCall, ...], step: int) -> tuple[ToolCall, ...]:
-    """Return the calls with ids that tell them apart, and text that UTF-8 can hold."""
+    """Return the calls with unique ids, and text that UTF-8 can encode."""
     own = len({call.id for call in calls}) == len(calls) and all(call.id for call in calls)
     return tuple(
         ToolCall(

@@ -1,4 +1,4 @@
-"""The tools for files: what a model may do in its workspace, and nowhere else."""
+"""The file tools: what a model may do in its workspace, and nowhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call of a tool: whatever happens becomes a frame, with what the model is told."""
+"""One tool call: its result or error becomes a frame and a message to the model."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def clean(text: str) -> str:
 
 
 class _Unfit(Exception):
-    """A call that no tool is asked about."""
+    """A call that reaches no tool."""
 
 
 def _named(name: str, tools: Mapping[str, Tool]) -> Tool:

@@ -10,7 +10,7 @@ from pytest_tfgrpo.core.records import Attachment, Task
 from pytest_tfgrpo.llm.protocol import Image
 
 HEAD_BYTES = 12
-"""So many bytes tell a picture."""
+"""Bytes that identify a picture."""
 PICTURES_MAX_BYTES = 20_000_000
 """Of all pictures of one scenario: as JSON they have a third more, and common providers take no more."""
 

@@ -57,7 +57,7 @@ class Toolbox:
     def offer(self, names: tuple[str, ...] | None, *, files: bool) -> Offer:
         """Return the tools called `names`; None: all of the user's, and with `files` those for files.
 
-        Raises ActorError naming the first one that there is not.
+        Raises ActorError naming the first unknown one.
         """
         found = self._offers.get((names, files))
         if found is None:

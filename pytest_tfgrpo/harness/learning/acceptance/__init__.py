@@ -1,1 +1,1 @@
-"""Acceptance: whether what an epoch learned comes into force, decided on the dev split alone."""
+"""Acceptance: the dev split alone decides whether the lessons of an epoch are kept."""

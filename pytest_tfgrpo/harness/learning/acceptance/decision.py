@@ -1,4 +1,4 @@
-"""The decision on a candidate: the whole is tried first, and when it is rejected, parts of it in halves."""
+"""The decision on a candidate library: try it whole and, if it is rejected, in halves."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Limits:
     rollouts: int
     """Rollouts of an epoch beyond which no further part is tried."""
     cap: int
-    """Lessons in force of one domain at most."""
+    """Most active lessons per domain."""
 
 
 async def decide(library: Library, candidate: Revision, bench: DevSet, limits: Limits) -> Revision:
@@ -76,11 +76,11 @@ def limits_of(phase: Phase, settings: SettingValues) -> Limits:
 
 
 def undecided(candidate: Revision, scenarios: Iterable[Scenario], settings: SettingValues) -> Revision:
-    """Return `candidate`, which comes into force untried, and why nothing is asked to decide on it."""
+    """Return `candidate`, which is accepted untried, with the reason why nothing decides on it."""
     if candidate.acceptance is not None or settings["acceptance"] == "off":
         return candidate
     number = sum(scenario.split == "dev" for scenario in scenarios)
-    note = f"not tried: {number} dev scenarios, {MIN_DEV} are wanted"
+    note = f"not tried: {number} dev scenarios, at least {MIN_DEV} are needed"
     limits = Limits(rule=AcceptanceRule.of(settings), scenarios=number, rollouts=0, cap=0)
     return replace(candidate, acceptance=_acceptance(limits, note=note))
 
@@ -114,7 +114,7 @@ class _Search:
             await self._weed()
 
     async def _try_parts(self) -> None:
-        """Try the whole without what its own scenarios speak against, else halves of it."""
+        """Try the whole without operations that their own scenarios reject, else halves of it."""
         against = self._against(self._units)
         rest = [unit for unit in self._units if unit not in against]
         self._open = [rest] if against and rest else halves(self._units)
@@ -125,14 +125,14 @@ class _Search:
             elif len(self._kept) + len(part) == len(self._units):
                 self._open[:0] = halves(part)
                 if len(part) == 1:
-                    self._leave(part, "with the parts accepted it would be the library that was rejected")
+                    self._leave(part, "with the accepted parts it would equal the rejected library")
             elif too_dear := self._too_dear(part):
                 self._leave(part, too_dear)
             elif not await self._try_part(part):
                 self._open += halves(part)
 
     async def _weed(self) -> None:
-        """Leave out what its own scenarios speak against, and try what is left, while trials are left.
+        """Leave out operations that their own scenarios reject, and try the rest, while trials are left.
 
         Where nothing would be left the rule has the last word: it has accepted what there is.
         """
@@ -151,7 +151,7 @@ class _Search:
         pairs, trial = await self._measure(self._library, drawn.library, trial)
         ruling = rule.judge(pairs, factor=self._factor, doubted=True)
         number = len(operations_of(self._candidate.applied, against))
-        ruling = replace(ruling, why=f"without {number} that did their own scenarios no good: {ruling.why}")
+        ruling = replace(ruling, why=f"without {number} that did not help their own scenarios: {ruling.why}")
         accepted = self._judge(trial, pairs, ruling)
         if accepted:
             self._revision, self._kept = drawn, rest
@@ -207,14 +207,14 @@ class _Search:
     async def _against_start(
         self, after: Library, ruling: AcceptanceResult, trial: Trial
     ) -> tuple[AcceptanceResult, Trial]:
-        """Return the ruling where small losses of several parts could add up to more than the margin."""
+        """Return the result if small losses of several parts could add up to more than the margin."""
         made = trial.rollouts
         pairs, trial = await self._measure(self._library, after, trial)
         trial = replace(trial, rollouts=made + trial.rollouts)
         whole = self._limits.rule.judge(pairs, doubted=True)
         if whole.accepted and pairs.measured:
             return ruling, trial
-        why = f"with the parts accepted {whole.reading.difference:+.3f}: {whole.why}"
+        why = f"with the accepted parts {whole.reading.difference:+.3f}: {whole.why}"
         return replace(ruling, accepted=False, why=why), trial
 
     def _judge(self, trial: Trial, pairs: Pairs, ruling: AcceptanceResult) -> bool:
@@ -240,7 +240,7 @@ class _Search:
         return ruling.accepted
 
     def _pass_unseen(self, trial: Trial) -> bool:
-        """Note a library that no dev scenario sees: its difference is 0, and nobody was asked."""
+        """Note a library that no dev scenario sees: its difference is 0, and no rollout is needed."""
         safe = self._limits.rule.name == "safe"
         reason = UNSEEN if safe else f"{UNSEEN}: not shown to be better"
         verdict: Literal["accepted", "rejected"] = "accepted" if safe else "rejected"
@@ -267,7 +267,7 @@ class _Search:
         made, most = self._bench.made, self._limits.rollouts
         if not needed or made + needed <= most:
             return ""
-        return f"it needs {needed} rollouts after {made}, and acceptance_rollouts is {most}"
+        return f"it needs {needed} rollouts after {made}, but acceptance_rollouts is {most}"
 
     def _leave(self, part: list[OperationSet], reason: str) -> None:
         """Note that `part` stays out without a test."""

@@ -1,4 +1,4 @@
-"""Sweeps of the dev split: each scenario is asked at most once under each prompt of a run."""
+"""Sweeps of the dev split: each scenario runs at most once with each prompt of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Sweep: TypeAlias = Callable[[Phase, Ask], Awaitable[Mapping[str, Group]]]
 
 
 class Unfinished(Exception):
-    """A sweep did not come to its end: interrupted, aborted, or out of budget."""
+    """A sweep did not finish: interrupted, aborted, or out of budget."""
 
     def __init__(self, end: RunStatus) -> None:
         """`end` is how the run ends."""
@@ -75,7 +75,7 @@ class DevSweeps:
         return missing * int(self._settings["eval_rollouts"])
 
     async def compare(self, before: Library, after: Library) -> Pairs:
-        """Return the scores under both libraries; only what is not known yet is asked.
+        """Return the scores under both libraries; only unknown ones are measured.
 
         Raises Unfinished, and what a sweep raises.
         """

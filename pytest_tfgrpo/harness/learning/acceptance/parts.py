@@ -1,4 +1,4 @@
-"""Parts: the operations of a candidate in units that stay together, and those units in halves."""
+"""Parts: the operations of a candidate grouped into units that stay together, and their halves."""
 
 from __future__ import annotations
 

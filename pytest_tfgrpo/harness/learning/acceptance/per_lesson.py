@@ -1,4 +1,4 @@
-"""Single changes: which operations of a candidate did their own dev scenarios no good.
+"""Single changes: which operations of a candidate did not help their own dev scenarios.
 
 Ten good lessons and three bad ones are better than none, as a whole. The sweep can say more: a prompt
 prefers one lesson to another, and a lesson's *own* scenarios are those in which it stands highest.
@@ -19,7 +19,7 @@ class Case:
     """One dev scenario whose prompt differs between two libraries."""
 
     before: tuple[str, ...]
-    """Ids of the lessons in its prompt under the library in force, the preferred first."""
+    """Ids of the lessons in its prompt under the active library, the preferred first."""
     after: tuple[str, ...]
     differences: tuple[float, ...]
     """gt_score after - before, of each pair of rollouts of one seed that both have a score."""
@@ -42,7 +42,7 @@ class Case:
 def idle_or_harmful(
     cases: Iterable[Case], units: Sequence[OperationSet], *, margin: float, alpha: float
 ) -> list[OperationSet]:
-    """Return those of `units` that their own scenarios speak against.
+    """Return those of `units` that their own scenarios reject.
 
     A new lesson has to show something: it is named when its own scenarios are no better on average,
     though they had room to be. Any other change is named when they are worse by more than `margin`, with a

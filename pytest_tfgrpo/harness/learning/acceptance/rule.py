@@ -1,4 +1,4 @@
-"""The rule: what a comparison of two libraries on the dev split says; axis ``_K``: scenarios."""
+"""The rule: whether a comparison on the dev split accepts the new library; axis ``_K``: scenarios."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PairedReading:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AcceptanceResult:
-    """What the rule says of a library that was tried."""
+    """The result of the rule for a library that was tried."""
 
     reading: PairedReading
     p_adjusted: float
@@ -48,7 +48,7 @@ class Pairs:
     unchanged: int
     """Scenarios whose prompt is the same under both: a difference of exactly 0."""
     before: Mapping[str, Tally]
-    """Scores of the other scenarios under the library in force, by scenario id."""
+    """Scores of the other scenarios under the active library, by scenario id."""
     after: Mapping[str, Tally]
     cases: tuple[Case, ...] = ()
     """The same scenarios, with the lessons that their prompts carry."""
@@ -103,9 +103,9 @@ class AcceptanceRule:
         return AcceptanceRule(name=name, margin=settings["acceptance_margin"])
 
     def judge(self, pairs: Pairs, *, factor: int = 1, doubted: bool = False) -> AcceptanceResult:
-        """Return what `pairs` say; p is multiplied by `factor`, the tests that are still open.
+        """Return the result for `pairs`; p is multiplied by `factor`, the number of open tests.
 
-        An error is not the agent's fault, and may be the library's all the same: where there are errors, both
+        An error is not the agent's fault, but the library may still cause it: if there are errors, both
         readings must accept, and the one that speaks most against the library is shown. `doubted`
         is a part of a library that was rejected: in ``safe`` the doubt no longer speaks for it.
         """
@@ -141,6 +141,6 @@ class AcceptanceRule:
                 return True, f"better, {level} < {self.alpha:g}"
             return False, f"not shown to be better, {level}" if difference > 0 else "not better"
         if difference < -self.margin and (doubted or p < self.alpha):
-            shown = f"{level} < {self.alpha:g}" if p < self.alpha else "as the whole was"
+            shown = f"{level} < {self.alpha:g}" if p < self.alpha else "like the whole library"
             return False, f"worse by more than {self.margin:g}, {shown}"
         return True, f"not shown to be worse by more than {self.margin:g}, {level}"

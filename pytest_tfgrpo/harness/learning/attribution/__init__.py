@@ -1,1 +1,1 @@
-"""Attribution: what each lesson does, from the training groups whose prompts left it out by chance."""
+"""Attribution: the effect of each lesson, from training groups whose prompts left it out at random."""

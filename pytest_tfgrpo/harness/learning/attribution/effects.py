@@ -1,4 +1,4 @@
-"""Evidence: what training groups with and without a lesson say of its effect, for all lessons together."""
+"""Effects: what training groups with and without a lesson show about it, for all lessons together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LessonEffect:
     included: int
     """Groups whose prompt carried it."""
     left_out: int
-    """Groups that it was left out of by chance."""
+    """Groups that it was left out of at random."""
     scenarios: int
     errors: int
     """Rollouts of these groups that are errors and count nowhere else."""

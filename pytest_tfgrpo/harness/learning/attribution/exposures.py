@@ -1,4 +1,4 @@
-"""Exposures: which lessons each training group was given and denied, and how it did; from a run or its file.
+"""Exposures: which lessons each training group had or lacked, and its score; from a run or its file.
 
 ``exposures.jsonl`` in the folder of a run follows from the journal: one line about the run, one per group.
 """
@@ -146,7 +146,7 @@ def record_of(run: Run) -> RunExposures:
 
 
 def write(folder: Path, record: RunExposures) -> None:
-    """Write the file of exposures of the run in `folder`, whole or not at all; raises JournalError.
+    """Write the file of exposures of the run in `folder`, atomically; raises JournalError.
 
     It names the length of the journal that it follows from.
     """

@@ -1,4 +1,4 @@
-"""Pooling: what earlier runs of the same actor and judge show of lessons, from their small files."""
+"""Pooling: what earlier runs of the same actor and judge show about lessons, from their small files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def records(folders: Iterable[Path]) -> tuple[list[RunExposures], list[str]]:
         try:
             found.append(record(folder))
         except JournalError as error:
-            complaints.append(f"run {folder.name} is left out of what lessons do: {error}")
+            complaints.append(f"run {folder.name} is left out of the lesson effects: {error}")
     return found, complaints
 
 

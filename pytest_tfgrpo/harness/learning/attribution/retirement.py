@@ -1,4 +1,4 @@
-"""Retirement: lessons shown to harm go, and those long tried without effect give way to new ones.
+"""Retirement: remove harmful lessons, and replace those that were tried long without effect.
 
 What it returns are operations like any other: acceptance tries them on the dev split where it is on.
 """
@@ -119,7 +119,7 @@ def _giving_way(
         ]
         idle.sort(key=lambda e: (known[e.id].effect or 0.0, e.summary32, e.id))
         room = min(count, max(0, held[domain] + count - packs[domain].experience_slots))
-        gone += [_removal(e, f"gave way: {_figures(known[e.id])}") for e in idle[:room]]
+        gone += [_removal(e, f"made room for a new lesson: {_figures(known[e.id])}") for e in idle[:room]]
     return gone
 
 

@@ -1,1 +1,1 @@
-"""The library of lessons, the screen before it, retrieval from it, and the experience store."""
+"""The library of lessons: screening, retrieval, and the lesson store."""

@@ -1,4 +1,4 @@
-"""The library: the lessons in force, changed by operations alone, identified by content (decisions 15, 21).
+"""The library: the active lessons, changed only by operations, identified by content (decisions 15, 21).
 
 Ids are immutable: a change is a new revision that names its parents, a removal an operation with a reason.
 """
@@ -34,7 +34,7 @@ SIZE_CAP = "size cap: "
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Diff:
-    """What tells two libraries apart; lessons of equal content are equal, whatever their ids."""
+    """The difference of two libraries; lessons of equal content are equal, whatever their ids."""
 
     added: tuple[Experience, ...]
     removed: tuple[Experience, ...]
@@ -82,9 +82,9 @@ def apply(
 
 
 def carry_out(library: Library, operations: Iterable[Operation], *, cap: int, epoch: int) -> Revision:
-    """Return what operations that were screened already make of `library`; as with `apply`, `cap` holds.
+    """Return `library` after operations that were already screened; as with `apply`, `cap` holds.
 
-    Raises KeyError where one of them changes a lesson that is not in force.
+    Raises KeyError where one of them changes a lesson that is not active.
     """
     draft = _Draft(library, None)
     for operation in operations:
@@ -156,7 +156,7 @@ def rebase(library: Library, packs: Mapping[str, PromptPack], *, run_id: str, cr
 
 
 def diff(a: Library, b: Library, history: Iterable[Experience] = ()) -> Diff:
-    """Return what tells `b` from `a`; `history` may hold the revisions between the two."""
+    """Return how `b` differs from `a`; `history` may hold the revisions between the two."""
     kept = _common(a, b)
     old = {e.id: e for e in _without(a, kept)}
     parents = {e.id: e.parents for e in (*history, *b.experiences)}
@@ -208,7 +208,7 @@ def load_library(path: Path) -> Library:
 
 
 def save_library(path: Path, library: Library) -> None:
-    """Write `library` to `path`, whole or not at all; raises StoreError naming the file."""
+    """Write `library` to `path`, atomically; raises StoreError naming the file."""
     data = {
         "schema": SCHEMA,
         "hash": library.hash,
@@ -279,7 +279,7 @@ class _Draft:
         """Return (code, reason) why `operation` may not be applied, or None."""
         new, targets = operation.experience, operation.targets
         if unknown := [target for target in targets if target not in self._in_force]:
-            return "unknown_id", f"{unknown[0]!r} is not the id of a lesson in force"
+            return "unknown_id", f"{unknown[0]!r} is not the id of an active lesson"
         if problem := _misshapen(operation):
             return "malformed", problem
         if new is None:
@@ -301,7 +301,7 @@ class _Draft:
 
 @dataclass(frozen=True, slots=True)
 class _Gist:
-    """What a lesson says, as far as it can be compared."""
+    """The content of a lesson that can be compared."""
 
     scope: tuple[str, str, str]
     names: tuple[str, ...]

@@ -91,7 +91,7 @@ class Screen:
 def contaminated(
     library: Library, scenarios: Iterable[Scenario], answers: Answers, tools: Collection[str] = ()
 ) -> list[LeakedAnswer]:
-    """Return the lessons in force that contain an answer of one of `scenarios`, the eval split.
+    """Return the active lessons that contain an answer of one of `scenarios`, the eval split.
 
     What it finds fails the gate; it never edits a library (decision 21).
     """

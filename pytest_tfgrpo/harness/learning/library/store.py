@@ -1,4 +1,4 @@
-"""The experience store: an append-only log of JSON lines (decisions 14-17).
+"""The lesson store: an append-only log of JSON lines (decisions 14-17).
 
 An append takes the file's lock, writes its batch in one go and fsyncs; what other processes appended in the
 meantime is read first. A lesson drops out of `fetch_top` when a tombstone or a later revision names its
@@ -73,7 +73,7 @@ class ExperienceStore:
             path.parent.mkdir(parents=True, exist_ok=True)
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         except OSError as error:
-            raise StoreError(f"cannot open the experience store {path}: {error}") from error
+            raise StoreError(f"cannot open the lesson store {path}: {error}") from error
         store = cls(path, fd, max_words)
         try:
             store.refresh()
@@ -99,7 +99,7 @@ class ExperienceStore:
         self.close()
 
     def __len__(self) -> int:
-        """Return the number of experiences on file, in force or not."""
+        """Return the number of stored experiences, active or not."""
         return len(self._places)
 
     def __contains__(self, id: str) -> bool:
@@ -116,7 +116,7 @@ class ExperienceStore:
                 f"{first.line}: {first.reason}"
             )
         if self.repaired_bytes:
-            found.append(f"{self._path}: a torn last line of {self.repaired_bytes} bytes was cut off")
+            found.append(f"{self._path}: an incomplete last line of {self.repaired_bytes} bytes was removed")
         return found
 
     def append(self, records: Sequence[Experience | Tombstone]) -> int:
@@ -164,7 +164,7 @@ class ExperienceStore:
         prompt: str | None = None,
         weights: tuple[float, float] = (0.7, 0.3),
     ) -> tuple[Experience, ...]:
-        """Return at most `limit` experiences in force of `domain`, best first (decision 16).
+        """Return at most `limit` active lessons of `domain`, best first (decision 16).
 
         With `stamp`, only those learned under that prompt pack; with `prompt`, weighed by relevance to it.
         """
@@ -211,14 +211,14 @@ class ExperienceStore:
         except OSError as error:
             with self._naming("restore"):
                 os.ftruncate(self._fd, self._end)
-            raise StoreError(f"cannot write the experience store {self._path}: {error}") from error
+            raise StoreError(f"cannot write the lesson store {self._path}: {error}") from error
 
     def _catch_up(self) -> None:
         """Take in the lines beyond those known, and repair a torn last one; call it with the lock held."""
         with self._naming("read"):
             size = os.fstat(self._fd).st_size
             if size < self._end:
-                raise StoreError(f"{self._path} was cut short by somebody else while in use; open it again")
+                raise StoreError(f"{self._path} was truncated by another process while in use; open it again")
             for line in self._read_lines(self._end, size):
                 try:
                     self._take_in(line, read_line(line))
@@ -282,7 +282,7 @@ class ExperienceStore:
         except StoreError:
             raise
         except OSError as error:
-            raise StoreError(f"cannot {action} the experience store {self._path}: {error}") from error
+            raise StoreError(f"cannot {action} the lesson store {self._path}: {error}") from error
 
 
 def export_camel(records: Iterable[Experience]) -> Iterator[dict[str, Json]]:

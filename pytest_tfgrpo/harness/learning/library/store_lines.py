@@ -1,4 +1,4 @@
-"""Lines of the experience store: what one looks like, and when one is refused (decisions 14, 15, 17).
+"""Lines of the lesson store: their form, and when one is refused (decisions 14, 15, 17).
 
 A line is a JSON object with the keys of the record in snake_case. What the store itself writes is in one
 canonical form, which a single pattern checks whole; any other valid spelling of a record is read as well.

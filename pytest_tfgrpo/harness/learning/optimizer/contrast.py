@@ -1,4 +1,4 @@
-"""Evidence: the attempts of an epoch by kind of task, and what the better did differently (decision 12)."""
+"""Contrasts: the attempts of an epoch by kind of task, and what better ones did differently (decision 12)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AS_GOOD = 0.05
 MIN_WORTH = 0.5
 """Mean reward under which what winners did is no example, even if all others did worse."""
 MIN_CONTRAST = 0.5
-"""Difference in share between winners and losers from which a habit tells them apart."""
+"""Difference in share between winners and losers from which a habit distinguishes them."""
 
 _TOOL_NAME = re.compile(r"[A-Za-z_][\w.-]{0,63}", re.ASCII)
 _NUMBER = re.compile(r"[-+]?\d[\d,]{0,30}(?:\.\d{1,30})?%?")
@@ -70,7 +70,7 @@ class Contrast:
     advice: str
     """In the imperative, without full stop."""
     attempts: tuple[Attempt, ...]
-    """All attempts that did what it speaks of, whatever came of it."""
+    """All attempts that did this, whatever their result."""
 
 
 def tool_frames(rollout: Rollout) -> Iterable[Frame]:
@@ -163,7 +163,7 @@ def record_of(way: Way, attempts: Iterable[Attempt], prior: WayRecord = (0.0, 0.
 def best_way(attempts: Sequence[Attempt], prior: Mapping[Way, WayRecord]) -> Contrast | None:
     """Return the sequence of tools that winners used and that beat the others, or None.
 
-    `prior` is what earlier epochs saw of sequences that lessons in force name. A sequence that earned less
+    `prior` is what earlier epochs saw of sequences that active lessons name. A sequence that earned less
     than half is no example; of equally good ones the cheaper in tokens is taken.
     """
     ways: dict[Way, list[Attempt]] = {}
@@ -242,7 +242,7 @@ def worst_form(attempts: Sequence[Attempt]) -> Contrast | None:
 
 
 def _habit(shown: Sequence[tuple[Attempt, set[str]]], sign: int) -> Contrast | None:
-    """Return the habit that most tells attempts of one sign from those of the other, if any does."""
+    """Return the habit that best distinguishes attempts of one sign from the other, if any."""
     ours = [habits for attempt, habits in shown if attempt.sign == sign]
     theirs = [habits for attempt, habits in shown if attempt.sign == -sign]
     if not ours or not theirs:

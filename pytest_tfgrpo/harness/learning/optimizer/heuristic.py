@@ -16,10 +16,10 @@ class HeuristicOptimizer:
     identity: Mapping[str, Json] = MappingProxyType({})
 
     async def propose(self, context: LearningContext) -> Proposal:
-        """Return lessons from the groups with spread, as additions or as revisions of lessons in force."""
+        """Return lessons from groups with mixed results, as additions or revisions of active lessons."""
         informative = [group for group in context.groups if group.informative]
         if not informative:
-            return Proposal(note="no group had spread, so there was nothing to learn from")
+            return Proposal(note="no group had mixed results, so there was nothing to learn from")
         from pytest_tfgrpo.harness.learning.optimizer.heuristic_study import HeuristicStudy
 
         study = HeuristicStudy(context, informative)

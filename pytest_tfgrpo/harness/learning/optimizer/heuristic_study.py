@@ -38,24 +38,24 @@ from pytest_tfgrpo.harness.learning.optimizer.wording import (
 from pytest_tfgrpo.harness.protocols import LearningContext
 
 MIN_FIT = 0.3
-"""Mean share of its terms in a kind's prompts from which a lesson in force is about that kind."""
+"""Mean share of its terms in a kind's prompts from which an active lesson is about that kind."""
 _FAILURES = re.compile(r"it failed in (\d{1,9}) of \d{1,9} attempts")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Known:
-    """A lesson in force that this optimizer wrote, read back."""
+    """An active lesson that this optimizer wrote, read back."""
 
     experience: Experience
     terms: tuple[str, ...]
     claim: str
     """Its advice without the figures."""
     lost: int
-    """Failed attempts that an avoid lesson speaks of."""
+    """Failed attempts that an avoid lesson mentions."""
 
     @property
     def way(self) -> tuple[str, ...]:
-        """The tools that it says to use, in order."""
+        """The tools that it recommends, in order."""
         return tuple(self.claim[4:].split(", then ")) if self.claim.startswith("use ") else ()
 
 
@@ -174,7 +174,7 @@ class HeuristicStudy:
         return key_terms(prompts, own, [self._shares[i] for i in rivals], self._barred)
 
     def _assign(self, lessons: Iterable[Experience]) -> dict[int, list[_Known]]:
-        """Return the lessons in force by the place of the kind that each is about."""
+        """Return the active lessons by the place of the kind that each is about."""
         found: dict[int, list[_Known]] = {}
         for lesson in lessons:
             known, pack = _read_back(lesson), self._context.packs.get(lesson.domain)

@@ -35,9 +35,7 @@ OPTIMIZERS: Mapping[str, Callable[[OpenTeacher, Path | None], Optimizer]] = {
 
 
 def _no_teacher() -> Completer:
-    raise SettingError(
-        "optimizer llm needs a language model; set tfgrpo_teacher, for instance openai:<model>"
-    )
+    raise SettingError("optimizer llm needs a language model; set tfgrpo_teacher, for example openai:<model>")
 
 
 def open_optimizer(spec: str, *, teacher: OpenTeacher = _no_teacher, packs: Path | None = None) -> Optimizer:

@@ -1,4 +1,4 @@
-"""Backing: the figures behind a lesson, from the attempts it rests on and the lessons it continues."""
+"""Support: the figures behind a lesson, from its attempts and the lessons it continues."""
 
 from __future__ import annotations
 

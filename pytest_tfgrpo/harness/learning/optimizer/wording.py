@@ -1,4 +1,4 @@
-"""Wording: which words tell a kind of task from others, and the text of a lesson about it."""
+"""Wording: which words distinguish a kind of task, and the text of a lesson about it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.words import STOP, content, stem, words
 
 MAX_TERMS = 8
 MIN_SHARE_OF_BEST = 0.6
-"""A term is named when it tells at least this share of what the most telling one does."""
+"""A term is used if it is at least this share as distinctive as the best one."""
 
 _QUOTED = re.compile(
     r'```.*?```|`[^`]*`|"[^"]*"|“[^”]*”|«[^»]*»|(?<!\w)\'[^\'\n]*\'(?!\w)|<input\b.*?</input>', re.DOTALL
@@ -49,9 +49,9 @@ def key_terms(
     others: Iterable[Mapping[str, float]],
     barred: frozenset[str],
 ) -> list[str]:
-    """Return the words that tell tasks with these `prompts` from `others`, the most telling first.
+    """Return the words that distinguish tasks with these `prompts` from `others`, best first.
 
-    `own` and `others` are `shares`; words in `barred` (answers, for instance) are left out.
+    `own` and `others` are `shares`; words in `barred` (answers, for example) are left out.
     """
     rivals = list(others)
 

@@ -1,4 +1,4 @@
-"""Drawings of a page as coordinates of SVG; the templates turn them into marks."""
+"""Drawings of a page as SVG coordinates; the templates turn them into marks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grid of a page: every scenario with what it came to in each sweep and epoch."""
+"""The grid of a page: the results of every scenario in each sweep and epoch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """What one scenario came to in one column."""
+    """The result of one scenario in one column."""
 
     mean: float | None
     n: int

@@ -1,4 +1,4 @@
-"""The history of a library for a page: what each epoch did, on what evidence, and what was decided."""
+"""The history of a library for a page: the changes of each epoch, their evidence, and the decision."""
 
 from __future__ import annotations
 

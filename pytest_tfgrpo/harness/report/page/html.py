@@ -15,11 +15,11 @@ from pytest_tfgrpo.harness.report.page.history import history
 from pytest_tfgrpo.harness.report.page.trajectories import Packed, pack
 
 LIMIT = 14_000_000
-"""Bytes that a page takes at most, unless what it says without trajectories takes more."""
+"""Maximum bytes of a page, unless it needs more without trajectories."""
 
 
 PLAIN_ROWS = 400
-"""Scenarios in the table that stands in where no script runs, and on paper."""
+"""Scenarios in the table that is shown without scripts and on paper."""
 
 
 END = "</body>\n</html>"

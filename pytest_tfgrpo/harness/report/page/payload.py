@@ -47,6 +47,6 @@ def _cell(cell: Cell, chunk: int) -> list[Any]:
 
 
 def script_json(value: Any) -> str:
-    """Return JSON that can stand in a script element: nothing in it ends the element or opens a comment."""
+    """Return JSON that is safe in a script element: nothing in it ends the element or opens a comment."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

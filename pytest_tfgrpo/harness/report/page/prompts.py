@@ -12,7 +12,7 @@ from pytest_tfgrpo.harness.suite.prompt import merge_experiences, render_prompt
 
 
 class Asked(NamedTuple):
-    """What the rollouts of one group were asked."""
+    """The prompt of the rollouts of one group."""
 
     system: tuple[str, ...]
     """The text of the pack, then the block of lessons line by line: groups share most of these."""
@@ -27,7 +27,7 @@ class AskedPrompts:
         self._lessons = {lesson.id: lesson for lesson in lessons_of(run)} if run.packs else {}
 
     def of(self, group: Group, scenario: Scenario) -> Asked | None:
-        """Return the prompt of a group; None where what is rendered is not what was asked."""
+        """Return the prompt of a group; None if the rendered prompt differs from the one that was sent."""
         first = next((rollout for rollout in group.rollouts if rollout.prompt_stamp), None)
         if first is None or not self._packs or any(id not in self._lessons for id in first.experiences):
             return None

@@ -44,7 +44,7 @@ class Packed:
 
 
 class Told(NamedTuple):
-    """What is said of a group besides what it holds itself."""
+    """Facts about a group that it does not contain itself."""
 
     scenarios: Mapping[str, Scenario]
     prompts: AskedPrompts
@@ -99,7 +99,7 @@ def expendable(groups: Sequence[Group]) -> Iterator[Item]:
     """Yield what can be left out, the least telling first.
 
     Frames of rollouts that are neither best nor worst of an informative group, then other frames, then whole
-    groups: those without spread before the others.
+    groups: those without mixed results before the others.
     """
     telling = {id for group in groups if group.informative for id in extremes(group)}
     rollouts = [rollout for group in groups for rollout in group.rollouts if rollout.frames]

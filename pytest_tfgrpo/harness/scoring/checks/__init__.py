@@ -1,1 +1,1 @@
-"""Checks: the table of kinds, and what the checks of a scenario find in one attempt."""
+"""Checks: the table of kinds, and the results of a scenario's checks on one attempt."""

@@ -1,4 +1,4 @@
-"""The check on the tools that were called, in which order, with which arguments."""
+"""The check of tool calls: which tools, in which order, with which arguments."""
 
 from __future__ import annotations
 

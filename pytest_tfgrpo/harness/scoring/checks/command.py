@@ -69,7 +69,7 @@ def _prepare(params: Mapping[str, Json], _folder: Path) -> Mapping[str, Json]:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """Return all that a program is told: where programs are (this interpreter's first), home and language."""
+    """Return a program's environment: where programs are (this interpreter's first), home and language."""
     folders = [str(Path(sys.executable).parent), *os.get_exec_path()]
     # a relative entry would let the agent plant programs in its workspace
     path = os.pathsep.join(folder for folder in dict.fromkeys(folders) if Path(folder).is_absolute())

@@ -41,7 +41,7 @@ GRACE_S = 1.0
 MEMORY_BYTES = 1 << 30
 WORKERS = min(4, os.cpu_count() or 1)
 REQUESTS_MAX = 1_000
-"""What one worker is asked: the parser's tables grow with every new input."""
+"""Most questions per worker: the parser's tables grow with every new input."""
 INSTALL = "install it: pip install 'pytest-tfgrpo[math]'"
 
 
@@ -92,11 +92,11 @@ class _Worker:
 
     @property
     def is_fit(self) -> bool:
-        """Whether it may be asked again."""
+        """Whether it can be used again."""
         return self._left > 0
 
     def compare(self, params: Mapping[str, Json], answer: str) -> Mapping[str, Any]:
-        """Return what the worker says; raises CheckError over the value, _Slow and _Died over the answer."""
+        """Return the worker's reply; raises CheckError over the value, _Slow and _Died over the answer."""
         self._left -= 1
         deadline = time.monotonic() + LIMIT_S
         request = {"value": params["value"], "decimals": params.get("decimals"), "answer": answer}

@@ -1,4 +1,4 @@
-"""Reads and compares mathematics, in a process of its own; the only file that imports ``math_verify``.
+"""Read and compare mathematics in a separate process; the only file that imports ``math_verify``.
 
 Run as a script by ``math.py``: sympy may hang in C code, which nothing stops but the end of the process.
 Talks lines of JSON; every request is answered by a line on the expected value, then one on the answer.

@@ -1,4 +1,4 @@
-"""What a check kind is, and what a check is told."""
+"""Check kinds, and the input of a check."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CheckContext:
 
 
 class BadParam(ValueError):
-    """Parameters that fit the kind's schema and are wrong all the same; `key` names the parameter."""
+    """Parameters that match the kind's schema but are still wrong; `key` names the parameter."""
 
     def __init__(self, key: str, message: str) -> None:
         super().__init__(message)
@@ -44,17 +44,17 @@ class CheckKind:
 
     name: str
     params: Mapping[str, Json]
-    """JSON Schema of the parameters that stand beside ``kind`` and ``weight``; should refuse unknown keys."""
+    """JSON Schema of the parameters beside ``kind`` and ``weight``; should refuse unknown keys."""
     evaluate: Callable[[Check, CheckContext], CheckResult]
-    """Judges one attempt; an exception means that the check broke, not that it did not pass."""
+    """Checks one attempt; an exception means that the check broke, not that it failed."""
     blocking: bool = True
-    """True when it touches files, runs a program or may be slow: it is then called on a thread."""
+    """True if it touches files, runs a program or may be slow: it then runs on a thread."""
     answers: Callable[[Check], tuple[str, ...]] = _no_answers
     """Expected answers as texts, for the leakage screen of decision 21."""
     prepare: Callable[[Mapping[str, Json], Path], Mapping[str, Json]] = _as_written
-    """Checks valid parameters further and completes them, when a scenario is loaded from the folder given.
+    """Validates and completes parameters when a scenario is loaded from the given folder.
 
-    Raises BadParam, or ValueError; what it returns is part of the task stamp.
+    Raises BadParam or ValueError; the result is part of the task stamp.
     """
 
 

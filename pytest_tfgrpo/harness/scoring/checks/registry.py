@@ -1,4 +1,4 @@
-"""The table of check kinds, and what the checks of a scenario find in one attempt."""
+"""The table of check kinds, and the results of a scenario's checks on one attempt."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _evaluate(check: Check, context: CheckContext, kind: CheckKind) -> CheckResu
     except CheckError:
         raise
     except BaseException as error:  # on the engine's thread no interrupt is a person's
-        raise CheckError(f"check {kind.name!r} broke: {error!r}") from error
+        raise CheckError(f"check {kind.name!r} raised {error!r}") from error
     if not isinstance(result, CheckResult) or not 0 <= result.credit <= 1:
         raise CheckError(
             f"check {kind.name!r} must return a CheckResult with credit in [0, 1], not {result!r}"

@@ -1,4 +1,4 @@
-"""A language model as judge: several votes on one attempt, each a call of its own."""
+"""A language model as judge: several votes on one attempt, one call each."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ModelJudge:
         self._places = asyncio.Semaphore(concurrency)
 
     async def ask_judge(self, scenario: Scenario, rollout: Rollout, calls: Calls) -> JudgeResult:
-        """Return a verdict or, with score None, why there is none; never a default score.
+        """Return the judge's result; without one, a score of None and the reason, never a default score.
 
         Raises BudgetError when a call was not made; those beside it are on file by then.
         """

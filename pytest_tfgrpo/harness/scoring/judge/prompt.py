@@ -1,4 +1,4 @@
-"""What a judge is asked: a packaged, stamped template, filled in one pass with fenced data."""
+"""The prompt of a judge: a packaged, stamped template, filled in one pass with fenced data."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def template_stamp() -> str:
 
 
 def question(scenario: Scenario, rollout: Rollout) -> tuple[Message, ...]:
-    """Return the messages that ask for a verdict on `rollout`; equal attempts give equal messages.
+    """Return the messages that ask the judge about `rollout`; equal attempts give equal messages.
 
     They hold the task, the criteria, the steps and the answer; never what the scenario's checks expect.
     """

@@ -1,4 +1,4 @@
-"""Votes: what a judge's reply decides of each criterion, and what several votes amount to."""
+"""Votes: what a judge's reply decides for each criterion, and how several votes combine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REASON_MAX = 4_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """What one vote says of one criterion."""
+    """The decision of one vote on one criterion."""
 
     met: bool
     why: str
@@ -73,9 +73,9 @@ def _decision(key: str, value: Json) -> Decision:
 
 
 def tally(rubric: Sequence[Criterion], votes: Sequence[Vote], void: Sequence[str], asked: int) -> JudgeResult:
-    """Return what valid `votes` amount to; `void` says why the others are none.
+    """Return the combined result of valid `votes`; `void` has the reasons why others are invalid.
 
-    Without a majority of the votes `asked` for there is no verdict.
+    Without a majority of the `asked` votes there is no result.
     """
     if 2 * len(votes) <= asked:
         told = "; ".join(dict.fromkeys(void))
@@ -117,7 +117,7 @@ def _agreement(votes: Sequence[Vote]) -> float | None:
 
 
 def _said(place: int, votes: Sequence[Vote]) -> str:
-    """Return what most votes say of a criterion, in the words of the first of them; a tie is not met."""
+    """Return the majority decision on a criterion, with the reason of its first vote; a tie is not met."""
     decisions = [vote[place] for vote in votes]
     met = sum(decision.met for decision in decisions)
     most = 2 * met > len(decisions)

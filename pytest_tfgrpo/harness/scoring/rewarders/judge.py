@@ -1,4 +1,4 @@
-"""The judge as a rewarder: its opinions, asked for before, as scores beside ground truth."""
+"""The judge as a rewarder: its results as scores beside ground truth."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_tfgrpo.harness.protocols import RewardBatch
 
 
 class JudgeRewarder:
-    """Gives each rollout the judge's score; none where there is no verdict, or where it is the gt_score."""
+    """Gives each rollout the judge's score; none without a judge's result, or if it is the gt_score."""
 
     name = "judge"
 

@@ -113,7 +113,7 @@ def _group_index(rollouts: Sequence[Rollout]) -> npt.NDArray[np.intp]:
     )
     if np.any(np.diff(index_N) < 0):
         broken = rollouts[int(np.flatnonzero(np.diff(index_N) < 0)[0]) + 1]
-        raise ValueError(f"rollouts of group {broken.group_id!r} do not stand together")
+        raise ValueError(f"rollouts of group {broken.group_id!r} are not adjacent")
     return index_N
 
 
@@ -137,7 +137,7 @@ def _extra_scores(rewarder: Rewarder, batch: RewardBatch) -> Floats:
         values_N = np.array(rewarder(batch), dtype=np.float64)
     except Exception as error:
         raise RewarderError(
-            f"rewarder {rewarder.name!r} broke: {type(error).__name__}: {error}; "
+            f"rewarder {rewarder.name!r} raised {type(error).__name__}: {error}; "
             f"it must return {len(batch.rollouts)} floats in [0, 1], NaN for no score"
         ) from error
     if values_N.shape != batch.gt_N.shape:

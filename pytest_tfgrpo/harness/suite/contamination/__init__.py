@@ -1,1 +1,1 @@
-"""Contamination: what train, dev and eval share, and where answers stand that must not (decision 21)."""
+"""Contamination: what train, dev and eval share, and answers in prompts or lessons (decision 21)."""

@@ -1,4 +1,4 @@
-"""Findings: what makes a comparison of splits worth less than it looks, in words and for the report."""
+"""Findings: what makes a comparison of splits less reliable, in words and for the report."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ OverlapKind: TypeAlias = Literal[
     "same_task", "same_prompt", "similar", "answer_in_pack", "answer_in_lesson", "answer_in_prompt"
 ]
 LISTED = 20
-"""Findings that are told one by one; the rest is counted."""
+"""Findings that are listed; the rest are counted."""
 EXCERPT = 60
 
 _WORDS: Mapping[OverlapKind, str] = {
-    "same_task": "ask the same but for case and typography",
-    "same_prompt": "have the same prompt but for case and typography, and one of them has no data of its own",
+    "same_task": "ask the same, except for case and typography",
+    "same_prompt": "have the same prompt, except for case and typography, and one has no data of its own",
     "similar": "are {similarity:.0%} alike in wording, with the same numbers",
     "answer_in_pack": "has its answer in",
     "answer_in_lesson": "has its answer in",
     "answer_in_prompt": "has its answer in the prompt of",
 }
-_APART = "give both the same split (a common family does, where no split is written), or remove one"
+_APART = "give both the same split (a common family does if no split is set), or remove one"
 _ADVICE: Mapping[OverlapKind, str] = {
     "same_task": _APART,
     "same_prompt": _APART,
@@ -80,11 +80,11 @@ def excerpt(text: str) -> str:
 
 def complaint(findings: Sequence[Finding]) -> str:
     """Return the message of an error: every finding up to LISTED on a line of its own, and what to do."""
-    lines = [f"contamination: {len(findings)} found; results on such splits show less than they seem to"]
+    lines = [f"contamination: {len(findings)} found; results on such splits are less reliable than they look"]
     lines += [f"  {finding}" for finding in findings[:LISTED]]
     if len(findings) > LISTED:
         lines.append(f"  and {len(findings) - LISTED} more")
-    return "\n".join([*lines, "to run all the same and be warned in the report, set contamination = warn"])
+    return "\n".join([*lines, "to run anyway, with a warning in the report, set contamination = warn"])
 
 
 def found_value(findings: Sequence[Finding]) -> Json:

@@ -31,7 +31,7 @@ AnswersOf = Callable[[Scenario], Collection[str]]
 
 @dataclass(slots=True)
 class Text:
-    """What some scenarios ask, the same but for case and typography."""
+    """What some scenarios ask, the same except for case and typography."""
 
     words: list[str]
     """Prompt and input."""

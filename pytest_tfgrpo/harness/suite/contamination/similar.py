@@ -20,7 +20,7 @@ LENGTH = 3
 COMMON = 8
 """Texts beyond which a sequence is an instruction that tasks share."""
 MIN_SHARED = 5
-"""Sequences below which two texts say nothing of each other."""
+"""Minimum sequences for a comparison of two texts."""
 MIN_JACCARD = 0.6
 MIN_CONTAINED = 0.8
 """Of the shorter text: the longer one is that with something added."""

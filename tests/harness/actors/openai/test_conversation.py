@@ -285,7 +285,7 @@ def test_tools_still_at_work_at_the_time_limit_are_the_agents_fault(bench: Bench
     outcome = asyncio.run(scene())
     assert outcome.failure is not None
     assert (outcome.status, outcome.failure.code) == ("failed", "timeout")
-    assert "'work' was still at work" in outcome.failure.message
+    assert "'work' was still running" in outcome.failure.message
     assert [(f.name, f.output) for f in outcome.frames] == [("scripted", ""), ("quick", "q"), ("work", "")]
     assert outcome.frames[0].cost_usd == 0.01
 

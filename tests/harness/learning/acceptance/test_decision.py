@@ -182,7 +182,7 @@ def test_small_losses_of_several_parts_do_not_add_up_beyond_the_margin() -> None
 
     decided = settle(candidate([lesson(n) for n in range(8)]), Suite(effect))
     assert in_force(decided) == {0, 1, 2, 3}
-    assert "with the parts accepted -0.030" in trials(decided)[2].reason
+    assert "with the accepted parts -0.030" in trials(decided)[2].reason
 
 
 @settings(max_examples=40)
@@ -251,7 +251,7 @@ def test_a_part_beyond_the_budget_of_rollouts_stays_out_untested() -> None:
     decided = settle(candidate([lesson(n) for n in range(8)]), Suite(harm([5])), rollouts=2 * 4 * SCENARIOS)
     assert in_force(decided) == set()
     assert [trial.verdict for trial in trials(decided)] == ["rejected", "not_tested", "not_tested"]
-    assert trials(decided)[1].reason == "it needs 160 rollouts after 320, and acceptance_rollouts is 320"
+    assert trials(decided)[1].reason == "it needs 160 rollouts after 320, but acceptance_rollouts is 320"
 
 
 def test_the_first_trial_is_made_whatever_the_budget_for_parts() -> None:
@@ -338,7 +338,7 @@ def test_what_did_its_own_scenarios_no_good_stays_out_of_a_library_that_is_bette
     assert [(len(trial.operations), trial.verdict) for trial in trials(decided)] == [
         (6, "accepted"), (4, "accepted"),
     ]  # fmt: skip
-    assert "without 2 that did their own scenarios no good" in trials(decided)[1].reason
+    assert "without 2 that did not help their own scenarios" in trials(decided)[1].reason
     assert decided.acceptance is not None
     assert {o.experience.id for o in decided.acceptance.rejected if o.experience} == {name(3), name(5)}
 

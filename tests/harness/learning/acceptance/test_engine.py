@@ -144,7 +144,7 @@ def test_too_few_dev_scenarios_decide_nothing_and_the_run_says_so(tmp_path: Path
     run, _, actor = settle(tmp_path, "bad", scenarios=suite(dev=19))
     assert len(lessons(run)) == 1
     assert dev_calls(actor) == 0
-    assert acceptance(run).note == "not tried: 19 dev scenarios, 20 are wanted"
+    assert acceptance(run).note == "not tried: 19 dev scenarios, at least 20 are needed"
 
 
 def test_both_libraries_are_asked_with_the_same_seeds_and_the_eval_temperature(tmp_path: Path) -> None:
@@ -322,7 +322,7 @@ def test_the_report_tells_what_was_tried_and_why(tmp_path: Path) -> None:
     assert len(told) == 1
     assert told[0].startswith("dev split  epoch1 keeps 3 of 4 changes; all together -0.")
     every = "\n".join(terminal(build(run, None), verbosity=1))
-    assert "not in force: do text: How many words, bravo: bad." in every
+    assert "not active: do text: How many words, bravo: bad." in every
     assert "1. rejected: -0." in every
 
 

@@ -186,7 +186,7 @@ def test_a_run_that_cannot_be_read_is_left_out_and_named(made: tuple[Path, Run])
     (folder / "journal.jsonl").write_text('{"n":1}\n{"n":2}\n')
     found, (complaint,) = pooling.records([folder])
     assert found == []
-    assert complaint.startswith("run run1 is left out of what lessons do: ")
+    assert complaint.startswith("run run1 is left out of the lesson effects: ")
     with pytest.raises(JournalError):
         pooling.record(folder)
 

@@ -103,7 +103,7 @@ def test_one_idle_lesson_gives_way_to_each_new_one_the_weakest_first() -> None:
     one = retired(known, operations=[add(5)])
     assert removed(one) == [lesson(1).id]
     assert one.applied[0].kind == "add"
-    assert one.applied[-1].reason.startswith("gave way: effect -0.010 ")
+    assert one.applied[-1].reason.startswith("made room for a new lesson: effect -0.010 ")
     assert removed(retired(known, operations=[add(5), add(6)])) == [lesson(1).id, lesson(0).id]
     many = retired(known, operations=[add(n) for n in (4, 5, 6, 7)])
     assert removed(many) == [lesson(n).id for n in (1, 0, 2)], "a helpful one never gives way"
@@ -229,7 +229,7 @@ def test_in_a_run_the_weakest_lesson_tried_in_vain_gives_way_to_a_new_one(
     assert [op.kind for op in revision.applied] == ["add"] + ["remove"] * leaves
     assert len(run.library.experiences) == 9 - leaves
     if leaves:
-        assert gone[0].reason.startswith("gave way: effect ")
+        assert gone[0].reason.startswith("made room for a new lesson: effect ")
         known = {e.id: content_key(e) for e in start.experiences}
         found = lesson_effects([*rows], known.values())
         (target,) = gone[0].targets

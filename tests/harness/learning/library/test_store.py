@@ -148,7 +148,7 @@ def test_what_was_wrong_with_the_file_can_be_told(tmp_path: Path) -> None:
     with ExperienceStore.open(path) as store:
         skipped, torn = store.complaints
     assert skipped.startswith(f"{path}: 1 malformed lines were skipped; the first is line 1: ")
-    assert torn == f"{path}: a torn last line of 6 bytes was cut off"
+    assert torn == f"{path}: an incomplete last line of 6 bytes was removed"
 
 
 @settings(max_examples=40, deadline=None)
@@ -253,7 +253,7 @@ def test_a_full_disk_names_the_file_and_leaves_what_was_committed(tmp_path: Path
     )
     out, error = writer.communicate()
     assert writer.returncode == 0, error
-    assert out.startswith(f"cannot write the experience store {path}")
+    assert out.startswith(f"cannot write the lesson store {path}")
     assert out.splitlines()[-1] == "1", "the store is usable once there is room"
     assert path.read_bytes() == committed + encode(make_experience(100)) + b"\n"
 
@@ -285,7 +285,7 @@ def test_a_file_that_was_removed_replaced_or_cut_while_in_use_is_an_error_and_no
             store.append([make_experience(1)])
     with ExperienceStore.open(tmp_path / "moved") as store:
         (tmp_path / "moved").write_bytes(b"")
-        with pytest.raises(StoreError, match="cut short"):
+        with pytest.raises(StoreError, match="truncated"):
             store.append([make_experience(1)])
 
 

@@ -162,7 +162,7 @@ def test_without_a_group_with_spread_there_is_no_lesson_and_it_says_so(
     flat = group_of(DISTINCT[0], [attempt(r, tool) for r, tool in zip(rewards, WAY, strict=False)])
     found = propose(context_of([flat], SUITE))
     assert found.operations == ()
-    assert "spread" in found.note
+    assert "mixed results" in found.note
 
 
 def test_a_difference_in_nothing_seen_gives_no_lesson_and_it_says_so() -> None:

@@ -107,7 +107,7 @@ def test_the_page_shows_the_diff_the_trials_and_the_effects() -> None:
         "-0.250 to -0.010",
         "it has an answer",
         "<td>+0.125</td><td>+0.050 to +0.200</td><td>0.020</td><td>80 / 31</td>",
-        "Effects of lessons no longer in force (1)",
+        "Effects of lessons no longer active (1)",
     ):
         assert part in text
 

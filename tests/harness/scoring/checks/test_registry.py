@@ -42,7 +42,7 @@ def test_a_check_that_raises_is_a_broken_check(tmp_path):
     def broken(check, context):
         raise KeyError("value")
 
-    with pytest.raises(CheckError, match=r"check 'own' broke: KeyError\('value'\)"):
+    with pytest.raises(CheckError, match=r"check 'own' raised KeyError\('value'\)"):
         evaluate([Check(kind="own")], context(tmp_path), kind_of(broken))
 
 

@@ -143,9 +143,9 @@ def test_what_an_extra_rewarder_says_of_an_error_is_ignored() -> None:
         (Extra([0.5, 1.2]), r"'brevity' gave 1.2 to rollout 'run1.e1.count-words.r1'"),
         (Extra([-0.1, 1.0]), "gave -0.1"),
         (Extra([math.inf, 1.0]), "gave inf"),
-        (Extra(["a", "b"]), "'brevity' broke: ValueError"),
+        (Extra(["a", "b"]), "'brevity' raised ValueError"),
         (Extra(None), "shape"),
-        (Extra(KeyError("x")), "'brevity' broke: KeyError"),
+        (Extra(KeyError("x")), "'brevity' raised KeyError"),
         (Extra([0.5, 0.5], weight=-1), "weight -1"),
         (Extra([0.5, 0.5], weight=math.nan), "weight nan"),
         (Extra([0.5, 0.5], name="gt_score"), "two rewarders are called 'gt_score'"),
@@ -176,7 +176,7 @@ def test_a_batch_tells_groups_and_errors_apart() -> None:
 
 def test_scattered_groups_are_refused() -> None:
     scattered = [make_rollout(0, group_id="a"), make_rollout(0, group_id="b"), make_rollout(1, group_id="a")]
-    with pytest.raises(ValueError, match="group 'a' do not stand together"):
+    with pytest.raises(ValueError, match="group 'a' are not adjacent"):
         batch_of(scattered, SCENARIOS)
 
 

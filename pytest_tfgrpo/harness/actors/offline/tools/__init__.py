@@ -1,1 +1,1 @@
-"""The table of tools: what each is called, what it says of itself, and how it is called."""
+"""The tools of the offline agent."""

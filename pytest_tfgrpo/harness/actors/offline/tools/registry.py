@@ -1,4 +1,4 @@
-"""The table of tools: what each is called, what it says of itself, and how it is called."""
+"""The table of offline tools: name, description and function of each."""
 
 from __future__ import annotations
 

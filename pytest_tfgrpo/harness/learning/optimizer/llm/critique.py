@@ -1,4 +1,4 @@
-"""Studies: the attempts of one group as a teacher is shown them, and what it proposes about them."""
+"""Critiques: how the teacher sees the attempts of one group, and the changes it proposes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shelf: the lessons of one domain, numbered for a prompt, and operations on them."""
+"""The lessons of one domain, numbered for a prompt, and operations on them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Draft:
         return set() if self.change.op == "DELETE" else {a.group_id for a in self.backing()}
 
     def backing(self) -> list[Attempt]:
-        """Return the attempts that speak for its lesson: winners for one to do, losers for one to avoid."""
+        """Return the attempts that support its lesson: winners for one to do, losers for one to avoid."""
         sign = 1 if self.change.polarity == "do" else -1
         return [attempt for attempt in self.attempts if attempt.sign == sign]
 
@@ -63,7 +63,7 @@ class NumberedLessons:
         return all(number in self._lessons for number in numbers)
 
     def operations(self, draft: Draft) -> list[Operation]:
-        """Return what `draft` does to the library; its ids must be on the shelf, and it must be founded."""
+        """Return what `draft` does to the library; its ids must exist, and it must have support."""
         change = draft.change
         targets = tuple(self._lessons[number].id for number in change.ids)
         if change.op == "DELETE":

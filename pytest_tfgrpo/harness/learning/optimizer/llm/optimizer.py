@@ -1,4 +1,4 @@
-"""The optimizer `llm`: studies of groups, then one list of changes for each domain."""
+"""The optimizer `llm`: a critique of each group, then one list of changes per domain."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ModelOptimizer:
         """
         groups = [group for group in context.groups if group.informative]
         if not groups:
-            return Proposal(note="no group had spread, so there was nothing to learn from")
+            return Proposal(note="no group had mixed results, so there was nothing to learn from")
         teacher = Teacher(self._completer, self._prompts, context)
         domains: dict[str, list[Group]] = {}
         for group in groups:
@@ -66,7 +66,7 @@ class ModelOptimizer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Changes:
-    """What one domain's batch came to."""
+    """The result of one domain's batch."""
 
     operations: tuple[Operation, ...]
     lesson_groups: frozenset[str]

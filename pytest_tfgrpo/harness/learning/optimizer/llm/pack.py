@@ -69,7 +69,7 @@ def _section(folder: Path, name: str, texts: dict[str, str]) -> str:
         raise PackError(f"{folder / file} is missing; name it in {folder / MANIFEST} under {where!r}")
     found = places(texts[file])
     for place in sorted(PLACES[name] - found):
-        raise PackError(f"{folder / file} lacks the place {{{{{place}}}}}")
+        raise PackError(f"{folder / file} lacks the placeholder {{{{{place}}}}}")
     for place in sorted(found - PLACES[name]):
-        raise PackError(f"{folder / file}: there is no {{{{{place}}}}} to fill in here")
+        raise PackError(f"{folder / file}: unknown placeholder {{{{{place}}}}}")
     return texts[file].strip()

@@ -1,4 +1,4 @@
-"""Reading: from the text that a teacher answered to changes of the library, whatever the text is."""
+"""Parsing: turn a teacher's reply into changes of the library, whatever the reply contains."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class AnswerProblem:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ParsedAnswer:
-    """What an answer says."""
+    """A parsed reply."""
 
     changes: tuple[Change, ...] = ()
     problems: tuple[AnswerProblem, ...] = ()
@@ -84,7 +84,7 @@ def _closed(fields: dict[str, Json]) -> dict[str, Json]:
 
 
 def read(text: str, *, max_words: int, sources: bool = False, cut: bool = False) -> ParsedAnswer:
-    """Return what `text` says.
+    """Return the parsed `text`.
 
     `sources`: an addition must name the proposals it rests on; `cut`: the model had no tokens left.
     """

@@ -1,4 +1,4 @@
-"""The teacher: a language model that is asked about attempts, whose answers are repaired once and counted."""
+"""The teacher: a language model that compares attempts; malformed replies are repaired once and counted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TeacherRequest:
-    """What a teacher is asked."""
+    """A request to a teacher."""
 
     text: str
     stage: str

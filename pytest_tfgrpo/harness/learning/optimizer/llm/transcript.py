@@ -1,4 +1,4 @@
-"""Transcripts: what an attempt did and said, as text of bounded length for a reader who is a model."""
+"""Transcripts: what an attempt did, as text of bounded length for a model."""
 
 from __future__ import annotations
 

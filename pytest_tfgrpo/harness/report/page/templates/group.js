@@ -64,7 +64,7 @@ function frameCard(frame, text, n) {
 }
 
 function framesLeftOut(rollout) {
-  return make("p", { className: "soft" }, `${rollout.frames} frames are left out of this page to keep it small. See them with: `, make("code", {}, `tfgrpo show ${rollout.id}`));
+  return make("p", { className: "soft" }, `${rollout.frames} frames are left out of this page to keep it small. Show them with: `, make("code", {}, `tfgrpo show ${rollout.id}`));
 }
 
 function checksTable(rollout, text) {
@@ -88,7 +88,7 @@ function rolloutBody(rollout, group) {
   const extra = Object.entries(rollout.extra).map(([name, value]) => `${name} ${number(value)}`).join(", ");
   const frames = Array.isArray(rollout.frames) ? rollout.frames.map((frame, i) => frameCard(frame, text, i)) : [framesLeftOut(rollout)];
   return [failure, make("p", { className: "label" }, "answer"), textBlock(text(rollout.answer), "answer"), checksTable(rollout, text), judged,
-    extra && make("p", {}, extra), lessonList(rollout.lessons, "lessons in its prompt"), lessonList(rollout.withheld, "lessons left out of its prompt by chance"),
+    extra && make("p", {}, extra), lessonList(rollout.lessons, "lessons in its prompt"), lessonList(rollout.withheld, "lessons left out of its prompt at random"),
     make("p", { className: "soft" }, `temperature ${rollout.temperature}, seed ${rollout.seed}, prompt ${rollout.prompt.slice(0, 12)}, `, make("code", {}, rollout.id)), ...frames];
 }
 
@@ -114,7 +114,7 @@ function pairView(group, a, b) {
   for (const rollout of [a, b]) if (!Array.isArray(rollout.frames)) lines.push(framesLeftOut(rollout));
   const close = (rollout) => make("div", {}, make("p", { className: "label" }, "answer"), textBlock(text(rollout.answer), "answer"), checksTable(rollout, text));
   add(close(a), close(b), a.answer !== b.answer);
-  if (first) lines.push(make("p", { className: "soft" }, "The two do not differ in any step."));
+  if (first) lines.push(make("p", { className: "soft" }, "The two rollouts do not differ in any step."));
   return make("div", { className: "pairs" }, lines);
 }
 
@@ -143,16 +143,16 @@ function taskView(group) {
     text(task.prompt) === "" ? null : textBlock(text(task.prompt), "prompt"),
     text(task.input) === "" ? null : [make("p", { className: "label" }, "input"), textBlock(text(task.input), "input")],
     task.attachments.length ? make("p", {}, "files: " + task.attachments.join(", ")) : null,
-    task.checker ? make("p", {}, "judged by ", make("code", {}, task.checker)) : null,
+    task.checker ? make("p", {}, "checked by ", make("code", {}, task.checker)) : null,
     task.truth === "checks" ? null : make("p", {}, `scores are estimates by ${task.truth}`), checks);
 }
 
 /** What every rollout of a group was asked: the text of its prompt pack with lessons, and the task as it was put. */
 function promptView(group) {
   const { asked, text } = group;
-  if (!asked) return make("p", { className: "soft" }, "The prompt cannot be shown as it was asked: the journal of this run does not hold what it was made from.");
+  if (!asked) return make("p", { className: "soft" }, "The prompt as sent cannot be shown: the journal of this run lacks the data to rebuild it.");
   const system = asked.system.map(text).join("\n");
-  return make("details", { className: "asked" }, make("summary", {}, `Prompt as asked, ${whole(system.length + text(asked.user).length)} characters`),
+  return make("details", { className: "asked" }, make("summary", {}, `Prompt as sent, ${whole(system.length + text(asked.user).length)} characters`),
     make("p", { className: "label" }, "system: prompt pack and lessons"), textBlock(system, "system prompt"),
     make("p", { className: "label" }, "user: the task"), textBlock(text(asked.user), "user prompt"));
 }
@@ -169,5 +169,5 @@ function groupView(group, wanted) {
   const why = (rollout) => (rollout.failure ? `${rollout.failure[0]}: ${text(rollout.failure[1])}` : rollout.checks.map((check) => text(check[3])).filter(Boolean).join("; ")).slice(0, 200);
   const summary = dataTable("rollouts", ["rollout", " status", "score", "reward", "rank", "advantage", "tokens", "cost", "latency", " answer", " why"], group.rollouts.map((rollout) =>
     [`r${rollout.index}`, make("span", { className: rollout.status === "ok" ? "" : "bad" }, rollout.status), number(rollout.score), number(rollout.reward), number(rollout.rank), number(rollout.advantage), whole(rollout.tokens), money(rollout.cost), duration(rollout.ms), text(rollout.answer).slice(0, 80), why(rollout)]));
-  return [taskView(group), promptView(group), make("h3", {}, "Rollouts"), make("p", { className: "soft" }, group.informative ? "Rewards differ: the group can teach." : "Rewards do not differ: the group teaches nothing."), summary, ...rollouts, sideBySide(group)].filter(Boolean);
+  return [taskView(group), promptView(group), make("h3", {}, "Rollouts"), make("p", { className: "soft" }, group.informative ? "Rewards differ: the group yields something to learn from." : "Rewards do not differ: the group yields nothing to learn from."), summary, ...rollouts, sideBySide(group)].filter(Boolean);
 }

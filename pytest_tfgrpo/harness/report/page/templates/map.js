@@ -83,7 +83,7 @@ class ScenarioMap {
     this.table.setAttribute("aria-rowcount", this.shown.length + 1);
     const lines = this.shown.slice(from, to).map((row, i) => this.line(row, from + i));
     this.body.replaceChildren(this.gap(from), ...lines, this.gap(this.shown.length - to));
-    if (!this.shown.length) this.body.append(make("tr", {}, make("td", { colSpan: 4 }, "no scenario fits the filter")));
+    if (!this.shown.length) this.body.append(make("tr", {}, make("td", { colSpan: 4 }, "no scenario matches the filter")));
     const target = this.link(this.active.row, this.active.column) || this.link(from, 0);
     if (target) target.tabIndex = 0;
     if (focused && target) target.focus({ preventScroll: true });
@@ -101,7 +101,7 @@ class ScenarioMap {
     const cells = this.places.map((i, place) => {
       if (i < 0) return make("td", { className: row.change < 0 ? "phase change lost" : "phase change" }, signed(row.change));
       const cell = row.cells[i];
-      if (!cell) return make("td", { className: "phase" }, link(place + 1, "", routeTo(row.id), `${row.id}, ${index.columns[i].label}: took no part`));
+      if (!cell) return make("td", { className: "phase" }, link(place + 1, "", routeTo(row.id), `${row.id}, ${index.columns[i].label}: not run`));
       const level = cell.mean === null ? "none" : `h${Math.round(cell.mean * 10)}`;
       const label = `${row.id}, ${index.columns[i].label}: ${number(cell.mean)}` + (cell.errors ? `, ${cell.errors} errors` : "") + (isMixed(cell) ? ", rollouts differ" : "");
       const text = [number(cell.mean, 2), isMixed(cell) ? make("span", { className: "mixed" }, "•") : "", cell.errors ? make("span", { className: "err" }, `${cell.errors} err`) : ""];

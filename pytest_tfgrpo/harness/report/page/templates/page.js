@@ -33,8 +33,8 @@ function openScenarios() {
   if (rows.some((row) => row.change !== null)) map.sort("change");
   filter();
   const { frames = 0, group = 0 } = index.left_out;
-  if (frames) byId("notes").append(make("li", {}, `To keep this page small, ${whole(frames)} rollouts are here without their steps, first those that are neither best nor worst of an informative group: tfgrpo show ID shows them.`));
-  if (group) byId("notes").append(make("li", {}, `${whole(group)} groups are here with their numbers only: tfgrpo show ID shows their rollouts.`));
+  if (frames) byId("notes").append(make("li", {}, `To keep this page small, it leaves out the steps of ${whole(frames)} rollouts, starting with those that are neither best nor worst of an informative group. tfgrpo show ID prints them.`));
+  if (group) byId("notes").append(make("li", {}, `It shows only the numbers of ${whole(group)} groups. tfgrpo show ID prints their rollouts.`));
 }
 
 function parse(hash) {
@@ -101,10 +101,10 @@ async function openScenario(row, label, rollout) {
 /** What stands for a group whose rollouts are not in the page. */
 function absent(row, column) {
   const cell = row.cells[column];
-  if (!cell) return make("p", {}, "It took no part in this sweep or epoch.");
+  if (!cell) return make("p", {}, "It did not run in this sweep or epoch.");
   const [, epoch = "0", sweep] = /^epoch(\d+)(?:-dev(\d+))?/.exec(index.columns[column].label) || [];
   const id = `${index.run}.e${epoch}${sweep ? `d${sweep}` : ""}.${row.id}.r0`;
-  return make("p", {}, `Mean ${number(cell.mean)} over ${cell.n} rollouts, ${cell.errors} errors. The rollouts are not in this page; see them one by one: `, make("code", {}, `tfgrpo show ${id}`));
+  return make("p", {}, `Mean ${number(cell.mean)} over ${cell.n} rollouts, ${cell.errors} errors. This page does not contain the rollouts; show them one by one: `, make("code", {}, `tfgrpo show ${id}`));
 }
 
 /** Close the open scenario, and stay where the reader was. */

@@ -161,7 +161,7 @@ def test_without_spread_nothing_is_asked() -> None:
     teacher = ScriptedCompleter(staged())
     proposal = learn(context_of([scored(SUITE[0], (1.0, 1.0))], SUITE), teacher)
     assert teacher.requests == []
-    assert "no group had spread" in proposal.note
+    assert "no group had mixed results" in proposal.note
 
 
 def test_the_teacher_sees_task_attempts_rewards_findings_and_expected_answers() -> None:

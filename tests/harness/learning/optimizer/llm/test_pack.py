@@ -88,14 +88,14 @@ def test_a_missing_section_is_named(own: Path, section: str) -> None:
 def test_a_missing_place_is_named(own: Path, section: str, place: str) -> None:
     change(own / f"{section}.md", f"{{{{{place}}}}}", place)
     main(["stamp", str(own)])
-    with pytest.raises(PackError, match=rf"optimizer/{section}\.md lacks the place {{{{{place}}}}}"):
+    with pytest.raises(PackError, match=rf"optimizer/{section}\.md lacks the placeholder {{{{{place}}}}}"):
         load_prompts(own.parent)
 
 
 def test_a_place_that_nothing_fills_is_named(own: Path) -> None:
     change(own / "critique.md", "{{library}}", "{{library}} {{librery}}")
     main(["stamp", str(own)])
-    with pytest.raises(PackError, match=r"critique\.md: there is no {{librery}}"):
+    with pytest.raises(PackError, match=r"critique\.md: unknown placeholder {{librery}}"):
         load_prompts(own.parent)
 
 
