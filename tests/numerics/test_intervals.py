@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from types import ModuleType
 
 import numpy as np
@@ -13,7 +11,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
-from support import ROOT
+from support import benchmark
 
 from pytest_tfgrpo.numerics.stats import (
     mean_interval,
@@ -25,15 +23,9 @@ from pytest_tfgrpo.numerics.stats import (
 
 
 @pytest.fixture(scope="module")
-def grid() -> Iterator[ModuleType]:
+def grid() -> ModuleType:
     """Import the grid of the coverage simulation."""
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        import intervals
-
-        yield intervals
-    finally:
-        sys.path.remove(str(ROOT / "benchmarks"))
+    return benchmark("intervals")
 
 
 def flips(n: int, down: int, up: int = 0) -> np.ndarray:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
-from typing import Any
 
 import pytest
 from support.project import Project
@@ -45,21 +43,13 @@ else:
 FAULTS = ("crash", "garbage", "hang", "oversize")
 
 
-def suite(project: Project, fault: str) -> Any:
-    one = {"domain": "text", "timeout_s": 1.0, "checks": [{"kind": "exact", "value": "3"}]}
-    scenarios = [
-        one | {"id": f"{split}{n}", "split": split, "prompt": f"{fault} {split}{n}"}
-        for split in ("train", "eval")
-        for n in range(2)
-    ]
-    return project.write("suite.scenario.json", json.dumps(scenarios))
-
-
 @pytest.mark.parametrize("actor", ["python:agent2:solve", f"command:{sys.executable} agent3.py"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_whatever_an_agent_does_costs_its_own_rollout_alone(project: Project, actor: str, fault: str) -> None:
     project.write("agent2.py", AGENT2).write("agent3.py", PROGRAM)
-    suite(project, fault).ini(actor=actor, group_size=2, epochs=2)
+    project.tasks(prompt=f"{fault} {{split}}{{n}}", train=2, eval=2, fields={"timeout_s": 1.0}).ini(
+        actor=actor, group_size=2, epochs=2
+    )
     result = project.learn()
     assert result.ret == 0
     code = "timeout" if fault == "hang" else fault

@@ -35,7 +35,7 @@ def project(project: Project) -> Project:
     return project.plugins("xdist")
 
 
-def figures(project: Project) -> Any:
+def figures(project: Project) -> list[dict[str, Any]]:
     report = project.report()
     keys = ("label", "mode", "rollouts", "errors", "gt_score", "pass_at_1", "experiences")
     return [{key: row.get(key) for key in keys} for row in report["epochs"]]

@@ -116,7 +116,7 @@ def pytest_tfgrpo_report_section(config, run):
 
 
 @pytest.fixture
-def plugged(project: Project) -> Any:
+def plugged(project: Project) -> Project:
     check = {"kind": "digit", "digit": "3"}
     project.scenarios(train=3, sweep=2, checks=[check]).write("conftest.py", PLUGIN)
     return project.ini(actor="mine", optimizer="mine", group_size=4)
@@ -128,7 +128,7 @@ def seen(project: Project) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (project.root / "seen.jsonl").read_text().splitlines()]
 
 
-def test_every_hook_takes_part(plugged: Any) -> None:
+def test_every_hook_takes_part(plugged: Project) -> None:
     result = plugged.learn("-v")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["tfgrpo::added[[]epoch1[]] PASSED*"])
@@ -144,14 +144,14 @@ def test_every_hook_takes_part(plugged: Any) -> None:
     assert "suite-train1" not in ids
 
 
-def test_who_is_supplied_without_an_identity_is_a_usage_error(plugged: Any) -> None:
+def test_who_is_supplied_without_an_identity_is_a_usage_error(plugged: Project) -> None:
     plugged.write("conftest.py", PLUGIN.replace('name, identity = "mine", {"version": 1}', 'name = "mine"'))
     result = plugged.learn()
     assert result.ret == 4
     result.stderr.fnmatch_lines(["*hook pytest_tfgrpo_optimizer: *Optimizer* has no attribute 'identity'*"])
 
 
-def test_a_weighted_rewarder_takes_part_in_the_reward(plugged: Any) -> None:
+def test_a_weighted_rewarder_takes_part_in_the_reward(plugged: Project) -> None:
     from pytest_tfgrpo.harness.run.log import load_run
 
     plugged.learn()

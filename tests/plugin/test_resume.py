@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -17,11 +14,10 @@ import pytest
 from support.project import Project
 
 PLANNED = 3 * (4 + 6 * 2 + 4)
-ARGUMENTS = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tfgrpo"]
 
 
 @pytest.fixture
-def slow(project: Project) -> Any:
+def slow(project: Project) -> Project:
     project.write(
         "agent2.py",
         """
@@ -41,18 +37,10 @@ async def solve(context):
     return project.ini(actor="python:agent2:solve", group_size=3, concurrency=2).scenarios(train=6, sweep=4)
 
 
-def start(project: Project, *args: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*ARGUMENTS, *args], cwd=project.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-
-
-def finish(project: Project, *args: str) -> str:
-    done = subprocess.run(
-        [*ARGUMENTS, *args], cwd=project.root, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+def finish(project: Project, *args: str) -> None:
+    process = project.start(*args)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
 
 
 def comparable(folder: Path) -> Any:
@@ -70,16 +58,7 @@ def comparable(folder: Path) -> Any:
     return clean(report)
 
 
-def wait_for_rollouts(project: Project, process: subprocess.Popen[str], count: int) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and process.poll() is None:
-        journals = list((project.root / "out").glob("*/runs/*/journal.jsonl"))
-        if journals and journals[0].read_bytes().count(b'"event":"rollout"') >= count:
-            return
-        time.sleep(0.002)
-
-
-def test_a_run_killed_at_random_points_resumes_to_the_same_report(slow: Any) -> None:
+def test_a_run_killed_at_random_points_resumes_to_the_same_report(slow: Project) -> None:
     finish(slow)
     (whole,) = slow.runs()
     expected = comparable(whole)
@@ -88,8 +67,8 @@ def test_a_run_killed_at_random_points_resumes_to_the_same_report(slow: Any) -> 
     places = random.Random(5)
     kills, resume = 0, []
     for target in sorted(places.sample(range(1, PLANNED), 5)):
-        process = start(slow, *resume)
-        wait_for_rollouts(slow, process, target)
+        process = slow.start(*resume)
+        slow.wait_for_rollouts(process, target)
         time.sleep(places.random() * 0.02)
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
@@ -100,36 +79,35 @@ def test_a_run_killed_at_random_points_resumes_to_the_same_report(slow: Any) -> 
     finish(slow, *resume)
     (folder,) = slow.runs()
     assert comparable(folder) == expected
-    assert json.loads((folder / "manifest.json").read_text())["status"] == "complete"
+    assert slow.manifest()["status"] == "complete"
     # Each kill can cost what was in flight or finished within one group commit, and no more.
     assert PLANNED <= len(slow.calls) <= PLANNED + kills * 16
-    journal = (folder / "journal.jsonl").read_text()
-    rollouts = Counter(re.findall(r'"event":"rollout","data":\{"rollout_id":"([^"]+)"', journal))
+    rollouts = Counter(rollout["rollout_id"] for rollout in slow.events("rollout"))
     assert len(rollouts) == PLANNED
     assert set(rollouts.values()) == {1}
 
 
-def test_an_interrupt_ends_cleanly_with_everything_on_disk_and_can_be_resumed(slow: Any) -> None:
-    process = start(slow)
-    wait_for_rollouts(slow, process, 20)
+def test_an_interrupt_ends_cleanly_with_everything_on_disk_and_can_be_resumed(slow: Project) -> None:
+    process = slow.start()
+    slow.wait_for_rollouts(process, 20)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=30)
     assert process.returncode == pytest.ExitCode.INTERRUPTED
     assert "incomplete" in output
     assert "Traceback" not in output
     (folder,) = slow.runs()
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = slow.manifest()
     assert (manifest["status"], manifest["reason"]) == ("incomplete", "interrupted")
     paid = len(slow.calls)
     finish(slow, "--tfgrpo-resume", folder.name)
-    assert json.loads((folder / "manifest.json").read_text())["status"] == "complete"
+    assert slow.manifest()["status"] == "complete"
     assert len(slow.calls) <= PLANNED + 4
     assert len(slow.calls) > paid
 
 
-def test_resume_refuses_what_has_changed_by_name(slow: Any) -> None:
-    process = start(slow)
-    wait_for_rollouts(slow, process, 5)
+def test_resume_refuses_what_has_changed_by_name(slow: Project) -> None:
+    process = slow.start()
+    slow.wait_for_rollouts(process, 5)
     process.kill()
     process.communicate()
     result = slow.learn("--tfgrpo-resume", "--tfgrpo-group-size", "4")
@@ -147,13 +125,13 @@ def test_resume_without_an_incomplete_run_is_an_error(project: Project) -> None:
     project.learn("--tfgrpo-resume", project.runs()[-1].name).stderr.fnmatch_lines(["*is complete*"])
 
 
-def test_two_processes_cannot_resume_one_run_at_once(slow: Any) -> None:
-    process = start(slow)
-    wait_for_rollouts(slow, process, 5)
+def test_two_processes_cannot_resume_one_run_at_once(slow: Project) -> None:
+    process = slow.start()
+    slow.wait_for_rollouts(process, 5)
     process.kill()
     process.communicate()
-    first = start(slow, "--tfgrpo-resume")
-    wait_for_rollouts(slow, first, 8)
+    first = slow.start("--tfgrpo-resume")
+    slow.wait_for_rollouts(first, 8)
     second = slow.learn("--tfgrpo-resume")
     second.stdout.fnmatch_lines(["*in use by another process*"])
     first.communicate(timeout=60)
@@ -180,7 +158,7 @@ def test_it(rollout):
 """,
     )
     project.ini(actor="python:agent:half", group_size=4)
-    process = start(project)
+    process = project.start()
     process.communicate(timeout=30)
     assert process.returncode == -signal.SIGKILL
     finish(project, "--tfgrpo-resume")
@@ -190,7 +168,7 @@ def test_it(rollout):
     assert project.manifest()["status"] == "complete"
 
 
-def test_the_process_leaves_no_workspace_behind(slow: Any) -> None:
+def test_the_process_leaves_no_workspace_behind(slow: Project) -> None:
     finish(slow)
     assert not list((slow.root / "out").rglob("work"))
     assert (slow.root / "out").is_dir()
@@ -216,7 +194,7 @@ def test_it(rollout, rollout_workspace):
 """,
     )
     project.ini(actor="python:agent2:write")
-    process = start(project)
+    process = project.start()
     process.communicate(timeout=30)
     assert process.returncode == pytest.ExitCode.INTERRUPTED
     finish(project, "--tfgrpo-resume")
