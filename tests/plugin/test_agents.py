@@ -46,7 +46,7 @@ FAULTS = ("crash", "garbage", "hang", "oversize")
 @pytest.mark.parametrize("actor", ["python:agent2:solve", f"command:{sys.executable} agent3.py"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_whatever_an_agent_does_costs_its_own_rollout_alone(project: Project, actor: str, fault: str) -> None:
-    project.write("agent2.py", AGENT2).write("agent3.py", PROGRAM)
+    project.agent(AGENT2).write("agent3.py", PROGRAM)
     project.tasks(prompt=f"{fault} {{split}}{{n}}", train=2, eval=2, fields={"timeout_s": 1.0}).ini(
         actor=actor, group_size=2, epochs=2
     )

@@ -58,7 +58,7 @@ def test_too_small_an_intersection_is_inconclusive_and_fails_only_when_strict(sa
 
 def test_an_open_comparison_prints_the_number_of_scenarios_that_would_settle_it(saved: Project) -> None:
     agent = "def solve(context):\n    return '4' if context.scenario.id.endswith('l7') else '3'\n"
-    result = saved.write("agent2.py", agent).learn("--tfgrpo-actor", "python:agent2:solve")
+    result = saved.agent(agent).learn("--tfgrpo-actor", "python:agent2:solve")
     assert result.ret == 0
     assert rule(saved, "baseline")["outcome"] == "inconclusive"
     settled = rule(saved, "baseline")["figures"]["settled_by"]
@@ -75,7 +75,7 @@ def solve(context):
     frame = {"kind": "tool", "name": "count" if right else "guess"}
     return {"answer": "3" if right else "4", "frames": [frame]}
 """
-    saved.write("agent2.py", agent).scenarios(train=12, sweep=20).ini(actor="python:agent2:solve")
+    saved.agent(agent).scenarios(train=12, sweep=20).ini(actor="python:agent2:solve")
     result = saved.learn()
     found = saved.report()["regressions"]
     assert [row["difference"] for row in found] == [-1.0] * 5
@@ -92,7 +92,7 @@ def solve(context):
 )
 def test_each_hard_rule_fails_the_gate(project: Project, flag: str, actor: str, name: str) -> None:
     frame = "{'kind': 'model', 'name': 'm', 'cost_usd': 0.6}"
-    project.write("agent2.py", f"def dear(context):\n    return {{'answer': '3', 'frames': [{frame}]}}\n")
+    project.agent(f"def dear(context):\n    return {{'answer': '3', 'frames': [{frame}]}}\n")
     project.scenarios(train=0, sweep=2)
     result = project.learn(flag, "--tfgrpo-actor", actor)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -108,7 +108,7 @@ def solve(context):
         raise ProviderError("503")
     return "3"
 """
-    project.write("agent2.py", agent).scenarios(train=0, sweep=12)
+    project.agent(agent).scenarios(train=0, sweep=12)
     project.ini(actor="python:agent2:solve", group_size=4, gate_min_mean=0.9)
     result = project.learn()
     assert result.ret == pytest.ExitCode.TESTS_FAILED

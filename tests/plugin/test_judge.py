@@ -121,7 +121,7 @@ def test_who_is_named_and_never_asked_is_warned_about(project: Project, serve: S
 
 def test_an_answer_that_speaks_to_the_judge_stays_what_is_judged(project: Project, serve: Serve) -> None:
     server = serve(lambda request, _: vote(request, judged(request) != FRAUD, False))
-    project.write("agent2.py", f"def solve(context):\n    return {FRAUD!r}\n")
+    project.agent(f"def solve(context):\n    return {FRAUD!r}\n")
     project.ini(actor="python:agent2:solve", judge="openai:x", allow_paid="true")
     suite(project, truth="judge", rubric=RUBRIC, min_score=0.1)
     project.run("suite.scenario.json").assert_outcomes(failed=2, deselected=2)
@@ -228,7 +228,7 @@ def solve(context):
 
 
 def test_a_suite_learns_from_majorities_without_ground_truth(project: Project) -> None:
-    project.write("agent2.py", LEARNER).ini(actor="python:agent2:solve", group_size=9, epochs=2)
+    project.agent(LEARNER).ini(actor="python:agent2:solve", group_size=9, epochs=2)
     trained = [
         {"id": f"t{n}", "domain": "text", "truth": "majority", "prompt": f"How many words has letter {n}?"}
         for n in range(4)
@@ -249,8 +249,7 @@ def test_a_suite_learns_from_majorities_without_ground_truth(project: Project) -
 
 
 def test_groups_that_never_agree_and_groups_that_cannot_vote_teach_nothing(project: Project) -> None:
-    project.write(
-        "agent2.py",
+    project.agent(
         "def solve(context):\n"
         "    if context.scenario.id == 't1':\n        raise RuntimeError('down')\n"
         "    return '' if context.scenario.id == 't2' else str(context.seed)\n",
@@ -351,7 +350,7 @@ def test_whatever_an_agent_answers_can_be_judged_or_is_its_own_failure(
     project: Project, serve: Serve, answer: str
 ) -> None:
     server = serve(lambda request, _: vote(request, False, False))
-    project.write("agent2.py", f"def solve(context):\n    return {answer}\n")
+    project.agent(f"def solve(context):\n    return {answer}\n")
     project.ini(actor="python:agent2:solve", judge="openai:x", allow_paid="true")
     suite(project, truth="judge", rubric=RUBRIC, min_score=0.1)
     project.run("suite.scenario.json").assert_outcomes(failed=2, deselected=2)

@@ -136,7 +136,7 @@ def test_a_node_id_does_not_make_a_selection_empty(project: Project) -> None:
 def test_a_gate_sees_its_domains_and_tags_alone(project: Project) -> None:
     project.scenarios("a", train=0, sweep=2, domain="dates", tags=["smoke"]).scenarios("b", train=0, sweep=3)
     agent = "def solve(context):\n    return '3' if context.scenario.domain == 'dates' else '4'\n"
-    project.write("agent2.py", agent).ini(actor="python:agent2:solve", gates="gates.yaml")
+    project.agent(agent).ini(actor="python:agent2:solve", gates="gates.yaml")
     project.write(
         "gates.yaml",
         "gates:\n  dates: {domains: [dates], min_mean: 1}\n  text: {domains: [text], min_mean: 1}\n"
@@ -250,7 +250,7 @@ def solve(context):
         raise ProviderError("503")
     return "3"
 """
-    project.write("agent2.py", agent).scenarios(train=1, sweep=4)
+    project.agent(agent).scenarios(train=1, sweep=4)
     project.ini(actor="python:agent2:solve", group_size=4)
     project.learn("--junitxml", "junit.xml")
     seen = 0

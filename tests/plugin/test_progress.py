@@ -21,7 +21,7 @@ async def solve(context):
     await asyncio.sleep(0.25)
     return "3"
 """
-    return project.write("agent2.py", agent).ini(actor="python:agent2:solve", concurrency=2).scenarios()
+    return project.agent(agent).ini(actor="python:agent2:solve", concurrency=2).scenarios()
 
 
 def test_each_phase_ends_with_a_plain_line_but_not_with_q(project: Project) -> None:

@@ -18,9 +18,7 @@ PLANNED = 3 * (4 + 6 * 2 + 4)
 
 @pytest.fixture
 def slow(project: Project) -> Project:
-    project.write(
-        "agent2.py",
-        """
+    project.agent("""
 import asyncio
 from pathlib import Path
 
@@ -32,8 +30,7 @@ async def solve(context):
     right = context.seed % 3 == 0 or "<experiences" in context.prompt.system
     frame = {"kind": "tool", "name": "count" if right else "guess", "tokens": 3, "cost_usd": 0.001}
     return {"answer": "3" if right else "4", "frames": [frame]}
-""",
-    )
+""")
     return project.ini(actor="python:agent2:solve", group_size=3, concurrency=2).scenarios(train=6, sweep=4)
 
 
@@ -139,10 +136,8 @@ def test_two_processes_cannot_resume_one_run_at_once(slow: Project) -> None:
 
 
 def test_judged_rollouts_of_marked_functions_are_not_judged_again(project: Project) -> None:
-    project.write(
-        "test_agent.py",
-        """
-import os, signal, pytest
+    project.checker("""
+import os, signal
 from pathlib import Path
 
 @pytest.mark.tfgrpo(domain="text", split="eval", prompt="How many words has 'a b c'?")
@@ -155,8 +150,7 @@ def test_it(rollout):
         time.sleep(0.2)
         os.kill(os.getpid(), signal.SIGKILL)
     assert rollout.answer == "3"
-""",
-    )
+""")
     project.ini(actor="python:agent:half", group_size=4)
     process = project.start()
     process.communicate(timeout=30)
@@ -175,14 +169,13 @@ def test_the_process_leaves_no_workspace_behind(slow: Project) -> None:
 
 
 def test_a_resumed_test_function_finds_the_workspace_as_the_agent_left_it(project: Project) -> None:
-    project.write(
-        "agent2.py",
-        "def write(context):\n    (context.workspace / 'x.txt').write_text('hello')\n    return 'done'\n",
-    )
-    project.write(
-        "test_agent.py",
-        """
-import os, pytest
+    project.agent("""
+def write(context):
+    (context.workspace / "x.txt").write_text("hello")
+    return "done"
+""")
+    project.checker("""
+import os
 from pathlib import Path
 
 @pytest.mark.tfgrpo(domain="text", split="eval", prompt="Write hello into x.txt")
@@ -191,8 +184,7 @@ def test_it(rollout, rollout_workspace):
         Path(__file__).with_name("again").touch()
         raise KeyboardInterrupt
     assert (rollout_workspace / "x.txt").read_text() == "hello"
-""",
-    )
+""")
     project.ini(actor="python:agent2:write")
     process = project.start()
     process.communicate(timeout=30)

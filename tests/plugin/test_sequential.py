@@ -26,7 +26,7 @@ def saved(project: Project) -> Project:
     assert project.run("--tfgrpo-out", "out").ret == 0
     assert project.cli("baseline", "save", "main") == 0
     (project.root / "calls.log").unlink()
-    return project.write("agent2.py", FORGETFUL).ini(
+    return project.agent(FORGETFUL).ini(
         actor="python:agent2:solve", baseline="main", gate_sequential="true", concurrency=2, out="out"
     )
 
@@ -91,7 +91,7 @@ def test_forty_scenarios_save_nothing_and_the_line_says_so(project: Project) -> 
 
 
 def test_a_minimum_alone_is_settled_too(project: Project) -> None:
-    project.scenarios(train=0, sweep=60).write("agent2.py", FORGETFUL)
+    project.scenarios(train=0, sweep=60).agent(FORGETFUL)
     project.ini(actor="python:agent2:solve", gate_min_mean=0.5, gate_sequential="true", concurrency=2)
     result = project.run()
     assert result.parseoutcomes()["skipped"] > 20

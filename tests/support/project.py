@@ -107,6 +107,12 @@ def paid(context):
 
 paid.paid = True
 '''
+CHECKER = """
+import pytest
+import pytest_tfgrpo as tfgrpo
+
+MARK = dict(domain="text", prompt="How many words has 'a b c'?")
+"""
 
 
 class Project:
@@ -159,6 +165,17 @@ class Project:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return self
+
+    def agent(self, source: str) -> Project:
+        """Write the module ``agent2``."""
+        return self.write("agent2.py", source)
+
+    def checker(self, source: str) -> Project:
+        """Write the test module ``test_agent``, which has `pytest`, `tfgrpo` and the arguments of a mark."""
+        mark = """MARK = dict(domain="text", prompt="How many words has 'a b c'?")"""
+        return self.write(
+            "test_agent.py", f"import pytest\nimport pytest_tfgrpo as tfgrpo\n\n{mark}\n{source}"
+        )
 
     def run(self, *args: str) -> pytest.RunResult:
         """Run pytest in this process."""
