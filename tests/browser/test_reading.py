@@ -1,7 +1,5 @@
 """A report page as it is met: from a file, in the dark, on a phone, on paper, by a screen reader."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A page of 1,000 scenarios x 5 rollouts x 3 phases: small enough for an attachment, and at hand."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from pathlib import Path

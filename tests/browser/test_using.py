@@ -1,7 +1,5 @@
 """What a reader does with a report page: sort, filter, open, compare, and all of it by keyboard."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The tfgrpo command, on a project that has learned."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

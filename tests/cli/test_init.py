@@ -1,7 +1,5 @@
 """``tfgrpo init``: a first project that works at once, and never harms what is there."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

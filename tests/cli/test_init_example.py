@@ -1,7 +1,5 @@
 """``tfgrpo init --example coding``: it works at once, learns by its documented rule, and resists cheats."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

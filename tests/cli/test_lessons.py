@@ -1,7 +1,5 @@
 """``tfgrpo lessons`` as a user meets it, and what runs tell one another of lessons."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

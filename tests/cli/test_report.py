@@ -1,7 +1,5 @@
 """The command ``tfgrpo report``: from the journal, whatever became of the run, and two runs side by side."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Settings: one table, one rule for names, guards that hold whenever a value is set (decision 20)."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """One client for all calls, its limits, and what becomes of a call that is given up."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 

@@ -1,7 +1,5 @@
 """Each fault of a server has its outcome; none leaves money reserved."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

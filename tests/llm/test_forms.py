@@ -1,7 +1,5 @@
 """Forms of answers: demanded of servers that can hold a model to one, else asked for in words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Keys never appear: not in errors, answers, representations or logs, however a server spells them."""
 
-from __future__ import annotations
-
 import base64
 import json
 import logging

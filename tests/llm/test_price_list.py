@@ -1,7 +1,5 @@
 """The packaged prices, and prices that depend on the length of a prompt."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

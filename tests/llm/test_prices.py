@@ -1,7 +1,5 @@
 """What tokens cost."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_tfgrpo.core.records import Usage

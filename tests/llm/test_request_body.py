@@ -1,7 +1,5 @@
 """What is sent: a request as servers of the protocol read it."""
 
-from __future__ import annotations
-
 import base64
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """What is read: a server's completion, whatever it holds."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

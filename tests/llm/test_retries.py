@@ -1,7 +1,5 @@
 """When a call is made again, and how long the client waits before."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 

@@ -1,7 +1,5 @@
 """Intervals where few values differ, and how often intervals hold the truth."""
 
-from __future__ import annotations
-
 from types import ModuleType
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The confidence sequence of a finite population: valid at all times at once, exact at the end."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise, permutations

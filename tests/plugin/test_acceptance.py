@@ -1,7 +1,5 @@
 """The dev split as the user meets it: its items, what is skipped, and what is said where it is too small."""
 
-from __future__ import annotations
-
 import json
 import re
 import xml.etree.ElementTree as ET

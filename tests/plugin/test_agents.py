@@ -1,7 +1,5 @@
 """Agents that misbehave cost one rollout, not the run."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 

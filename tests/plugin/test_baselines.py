@@ -1,7 +1,5 @@
 """``tfgrpo baseline compare``: between names, files and runs, and what its exit code says."""
 
-from __future__ import annotations
-
 import pytest
 from support.project import Project
 from support.tools import tfgrpo

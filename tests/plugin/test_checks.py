@@ -1,7 +1,5 @@
 """Every kind of check judges what an agent did, in a scenario file that pytest collects."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What a contaminated suite comes to: an error before anything is asked, or a warning where that is set."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """pytest-xdist: scenario items go to one worker, and the report is the same as without."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

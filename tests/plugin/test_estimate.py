@@ -1,7 +1,5 @@
 """What a dry run says a run will cost, against what it then costs."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator

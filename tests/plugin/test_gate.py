@@ -1,7 +1,5 @@
 """The gate as an item of pytest: what it compares with, what it says, and what turns a run red."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What a job on GitHub Actions shows of a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A plugin that uses every hook."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

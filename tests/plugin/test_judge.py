@@ -1,7 +1,5 @@
 """Learning and measuring without ground truth: by a judge behind a real protocol, or by majority."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

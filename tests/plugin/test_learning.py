@@ -1,7 +1,5 @@
 """Learning mode: pytest --tfgrpo."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """Learning by a language model as a user meets it: pytest, a server, a library that grew."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """Lessons across runs: the committed library, stamps, the store, and what a reader is told of them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Test functions marked with ``tfgrpo``."""
 
-from __future__ import annotations
-
 from fnmatch import fnmatch
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs against a model server: whole ones, faulty ones, killed ones, and ones short of money."""
 
-from __future__ import annotations
-
 import json
 import signal
 from collections import Counter

@@ -1,7 +1,5 @@
 """Named gates as items of pytest: order, severity, JUnit, annotations, and misuse before anybody is asked."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from xml.etree import ElementTree
 

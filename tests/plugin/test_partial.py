@@ -1,7 +1,5 @@
 """A part of a suite is never judged as the whole, and a dry run hides nothing."""
 
-from __future__ import annotations
-
 import pytest
 from support.project import Project
 

@@ -1,7 +1,5 @@
 """Plain mode: pytest without --tfgrpo."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Progress while a run works."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

@@ -1,7 +1,5 @@
 """Record and replay as a user meets them: a run once paid for is repeated from a file, to the same report."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

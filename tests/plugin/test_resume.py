@@ -1,7 +1,5 @@
 """Runs that are killed or interrupted, and resumed."""
 
-from __future__ import annotations
-
 import json
 import random
 import signal

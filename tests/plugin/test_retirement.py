@@ -1,7 +1,5 @@
 """Retirement as a user meets it: a committed library with a lesson that harms, until runs show that."""
 
-from __future__ import annotations
-
 import pytest
 from support.builders import make_experience
 from support.project import Project

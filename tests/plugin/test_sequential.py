@@ -1,7 +1,5 @@
 """A sequential gate as pytest shows it: skipped items, one line, and a verdict that stands."""
 
-from __future__ import annotations
-
 import pytest
 from support.project import Project
 from support.tools import tfgrpo

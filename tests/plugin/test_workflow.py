@@ -1,7 +1,5 @@
 """The workflow that the documentation hands out, run as far as possible: green, red, and a mere warning."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

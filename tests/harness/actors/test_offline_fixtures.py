@@ -1,7 +1,5 @@
 """The shipped fixtures and the held-out suite: answers are right, tools find them, lessons help."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from pathlib import Path

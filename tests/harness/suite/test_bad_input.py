@@ -1,7 +1,5 @@
 """What bad scenario files get: file, line, JSON pointer and what is wrong, for every problem."""
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -1,7 +1,5 @@
 """An openai actor over a scripted model."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path

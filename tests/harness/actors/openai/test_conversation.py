@@ -1,7 +1,5 @@
 """What an actor says to a model, and how a conversation ends."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """Attachments: pictures go along, other files are reached by tools that stay in the workspace."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tools from a module: what makes one, what the model is told, what it may send."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

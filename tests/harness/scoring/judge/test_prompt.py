@@ -1,7 +1,5 @@
 """What a judge is asked: one pass over the template, and fences that no content can close."""
 
-from __future__ import annotations
-
 import re
 
 from hypothesis import given
