@@ -27,10 +27,7 @@ class Faulty:
 
 @pytest.mark.parametrize(
     "fault",
-    [
-        *(fake_model.refused(status) for status in (408, 409, 425, 429, 500, 502, 503, 529)),
-        fake_model.RESET,
-    ],
+    [*(fake_model.refused(status) for status in (408, 409, 425, 429, 500, 502, 503, 529)), fake_model.RESET],
     ids=lambda reply: str(reply.status),
 )
 async def test_a_fault_that_passes_is_waited_for(fault: Reply) -> None:

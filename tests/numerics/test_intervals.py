@@ -55,10 +55,7 @@ def test_with_values_of_0_and_1_the_bounds_lie_between_those_of_jeffreys_and_the
     found = mean_interval([1.0] * passed + [0.0] * (n - passed), resamples=40_000)
     assert found.method == "bounded"
     beta = scipy.stats.beta
-    exact = (
-        beta.ppf(0.025, passed, n - passed + 0.5),
-        beta.ppf(0.975, passed + 0.5, n - passed),
-    )
+    exact = (beta.ppf(0.025, passed, n - passed + 0.5), beta.ppf(0.975, passed + 0.5, n - passed))
     assert (found.low, found.high) == pytest.approx(exact, abs=0.04 * (exact[1] - exact[0]))
     outer = proportion_confint(passed, n, method="beta")
     inner = proportion_confint(passed, n, method="jeffreys")

@@ -43,9 +43,7 @@ def gambled(population: Sequence[float], m: float, up: bool) -> list[float]:
 
 
 @given(values)
-def test_after_all_values_both_bounds_are_the_mean_of_those_there_are(
-    population: list[float | None],
-) -> None:
+def test_after_all_values_both_bounds_are_the_mean_of_those_there_are(population: list[float | None]) -> None:
     low, high = bounds(population)[-1]
     known = [x for x in population if x is not None]
     if known:

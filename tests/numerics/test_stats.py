@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_tfgrpo.numerics.planning import minimum_detectable_effect, settling_n
 from pytest_tfgrpo.numerics.resampling import expanded_tail, student_quantile
-from pytest_tfgrpo.numerics.stats import (
-    Interval,
-    mean_interval,
-    paired_interval,
-    pass_at_k,
-    zero_event_bound,
-)
+from pytest_tfgrpo.numerics.stats import Interval, mean_interval, paired_interval, pass_at_k, zero_event_bound
 
 
 def milli(low: int, high: int) -> st.SearchStrategy[float]:

@@ -51,10 +51,7 @@ def test_a_check_passes_what_is_right_and_fails_what_is_wrong(project: Project, 
 
 
 def test_the_score_is_the_weighted_share_of_the_checks(project: Project) -> None:
-    checks = [
-        {"kind": "exact", "value": "3"},
-        {"kind": "contains", "value": "nothing", "weight": 3},
-    ]
+    checks = [{"kind": "exact", "value": "3"}, {"kind": "contains", "value": "nothing", "weight": 3}]
     project.scenarios(train=0, sweep=1, checks=checks, min_score=0.25).run().assert_outcomes(passed=1)
     result = project.scenarios(train=0, sweep=1, checks=checks, min_score=0.26).run()
     result.stdout.fnmatch_lines(["suite-eval0: gt_score 0.250, at least 0.26 wanted"])
@@ -65,7 +62,7 @@ def test_files_beside_a_scenario_are_there_for_the_agent_and_for_its_checks(proj
         "def solve(context):\n"
         "    text = (context.workspace / 'data/in.txt').read_text()\n"
         "    (context.workspace / 'out.txt').write_text(text.upper())\n"
-        "    return 'done'\n",
+        "    return 'done'\n"
     )
     project.write("data/in.txt", "abc\n").write("golden.txt", "ABC\n")
     check = {"kind": "file", "path": "out.txt", "golden": "golden.txt"}

@@ -250,7 +250,7 @@ def test_groups_that_never_agree_and_groups_that_cannot_vote_teach_nothing(proje
     project.agent(
         "def solve(context):\n"
         "    if context.scenario.id == 't1':\n        raise RuntimeError('down')\n"
-        "    return '' if context.scenario.id == 't2' else str(context.seed)\n",
+        "    return '' if context.scenario.id == 't2' else str(context.seed)\n"
     ).ini(actor="python:agent2:solve", group_size=3, epochs=2)
     values = [{"id": f"t{n}", "truth": "majority", "prompt": f"letter {n}"} for n in range(3)]
     project.write("train.scenario.json", json.dumps(values))

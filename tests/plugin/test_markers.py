@@ -64,19 +64,14 @@ def scores(project: Project) -> list[float | None]:
     ],
 )
 def test_what_the_function_does_is_the_score(project: Project, body: str, score: float) -> None:
-    project.checker(
-        f"@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    {body}\n",
-    )
+    project.checker(f"@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    {body}\n")
     project.learn().assert_outcomes(passed=5)
     assert scores(project) == [score, score]
 
 
 @pytest.mark.parametrize(
     "body",
-    [
-        "def test_it(rollout):\n    raise KeyError('the checker broke')",
-        "def test_it(rollout, broken): pass",
-    ],
+    ["def test_it(rollout):\n    raise KeyError('the checker broke')", "def test_it(rollout, broken): pass"],
 )
 def test_a_checker_that_breaks_is_an_error_and_fails_only_with_its_whole_group(
     project: Project, body: str
@@ -177,8 +172,7 @@ def test_a_checker_that_never_runs_makes_its_epoch_incomplete(project: Project) 
     body = "@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    pass\n"
     project.checker(body)
     project.write(
-        "conftest.py",
-        "def pytest_runtest_protocol(item):\n    return 'baseline-r1' in item.nodeid or None\n",
+        "conftest.py", "def pytest_runtest_protocol(item):\n    return 'baseline-r1' in item.nodeid or None\n"
     )
     result = project.learn()
     assert result.ret == pytest.ExitCode.TESTS_FAILED

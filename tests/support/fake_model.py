@@ -58,10 +58,7 @@ def calls(*wanted: tuple[str, Any], content: str | None = None) -> Reply:
         {
             "id": f"call_{place}_{name}",
             "type": "function",
-            "function": {
-                "name": name,
-                "arguments": given if isinstance(given, str) else json.dumps(given),
-            },
+            "function": {"name": name, "arguments": given if isinstance(given, str) else json.dumps(given)},
         }
         for place, (name, given) in enumerate(wanted)
     ]
