@@ -33,10 +33,9 @@ def kill(folder: Path, event: str) -> None:
 def test_page_and_terminal_made_again_are_those_of_the_run(learned: Project) -> None:
     # nothing differs: what only the run knew is in report.json, and the rest is in the journal
     learned.ini(actor="python:agent:learner", task_id="demo", gate_max_errors=5)
-    learned.write(
-        "conftest.py",
+    learned.conftest(
         "def pytest_tfgrpo_report_section(config, run):\n    return ['cache: 12 hits']\n"
-        "def pytest_tfgrpo_run(config, run):\n    raise RuntimeError('an observer broke')\n",
+        "def pytest_tfgrpo_run(config, run):\n    raise RuntimeError('an observer broke')\n"
     )
     section = learned.learn().stdout.str().partition("= tfgrpo =")[2].partition("\n")[2]
     folder = learned.runs()[-1]

@@ -171,9 +171,7 @@ def test_a_failed_rollout_scores_zero_without_running_the_function(project: Proj
 def test_a_checker_that_never_runs_makes_its_epoch_incomplete(project: Project) -> None:
     body = "@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    pass\n"
     project.checker(body)
-    project.write(
-        "conftest.py", "def pytest_runtest_protocol(item):\n    return 'baseline-r1' in item.nodeid or None\n"
-    )
+    project.conftest("def pytest_runtest_protocol(item):\n    return 'baseline-r1' in item.nodeid or None\n")
     result = project.learn()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert project.manifest()["status"] == "incomplete"

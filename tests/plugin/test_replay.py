@@ -133,11 +133,10 @@ def test_a_run_whose_files_are_gone_is_not_recorded_afterwards(project: Project)
 
 
 def test_a_replay_loads_no_client(paid: Project) -> None:
-    paid.write(
-        "conftest.py",
+    paid.conftest(
         "import sys\n"
         "def pytest_sessionfinish():\n"
-        "    assert not {'aiohttp', 'httpx', 'pytest_tfgrpo.llm.transport'} & sys.modules.keys()\n",
+        "    assert not {'aiohttp', 'httpx', 'pytest_tfgrpo.llm.transport'} & sys.modules.keys()\n"
     )
     done = run(paid, *REPLAY)
     assert "INTERNALERROR" not in done
@@ -502,9 +501,8 @@ def test_the_file_of_a_run_is_fit_for_git(moody: Project) -> None:
 
 
 def test_a_recording_that_cannot_be_written_is_made_later(project: Project) -> None:
-    project.scenarios(train=0, sweep=1).write(
-        "conftest.py",
-        "import os\ndef pytest_tfgrpo_rollout():\n    os.makedirs('recording.jsonl', exist_ok=True)\n",
+    project.scenarios(train=0, sweep=1).conftest(
+        "import os\ndef pytest_tfgrpo_rollout():\n    os.makedirs('recording.jsonl', exist_ok=True)\n"
     )
     result = project.ini(actor="python:agent:right", baseline_sweep="off").learn(*RECORD)
     result.stdout.fnmatch_lines(["*nothing need be paid for again: tfgrpo record add recording.jsonl*"])

@@ -170,6 +170,9 @@ class Project:
         """Write the module ``agent2``."""
         return self.write("agent2.py", source)
 
+    def conftest(self, source: str) -> Project:
+        return self.write("conftest.py", source)
+
     def checker(self, source: str) -> Project:
         """Write the test module ``test_agent``, which has `pytest`, `tfgrpo` and the arguments of a mark."""
         mark = """MARK = dict(domain="text", prompt="How many words has 'a b c'?")"""
