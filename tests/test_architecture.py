@@ -1,7 +1,5 @@
 """The plan of the house, checked on the syntax trees: layers, cycles, one file per dependency."""
 
-from __future__ import annotations
-
 import ast
 import graphlib
 import re

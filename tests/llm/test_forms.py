@@ -1,10 +1,8 @@
 """Forms of answers: demanded of servers that can hold a model to one, else asked for in words."""
 
-from typing import Any
-
 import pytest
 from support import fake_model
-from support.fake_model import Body, Reply
+from support.fake_model import Answer, Body, Reply
 from support.model_clients import connected, request
 
 from pytest_tfgrpo.core.errors import ModelError
@@ -19,7 +17,7 @@ UNKNOWN = [
 ]
 
 
-def formless(refusal: Reply) -> Any:
+def formless(refusal: Reply) -> Answer:
     """Answer as a server that refuses every demand for a form."""
     return lambda body, attempt: refusal if "response_format" in body else "{}"
 

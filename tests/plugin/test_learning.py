@@ -1,7 +1,6 @@
 """Learning mode: pytest --tfgrpo."""
 
 import json
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -98,7 +97,7 @@ def test_an_eval_item_fails_below_min_score_only_where_the_scenario_sets_it(proj
         ("suite.scenario.json::suite-eval0",),
     ],
 )
-def test_choosing_any_item_brings_its_whole_scenario(project: Project, choice: Any) -> None:
+def test_choosing_any_item_brings_its_whole_scenario(project: Project, choice: tuple[str, ...]) -> None:
     result = project.scenarios().learn("-v", *choice)
     assert item_names(result) == [
         "suite.scenario.json::suite-eval0[baseline]",

@@ -166,7 +166,9 @@ def test_each_fault_has_its_outcome_and_none_shows_the_key(
     outcomes = {(r["status"], r["failure"] and r["failure"]["code"]) for r in found}
     expected = {"errors": "error", "failed": "failed", None: "ok"}[kind]
     assert outcomes == {(expected, code)}
-    faults = {"errors": {}, "failed": {}} | ({kind: {code: 3}} if kind else {})
+    faults: dict[str, dict[str | None, int]] = {"errors": {}, "failed": {}} | (
+        {kind: {code: 3}} if kind else {}
+    )
     assert project.report()["faults"] == faults
     assert [e["errors"] for e in project.report()["epochs"]] == ([2, 1] if kind == "errors" else [0, 0])
     scores = [e["gt_score"]["n"] for e in project.report()["epochs"]]

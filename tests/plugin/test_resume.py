@@ -60,7 +60,8 @@ def test_a_run_killed_at_random_points_resumes_to_the_same_report(slow: Project)
     (slow.root / "out").rename(slow.root / "reference")
     (slow.root / "calls.log").unlink()
     places = random.Random(5)
-    kills, resume = 0, []
+    kills = 0
+    resume: list[str] = []
     for target in sorted(places.sample(range(1, PLANNED), 5)):
         process = slow.start(*resume)
         slow.wait_for_rollouts(process, target)

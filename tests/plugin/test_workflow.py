@@ -6,7 +6,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from support.examples import ROOT, blocks_of
+from support import ROOT
+from support.examples import blocks_of
 from support.tools import require_tool, run_pytest
 from support.workflows import Job, run_job
 

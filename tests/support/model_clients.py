@@ -56,7 +56,7 @@ class Client:
         self,
         server: FakeModel,
         *,
-        spending: Any = None,
+        spending: Ledger | None = None,
         chance: float = 0.5,
         pace: Pace | None = None,
         **fields: Any,

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.examples import ROOT, blocks_of
+from support import ROOT
+from support.examples import blocks_of
 from support.model_actor import MODULE, Bench, script, wants
 
 from pytest_tfgrpo.core.errors import ActorError
