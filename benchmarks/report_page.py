@@ -29,8 +29,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from builders import make_frame, make_scenario
-from sweeps import Credits, make_run
+from support.builders import make_frame, make_scenario
+from support.sweeps import Credits, make_run
 
 from pytest_tfgrpo.core.records import Frame, Group, Rollout, Run
 from pytest_tfgrpo.harness.report.page import draw

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import compileall
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -14,6 +15,7 @@ import pytest
 import pytest_tfgrpo
 
 if TYPE_CHECKING:
+    from support.fake_model import Answer, FakeModel, Serve
     from support.project import Project
 
 # A busy machine is no failure.
@@ -52,6 +54,21 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
 
     monkeypatch.delenv("FEATURE_TFGRPO_GROUP", raising=False)
     return Project(pytester, monkeypatch)
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """Return a function that starts a model server where the default endpoint points to."""
+    from support.fake_model import FakeModel
+
+    with ExitStack() as running:
+
+        def start(answer: Answer, **options: Any) -> FakeModel:
+            server = running.enter_context(FakeModel(answer, **options))
+            monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+            return server
+
+        yield start
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,7 +1,5 @@
 """The plan of the house, checked on the syntax trees: layers, cycles, one file per dependency."""
 
-from __future__ import annotations
-
 import ast
 import graphlib
 import re
@@ -230,8 +228,9 @@ def test_no_module_uses_what_another_keeps_to_itself() -> None:
     assert wrong == []
 
 
-def test_there_is_no_cycle_among_module_level_imports() -> None:
-    graph = {
+def imported_at_once() -> dict[str, set[str]]:
+    """Return for each module which others run when it is loaded."""
+    return {
         module.name: {
             found.target
             for found in module.imports
@@ -239,18 +238,14 @@ def test_there_is_no_cycle_among_module_level_imports() -> None:
         }
         for module in modules().values()
     }
-    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the cycle
+
+
+def test_there_is_no_cycle_among_module_level_imports() -> None:
+    graphlib.TopologicalSorter(imported_at_once()).prepare()  # raises CycleError, which names the cycle
 
 
 def test_the_longest_chain_of_module_level_imports_is_short() -> None:
-    graph = {
-        module.name: {
-            found.target
-            for found in module.imports
-            if ours(found.target) and not found.lazy and not found.typing_only
-        }
-        for module in modules().values()
-    }
+    graph = imported_at_once()
 
     @cache
     def depth(name: str) -> int:
@@ -374,6 +369,20 @@ def test_loading_the_plugin_imports_nothing_heavy() -> None:
     foreign = {n.partition(".")[0] for n in loaded} - {PACKAGE} - sys.stdlib_module_names
     assert foreign == set()
     assert not any(name.startswith(f"{PACKAGE}.harness") for name in loaded)
+
+
+def test_of_the_tests_only_support_is_imported() -> None:
+    tests = ROOT / "tests"
+    own = {path.stem for path in tests.rglob("*") if path.is_dir() or path.suffix == ".py"} - {"support"}
+    wrong = []
+    for path in tests.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = ["." * node.level + str(node.module)]
+            places = {name.partition(".")[0] for name in names} & (own | {"", "tests"})
+            wrong += [f"{path.relative_to(tests)}:{node.lineno}" for _ in places]  # type: ignore[attr-defined]
+    assert wrong == []
 
 
 def test_no_text_of_the_project_names_a_folder_of_somebodys_machine() -> None:

@@ -1,7 +1,5 @@
 """README and docs: every example works, shows its real output, and every link leads somewhere."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -8,37 +8,21 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.browser_runs import hostile_run, sample_page, second_run
+from support.browser_runs import Open, Visit, hostile_run, sample_page, second_run
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, Request
+    from playwright.sync_api import Browser, Request
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 WATCH = """
 window.__violations = [];
 addEventListener("securitypolicyviolation", (event) => window.__violations.push(event.violatedDirective));
 """
-
-
-@dataclass
-class Visit:
-    """A page in the browser, and what it did."""
-
-    page: Page
-    messages: list[str] = field(default_factory=list)
-    """Console errors and warnings, and uncaught exceptions."""
-    requests: list[str] = field(default_factory=list)
-    """Addresses that it asked for, but its own."""
-
-    def violations(self) -> list[str]:
-        """Return the directives of its content security policy that were violated."""
-        return self.page.evaluate("window.__violations")  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +41,6 @@ def browser() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=[*options, "--disable-dev-shm-usage"])
         yield browser
         browser.close()
-
-
-Open = Callable[..., Visit]
 
 
 @pytest.fixture

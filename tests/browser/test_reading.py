@@ -1,14 +1,12 @@
 """A report page as it is met: from a file, in the dark, on a phone, on paper, by a screen reader."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
+from support.browser_runs import Open
 
-Visit = Any
 PHONE = {
     "viewport": {"width": 360, "height": 740},
     "is_mobile": True,
@@ -81,7 +79,7 @@ WIDER = """() => [document.documentElement, ...document.querySelectorAll("dialog
 @pytest.mark.parametrize("fragment", ["", OPENED])
 @pytest.mark.parametrize("name", ["report.html", "compare.html", "hostile.html"])
 def test_a_page_opens_from_a_file_and_asks_for_nothing(
-    visit: Visit, pages: Path, name: str, fragment: str
+    visit: Open, pages: Path, name: str, fragment: str
 ) -> None:
     opened = visit(pages / name, fragment)
     expect(opened.page.locator("#count")).to_contain_text("36 scenarios")
@@ -89,7 +87,7 @@ def test_a_page_opens_from_a_file_and_asks_for_nothing(
     assert (opened.messages, opened.requests, opened.violations()) == ([], [], [])
 
 
-def test_hostile_text_stays_text(visit: Visit, pages: Path) -> None:
+def test_hostile_text_stays_text(visit: Open, pages: Path) -> None:
     opened = visit(pages / "hostile.html", "#scenario/count-3/epoch2-eval/0")
     page = opened.page
     expect(page.locator("dialog#detail .frame").first).to_be_visible()
@@ -108,7 +106,7 @@ def test_hostile_text_stays_text(visit: Visit, pages: Path) -> None:
     assert opened.violations() == []
 
 
-def test_without_scripts_there_are_the_curve_and_the_tables(visit: Visit, pages: Path) -> None:
+def test_without_scripts_there_are_the_curve_and_the_tables(visit: Open, pages: Path) -> None:
     page = visit(pages / "compare.html", java_script_enabled=False).page
     expect(page.locator("#curve svg").first).to_be_visible()
     expect(page.locator("#plain table")).to_be_visible()
@@ -122,7 +120,7 @@ def test_without_scripts_there_are_the_curve_and_the_tables(visit: Visit, pages:
 @pytest.mark.parametrize("fragment", ["", OPENED])
 @pytest.mark.parametrize("name", ["compare.html", "hostile.html"])
 def test_a_phone_shows_it_without_scrolling_sideways(
-    visit: Visit, pages: Path, name: str, fragment: str
+    visit: Open, pages: Path, name: str, fragment: str
 ) -> None:
     page = visit(pages / name, fragment, **PHONE).page
     expect(page.locator("#count")).not_to_be_empty()
@@ -133,7 +131,7 @@ def test_a_phone_shows_it_without_scrolling_sideways(
 
 @pytest.mark.parametrize("fragment", ["", OPENED])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_all_text_stands_out_from_its_ground(visit: Visit, pages: Path, scheme: str, fragment: str) -> None:
+def test_all_text_stands_out_from_its_ground(visit: Open, pages: Path, scheme: str, fragment: str) -> None:
     page = visit(pages / "compare.html", fragment, color_scheme=scheme).page
     expect(page.locator("#map tbody tr").first).to_be_attached()
     if fragment:
@@ -143,7 +141,7 @@ def test_all_text_stands_out_from_its_ground(visit: Visit, pages: Path, scheme: 
     assert [f"{ratio:.2f} {where}" for ratio, where in found if ratio < 4.5] == []
 
 
-def test_the_dark_is_dark_and_the_light_is_light(visit: Visit, pages: Path) -> None:
+def test_the_dark_is_dark_and_the_light_is_light(visit: Open, pages: Path) -> None:
     def lightness(scheme: str) -> int:
         page = visit(pages / "report.html", color_scheme=scheme).page
         colour = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g).map(Number)")
@@ -152,7 +150,7 @@ def test_the_dark_is_dark_and_the_light_is_light(visit: Visit, pages: Path) -> N
     assert lightness("dark") < 150 < 600 < lightness("light")
 
 
-def test_paper_gets_the_tables_and_no_controls(visit: Visit, pages: Path) -> None:
+def test_paper_gets_the_tables_and_no_controls(visit: Open, pages: Path) -> None:
     page = visit(pages / "report.html", color_scheme="dark").page
     page.emulate_media(media="print")
     expect(page.locator("#plain table")).to_be_visible()
@@ -166,7 +164,7 @@ def test_paper_gets_the_tables_and_no_controls(visit: Visit, pages: Path) -> Non
 
 
 @pytest.mark.parametrize("fragment", ["", OPENED])
-def test_a_screen_reader_is_told_what_is_what(visit: Visit, pages: Path, fragment: str) -> None:
+def test_a_screen_reader_is_told_what_is_what(visit: Open, pages: Path, fragment: str) -> None:
     page = visit(pages / "compare.html", fragment).page
     if fragment:
         expect(page.locator("dialog#detail .frame").first).to_be_visible()
@@ -184,7 +182,7 @@ def test_a_screen_reader_is_told_what_is_what(visit: Visit, pages: Path, fragmen
     assert all(after - before <= 1 for before, after in zip([1, *levels], levels, strict=False))
 
 
-def test_outcomes_are_told_by_words_and_not_by_colour_alone(visit: Visit, pages: Path) -> None:
+def test_outcomes_are_told_by_words_and_not_by_colour_alone(visit: Open, pages: Path) -> None:
     page = visit(pages / "report.html", OPENED).page
     expect(page.locator("dialog#detail .frame").first).to_be_visible()
     results = page.get_by_role("group", name="checks").first.inner_text()
@@ -206,7 +204,7 @@ SHOTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("shot", SHOTS)
-def test_screenshots_are_kept(visit: Visit, pages: Path, screenshots: Path, shot: str) -> None:
+def test_screenshots_are_kept(visit: Open, pages: Path, screenshots: Path, shot: str) -> None:
     options = dict(SHOTS[shot])
     fragment, media = options.pop("fragment", ""), options.pop("media", None)
     page = visit(pages / options.pop("name", "report.html"), fragment, **options).page

@@ -1,13 +1,11 @@
 """A page of 1,000 scenarios x 5 rollouts x 3 phases: small enough for an attachment, and at hand."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from playwright.sync_api import expect
+from support.browser_runs import Open
 from support.builders import make_frame
 from support.sweeps import make_run
 
@@ -36,7 +34,7 @@ def large_run() -> Run:
     return replace(run, phases=tuple(phases))
 
 
-def test_a_large_run_is_a_page_under_15_mb_that_opens(visit: Any, tmp_path: Path) -> None:
+def test_a_large_run_is_a_page_under_15_mb_that_opens(visit: Open, tmp_path: Path) -> None:
     run = large_run()
     path = tmp_path / "large.html"
     path.write_text(html(build(run, None), run), encoding="utf-8")

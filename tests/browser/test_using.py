@@ -1,19 +1,16 @@
 """What a reader does with a report page: sort, filter, open, compare, and all of it by keyboard."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
+from support.browser_runs import Open
 
-Visit = Any
 CELLS = "#map tbody tr:not(.gap)"
 
 
 @pytest.fixture
-def page(visit: Visit, pages: Path) -> Page:
+def page(visit: Open, pages: Path) -> Page:
     opened: Page = visit(pages / "report.html").page
     return opened
 
@@ -22,7 +19,7 @@ def first_column(page: Page) -> list[str]:
     return page.locator(f"{CELLS} th").all_inner_texts()
 
 
-def heading(page: Page) -> Any:
+def heading(page: Page) -> Locator:
     return page.locator("dialog#detail h2").first
 
 
@@ -69,7 +66,7 @@ def test_scenarios_are_found_by_words_domain_split_and_outcome(page: Page) -> No
     expect(page.locator("#map tbody")).to_contain_text("no scenario matches the filter")
 
 
-def test_a_filter_is_part_of_the_address(page: Page, visit: Visit, pages: Path) -> None:
+def test_a_filter_is_part_of_the_address(page: Page, visit: Open, pages: Path) -> None:
     page.fill("#find", "order-7")
     fragment = page.evaluate("location.hash")
     assert first_column(visit(pages / "report.html", fragment).page) == ["order-7"]
@@ -154,13 +151,13 @@ def test_the_winner_stands_beside_the_loser(page: Page) -> None:
 @pytest.mark.parametrize(
     "fragment", ["#scenario/nope", "#scenario/%E0%A4%A", "#scenario/date-1/epoch9", "#?x=1"]
 )
-def test_an_address_that_leads_nowhere_breaks_nothing(visit: Visit, pages: Path, fragment: str) -> None:
+def test_an_address_that_leads_nowhere_breaks_nothing(visit: Open, pages: Path, fragment: str) -> None:
     opened = visit(pages / "report.html", fragment)
     expect(opened.page.locator("#count")).to_have_text("36 scenarios")
     assert opened.messages == []
 
 
-def test_an_address_opens_one_rollout(visit: Visit, pages: Path) -> None:
+def test_an_address_opens_one_rollout(visit: Open, pages: Path) -> None:
     page = visit(pages / "report.html", "#scenario/date-1/epoch2-eval/2").page
     expect(heading(page)).to_have_text("date-1")
     expect(page.locator("dialog#detail details#r2")).to_have_attribute("open", "")
@@ -214,7 +211,7 @@ def test_the_keys_are_explained_and_the_theme_is_a_key(page: Page) -> None:
     expect(page.locator("#theme")).to_have_attribute("aria-pressed", "true")
 
 
-def test_two_runs_are_side_by_side(visit: Visit, pages: Path) -> None:
+def test_two_runs_are_side_by_side(visit: Open, pages: Path) -> None:
     opened = visit(pages / "compare.html")
     section = opened.page.locator("#compare")
     assert "run1" in section.inner_text()

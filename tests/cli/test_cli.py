@@ -1,19 +1,15 @@
 """The tfgrpo command, on a project that has learned."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-from support.tools import run_pytest
+from support.tools import run_pytest, tfgrpo
 
 from pytest_tfgrpo import cli
 from pytest_tfgrpo.harness.learning.library.library import load_library
@@ -24,17 +20,6 @@ COMMANDS = (
     "library diff", "library promote", "library rebase", "lessons", "record stat", "record verify",
     "record add", "record prune",
 )  # fmt: skip
-
-
-class Said(NamedTuple):
-    """What a command came to."""
-
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Said]
 
 
 @pytest.fixture(scope="module")
@@ -63,36 +48,21 @@ def project(learned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return folder
 
 
-@pytest.fixture
-def tfgrpo(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*argv: str) -> Said:
-        capsys.readouterr()
-        code = cli.main(argv)
-        return Said(code, *capsys.readouterr())
-
-    return run
-
-
 def run_id(project: Path) -> str:
     (folder,) = (project / "out" / "demo" / "runs").iterdir()
     return folder.name
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main([*command.split(), "--help"])
-    assert ended.value.code == 0
-    out = capsys.readouterr().out
+def test_every_command_has_help(command: str) -> None:
+    out = tfgrpo(*command.split(), "--help")
     assert out.startswith(f"usage: tfgrpo {command}".rstrip())
     assert max(map(len, out.splitlines())) <= 80
 
 
-def test_the_list_of_commands_above_is_complete(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_of_commands_above_is_complete() -> None:
     def listed(*argv: str) -> list[str]:
-        with pytest.raises(SystemExit):
-            cli.main([*argv, "--help"])
-        _, _, commands = capsys.readouterr().out.partition("  COMMAND\n")
+        _, _, commands = tfgrpo(*argv, "--help").partition("  COMMAND\n")
         return re.findall(r"^    (\w+)", commands, re.MULTILINE)
 
     found = [
@@ -103,36 +73,30 @@ def test_the_list_of_commands_above_is_complete(capsys: pytest.CaptureFixture[st
     assert sorted(found) == sorted(COMMANDS)
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        cli.main(["--version"])
-    assert re.fullmatch(r"pytest-tfgrpo \d+\.\d+\.\d+\n", capsys.readouterr().out)
+def test_the_version_is_told() -> None:
+    assert re.fullmatch(r"pytest-tfgrpo \d+\.\d+\.\d+\n", tfgrpo("--version"))
 
 
 @pytest.mark.parametrize(
     "argv", [[], ["nope"], ["show"], ["baseline"], ["library", "promote"], ["runs", "-x"]]
 )
-def test_wrong_usage_is_exit_code_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(argv)
-    assert ended.value.code == 2
-    assert "usage: tfgrpo" in capsys.readouterr().err
+def test_wrong_usage_is_exit_code_2(argv: list[str]) -> None:
+    assert "usage: tfgrpo" in tfgrpo(*argv, code=2)
 
 
-def test_a_bug_is_exit_code_3_with_its_traceback(tfgrpo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_exit_code_3_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_tfgrpo.cli.init.start", lambda *_, **__: 1 / 0)
-    code, _, err = tfgrpo("init")
-    assert code == 3
+    err = tfgrpo("init", code=3)
     assert "ZeroDivisionError" in err
     assert "this is a bug" in err
 
 
-def test_an_interrupt_is_exit_code_130(tfgrpo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_is_exit_code_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("pytest_tfgrpo.cli.init.start", interrupted)
-    assert tfgrpo("init").code == 130
+    tfgrpo("init", code=130)
 
 
 def test_a_reader_that_leaves_early_is_no_bug(project: Path) -> None:
@@ -144,90 +108,81 @@ def test_a_reader_that_leaves_early_is_no_bug(project: Path) -> None:
     assert (done.returncode, done.stderr) == (1, b"")
 
 
-def test_runs_are_listed_with_what_they_came_to(project: Path, tfgrpo: Run) -> None:
+def test_runs_are_listed_with_what_they_came_to(project: Path) -> None:
     shutil.copytree(f"out/demo/runs/{run_id(project)}", "out/demo/runs/29990101T000000-killed")
     Path("out/demo/runs/29990101T000000-killed/report.json").unlink()
-    code, out, _ = tfgrpo("runs")
-    assert code == 0
+    out = tfgrpo("runs")
     head, run, killed = out.splitlines()
     assert head.split() == ["run", "status", "gate", "eval", "mean", "gain", "cost"]
     assert re.fullmatch(r"\S+ +complete +(pass|inconclusive) +[01]\.\d{3} +[+-][01]\.\d{3} +\$0\.00", run)
     assert killed.split() == ["29990101T000000-killed", "killed", "-", "-", "-", "-"]
 
 
-def test_other_tasks_and_folders_have_their_own_runs(project: Path, tfgrpo: Run) -> None:
-    assert tfgrpo("runs", "--task-id", "other").out.startswith("no runs of task 'other' under ")
+def test_other_tasks_and_folders_have_their_own_runs(project: Path) -> None:
+    assert tfgrpo("runs", "--task-id", "other").startswith("no runs of task 'other' under ")
     Path("out").rename("elsewhere")
-    assert "no runs of task 'demo'" in tfgrpo("runs").out
-    assert "complete" in tfgrpo("runs", "--out", "elsewhere").out
+    assert "no runs of task 'demo'" in tfgrpo("runs")
+    assert "complete" in tfgrpo("runs", "--out", "elsewhere")
 
 
-def test_the_report_is_what_pytest_printed(project: Path, tfgrpo: Run) -> None:
+def test_the_report_is_what_pytest_printed(project: Path) -> None:
     done = run_pytest(project, "--tfgrpo", "-q", "--tfgrpo-task-id", "again")
     section = done.stdout.partition(" tfgrpo ===")[2].partition("\n")[2]
-    code, out, _ = tfgrpo("report", "latest", "-q", "--task-id", "again")
-    assert code == 0
+    out = tfgrpo("report", "latest", "-q", "--task-id", "again")
     assert section.startswith(out.rpartition("page ")[0])
 
 
-def test_show_finds_a_rollout_by_the_end_of_its_id(project: Path, tfgrpo: Run) -> None:
-    code, out, _ = tfgrpo("show", "e1.roll-1.r0")
-    assert code == 0
+def test_show_finds_a_rollout_by_the_end_of_its_id(project: Path) -> None:
+    out = tfgrpo("show", "e1.roll-1.r0")
     assert out.startswith(f"rollout {run_id(project)}.e1.roll-1.r0: train, epoch 1, scenario roll-1\n")
     assert "gt_score" in out
     assert 'Call the roll of "Zoe, Adam, Mira, Kai".' in out
-    assert tfgrpo("show", f"{run_id(project)}.e1.roll-1.r0").out == out
+    assert tfgrpo("show", f"{run_id(project)}.e1.roll-1.r0") == out
 
 
-def test_show_prefers_the_latest_run(project: Path, tfgrpo: Run) -> None:
+def test_show_prefers_the_latest_run(project: Path) -> None:
     assert run_pytest(project, "--tfgrpo", "-k", "roll").returncode == 0
     latest = max(path.name for path in Path("out/demo/runs").iterdir())
-    assert tfgrpo("show", "e1.roll-1.r0").out.startswith(f"rollout {latest}.e1")
-    assert latest not in tfgrpo("show", "e1.swing-1.r0").out
+    assert tfgrpo("show", "e1.roll-1.r0").startswith(f"rollout {latest}.e1")
+    assert latest not in tfgrpo("show", "e1.swing-1.r0")
 
 
 @pytest.mark.parametrize(("wanted", "listed"), [("r0", "e0.roll-4.r0"), ("roll-1.r0", "e2.roll-1.r0")])
-def test_an_ambiguous_rollout_is_listed(project: Path, tfgrpo: Run, wanted: str, listed: str) -> None:
-    code, _, err = tfgrpo("show", wanted)
-    assert code == 1
+def test_an_ambiguous_rollout_is_listed(project: Path, wanted: str, listed: str) -> None:
+    err = tfgrpo("show", wanted, code=1)
     assert f"{run_id(project)}.{listed}" in err
     assert len(err.splitlines()) <= 12
 
 
 @pytest.mark.parametrize("wanted", ["e9.roll-1.r0", "", "1.roll-1.r0"])
-def test_an_unknown_rollout_is_an_error(project: Path, tfgrpo: Run, wanted: str) -> None:
-    code, _, err = tfgrpo("show", wanted)
-    assert code == 1
+def test_an_unknown_rollout_is_an_error(project: Path, wanted: str) -> None:
+    err = tfgrpo("show", wanted, code=1)
     assert f"no rollout {wanted!r} in any run of task 'demo'" in err
 
 
-def test_show_finds_a_rollout_whose_group_never_became_whole(project: Path, tfgrpo: Run) -> None:
+def test_show_finds_a_rollout_whose_group_never_became_whole(project: Path) -> None:
     journal = Path(f"out/demo/runs/{run_id(project)}/journal.jsonl")
     first_rollout = [b'"event":"rollout"' in line for line in journal.read_bytes().splitlines()].index(True)
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[: first_rollout + 1]))
-    code, out, _ = tfgrpo("show", "r0")
-    assert code == 0
+    out = tfgrpo("show", "r0")
     assert "gt_score" not in out
 
 
-def test_runs_are_named_by_the_end_of_their_id(project: Path, tfgrpo: Run) -> None:
+def test_runs_are_named_by_the_end_of_their_id(project: Path) -> None:
     full = run_id(project)
-    report = tfgrpo("report").out
-    assert tfgrpo("report", full[-4:]).out == tfgrpo("report", full).out == report
+    report = tfgrpo("report")
+    assert tfgrpo("report", full[-4:]) == tfgrpo("report", full) == report
     shutil.copytree(f"out/demo/runs/{full}", f"out/demo/runs/00{full[-4:]}")
-    code, _, err = tfgrpo("report", full[-4:])
-    assert code == 1
+    err = tfgrpo("report", full[-4:], code=1)
     assert f"matches several runs: 00{full[-4:]}, {full}" in err
-    code, _, err = tfgrpo("report", "../../etc")
-    assert code == 1
+    err = tfgrpo("report", "../../etc", code=1)
     assert f"no run '../../etc' of task 'demo' under {project / 'out'} (latest: 00" in err
 
 
-def test_a_baseline_is_saved_shown_and_compared_with(project: Path, tfgrpo: Run) -> None:
-    code, out, _ = tfgrpo("baseline", "save", "main")
-    assert code == 0
+def test_a_baseline_is_saved_shown_and_compared_with(project: Path) -> None:
+    out = tfgrpo("baseline", "save", "main")
     assert f"wrote {project / 'baselines' / 'main.json'}" in out
-    shown = tfgrpo("baseline", "show", "main").out
+    shown = tfgrpo("baseline", "show", "main")
     assert shown.splitlines()[:3] == out.splitlines()[:3]
     assert "roll-4" in shown
     done = run_pytest(project, "--tfgrpo", "--tfgrpo-baseline", "main")
@@ -235,139 +190,124 @@ def test_a_baseline_is_saved_shown_and_compared_with(project: Path, tfgrpo: Run)
     assert "no baseline is set" not in done.stdout
 
 
-def test_a_baseline_that_is_not_there_says_how_to_make_it(project: Path, tfgrpo: Run) -> None:
-    code, _, err = tfgrpo("baseline", "show", "main")
-    assert code == 1
+def test_a_baseline_that_is_not_there_says_how_to_make_it(project: Path) -> None:
+    err = tfgrpo("baseline", "show", "main", code=1)
     assert "tfgrpo baseline save" in err
 
 
-def test_the_library_is_shown_as_of_any_epoch(project: Path, tfgrpo: Run) -> None:
+def test_the_library_is_shown_as_of_any_epoch(project: Path) -> None:
     final = load_library(Path("out/demo/library.json"))
-    code, out, _ = tfgrpo("library", "show")
-    assert code == 0
+    out = tfgrpo("library", "show")
     assert final.experiences
     assert out.splitlines()[0] == f"library {final.hash[:12]}, lessons: {len(final.experiences)}"
     assert all(e.summary32 in out for e in final.experiences)
-    assert tfgrpo("library", "show", f"{run_id(project)}@2").out == out
-    assert tfgrpo("library", "show", "out/demo/library.json").out == out
-    assert "lessons: 0" in tfgrpo("library", "show", "latest@0").out
-    code, _, err = tfgrpo("library", "show", "latest@7")
-    assert code == 1
+    assert tfgrpo("library", "show", f"{run_id(project)}@2") == out
+    assert tfgrpo("library", "show", "out/demo/library.json") == out
+    assert "lessons: 0" in tfgrpo("library", "show", "latest@0")
+    err = tfgrpo("library", "show", "latest@7", code=1)
     assert "there is no epoch '7' in run" in err
 
 
-def test_a_library_is_reviewed_and_promoted(project: Path, tfgrpo: Run) -> None:
+def test_a_library_is_reviewed_and_promoted(project: Path) -> None:
     final = load_library(Path("out/demo/library.json"))
-    out = tfgrpo("library", "diff", "latest").out.splitlines()
+    out = tfgrpo("library", "diff", "latest").splitlines()
     assert out[0] == "--- committed  4f53cda18c2b, lessons: 0"
     assert len([line for line in out if line.startswith("+ ")]) == len(final.experiences)
     count = len(final.experiences)
-    code, told, _ = tfgrpo("library", "promote", "latest")
-    assert code == 0
+    told = tfgrpo("library", "promote", "latest")
     assert told.startswith(f"wrote {project / 'library.json'}, lessons: {count} (+{count} ~0 -0)")
     assert load_library(Path("library.json")) == final
-    assert len(tfgrpo("library", "diff", "latest").out.splitlines()) == 2
-    backwards = tfgrpo("library", "diff", "latest", "latest@0").out.splitlines()
+    assert len(tfgrpo("library", "diff", "latest").splitlines()) == 2
+    backwards = tfgrpo("library", "diff", "latest", "latest@0").splitlines()
     assert len([line for line in backwards if line.startswith("- ")]) == count
 
 
-def test_a_run_that_is_not_whole_is_not_promoted(project: Path, tfgrpo: Run) -> None:
+def test_a_run_that_is_not_whole_is_not_promoted(project: Path) -> None:
     journal = Path(f"out/demo/runs/{run_id(project)}/journal.jsonl")
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
-    code, _, err = tfgrpo("library", "promote", "latest")
-    assert code == 1
+    err = tfgrpo("library", "promote", "latest", code=1)
     assert "is incomplete, so its library is not promoted" in err
     assert Path("library.json").read_text() == EMPTY_LIBRARY
 
 
 def test_promoting_without_a_library_setting_says_what_to_set(
-    project: Path, tfgrpo: Run, monkeypatch: pytest.MonkeyPatch
+    project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TFGRPO_LIBRARY", "none")
     for command in (["promote", "latest"], ["rebase"]):
-        code, _, err = tfgrpo("library", *command)
-        assert code == 1
+        err = tfgrpo("library", *command, code=1)
         assert "library is 'none'" in err
 
 
-def test_promoting_a_run_whose_gate_failed_warns(project: Path, tfgrpo: Run) -> None:
+def test_promoting_a_run_whose_gate_failed_warns(project: Path) -> None:
     path = Path(f"out/demo/runs/{run_id(project)}/report.json")
     report = json.loads(path.read_text())
     report["gate"]["outcome"] = "fail"
     path.write_text(json.dumps(report))
-    code, out, _ = tfgrpo("library", "promote", "latest")
-    assert code == 0
+    out = tfgrpo("library", "promote", "latest")
     assert f"warning: the gate of run {run_id(project)} failed" in out
 
 
-def test_a_changed_pack_is_stamped_and_the_library_rebased(project: Path, tfgrpo: Run) -> None:
+def test_a_changed_pack_is_stamped_and_the_library_rebased(project: Path) -> None:
     tfgrpo("library", "promote", "latest")
-    assert tfgrpo("stamp", "--check").code == 0
+    tfgrpo("stamp", "--check")
     system = Path("prompt-packs/starter/system.md")
     system.write_text(system.read_text() + "Be brief.\n")
-    code, _, err = tfgrpo("stamp", "--check")
-    assert code == 1
+    err = tfgrpo("stamp", "--check", code=1)
     assert str(system) in err
-    assert tfgrpo("stamp").out == f"stamped  {project / 'prompt-packs' / 'starter'}\n"
-    assert tfgrpo("stamp", "prompt-packs/starter").out == "unchanged  prompt-packs/starter\n"
-    assert tfgrpo("stamp", "--check", "prompt-packs").code == 0
+    assert tfgrpo("stamp") == f"stamped  {project / 'prompt-packs' / 'starter'}\n"
+    assert tfgrpo("stamp", "prompt-packs/starter") == "unchanged  prompt-packs/starter\n"
+    tfgrpo("stamp", "--check", "prompt-packs")
 
     before = load_library(Path("library.json"))
     count = len(before.experiences)
-    assert tfgrpo("library", "rebase").out.endswith(f"stamped {count} of {count} lessons again\n")
+    assert tfgrpo("library", "rebase").endswith(f"stamped {count} of {count} lessons again\n")
     after = load_library(Path("library.json"))
     assert {e.stamp_signature for e in after.experiences}.isdisjoint(
         e.stamp_signature for e in before.experiences
     )
     assert [e.summary32 for e in after.experiences] == [e.summary32 for e in before.experiences]
-    assert tfgrpo("library", "rebase").out.endswith(f" stamped 0 of {count} lessons again\n")
+    assert tfgrpo("library", "rebase").endswith(f" stamped 0 of {count} lessons again\n")
 
 
-def test_stamp_names_every_pack_that_is_wrong(project: Path, tfgrpo: Run) -> None:
+def test_stamp_names_every_pack_that_is_wrong(project: Path) -> None:
     shutil.copytree("prompt-packs/starter", "prompt-packs/second")
     for name in ("starter", "second"):
         Path(f"prompt-packs/{name}/system.md").write_text("changed")
     manifest = Path("prompt-packs/second/manifest.json")
     manifest.write_text(manifest.read_text().replace('"starter"', '"second"'))
-    code, _, err = tfgrpo("stamp", "--check")
-    assert code == 1
+    err = tfgrpo("stamp", "--check", code=1)
     assert "starter/system.md" in err
     assert "second/system.md" in err
-    code, _, err = tfgrpo("stamp", "fixtures")
-    assert code == 1
+    err = tfgrpo("stamp", "fixtures", code=1)
     assert "fixtures is not a prompt pack and contains none" in err
 
 
-def test_experiences_are_listed_and_exported_with_the_keys_of_the_source(project: Path, tfgrpo: Run) -> None:
+def test_experiences_are_listed_and_exported_with_the_keys_of_the_source(project: Path) -> None:
     stored = Path("out/demo/experiences.jsonl").read_text().splitlines()
-    code, out, _ = tfgrpo("lessons", "--all")
-    assert code == 0
+    out = tfgrpo("lessons", "--all")
     listed = [line for line in out.splitlines() if line.startswith(("do ", "avoid "))]
-    exported = [json.loads(line) for line in tfgrpo("lessons", "--export").out.splitlines()]
+    exported = [json.loads(line) for line in tfgrpo("lessons", "--export").splitlines()]
     assert listed
     assert len(listed) == len(exported) <= len(stored)
     assert {"promptPackId", "stampSignature", "toolStats", "groupId"} <= exported[0].keys()
     domain = exported[0]["domain"]
-    assert f" {domain}: " in tfgrpo("lessons", "--domain", domain).out
-    assert tfgrpo("lessons", "--domain", "none").out.startswith("no lessons of domain 'none'; domains with")
+    assert f" {domain}: " in tfgrpo("lessons", "--domain", domain)
+    assert tfgrpo("lessons", "--domain", "none").startswith("no lessons of domain 'none'; domains with")
 
 
 def test_without_any_run_every_command_says_what_to_do(
-    tmp_path: Path, tfgrpo: Run, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert "run pytest --tfgrpo" in tfgrpo("runs").out
+    assert "run pytest --tfgrpo" in tfgrpo("runs")
     for argv in (["report"], ["baseline", "save", "x"], ["library", "show"], ["lessons"]):
-        code, _, err = tfgrpo(*argv)
-        assert code == 1
+        err = tfgrpo(*argv, code=1)
         assert "run pytest --tfgrpo" in err
     assert not any(tmp_path.iterdir())
 
 
-def test_a_bad_setting_is_an_expected_error(
-    project: Path, tfgrpo: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bad_setting_is_an_expected_error(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TFGRPO_GROUP_SIZE", "1")
-    code, _, err = tfgrpo("runs")
-    assert code == 1
+    err = tfgrpo("runs", code=1)
     assert err == "tfgrpo: group_size must be an integer >= 2, not '1' (environment TFGRPO_GROUP_SIZE)\n"

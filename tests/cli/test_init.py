@@ -1,15 +1,12 @@
 """``tfgrpo init``: a first project that works at once, and never harms what is there."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path
 
 import pytest
-from support.tools import run_pytest
+from support.tools import run_pytest, tfgrpo
 
-from pytest_tfgrpo import cli
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.packs import load_packs
 from pytest_tfgrpo.harness.suite.scenario_files import Suite, load_scenarios
@@ -33,11 +30,8 @@ def files(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_an_empty_folder_becomes_a_project_that_learns_at_once(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main(["init"]) == 0
-    out = capsys.readouterr().out
+def test_an_empty_folder_becomes_a_project_that_learns_at_once(folder: Path) -> None:
+    out = tfgrpo("init")
     assert files(folder) == FILES | {"pyproject.toml"}
     assert all(f"wrote  {name}" in out for name in FILES)
     assert out.endswith("next: pytest --tfgrpo\n")
@@ -52,7 +46,7 @@ def test_an_empty_folder_becomes_a_project_that_learns_at_once(
 
 
 def test_the_example_has_both_splits_and_a_pack_for_both_domains(folder: Path) -> None:
-    cli.main(["init"])
+    tfgrpo("init")
     suite = [
         s
         for path in sorted(folder.glob("fixtures/*"))
@@ -65,25 +59,22 @@ def test_the_example_has_both_splits_and_a_pack_for_both_domains(folder: Path) -
     assert load_packs(folder / "prompt-packs").keys() == {"*"}
 
 
-def test_another_folder_can_be_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["init", "new/deep"]) == 0
+def test_another_folder_can_be_named(folder: Path) -> None:
+    out = tfgrpo("init", "new/deep")
     assert files(folder) == {f"new/deep/{name}" for name in FILES | {"pyproject.toml"}}
-    assert capsys.readouterr().out.endswith("next: cd new/deep && pytest --tfgrpo\n")
+    assert out.endswith("next: cd new/deep && pytest --tfgrpo\n")
 
 
-def test_files_that_exist_are_kept_and_written_anew_only_by_force(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_that_exist_are_kept_and_written_anew_only_by_force(folder: Path) -> None:
     mine = folder / "fixtures" / "words.scenario.yaml"
     mine.parent.mkdir()
     mine.write_text("mine")
     (folder / "pyproject.toml").write_text('[tool.pytest.ini_options]\ntfgrpo_actor = "python:a:b"\n')
-    assert cli.main(["init"]) == 0
-    out = capsys.readouterr().out
+    out = tfgrpo("init")
     assert mine.read_text() == "mine"
     assert "kept   fixtures/words.scenario.yaml, which already exists" in out
     assert "kept   pyproject.toml, which already sets tfgrpo_actor" in out
-    assert cli.main(["init", "--force"]) == 0
+    tfgrpo("init", "--force")
     assert "scenarios:" in mine.read_text()
     assert "python:a:b" in (folder / "pyproject.toml").read_text()
 
@@ -119,7 +110,7 @@ def test_files_that_exist_are_kept_and_written_anew_only_by_force(
 )
 def test_the_ini_file_in_use_is_added_to(folder: Path, name: str, before: str, after: str) -> None:
     (folder / name).write_text(before)
-    assert cli.main(["init"]) == 0
+    tfgrpo("init")
     assert (folder / name).read_text() == after
     assert files(folder) == FILES | {name}
     assert run_pytest(folder, "--tfgrpo", "--tfgrpo-dry-run").returncode == 0
@@ -128,17 +119,14 @@ def test_the_ini_file_in_use_is_added_to(folder: Path, name: str, before: str, a
 def test_pytests_own_order_of_ini_files_is_followed(folder: Path) -> None:
     (folder / "pyproject.toml").write_text('[project]\nname = "x"\n')
     (folder / "tox.ini").write_text("[pytest]\naddopts = -q\n")
-    assert cli.main(["init"]) == 0
+    tfgrpo("init")
     assert "tfgrpo_actor" in (folder / "tox.ini").read_text()
     assert "tfgrpo_actor" not in (folder / "pyproject.toml").read_text()
 
 
-def test_a_suite_with_testpaths_is_told_where_the_scenarios_are(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_suite_with_testpaths_is_told_where_the_scenarios_are(folder: Path) -> None:
     (folder / "pytest.ini").write_text("[pytest]\ntestpaths = tests\n")
-    assert cli.main(["init"]) == 0
-    assert capsys.readouterr().out.endswith("next: pytest --tfgrpo fixtures\n")
+    assert tfgrpo("init").endswith("next: pytest --tfgrpo fixtures\n")
 
 
 @pytest.mark.parametrize(
@@ -153,11 +141,10 @@ def test_a_suite_with_testpaths_is_told_where_the_scenarios_are(
     ],
 )
 def test_an_ini_file_that_cannot_be_added_to_stops_before_anything_is_written(
-    folder: Path, name: str, text: str, reason: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, name: str, text: str, reason: str
 ) -> None:
     (folder / name).write_text(text, encoding="latin-1")
-    assert cli.main(["init"]) == 1
-    err = capsys.readouterr().err
+    err = tfgrpo("init", code=1)
     assert name in err
     assert reason in err
     assert files(folder) == {name}
@@ -167,19 +154,16 @@ def test_an_ini_file_that_cannot_be_added_to_stops_before_anything_is_written(
 def test_a_multiline_string_that_looks_like_the_section_is_not_mistaken_for_it(folder: Path) -> None:
     text = '[tool.x]\ntext = """\n[tool.pytest.ini_options]\n"""\n[tool.pytest.ini_options]\naddopts = "-q"\n'
     (folder / "pyproject.toml").write_text(text)
-    assert cli.main(["init"]) == 1
+    tfgrpo("init", code=1)
     assert (folder / "pyproject.toml").read_text() == text
 
 
-def test_a_folder_that_cannot_be_written_is_an_expected_error(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_cannot_be_written_is_an_expected_error(folder: Path) -> None:
     (folder / "file").write_text("")
-    assert cli.main(["init", "file"]) == 1
-    assert "file" in capsys.readouterr().err
+    assert "file" in tfgrpo("init", "file", code=1)
 
 
 def test_the_ini_lines_are_what_toml_says(folder: Path) -> None:
-    cli.main(["init"])
+    tfgrpo("init")
     keys = tomllib.loads((folder / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     assert keys == KEYS

@@ -1,7 +1,5 @@
 """``tfgrpo init --example coding``: it works at once, learns by its documented rule, and resists cheats."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
@@ -11,9 +9,8 @@ from typing import Any
 
 import pytest
 from support import ROOT
-from support.tools import run_pytest
+from support.tools import run_pytest, tfgrpo
 
-from pytest_tfgrpo import cli
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.packs import load_packs
 from pytest_tfgrpo.harness.suite.scenario_files import Suite, load_scenarios
@@ -26,7 +23,7 @@ SCRIPT = f"'{sys.executable}' agent.py --seed {{seed}}"
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    assert cli.main(["init", "--example", "coding", str(folder)]) == 0
+    tfgrpo("init", "--example", "coding", str(folder))
     return folder
 
 
@@ -144,13 +141,12 @@ def test_an_agent_that_repairs_nothing_stays_below_half(project: Path, cheat: st
 
 
 def test_what_is_there_is_kept_and_the_ini_file_in_use_is_added_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "agent.py").write_text("mine")
     (tmp_path / "tox.ini").write_text("[pytest]\naddopts = -q\n")
-    assert cli.main(["init", "--example", "coding"]) == 0
-    out = capsys.readouterr().out
+    out = tfgrpo("init", "--example", "coding")
     assert (tmp_path / "agent.py").read_text() == "mine"
     assert "kept   agent.py, which already exists" in out
     assert "tfgrpo_actor = command:python3 agent.py --seed {seed}\n" in (tmp_path / "tox.ini").read_text()
@@ -159,11 +155,12 @@ def test_what_is_there_is_kept_and_the_ini_file_in_use_is_added_to(
 
 
 def test_an_unknown_example_is_refused_with_the_nearest_before_anything_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["init", "--example", "codign"]) == 1
-    assert "unknown example 'codign'; known: coding; did you mean 'coding'?" in capsys.readouterr().err
+    assert "unknown example 'codign'; known: coding; did you mean 'coding'?" in tfgrpo(
+        "init", "--example", "codign", code=1
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -176,6 +173,6 @@ def test_what_a_run_in_the_example_leaves_behind_is_not_copied(
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_text("")
     monkeypatch.setattr("pytest_tfgrpo.cli.init.__file__", str(tmp_path / "source" / "a" / "b" / "c.py"))
-    assert cli.main(["init", "--example", "coding", str(tmp_path / "new")]) == 0
+    tfgrpo("init", "--example", "coding", str(tmp_path / "new"))
     assert files(tmp_path / "new") == (files(EXAMPLE) - {"pytest.ini"}) | {"pyproject.toml"}
     assert not (tmp_path / "new" / "out").exists()

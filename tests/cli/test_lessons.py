@@ -1,37 +1,26 @@
 """``tfgrpo lessons`` as a user meets it, and what runs tell one another of lessons."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.builders import make_experience
 from support.project import Project
+from support.tools import tfgrpo
 
-from pytest_tfgrpo.core.lessons import Tombstone
+from pytest_tfgrpo.core.lessons import Experience, Tombstone
 from pytest_tfgrpo.harness.learning.library.library import load_library, of, save_library
 from pytest_tfgrpo.harness.learning.library.store import ExperienceStore
 
 SETTINGS = {"actor": "python:agent:learner", "acceptance": "off", "contamination": "warn", "task_id": "demo"}
 
 
-@pytest.fixture
-def out(project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Return a function that runs ``tfgrpo lessons`` in the project and returns its lines."""
-    monkeypatch.chdir(project.root)
-
-    def run(*args: str, code: int = 0) -> list[str]:
-        capsys.readouterr()
-        assert project.cli("lessons", *args) == code
-        said = capsys.readouterr()
-        return (said.out if code == 0 else said.err).splitlines()  # type: ignore[no-any-return]
-
-    return run
+def out(*args: str, code: int = 0) -> list[str]:
+    """Return the lines that ``tfgrpo lessons`` prints."""
+    return tfgrpo("lessons", *args, code=code).splitlines()
 
 
-def store(project: Project, *records: Any) -> Path:
+def store(project: Project, *records: Experience | Tombstone) -> Path:
     path = project.root / "out" / "demo" / "experiences.jsonl"
     with ExperienceStore.open(path) as opened:
         opened.append(records)
@@ -42,7 +31,7 @@ def heads(lines: list[str]) -> list[str]:
     return [line for line in lines if line.startswith(("do ", "avoid "))]
 
 
-def test_a_run_lists_what_its_lessons_do(project: Project, out: Any) -> None:
+def test_a_run_lists_what_its_lessons_do(project: Project) -> None:
     project.ini(**SETTINGS, epochs=3).scenarios(train=60, sweep=4)
     project.learn("-q")
     lines = out()
@@ -57,7 +46,7 @@ def test_a_run_lists_what_its_lessons_do(project: Project, out: Any) -> None:
     assert {v["verdict"] for v in value["lessons"]} == {"not_estimable"}
 
 
-def test_all_lists_what_is_no_longer_in_force_and_why(project: Project, out: Any) -> None:
+def test_all_lists_what_is_no_longer_in_force_and_why(project: Project) -> None:
     project.ini(**SETTINGS)
     old, new, gone = (make_experience(n, summary32=f"Use tool {w}.") for n, w in enumerate("abc"))
     new = make_experience(1, summary32="Use tool b.", parents=(old.id,))
@@ -73,7 +62,7 @@ def test_all_lists_what_is_no_longer_in_force_and_why(project: Project, out: Any
     assert "      not active: removed in epoch 2 of run run1: harmful: effect -0.2" in lines
 
 
-def test_lessons_are_sorted_as_asked(project: Project, out: Any) -> None:
+def test_lessons_are_sorted_as_asked(project: Project) -> None:
     project.ini(**SETTINGS)
     store(
         project,
@@ -86,7 +75,7 @@ def test_lessons_are_sorted_as_asked(project: Project, out: Any) -> None:
         assert len(heads(out("--sort", sort))) == 2
 
 
-def test_a_committed_library_is_listed_without_a_store(project: Project, out: Any) -> None:
+def test_a_committed_library_is_listed_without_a_store(project: Project) -> None:
     project.ini(**SETTINGS, library="library.json")
     save_library(project.root / "library.json", of([make_experience(1, summary32="Use count.")]))
     lines = out()
@@ -96,7 +85,7 @@ def test_a_committed_library_is_listed_without_a_store(project: Project, out: An
     assert "there is no lesson store" in out("--export", code=1)[0]
 
 
-def test_without_store_and_library_it_says_what_to_do(project: Project, out: Any) -> None:
+def test_without_store_and_library_it_says_what_to_do(project: Project) -> None:
     project.ini(**SETTINGS)
     (line,) = out(code=1)
     assert line.endswith("run pytest --tfgrpo first")
@@ -104,7 +93,7 @@ def test_without_store_and_library_it_says_what_to_do(project: Project, out: Any
 
 
 def test_an_unreadable_run_is_named_and_the_others_are_listed(
-    project: Project, out: Any, capsys: pytest.CaptureFixture[str]
+    project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.ini(**SETTINGS)
     store(project, make_experience(1, summary32="Use count."))
@@ -117,7 +106,7 @@ def test_an_unreadable_run_is_named_and_the_others_are_listed(
     assert "Use count." in said.out
 
 
-def test_hostile_records_are_printed_as_data(project: Project, out: Any) -> None:
+def test_hostile_records_are_printed_as_data(project: Project) -> None:
     project.ini(**SETTINGS)
     path = store(project, make_experience(1, summary32="Use count."))
     row = json.loads(path.read_text())
@@ -130,7 +119,7 @@ def test_hostile_records_are_printed_as_data(project: Project, out: Any) -> None
         assert not line.lstrip().startswith("::")
 
 
-def test_a_store_without_a_whole_record_is_said_to_be_empty(project: Project, out: Any) -> None:
+def test_a_store_without_a_whole_record_is_said_to_be_empty(project: Project) -> None:
     project.ini(**SETTINGS)
     store(project, make_experience(1)).write_text("rubbish\n")
     (line,) = out()

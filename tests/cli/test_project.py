@@ -1,7 +1,5 @@
 """The project as the command line finds it, which must be the one that pytest finds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

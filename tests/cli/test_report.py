@@ -1,33 +1,20 @@
 """The command ``tfgrpo report``: from the journal, whatever became of the run, and two runs side by side."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-Project = Any
-Capture = pytest.CaptureFixture[str]
+from support.project import Project
+from support.tools import tfgrpo
 
 
 @pytest.fixture
-def learned(project: Project, capsys: Capture) -> Project:
+def learned(project: Project) -> Project:
     project.ini(actor="python:agent:learner", task_id="demo")
     project.scenarios(train=4, sweep=12)
     assert project.learn().ret == 0
-    capsys.readouterr()
     return project
-
-
-def tell(project: Project, capsys: Capture, *argv: str, code: int = 0) -> str:
-    """Return what ``tfgrpo report`` prints, or its error."""
-    capsys.readouterr()
-    assert project.cli("report", *argv) == code
-    said = capsys.readouterr()
-    return said.err if code else said.out
 
 
 def lines_of(folder: Path) -> list[bytes]:
@@ -43,37 +30,36 @@ def kill(folder: Path, event: str) -> None:
         (folder / name).unlink()
 
 
-def test_page_and_terminal_made_again_are_those_of_the_run(learned: Project, capsys: Capture) -> None:
+def test_page_and_terminal_made_again_are_those_of_the_run(learned: Project) -> None:
     # nothing differs: what only the run knew is in report.json, and the rest is in the journal
     learned.ini(actor="python:agent:learner", task_id="demo", gate_max_errors=5)
-    learned.write(
-        "conftest.py",
+    learned.conftest(
         "def pytest_tfgrpo_report_section(config, run):\n    return ['cache: 12 hits']\n"
-        "def pytest_tfgrpo_run(config, run):\n    raise RuntimeError('an observer broke')\n",
+        "def pytest_tfgrpo_run(config, run):\n    raise RuntimeError('an observer broke')\n"
     )
     section = learned.learn().stdout.str().partition("= tfgrpo =")[2].partition("\n")[2]
     folder = learned.runs()[-1]
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert b"cache: 12 hits" in before["report.html"]
-    shown, _, last = tell(learned, capsys).rstrip("\n").rpartition("\n")
+    shown, _, last = tfgrpo("report").rstrip("\n").rpartition("\n")
     assert last == f"page   out/demo/runs/{folder.name}/report.html"
     assert section.startswith(shown)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_a_page_can_be_written_elsewhere(learned: Project, capsys: Capture) -> None:
+def test_a_page_can_be_written_elsewhere(learned: Project) -> None:
     page = (learned.runs()[0] / "report.html").read_bytes()
-    assert tell(learned, capsys, "--html", "page.html", "-q").endswith("\npage   page.html\n")
+    assert tfgrpo("report", "--html", "page.html", "-q").endswith("\npage   page.html\n")
     assert (learned.root / "page.html").read_bytes() == page
-    assert "--html FILE" in tell(learned, capsys, "--html", "no/folder/page.html", code=1)
-    assert "it is a folder" in tell(learned, capsys, "--html", ".", code=1)
+    assert "--html FILE" in tfgrpo("report", "--html", "no/folder/page.html", code=1)
+    assert "it is a folder" in tfgrpo("report", "--html", ".", code=1)
 
 
 @pytest.mark.parametrize("event", ["run", "rollout", "phase", "revision"])
-def test_a_killed_run_is_shown_as_far_as_it_got(learned: Project, capsys: Capture, event: str) -> None:
+def test_a_killed_run_is_shown_as_far_as_it_got(learned: Project, event: str) -> None:
     folder = learned.runs()[0]
     kill(folder, event)
-    shown = " ".join(tell(learned, capsys).split())
+    shown = " ".join(tfgrpo("report").split())
     resume = f"killed; finish it with pytest --tfgrpo --tfgrpo-resume {folder.name}"
     assert shown.startswith(f"the run is incomplete: {resume}")
     assert "there is no report.json; checked with the built-in rules" in shown
@@ -82,117 +68,115 @@ def test_a_killed_run_is_shown_as_far_as_it_got(learned: Project, capsys: Captur
     assert resume in (folder / "report.html").read_text()
 
 
-def test_a_run_that_goes_on_is_not_called_killed(learned: Project, capsys: Capture) -> None:
+def test_a_run_that_goes_on_is_not_called_killed(learned: Project) -> None:
     folder = learned.runs()[0]
     kill(folder, "rollout")
     with (folder / "journal.jsonl").open("ab") as journal:
         fcntl.flock(journal, fcntl.LOCK_EX)
-        assert tell(learned, capsys).startswith("the run is incomplete: it is still running\n")
+        assert tfgrpo("report").startswith("the run is incomplete: it is still running\n")
 
 
-def test_without_its_report_a_run_is_judged_again(learned: Project, capsys: Capture) -> None:
+def test_without_its_report_a_run_is_judged_again(learned: Project) -> None:
     folder = learned.runs()[0]
     verdict = learned.report()["gate"]["outcome"]
     (folder / "report.json").unlink()
-    shown = tell(learned, capsys, "-q")
+    shown = tfgrpo("report", "-q")
     assert "there is no report.json; checked with the built-in rules" in shown
     assert f"gate  {'passed' if verdict == 'pass' else verdict}" in shown
 
 
-def test_what_cannot_be_judged_again_is_said(learned: Project, capsys: Capture) -> None:
+def test_what_cannot_be_judged_again_is_said(learned: Project) -> None:
     learned.cli("baseline", "save", "main")
     learned.ini(actor="python:agent:learner", task_id="demo", baseline="main")
     learned.learn()
     (learned.root / "baselines" / "main.json").unlink()
     (learned.runs()[-1] / "report.json").unlink()
-    shown = " ".join(tell(learned, capsys).split())
+    shown = " ".join(tfgrpo("report").split())
     assert "checked without its baseline: " in shown
     assert "baselines/main.json" in shown.replace(" ", "")  # a long path is broken anywhere
 
 
-def test_a_damaged_report_is_named_and_done_without(learned: Project, capsys: Capture) -> None:
+def test_a_damaged_report_is_named_and_done_without(learned: Project) -> None:
     path = learned.runs()[0] / "report.json"
     for text in ("{", "[]", '{"schema": "other/1"}'):
         path.write_text(text)
-        shown = "".join(tell(learned, capsys).split())  # a long path is broken anywhere
+        shown = "".join(tfgrpo("report").split())  # a long path is broken anywhere
         assert "/report.json" in shown
         assert "checkedagainwiththebuilt-inrules" in shown
         assert path.read_text() == text
 
 
-def test_a_report_of_an_earlier_end_of_the_run_is_not_taken_for_its_own(
-    learned: Project, capsys: Capture
-) -> None:
+def test_a_report_of_an_earlier_end_of_the_run_is_not_taken_for_its_own(learned: Project) -> None:
     path = learned.runs()[0] / "report.json"
     path.write_text(json.dumps(learned.report() | {"finished_at": "2020-01-01T00:00:00.000Z"}))
-    assert "report.json is older than the journal" in " ".join(tell(learned, capsys).split())
+    assert "report.json is older than the journal" in " ".join(tfgrpo("report").split())
 
 
-def test_a_damaged_journal_is_named_with_its_line(learned: Project, capsys: Capture) -> None:
+def test_a_damaged_journal_is_named_with_its_line(learned: Project) -> None:
     journal = learned.runs()[0] / "journal.jsonl"
     rows = lines_of(journal.parent)
     rows[4] = rows[4].replace(b'"data"', b'"dada"')
     journal.write_bytes(b"".join(rows))
-    assert f"{journal}:5: this line of the journal is damaged" in tell(learned, capsys, code=1)
+    assert f"{journal}:5: this line of the journal is damaged" in tfgrpo("report", code=1)
     journal.write_bytes(rows[1])
-    assert f"{journal} does not start as a journal" in tell(learned, capsys, code=1)
+    assert f"{journal} does not start as a journal" in tfgrpo("report", code=1)
 
 
-def test_a_journal_that_does_not_hold_together_is_no_bug(learned: Project, capsys: Capture) -> None:
+def test_a_journal_that_does_not_hold_together_is_no_bug(learned: Project) -> None:
     from pytest_tfgrpo.harness.run.journal import encode
 
     journal = learned.runs()[0] / "journal.jsonl"
     header = json.loads(lines_of(journal.parent)[0])["data"]
     journal.write_bytes(encode(1, "run", header | {"library": {"hash": 3}}))
-    assert f"{journal} is not a consistent journal: " in tell(learned, capsys, code=1)
+    assert f"{journal} is not a consistent journal: " in tfgrpo("report", code=1)
 
 
 # runs by name
 
 
-def test_runs_are_named_by_beginning_end_latest_and_previous(learned: Project, capsys: Capture) -> None:
+def test_runs_are_named_by_beginning_end_latest_and_previous(learned: Project) -> None:
     learned.learn()
     first, second = (folder.name for folder in learned.runs())
     for names, wanted in (((first, first[:-2], first[-6:], "previous"), first), ((second, "latest"), second)):
         for name in names:
-            assert f"runs/{wanted}/report.html" in tell(learned, capsys, name, "-q")
+            assert f"runs/{wanted}/report.html" in tfgrpo("report", name, "-q")
     common = first[:8]
-    said = tell(learned, capsys, common, code=1)
+    said = tfgrpo("report", common, code=1)
     assert said == f"tfgrpo: {common!r} matches several runs: {first}, {second}\n"
-    assert "no run ''" in tell(learned, capsys, "", code=1)
+    assert "no run ''" in tfgrpo("report", "", code=1)
 
 
-def test_no_previous_run_is_an_error(learned: Project, capsys: Capture) -> None:
+def test_no_previous_run_is_an_error(learned: Project) -> None:
     only = learned.runs()[0].name
-    assert "no run 'previous' of task 'demo'" in tell(learned, capsys, "previous", code=1)
-    assert f"there is no run before {only}" in tell(learned, capsys, "--compare", "previous", code=1)
+    assert "no run 'previous' of task 'demo'" in tfgrpo("report", "previous", code=1)
+    assert f"there is no run before {only}" in tfgrpo("report", "--compare", "previous", code=1)
 
 
-def test_without_any_run_it_says_what_to_do(project: Project, capsys: Capture) -> None:
-    assert "there are none yet; run pytest --tfgrpo" in tell(project, capsys, code=1)
+def test_without_any_run_it_says_what_to_do(project: Project) -> None:
+    assert "there are none yet; run pytest --tfgrpo" in tfgrpo("report", code=1)
 
 
-def test_hostile_names_of_runs_are_told_in_print(learned: Project, capsys: Capture) -> None:
+def test_hostile_names_of_runs_are_told_in_print(learned: Project) -> None:
     hostile = learned.runs()[0].with_name("\x1b[2Jevil")
     hostile.mkdir()
     (hostile / "journal.jsonl").write_bytes(b"{}\n")
     for argv in (["../../etc"], ["\x1b[2J"], ["a\nb"], ["x" * 5000], ["--", "--"], ["*"]):
-        assert "\x1b" not in tell(learned, capsys, *argv, code=1), argv
+        assert "\x1b" not in tfgrpo("report", *argv, code=1), argv
 
 
 # two runs
 
 
 @pytest.fixture
-def twice(learned: Project, capsys: Capture) -> Project:
+def twice(learned: Project) -> Project:
     learned.ini(actor="python:agent:learner", task_id="demo", optimizer="none")
     learned.learn()
     return learned
 
 
-def test_two_runs_are_compared_in_terminal_and_page(twice: Project, capsys: Capture) -> None:
+def test_two_runs_are_compared_in_terminal_and_page(twice: Project) -> None:
     first, second = (folder.name for folder in twice.runs())
-    shown = tell(twice, capsys, "--compare", "previous")
+    shown = tfgrpo("report", "--compare", "previous")
     assert shown.startswith(f"run {second} compared with {first}\n")
     assert "\noptimizer     heuristic  none\n" in shown
     page = f"out/demo/runs/{second}/compare-{first}.html"
@@ -200,26 +184,26 @@ def test_two_runs_are_compared_in_terminal_and_page(twice: Project, capsys: Capt
     text = (twice.root / page).read_text()
     assert first in text
     assert second in text
-    assert tell(twice, capsys, "previous", "--compare", second[-8:]).startswith(
+    assert tfgrpo("report", "previous", "--compare", second[-8:]).startswith(
         f"run {first} compared with {second}"
     )
 
 
-def test_a_run_of_another_folder_is_named_by_its_path(twice: Project, capsys: Capture) -> None:
+def test_a_run_of_another_folder_is_named_by_its_path(twice: Project) -> None:
     first = twice.runs()[0]
     elsewhere = twice.root / "kept runs <b>"
     first.rename(elsewhere)
-    shown = tell(twice, capsys, "--compare", "kept runs <b>")
+    shown = tfgrpo("report", "--compare", "kept runs <b>")
     assert "/compare-kept_runs_b_.html" in shown
     assert "claim" not in shown.partition("by domain")[0]
-    assert "is not the folder of a run" in tell(twice, capsys, "--compare", "kept runs <b>/..", code=1)
+    assert "is not the folder of a run" in tfgrpo("report", "--compare", "kept runs <b>/..", code=1)
 
 
-def test_a_run_beside_itself_is_no_claim(learned: Project, capsys: Capture) -> None:
-    assert "\nNO CLAIM: both are the same run\n" in tell(learned, capsys, "--compare", "latest")
+def test_a_run_beside_itself_is_no_claim(learned: Project) -> None:
+    assert "\nNO CLAIM: both are the same run\n" in tfgrpo("report", "--compare", "latest")
 
 
-def test_a_killed_run_is_compared_as_far_as_it_goes(twice: Project, capsys: Capture) -> None:
+def test_a_killed_run_is_compared_as_far_as_it_goes(twice: Project) -> None:
     kill(twice.runs()[0], "rollout")
-    shown = tell(twice, capsys, "--compare", "previous")
+    shown = tfgrpo("report", "--compare", "previous")
     assert f"NO CLAIM: run {twice.runs()[0].name} has no final sweep" in shown

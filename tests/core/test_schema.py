@@ -1,7 +1,5 @@
 """Schemas: packaged, valid themselves, and violations that a person can act on."""
 
-from __future__ import annotations
-
 import re
 from importlib.resources import files
 from itertools import chain

@@ -1,7 +1,5 @@
 """Stamps: identity is content, whatever order it is written in."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

@@ -1,7 +1,5 @@
 """JSON is read strictly: what it cannot say is refused wherever it comes from."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,14 +1,12 @@
 """One client for all calls, its limits, and what becomes of a call that is given up."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 
 import pytest
 from support import fake_model
 from support.fake_model import FakeModel, Reply
-from support.model_clients import Client, request
+from support.model_clients import Client, connected, request
 
 from pytest_tfgrpo.core.errors import ModelError, SettingError
 from pytest_tfgrpo.llm.completer import Pace
@@ -18,80 +16,68 @@ pytestmark = pytest.mark.asyncio
 
 
 async def test_calls_after_each_other_share_a_connection() -> None:
-    with FakeModel() as server:
-        client = Client(server)
-        async with client as model:
-            for place in range(20):
-                assert (await model.complete(request(f"{place}"))).text == f"{place}"
-            assert (await client.models.open("openai:other@fake").complete(request())).text == "hello"
-    assert server.connections == 1
+    async with connected() as client:
+        for place in range(20):
+            assert (await client.complete(request(f"{place}"))).text == f"{place}"
+        assert (await client.models.open("openai:other@fake").complete(request())).text == "hello"
+    assert client.server.connections == 1
 
 
 async def test_calls_at_once_take_as_many_connections_as_there_are_in_flight() -> None:
-    with FakeModel(delay_s=0.01) as server:
-        async with Client(server) as model:
-            for _ in range(5):
-                answers = await asyncio.gather(*(model.complete(request(f"{n}")) for n in range(16)))
+    async with connected(delay_s=0.01) as client:
+        for _ in range(5):
+            answers = await asyncio.gather(*(client.complete(request(f"{n}")) for n in range(16)))
     assert [answer.text for answer in answers] == [f"{n}" for n in range(16)]
-    assert server.connections <= 17
+    assert client.server.connections <= 17
 
 
 async def test_an_endpoint_takes_no_more_calls_at_once_than_it_says() -> None:
-    with FakeModel(delay_s=0.01) as server:
-        client = Client(server, concurrency=3)
-        async with client as model:
-            other = client.models.open("openai:other@fake")
-            asked = [(model, other)[n % 2].complete(request(f"{n}")) for n in range(24)]
-            await asyncio.gather(*asked)
-    assert server.most_in_flight == 3
+    async with connected(delay_s=0.01, concurrency=3) as client:
+        other = client.models.open("openai:other@fake")
+        asked = [(client, other)[n % 2].complete(request(f"{n}")) for n in range(24)]
+        await asyncio.gather(*asked)
+    assert client.server.most_in_flight == 3
 
 
 async def test_waiting_for_a_free_slot_does_not_use_up_the_time_of_a_call() -> None:
-    with FakeModel(delay_s=0.05) as server:
-        client = Client(server, concurrency=1, timeout_s=0.2)
-        async with client as model:
-            answers = await asyncio.gather(*(model.complete(request(f"{n}")) for n in range(8)))
+    async with connected(delay_s=0.05, concurrency=1, timeout_s=0.2) as client:
+        answers = await asyncio.gather(*(client.complete(request(f"{n}")) for n in range(8)))
     assert len(answers) == 8
 
 
 async def test_a_call_that_is_cancelled_is_settled_at_once_and_dropped_when_its_time_is_up() -> None:
-    with FakeModel(lambda *_: fake_model.SILENT) as server:
-        client = Client(server, concurrency=1, timeout_s=0.3)
-        async with client as model:
-            asked = [asyncio.create_task(model.complete(request(f"{n}"))) for n in range(3)]
-            while not server.requests:
-                await asyncio.sleep(0.001)
-            for task in asked:
-                task.cancel()
-            ended = await asyncio.gather(*asked, return_exceptions=True)
-            assert client.spending.open == []
-            assert client.spending.settled == [(None, None)]
-            while not server.dropped:
-                await asyncio.sleep(0.001)
+    async with connected(lambda *_: fake_model.SILENT, concurrency=1, timeout_s=0.3) as client:
+        asked = [asyncio.create_task(client.complete(request(f"{n}"))) for n in range(3)]
+        while not client.server.requests:
+            await asyncio.sleep(0.001)
+        for task in asked:
+            task.cancel()
+        ended = await asyncio.gather(*asked, return_exceptions=True)
+        assert client.spending.open == []
+        assert client.spending.settled == [(None, None)]
+        while not client.server.dropped:
+            await asyncio.sleep(0.001)
     assert all(isinstance(one, asyncio.CancelledError) for one in ended)
-    assert len(server.requests) == 1
+    assert len(client.server.requests) == 1
 
 
 async def test_a_call_that_is_cancelled_while_it_waits_to_be_made_again_leaves_nothing() -> None:
-    with FakeModel(lambda *_: fake_model.OVERLOADED) as server:
-        client = Client(server, pace=Pace(chance=lambda: 1.0))
-        async with client as model:
-            asked = asyncio.create_task(model.complete(request()))
-            while not client.spending.settled:
-                await asyncio.sleep(0.001)
-            asked.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await asked
+    async with connected(lambda *_: fake_model.OVERLOADED, pace=Pace(chance=lambda: 1.0)) as client:
+        asked = asyncio.create_task(client.complete(request()))
+        while not client.spending.settled:
+            await asyncio.sleep(0.001)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
     assert client.spending.open == []
 
 
 async def test_a_redirect_is_not_followed() -> None:
     with FakeModel() as elsewhere:
         target = f"{elsewhere.base_url}/chat/completions"
-        with FakeModel(lambda *_: Reply(status=308, headers={"Location": target})) as server:
-            async with Client(server) as model:
-                with pytest.raises(ModelError, match=f"redirected to {target}"):
-                    await model.complete(request())
+        async with connected(lambda *_: Reply(status=308, headers={"Location": target})) as client:
+            with pytest.raises(ModelError, match=f"redirected to {target}"):
+                await client.complete(request())
     assert elsewhere.connections == 0
 
 

@@ -1,7 +1,5 @@
 """Each fault of a server has its outcome; none leaves money reserved."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -9,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import fake_model
 from support.fake_model import FakeModel, Reply
-from support.model_clients import KEY, Client, Ledger, request
+from support.model_clients import KEY, Client, Ledger, connected, request
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.llm.protocol import Completion
@@ -20,15 +18,13 @@ PAID_FOR_NOTHING = (0.0, 0)
 UNKNOWN = (None, None)
 
 
-async def outcome(reply: Reply, **fields: Any) -> tuple[Completion | ModelError, Client, FakeModel]:
+async def outcome(reply: Reply, **fields: Any) -> tuple[Completion | ModelError, Client]:
     """Ask a server that always answers `reply`, once, without retries."""
-    with FakeModel(lambda *_: reply) as server:
-        client = Client(server, **{"retries": 0, **fields})
-        async with client as model:
-            try:
-                return await model.complete(request()), client, server
-            except ModelError as error:
-                return error, client, server
+    async with connected(lambda *_: reply, **{"retries": 0, **fields}) as client:
+        try:
+            return await client.complete(request()), client
+        except ModelError as error:
+            return error, client
 
 
 @pytest.mark.parametrize(
@@ -67,7 +63,7 @@ async def outcome(reply: Reply, **fields: Any) -> tuple[Completion | ModelError,
 async def test_a_fault_has_its_code_and_its_price(
     reply: Reply, code: str, settled: tuple[float | None, int | None]
 ) -> None:
-    error, client, server = await outcome(reply)
+    error, client = await outcome(reply)
     assert isinstance(error, ModelError)
     assert error.code == code
     assert str(error).startswith("openai:priced@fake: ")
@@ -75,14 +71,14 @@ async def test_a_fault_has_its_code_and_its_price(
     assert len(str(error)) < 500
     assert client.spending.settled == [settled]
     assert client.spending.open == []
-    assert len(server.requests) == 1
+    assert len(client.server.requests) == 1
 
 
 async def test_empty_choices_and_filtered_answers_cost_what_the_server_counted() -> None:
     empty = {**fake_model.EMPTY_CHOICES.body, "usage": fake_model.usage(100, 10)}  # type: ignore[dict-item]
     filtered = fake_model.text(None, finish="content_filter", usage=fake_model.usage(100, 10))
     for reply, code in ((Reply(body=empty), "bad_response"), (filtered, "content_filter")):
-        error, client, _ = await outcome(reply)
+        error, client = await outcome(reply)
         assert isinstance(error, ModelError)
         assert error.code == code
         assert client.spending.settled == [(pytest.approx(0.0002), 110)]
@@ -112,14 +108,12 @@ async def test_a_server_without_model_or_path_makes_the_client_say_what_to_check
 
 
 async def test_a_request_that_is_no_json_is_not_sent() -> None:
-    with FakeModel() as server:
-        client = Client(server)
-        async with client as model:
-            with pytest.raises(ModelError, match="the request is not valid JSON") as caught:
-                await model.complete(request(schema={"maximum": float("nan")}))
+    async with connected() as client:
+        with pytest.raises(ModelError, match="the request is not valid JSON") as caught:
+            await client.complete(request(schema={"maximum": float("nan")}))
     assert caught.value.code == "rejected"
     assert client.spending.settled == []
-    assert server.connections == 0
+    assert client.server.connections == 0
 
 
 async def test_a_filter_that_leaves_text_is_an_outcome_and_no_error() -> None:
@@ -130,7 +124,7 @@ async def test_a_filter_that_leaves_text_is_an_outcome_and_no_error() -> None:
 
 @pytest.mark.parametrize("reply", [fake_model.SILENT, fake_model.DRIP], ids=["never", "slow drip"])
 async def test_an_answer_that_takes_too_long_is_a_timeout_and_perhaps_paid_for(reply: Reply) -> None:
-    error, client, _ = await outcome(reply, timeout_s=0.1, retries=4)
+    error, client = await outcome(reply, timeout_s=0.1, retries=4)
     assert isinstance(error, ModelError)
     assert error.code == "timeout"
     assert "0.1 s" in str(error)
@@ -139,7 +133,7 @@ async def test_an_answer_that_takes_too_long_is_a_timeout_and_perhaps_paid_for(r
 
 async def test_what_a_free_server_does_costs_nothing_even_if_it_does_not_count() -> None:
     for reply in (fake_model.text("42", usage=None), fake_model.NOT_JSON):
-        answer, client, _ = await outcome(reply, free=True)
+        answer, client = await outcome(reply, free=True)
         assert getattr(answer, "cost_usd", 0.0) == 0.0
         assert client.spending.settled == [(0.0, None)]
 
@@ -158,7 +152,7 @@ async def test_a_server_that_is_not_there_costs_nothing() -> None:
 
 @pytest.mark.parametrize("usage", fake_model.WRONG_USAGE)
 async def test_figures_that_cannot_be_true_are_unknown(usage: Any) -> None:
-    answer, client, _ = await outcome(fake_model.text("42", usage=usage))
+    answer, client = await outcome(fake_model.text("42", usage=usage))
     assert isinstance(answer, Completion)
     assert answer.usage is None
     assert answer.cost_usd is None
@@ -179,12 +173,10 @@ async def test_a_body_up_to_the_limit_is_read_whole() -> None:
 
 
 async def test_a_failed_call_with_no_money_left_is_not_made_again() -> None:
-    with FakeModel(lambda *_: fake_model.OVERLOADED) as server:
-        client = Client(server, spending=Ledger(most_calls=2))
-        async with client as model:
-            with pytest.raises(BudgetError):
-                await model.complete(request())
-    assert len(server.requests) == 2
+    async with connected(lambda *_: fake_model.OVERLOADED, spending=Ledger(most_calls=2)) as client:
+        with pytest.raises(BudgetError):
+            await client.complete(request())
+    assert len(client.server.requests) == 2
     assert client.spending.open == []
 
 
@@ -208,13 +200,11 @@ FAULTS = (
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(range(len(FAULTS))), min_size=1, max_size=8))
 async def test_whatever_comes_nothing_stays_reserved_and_no_key_is_told(faults: list[int]) -> None:
-    with FakeModel(lambda _, attempt: FAULTS[faults[min(attempt, len(faults) - 1)]]) as server:
-        client = Client(server)
-        async with client as model:
-            try:
-                told = repr(await model.complete(request()))
-            except ModelError as error:
-                told = f"{error!r} {error.code}"
+    async with connected(lambda _, attempt: FAULTS[faults[min(attempt, len(faults) - 1)]]) as client:
+        try:
+            told = repr(await client.complete(request()))
+        except ModelError as error:
+            told = f"{error!r} {error.code}"
     assert client.spending.open == []
-    assert len(client.spending.settled) == len(server.requests) <= 5
+    assert len(client.spending.settled) == len(client.server.requests) <= 5
     assert KEY not in told

@@ -1,13 +1,9 @@
 """Forms of answers: demanded of servers that can hold a model to one, else asked for in words."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from support import fake_model
-from support.fake_model import Body, FakeModel, Reply
-from support.model_clients import Client, request
+from support.fake_model import Answer, Body, Reply
+from support.model_clients import connected, request
 
 from pytest_tfgrpo.core.errors import ModelError
 
@@ -21,7 +17,7 @@ UNKNOWN = [
 ]
 
 
-def formless(refusal: Reply) -> Any:
+def formless(refusal: Reply) -> Answer:
     """Answer as a server that refuses every demand for a form."""
     return lambda body, attempt: refusal if "response_format" in body else "{}"
 
@@ -34,48 +30,42 @@ def in_words(body: Body) -> bool:
 async def test_a_server_that_refuses_a_form_is_asked_in_words_at_once_and_from_then_on(
     refusal: Reply,
 ) -> None:
-    with FakeModel(formless(refusal)) as server:
-        client = Client(server)
-        async with client as model:
-            answers = [await model.complete(request(schema=SCHEMA)) for _ in range(3)]
+    async with connected(formless(refusal)) as client:
+        answers = [await client.complete(request(schema=SCHEMA)) for _ in range(3)]
     assert [answer.text for answer in answers] == ["{}"] * 3
-    assert [in_words(body) for body in server.requests] == [False, True, True, True]
+    assert [in_words(body) for body in client.server.requests] == [False, True, True, True]
     assert client.time.waits == []
     assert client.spending.open == []
 
 
 async def test_a_server_that_has_held_a_form_is_not_doubted_for_one_fault() -> None:
     def answer(body: Body, attempt: int) -> Reply | str:
-        return fake_model.refused(500) if len(server.requests) == 2 else "{}"
+        return fake_model.refused(500) if len(client.server.requests) == 2 else "{}"
 
-    with FakeModel(answer) as server:
-        async with Client(server) as model:
-            for _ in range(3):
-                await model.complete(request(schema=SCHEMA))
-    assert not any(map(in_words, server.requests))
-    assert len(server.requests) == 4
+    async with connected(answer) as client:
+        for _ in range(3):
+            await client.complete(request(schema=SCHEMA))
+    assert not any(map(in_words, client.server.requests))
+    assert len(client.server.requests) == 4
 
 
 async def test_a_server_that_refuses_words_too_is_told_for_what_it_is() -> None:
-    with FakeModel(lambda body, attempt: fake_model.refused(500, "out of order")) as server:
-        async with Client(server, retries=2) as model:
-            with pytest.raises(ModelError, match="out of order") as caught:
-                await model.complete(request(schema=SCHEMA))
+    async with connected(lambda body, attempt: fake_model.refused(500, "out of order"), retries=2) as client:
+        with pytest.raises(ModelError, match="out of order") as caught:
+            await client.complete(request(schema=SCHEMA))
     assert caught.value.code == "server"
-    assert [in_words(body) for body in server.requests] == [False, True, True, True]
+    assert [in_words(body) for body in client.server.requests] == [False, True, True, True]
 
 
 async def test_another_mistake_in_a_request_with_a_form_is_no_reason_to_ask_again() -> None:
-    with FakeModel(lambda body, attempt: fake_model.refused(400, "too many tokens")) as server:
-        async with Client(server) as model:
-            with pytest.raises(ModelError, match="too many tokens"):
-                await model.complete(request(schema=SCHEMA))
-    assert len(server.requests) == 1
+    async with connected(lambda body, attempt: fake_model.refused(400, "too many tokens")) as client:
+        with pytest.raises(ModelError, match="too many tokens"):
+            await client.complete(request(schema=SCHEMA))
+    assert len(client.server.requests) == 1
 
 
 async def test_without_a_form_a_refusal_is_final_as_ever() -> None:
-    with FakeModel(lambda body, attempt: fake_model.refused(400, "no response_format here")) as server:
-        async with Client(server) as model:
-            with pytest.raises(ModelError):
-                await model.complete(request())
-    assert len(server.requests) == 1
+    async with connected(lambda body, attempt: fake_model.refused(400, "no response_format here")) as client:
+        with pytest.raises(ModelError):
+            await client.complete(request())
+    assert len(client.server.requests) == 1

@@ -1,7 +1,5 @@
 """Keys never appear: not in errors, answers, representations or logs, however a server spells them."""
 
-from __future__ import annotations
-
 import base64
 import json
 import logging
@@ -14,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import fake_model
 from support.fake_model import Body, FakeModel, Reply
-from support.model_clients import KEY, Client, request
+from support.model_clients import KEY, Client, connected, request
 
 from pytest_tfgrpo.core.errors import ModelError
 from pytest_tfgrpo.llm.keys import Scrubber, Secret
@@ -61,18 +59,11 @@ async def test_a_server_that_tells_the_key_is_not_believed(
         reply = Reply(
             status=status, body=body, headers={"Location": said.strip(), "Retry-After": said.strip()}
         )
-        with FakeModel(lambda *_, reply=reply: reply) as server:
-            client = Client(server, retries=1)
-            async with client as model:
-                with pytest.raises(ModelError) as caught:
-                    await model.complete(request())
-                shown = [
-                    repr(model),
-                    repr(model.identity),
-                    repr(client.models),
-                    repr(vars(model)),
-                    model.name,
-                ]
+        async with connected(lambda *_, reply=reply: reply, retries=1) as client:
+            with pytest.raises(ModelError) as caught:
+                await client.complete(request())
+            model = client.models.open("openai:priced@fake")
+            shown = [repr(model), repr(model.identity), repr(client.models), repr(vars(model)), model.name]
         error = "".join(traceback.format_exception(caught.value))
         assert leaks(f"{error} {caught.value!r} {shown} {caplog.text}") == []
 
@@ -96,9 +87,8 @@ async def test_an_answer_that_tells_the_key_is_told_without_it() -> None:
     reply = fake_model.text(f"the key is {KEY}!", tool_calls=[call])
     assert isinstance(reply.body, dict)
     reply.body["model"] = KEY
-    with FakeModel(lambda *_: reply) as server:
-        async with Client(server) as model:
-            answer = await model.complete(request())
+    async with connected(lambda *_: reply) as client:
+        answer = await client.complete(request())
     assert leaks(repr(answer)) == []
     assert answer.text == "the key is [redacted:key]!"
     assert json.loads(answer.tool_calls[0].arguments) == {"a": "[redacted:key]"}
@@ -106,10 +96,9 @@ async def test_an_answer_that_tells_the_key_is_told_without_it() -> None:
 
 @pytest.mark.asyncio
 async def test_the_key_is_sent_all_the_same() -> None:
-    with FakeModel(keys=[KEY]) as server:
-        async with Client(server) as model:
-            await model.complete(request())
-    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+    async with connected(keys=[KEY]) as client:
+        await client.complete(request())
+    assert client.server.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
 @given(

@@ -1,7 +1,5 @@
 """Specs, endpoints and keys: what is refused before anything is asked."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The protocol, proved on a server that nobody here wrote: llama.cpp's, with a tiny random model."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

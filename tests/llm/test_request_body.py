@@ -1,7 +1,5 @@
 """What is sent: a request as servers of the protocol read it."""
 
-from __future__ import annotations
-
 import base64
 import json
 from typing import Any
@@ -131,10 +129,7 @@ def test_a_schema_is_enforced_where_the_server_can() -> None:
         ({"required": ["n"], "additionalProperties": False}, True),
         ({"required": ["n"]}, False),
         ({"additionalProperties": False}, False),
-        (
-            {"required": ["n"], "additionalProperties": False, "properties": {"n": {"type": "object"}}},
-            False,
-        ),
+        ({"required": ["n"], "additionalProperties": False, "properties": {"n": {"type": "object"}}}, False),
     ],
 )
 def test_it_is_strict_where_every_object_is_closed(change: dict[str, Any], strict: bool) -> None:

@@ -1,7 +1,5 @@
 """What is read: a server's completion, whatever it holds."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -147,14 +145,7 @@ MEMBERS = (
 )
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(MEMBERS),
-            inner,
-            max_size=5,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(MEMBERS), inner, max_size=5),
     max_leaves=40,
 )
 

@@ -1,14 +1,12 @@
 """When a call is made again, and how long the client waits before."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
 from support import fake_model
 from support.fake_model import Body, FakeModel, Reply
-from support.model_clients import Client, Ledger, request
+from support.model_clients import Client, Ledger, connected, request
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.llm.completer import BACKOFF_MOST_S, Pace
@@ -29,17 +27,12 @@ class Faulty:
 
 @pytest.mark.parametrize(
     "fault",
-    [
-        *(fake_model.refused(status) for status in (408, 409, 425, 429, 500, 502, 503, 529)),
-        fake_model.RESET,
-    ],
+    [*(fake_model.refused(status) for status in (408, 409, 425, 429, 500, 502, 503, 529)), fake_model.RESET],
     ids=lambda reply: str(reply.status),
 )
 async def test_a_fault_that_passes_is_waited_for(fault: Reply) -> None:
-    with FakeModel(Faulty(fault, fault)) as server:
-        client = Client(server, chance=0.5)
-        async with client as model:
-            answer = await model.complete(request())
+    async with connected(Faulty(fault, fault), chance=0.5) as client:
+        answer = await client.complete(request())
     assert (answer.text, answer.retries) == ("at last", 2)
     assert client.time.waits == [0.25, 0.5]
     assert answer.latency_ms == pytest.approx(750)
@@ -59,57 +52,45 @@ async def test_a_fault_that_passes_is_waited_for(fault: Reply) -> None:
     ids=lambda reply: str(reply.status),
 )
 async def test_a_fault_that_stays_is_not_asked_again(fault: Reply) -> None:
-    with FakeModel(Faulty(fault)) as server:
-        client = Client(server)
-        async with client as model:
-            with pytest.raises(ModelError):
-                await model.complete(request())
-    assert len(server.requests) == 1
+    async with connected(Faulty(fault)) as client:
+        with pytest.raises(ModelError):
+            await client.complete(request())
+    assert len(client.server.requests) == 1
     assert client.time.waits == []
 
 
 async def test_retries_end() -> None:
-    with FakeModel(lambda *_: fake_model.OVERLOADED) as server:
-        client = Client(server, retries=3, chance=1.0)
-        async with client as model:
-            with pytest.raises(ModelError, match=r"HTTP 503: 503 Service Unavailable \(4 attempts\)"):
-                await model.complete(request())
+    async with connected(lambda *_: fake_model.OVERLOADED, retries=3, chance=1.0) as client:
+        with pytest.raises(ModelError, match=r"HTTP 503: 503 Service Unavailable \(4 attempts\)"):
+            await client.complete(request())
     assert client.time.waits == [0.5, 1.0, 2.0]
 
 
 async def test_the_server_says_how_long_to_wait() -> None:
-    with FakeModel(Faulty(fake_model.rate_limited("7"))) as server:
-        client = Client(server, chance=0.5)
-        async with client as model:
-            await model.complete(request())
+    async with connected(Faulty(fake_model.rate_limited("7")), chance=0.5) as client:
+        await client.complete(request())
     assert client.time.waits == [7.25]
 
 
 async def test_the_server_may_name_a_date() -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
-    with FakeModel(Faulty(fake_model.rate_limited(soon))) as server:
-        client = Client(server)
-        async with client as model:
-            await model.complete(request())
+    async with connected(Faulty(fake_model.rate_limited(soon))) as client:
+        await client.complete(request())
     assert 20 < client.time.waits[0] < 31
 
 
 async def test_a_wait_beyond_the_time_limit_is_an_error_at_once() -> None:
-    with FakeModel(lambda *_: fake_model.rate_limited("3600")) as server:
-        client = Client(server)
-        async with client as model:
-            with pytest.raises(ModelError, match="asks to wait 3600 s, but 60 s are left") as caught:
-                await model.complete(request())
+    async with connected(lambda *_: fake_model.rate_limited("3600")) as client:
+        with pytest.raises(ModelError, match="asks to wait 3600 s, but 60 s are left") as caught:
+            await client.complete(request())
     assert caught.value.code == "rate_limit"
     assert client.time.waits == []
 
 
 async def test_all_retries_share_the_time_limit_of_the_call() -> None:
-    with FakeModel(lambda *_: fake_model.OVERLOADED) as server:
-        client = Client(server, retries=100, chance=0.999)
-        async with client as model:
-            with pytest.raises(ModelError):
-                await model.complete(request(timeout_s=20.0))
+    async with connected(lambda *_: fake_model.OVERLOADED, retries=100, chance=0.999) as client:
+        with pytest.raises(ModelError):
+            await client.complete(request(timeout_s=20.0))
     assert sum(client.time.waits) < 20
     assert len(client.time.waits) == 5
 
@@ -146,14 +127,13 @@ async def test_what_retry_after_means(value: str, seconds: float | None) -> None
 
 @pytest.mark.parametrize("status", [401, 402, 403, 404, 307])
 async def test_a_model_that_refuses_everything_is_not_asked_again(status: int) -> None:
-    with FakeModel(lambda *_: fake_model.refused(status, "no such thing")) as server:
-        async with Client(server) as model:
-            told = []
-            for content in ("one", "two", "three"):
-                with pytest.raises(ModelError) as caught:
-                    await model.complete(request(content))
-                told.append((str(caught.value), caught.value.code))
-    assert len(server.requests) == 1
+    async with connected(lambda *_: fake_model.refused(status, "no such thing")) as client:
+        told = []
+        for content in ("one", "two", "three"):
+            with pytest.raises(ModelError) as caught:
+                await client.complete(request(content))
+            told.append((str(caught.value), caught.value.code))
+    assert len(client.server.requests) == 1
     assert len(set(told)) == 1
 
 
@@ -161,38 +141,33 @@ async def test_another_model_of_the_same_endpoint_is_still_asked() -> None:
     def answer(asked: Body, attempt: int) -> Reply | str:
         return "fine" if asked["model"] == "priced" else fake_model.refused(404, code="model_not_found")
 
-    with FakeModel(answer) as server:
-        client = Client(server)
-        async with client as model:
-            with pytest.raises(ModelError):
-                await client.models.open("openai:other@fake").complete(request())
-            assert (await model.complete(request())).text == "fine"
+    async with connected(answer) as client:
+        with pytest.raises(ModelError):
+            await client.models.open("openai:other@fake").complete(request())
+        assert (await client.complete(request())).text == "fine"
 
 
 async def test_one_refused_request_does_not_silence_a_model_that_has_answered() -> None:
     def answer(asked: Body, attempt: int) -> Reply | str:
         return fake_model.refused(404, "no provider takes this") if "odd" in str(asked) else "fine"
 
-    with FakeModel(answer) as server:
-        async with Client(server) as model:
-            await model.complete(request("even"))
-            with pytest.raises(ModelError):
-                await model.complete(request("odd"))
-            assert (await model.complete(request("even again"))).text == "fine"
+    async with connected(answer) as client:
+        await client.complete(request("even"))
+        with pytest.raises(ModelError):
+            await client.complete(request("odd"))
+        assert (await client.complete(request("even again"))).text == "fine"
 
 
 async def test_what_all_attempts_cost_is_the_cost_of_the_call() -> None:
-    with FakeModel(Faulty(fake_model.refused(429), fake_model.refused(503))) as server:
-        async with Client(server) as model:
-            answer = await model.complete(request())
+    async with connected(Faulty(fake_model.refused(429), fake_model.refused(503))) as client:
+        answer = await client.complete(request())
     assert answer.usage is not None
     assert answer.cost_usd == pytest.approx((answer.usage.prompt + 10 * answer.usage.completion) / 1e6)
 
 
 async def test_an_attempt_that_nobody_can_tell_the_cost_of_makes_that_of_the_call_unknown() -> None:
-    with FakeModel(Faulty(fake_model.RESET)) as server:
-        async with Client(server) as model:
-            answer = await model.complete(request())
+    async with connected(Faulty(fake_model.RESET)) as client:
+        answer = await client.complete(request())
     assert answer.usage is not None
     assert answer.cost_usd is None
 
@@ -202,18 +177,16 @@ async def test_an_attempt_that_nobody_can_tell_the_cost_of_makes_that_of_the_cal
     [(fake_model.refused(429), 0.0), (fake_model.refused(401), 0.0), (fake_model.NOT_JSON, None)],
 )
 async def test_an_error_says_what_the_call_cost(fault: Reply, cost_usd: float | None) -> None:
-    with FakeModel(lambda body, attempt: fault) as server:
-        async with Client(server, retries=1) as model:
-            with pytest.raises(ModelError) as caught:
-                await model.complete(request())
+    async with connected(lambda body, attempt: fault, retries=1) as client:
+        with pytest.raises(ModelError) as caught:
+            await client.complete(request())
     assert caught.value.cost_usd == cost_usd
 
 
 async def test_a_call_takes_no_longer_than_its_endpoint_allows() -> None:
-    with FakeModel(lambda body, attempt: fake_model.SILENT) as server:
-        async with Client(server, timeout_s=0.2) as model:
-            with pytest.raises(ModelError, match=r"no answer within 0\.2 s"):
-                await model.complete(request(timeout_s=60.0))
+    async with connected(lambda body, attempt: fake_model.SILENT, timeout_s=0.2) as client:
+        with pytest.raises(ModelError, match=r"no answer within 0\.2 s"):
+            await client.complete(request(timeout_s=60.0))
 
 
 async def test_a_server_that_was_never_there_is_looked_for_once() -> None:
@@ -244,15 +217,10 @@ async def test_a_server_that_has_answered_is_looked_for_again() -> None:
 
 
 async def test_a_budget_that_ends_a_call_between_attempts_loses_none_that_was_perhaps_paid_for() -> None:
-    with FakeModel(Faulty(fake_model.RESET)) as server:
-        client = Client(server, spending=Ledger(most_calls=1))
-        async with client as model:
-            with pytest.raises(
-                ModelError, match="used up; an earlier attempt may have been billed"
-            ) as caught:
-                await model.complete(request())
+    async with connected(Faulty(fake_model.RESET), spending=Ledger(most_calls=1)) as client:
+        with pytest.raises(ModelError, match="used up; an earlier attempt may have been billed") as caught:
+            await client.complete(request())
     assert (caught.value.code, caught.value.cost_usd) == ("budget", None)
-    with FakeModel(Faulty(fake_model.refused(503))) as server:
-        async with Client(server, spending=Ledger(most_calls=1)) as model:
-            with pytest.raises(BudgetError):
-                await model.complete(request())
+    async with connected(Faulty(fake_model.refused(503)), spending=Ledger(most_calls=1)) as client:
+        with pytest.raises(BudgetError):
+            await client.complete(request())

@@ -1,7 +1,5 @@
 """Fences: no content, whoever wrote it, closes one or is taken for a place to fill."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

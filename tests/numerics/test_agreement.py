@@ -1,7 +1,5 @@
 """How far two raters agree: against tables worked by hand, and identities."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

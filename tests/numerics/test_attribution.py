@@ -1,7 +1,5 @@
 """The effect of one lesson: what is recovered, what is claimed of nothing, and what is not estimated."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

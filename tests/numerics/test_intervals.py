@@ -1,9 +1,5 @@
 """Intervals where few values differ, and how often intervals hold the truth."""
 
-from __future__ import annotations
-
-import sys
-from collections.abc import Iterator
 from types import ModuleType
 
 import numpy as np
@@ -13,7 +9,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
-from support import ROOT
+from support import benchmark
 
 from pytest_tfgrpo.numerics.stats import (
     mean_interval,
@@ -25,15 +21,9 @@ from pytest_tfgrpo.numerics.stats import (
 
 
 @pytest.fixture(scope="module")
-def grid() -> Iterator[ModuleType]:
+def grid() -> ModuleType:
     """Import the grid of the coverage simulation."""
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        import intervals
-
-        yield intervals
-    finally:
-        sys.path.remove(str(ROOT / "benchmarks"))
+    return benchmark("intervals")
 
 
 def flips(n: int, down: int, up: int = 0) -> np.ndarray:
@@ -65,10 +55,7 @@ def test_with_values_of_0_and_1_the_bounds_lie_between_those_of_jeffreys_and_the
     found = mean_interval([1.0] * passed + [0.0] * (n - passed), resamples=40_000)
     assert found.method == "bounded"
     beta = scipy.stats.beta
-    exact = (
-        beta.ppf(0.025, passed, n - passed + 0.5),
-        beta.ppf(0.975, passed + 0.5, n - passed),
-    )
+    exact = (beta.ppf(0.025, passed, n - passed + 0.5), beta.ppf(0.975, passed + 0.5, n - passed))
     assert (found.low, found.high) == pytest.approx(exact, abs=0.04 * (exact[1] - exact[0]))
     outer = proportion_confint(passed, n, method="beta")
     inner = proportion_confint(passed, n, method="jeffreys")

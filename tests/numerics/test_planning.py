@@ -1,7 +1,5 @@
 """What a planned sweep shows and what settles an open comparison: against statsmodels and by trial."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 

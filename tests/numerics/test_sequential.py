@@ -1,7 +1,5 @@
 """The confidence sequence of a finite population: valid at all times at once, exact at the end."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise, permutations
@@ -45,9 +43,7 @@ def gambled(population: Sequence[float], m: float, up: bool) -> list[float]:
 
 
 @given(values)
-def test_after_all_values_both_bounds_are_the_mean_of_those_there_are(
-    population: list[float | None],
-) -> None:
+def test_after_all_values_both_bounds_are_the_mean_of_those_there_are(population: list[float | None]) -> None:
     low, high = bounds(population)[-1]
     known = [x for x in population if x is not None]
     if known:

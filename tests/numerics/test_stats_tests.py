@@ -1,7 +1,5 @@
 """Sign-flip tests and Holm's correction, against SciPy and statsmodels."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The dev split as the user meets it: its items, what is skipped, and what is said where it is too small."""
 
-from __future__ import annotations
-
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -21,29 +19,18 @@ def test_count(rollout):
 """
 
 
-def with_dev(project: Project, dev: int = DEV, *, train: int = 2, sweep: int = 1) -> Any:
+def with_dev(project: Project, dev: int = DEV, *, train: int = 2, sweep: int = 1) -> Project:
     """Write a suite with an explicit dev split, whose answer is 3."""
-    values = [
-        {
-            "id": f"{split}{n}",
-            "domain": "text",
-            "split": split,
-            "prompt": f"How many words has {split} letter {n}, a b c?",
-            "checks": [{"kind": "exact", "value": "3"}],
-        }
-        for split, count in (("train", train), ("dev", dev), ("eval", sweep))
-        for n in range(count)
-    ]
-    return project.write("suite.scenario.json", json.dumps(values))
+    return project.tasks(train=train, dev=dev, eval=sweep)
 
 
 @pytest.fixture
-def suite(project: Project) -> Any:
+def suite(project: Project) -> Project:
     project.ini(actor="python:agent:learner", group_size=4, epochs=3, eval_rollouts=2, lesson_dropout=0)
     return with_dev(project)
 
 
-def test_a_dev_item_shows_its_last_group_and_is_skipped_where_nobody_was_asked(suite: Any) -> None:
+def test_a_dev_item_shows_its_last_group_and_is_skipped_where_nobody_was_asked(suite: Project) -> None:
     result = suite.learn("-v", "-rs", "--junitxml=junit.xml")
     result.stdout.fnmatch_lines(["*suite.scenario.json::dev0[[]epoch1[]] PASSED*"])
     assert result.ret == 0
@@ -57,7 +44,7 @@ def test_a_dev_item_shows_its_last_group_and_is_skipped_where_nobody_was_asked(s
     assert re.fullmatch(r".*\.e1d\d\.dev0", str(properties["dev0[epoch1]"]["tfgrpo_group"]))
 
 
-def test_what_does_harm_is_not_learned(suite: Any) -> None:
+def test_what_does_harm_is_not_learned(suite: Project) -> None:
     suite.ini(actor="python:agent:unlearner", group_size=4, epochs=2, eval_rollouts=2, lesson_dropout=0)
     result = suite.learn()
     report = suite.report()
@@ -66,7 +53,7 @@ def test_what_does_harm_is_not_learned(suite: Any) -> None:
     result.stdout.fnmatch_lines(["dev split  epoch1 rejects its one change: -*"])
 
 
-def test_a_prompt_that_no_lesson_changed_is_not_asked(suite: Any) -> None:
+def test_a_prompt_that_no_lesson_changed_is_not_asked(suite: Project) -> None:
     other = {"id": "odd", "domain": "other", "split": "dev", "prompt": "Say three.", "checks": [
         {"kind": "exact", "value": "3"}]}  # fmt: skip
     suite.write("odd.scenario.json", json.dumps(other))
@@ -77,7 +64,7 @@ def test_a_prompt_that_no_lesson_changed_is_not_asked(suite: Any) -> None:
 
 @pytest.mark.parametrize("arguments", [(), ("--tfgrpo-dry-run",)])
 def test_too_few_dev_scenarios_are_said_so_and_their_items_deselected(
-    suite: Any, arguments: tuple[str, ...]
+    suite: Project, arguments: tuple[str, ...]
 ) -> None:
     with_dev(suite, dev=7)
     result = suite.learn(*arguments)
@@ -93,12 +80,12 @@ def test_too_few_dev_scenarios_are_said_so_and_their_items_deselected(
         assert any("7 dev scenarios" in warning for warning in suite.report()["warnings"])
 
 
-def test_a_dry_run_tells_how_much_the_dev_split_may_take(suite: Any) -> None:
+def test_a_dry_run_tells_how_much_the_dev_split_may_take(suite: Project) -> None:
     result = suite.learn("--tfgrpo-dry-run")
     result.stdout.fnmatch_lines(["epoch1-dev *0.3 *20 *2 *up to 200", "total *20 to 420"])
 
 
-def test_the_dev_split_is_taken_from_many_train_scenarios_where_none_is_named(suite: Any) -> None:
+def test_the_dev_split_is_taken_from_many_train_scenarios_where_none_is_named(suite: Project) -> None:
     with_dev(suite, dev=0, train=140)
     suite.learn("--tfgrpo-sample-size", "2", "--tfgrpo-epochs", "2")
     report = suite.report()
@@ -108,7 +95,7 @@ def test_the_dev_split_is_taken_from_many_train_scenarios_where_none_is_named(su
     assert not any("acceptance is off" in warning for warning in report["warnings"])
 
 
-def test_other_eval_scenarios_lead_to_the_same_library_with_the_shipped_optimizer(suite: Any) -> None:
+def test_other_eval_scenarios_lead_to_the_same_library_with_the_shipped_optimizer(suite: Project) -> None:
     """Their prompts, their answers, and how well the agent does on them have no part in what is learned."""
 
     def learned() -> tuple[Any, Any, Any]:
@@ -140,7 +127,7 @@ def test_other_eval_scenarios_lead_to_the_same_library_with_the_shipped_optimize
     assert changed[2] != plain[2]
 
 
-def test_plain_mode_runs_no_dev_scenario(suite: Any) -> None:
+def test_plain_mode_runs_no_dev_scenario(suite: Project) -> None:
     suite.ini(actor="python:agent:right")
     suite.run().assert_outcomes(passed=1, deselected=2 + DEV)
 
@@ -152,14 +139,14 @@ def test_a_test_function_of_the_dev_split_is_a_usage_error(project: Project) -> 
     assert "cannot check split='dev'" in result.stdout.str() + result.stderr.str()
 
 
-def test_a_majority_cannot_decide(suite: Any) -> None:
+def test_a_majority_cannot_decide(suite: Project) -> None:
     one = {"id": "m", "split": "dev", "prompt": "Say three.", "truth": "majority"}
     suite.write("m.scenario.json", json.dumps(one))
     result = suite.learn()
     assert "truth: majority is only for split: train" in result.stdout.str()
 
 
-def test_a_dev_item_fails_only_when_all_its_rollouts_are_errors(suite: Any) -> None:
+def test_a_dev_item_fails_only_when_all_its_rollouts_are_errors(suite: Project) -> None:
     suite.write(
         "flaky.py",
         """
@@ -178,13 +165,13 @@ def solve(context):
     result.assert_outcomes(failed=1, passed=2 + DEV - 1 + 2 + 1)
 
 
-def test_choosing_some_dev_scenarios_decides_nothing(suite: Any) -> None:
+def test_choosing_some_dev_scenarios_decides_nothing(suite: Project) -> None:
     result = suite.learn("-k", "dev0 or train or eval")
     assert "the 1 dev scenarios" in " ".join(result.stdout.str().split())
     assert result.ret == 0
 
 
-def test_a_failed_dev_item_alone_decides_nothing_and_says_why(suite: Any) -> None:
+def test_a_failed_dev_item_alone_decides_nothing_and_says_why(suite: Project) -> None:
     suite.ini(actor="python:agent:provider", group_size=2, epochs=2, eval_rollouts=2, lesson_dropout=0)
     result = suite.learn("suite.scenario.json::dev3[epoch1]")
     result.stdout.fnmatch_lines(
@@ -195,7 +182,7 @@ def test_a_failed_dev_item_alone_decides_nothing_and_says_why(suite: Any) -> Non
     )
 
 
-def test_a_recording_answers_for_the_dev_split(suite: Any) -> None:
+def test_a_recording_answers_for_the_dev_split(suite: Project) -> None:
     suite.learn("--tfgrpo-record", "answers.jsonl")
     first = suite.report()
     asked = len(suite.calls)
@@ -210,7 +197,7 @@ def test_a_recording_answers_for_the_dev_split(suite: Any) -> None:
     assert again["library"]["hash"] == first["library"]["hash"]
 
 
-def test_workers_show_the_same(suite: Any) -> None:
+def test_workers_show_the_same(suite: Project) -> None:
     suite.plugins("xdist.plugin")
     result = suite.learn("-n", "2", "-v")
     assert result.ret == 0
@@ -219,7 +206,7 @@ def test_workers_show_the_same(suite: Any) -> None:
     assert suite.report()["acceptance"]["epochs"][0]["verdict"] == "accepted"
 
 
-def test_an_interrupted_run_goes_on_in_the_dev_split(suite: Any) -> None:
+def test_an_interrupted_run_goes_on_in_the_dev_split(suite: Project) -> None:
     suite.learn()
     whole, folder = suite.report(), suite.runs()[-1]
     lines = (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)

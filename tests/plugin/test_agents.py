@@ -1,11 +1,7 @@
 """Agents that misbehave cost one rollout, not the run."""
 
-from __future__ import annotations
-
-import json
 import shutil
 import sys
-from typing import Any
 
 import pytest
 from support.project import Project
@@ -45,21 +41,13 @@ else:
 FAULTS = ("crash", "garbage", "hang", "oversize")
 
 
-def suite(project: Project, fault: str) -> Any:
-    one = {"domain": "text", "timeout_s": 1.0, "checks": [{"kind": "exact", "value": "3"}]}
-    scenarios = [
-        one | {"id": f"{split}{n}", "split": split, "prompt": f"{fault} {split}{n}"}
-        for split in ("train", "eval")
-        for n in range(2)
-    ]
-    return project.write("suite.scenario.json", json.dumps(scenarios))
-
-
 @pytest.mark.parametrize("actor", ["python:agent2:solve", f"command:{sys.executable} agent3.py"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_whatever_an_agent_does_costs_its_own_rollout_alone(project: Project, actor: str, fault: str) -> None:
-    project.write("agent2.py", AGENT2).write("agent3.py", PROGRAM)
-    suite(project, fault).ini(actor=actor, group_size=2, epochs=2)
+    project.agent(AGENT2).write("agent3.py", PROGRAM)
+    project.tasks(prompt=f"{fault} {{split}}{{n}}", train=2, eval=2, fields={"timeout_s": 1.0}).ini(
+        actor=actor, group_size=2, epochs=2
+    )
     result = project.learn()
     assert result.ret == 0
     code = "timeout" if fault == "hang" else fault
@@ -77,7 +65,9 @@ def test_an_agent_in_another_language_is_one_setting_away(project: Project) -> N
     assert {row["gt_score"]["mean"] for row in project.report()["epochs"]} == {1.0}
 
 
-def test_keys_that_nobody_knows_change_no_score_and_are_shown(project: Project, capsys: Any) -> None:
+def test_keys_that_nobody_knows_change_no_score_and_are_shown(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
     project.write(
         "talker.py",
         """
@@ -86,11 +76,10 @@ def solve(context):
     return {"answer": "3", "frames": [frame], "finish_reason": "password=hunter2horse"}
 """,
     )
-    suite(project, "extra")
-    project.ini(task_id="demo", record="recording.jsonl")
+    project.scenarios("extra").ini(task_id="demo", record="recording.jsonl")
     project.run("--tfgrpo", "--tfgrpo-actor", "python:talker:solve")
     assert {row["gt_score"]["mean"] for row in project.report()["epochs"]} == {1.0}
-    assert project.cli("show", "e0.eval0.r0") == 0
+    assert project.cli("show", "e0.extra-eval0.r0") == 0
     shown = capsys.readouterr().out
     assert '  extra:\n    {\n     "span": "a7"\n    }\n' in shown
     assert '\nextra:\n  {\n   "finish_reason": "password=hunter2horse"\n  }\n' in shown
@@ -98,5 +87,5 @@ def solve(context):
     assert recorded.count('"extra":{"span":"a7"}') > 0
     assert "hunter2horse" not in recorded
     project.run("--tfgrpo", "--tfgrpo-actor", "replay:recording.jsonl")
-    assert project.cli("show", "e0.eval0.r0") == 0
+    assert project.cli("show", "e0.extra-eval0.r0") == 0
     assert '"finish_reason": "password=[redacted:named]"' in capsys.readouterr().out

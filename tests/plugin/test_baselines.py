@@ -1,17 +1,13 @@
 """``tfgrpo baseline compare``: between names, files and runs, and what its exit code says."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from support.project import Project
+from support.tools import tfgrpo
 
 
 @pytest.fixture
-def two(project: Project, monkeypatch: pytest.MonkeyPatch) -> Any:
+def two(project: Project) -> Project:
     """A project with the baselines ``good`` and ``bad``, the latter of the latest run."""
-    monkeypatch.chdir(project.root)
     project.scenarios(train=0, sweep=12).ini(actor="python:agent:right", baseline_sweep="off")
     for name, actor in (("good", "right"), ("bad", "wrong")):
         project.learn("--tfgrpo-actor", f"python:agent:{actor}")
@@ -19,54 +15,44 @@ def two(project: Project, monkeypatch: pytest.MonkeyPatch) -> Any:
     return project
 
 
-def test_a_regression_is_told_and_only_a_gate_fails_on_it(
-    two: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    capsys.readouterr()
-    assert two.cli("baseline", "compare", "good", "bad") == 0
-    said = capsys.readouterr().out
+def test_a_regression_is_told_and_only_a_gate_fails_on_it(two: Project) -> None:
+    said = tfgrpo("baseline", "compare", "good", "bad")
     assert "difference  -1.000 (from 1.000 to 0.000)" in said
     assert "result  FAILED; margin 0.05" in said
-    assert two.cli("baseline", "compare", "good", "bad", "--gate") == 1
-    assert "bad is worse than good" in capsys.readouterr().err
+    assert "bad is worse than good" in tfgrpo("baseline", "compare", "good", "bad", "--gate", code=1)
     assert two.cli("baseline", "compare", "bad", "good", "--gate") == 0
 
 
-def test_an_open_question_fails_only_where_strict(two: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert two.cli("baseline", "compare", "good", "good", "--gate") == 0
-    assert "result  inconclusive" in capsys.readouterr().out
-    assert two.cli("baseline", "compare", "good", "good", "--gate", "--strict") == 1
-    assert "it is inconclusive whether" in capsys.readouterr().err
+def test_an_open_question_fails_only_where_strict(two: Project) -> None:
+    assert "result  inconclusive" in tfgrpo("baseline", "compare", "good", "good", "--gate")
+    assert "it is inconclusive whether" in tfgrpo(
+        "baseline", "compare", "good", "good", "--gate", "--strict", code=1
+    )
     assert two.cli("baseline", "compare", "good", "good", "--strict", "--margin", "0.5") == 0
 
 
-def test_files_and_runs_are_compared_like_names(two: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_and_runs_are_compared_like_names(two: Project) -> None:
     run = two.runs()[-1].name
     for b in ("bad", "baselines/bad.json", run, run[-6:], "latest"):
         assert two.cli("baseline", "compare", "good", b, "--gate") == 1, b
-    capsys.readouterr()
 
 
-def test_what_is_not_there_is_named(two: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_there_is_named(two: Project) -> None:
     for argv, said in (
         (("good", "nope"), "'nope' is neither a baseline"),
         (("nope.json", "good"), "nope.json: there is no such baseline"),
         (("good", "../../etc/passwd"), "is neither a baseline"),
     ):
-        capsys.readouterr()
-        assert two.cli("baseline", "compare", *argv) == 1
-        assert said in capsys.readouterr().err
+        assert said in tfgrpo("baseline", "compare", *argv, code=1)
 
 
 @pytest.mark.parametrize("margin", ["2", "-0.1", "x", "nan"])
-def test_a_margin_is_a_share(project: Project, capsys: pytest.CaptureFixture[str], margin: str) -> None:
-    with pytest.raises(SystemExit) as ended:
-        project.cli("baseline", "compare", "good", "bad", "--margin", margin)
-    assert ended.value.code == 2
-    assert "must be a number between 0 and 1" in capsys.readouterr().err
+def test_a_margin_is_a_share(project: Project, margin: str) -> None:
+    said = tfgrpo("baseline", "compare", "good", "bad", "--margin", margin, code=2)
+    assert "must be a number between 0 and 1" in said
 
 
-def test_a_run_at_another_temperature_is_not_judged_and_the_gate_says_what_to_do(two: Any) -> None:
+def test_a_run_at_another_temperature_is_not_judged_and_the_gate_says_what_to_do(two: Project) -> None:
     two.ini(actor="python:agent:wrong", baseline="good", temperature_eval=0.9)
     result = two.learn()
     assert result.ret == 0

@@ -1,7 +1,5 @@
 """Every kind of check judges what an agent did, in a scenario file that pytest collects."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -43,7 +41,7 @@ def test_each_kind_has_its_example_here() -> None:
 def test_a_check_passes_what_is_right_and_fails_what_is_wrong(project: Project, kind: str) -> None:
     one = {"split": "eval", "prompt": kind, "checks": [{"kind": kind} | CHECKS[kind]]}
     scenarios = [one | {"id": name, "domain": name} for name in ("good", "bad")]
-    project.write("agent2.py", AGENT2).write("judges.py", JUDGES)
+    project.agent(AGENT2).write("judges.py", JUDGES)
     project.write("suite.scenario.json", json.dumps(scenarios)).ini(actor="python:agent2:solve")
     result = project.run("-rpf", "-o", "pythonpath=.")
     result.assert_outcomes(passed=1, failed=1)
@@ -53,22 +51,18 @@ def test_a_check_passes_what_is_right_and_fails_what_is_wrong(project: Project, 
 
 
 def test_the_score_is_the_weighted_share_of_the_checks(project: Project) -> None:
-    checks = [
-        {"kind": "exact", "value": "3"},
-        {"kind": "contains", "value": "nothing", "weight": 3},
-    ]
+    checks = [{"kind": "exact", "value": "3"}, {"kind": "contains", "value": "nothing", "weight": 3}]
     project.scenarios(train=0, sweep=1, checks=checks, min_score=0.25).run().assert_outcomes(passed=1)
     result = project.scenarios(train=0, sweep=1, checks=checks, min_score=0.26).run()
     result.stdout.fnmatch_lines(["suite-eval0: gt_score 0.250, at least 0.26 required"])
 
 
 def test_files_beside_a_scenario_are_there_for_the_agent_and_for_its_checks(project: Project) -> None:
-    project.write(
-        "agent2.py",
+    project.agent(
         "def solve(context):\n"
         "    text = (context.workspace / 'data/in.txt').read_text()\n"
         "    (context.workspace / 'out.txt').write_text(text.upper())\n"
-        "    return 'done'\n",
+        "    return 'done'\n"
     )
     project.write("data/in.txt", "abc\n").write("golden.txt", "ABC\n")
     check = {"kind": "file", "path": "out.txt", "golden": "golden.txt"}

@@ -1,9 +1,6 @@
 """What a contaminated suite comes to: an error before anything is asked, or a warning where that is set."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import pytest
 from support.project import Project
@@ -14,12 +11,7 @@ STORY = (
 )
 
 
-@pytest.fixture(autouse=True)
-def in_the_project(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project.root)
-
-
-def copied(project: Project) -> Any:
+def copied(project: Project) -> Project:
     """Return a project with an eval task that is a train task with a name changed."""
     rows = [("a", "train", STORY), ("b", "eval", STORY.replace("Ana", "Otto"))]
     check = {"kind": "exact", "value": "3"}

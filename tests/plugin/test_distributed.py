@@ -1,7 +1,5 @@
 """pytest-xdist: scenario items go to one worker, and the report is the same as without."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -35,7 +33,7 @@ def project(project: Project) -> Project:
     return project.plugins("xdist")
 
 
-def figures(project: Project) -> Any:
+def figures(project: Project) -> list[dict[str, Any]]:
     report = project.report()
     keys = ("label", "mode", "rollouts", "errors", "gt_score", "pass_at_1", "experiences")
     return [{key: row.get(key) for key in keys} for row in report["epochs"]]
@@ -76,9 +74,7 @@ def test_other_modes_with_scenarios_are_a_usage_error(project: Project, mode: st
 
 
 def test_a_worker_that_dies_is_replaced_and_its_run_goes_on(project: Project) -> None:
-    project.write(
-        "agent2.py",
-        """
+    project.agent("""
 import os, signal
 from pathlib import Path
 
@@ -93,8 +89,7 @@ async def dies_once(context):
         await asyncio.sleep(0.3)
         os.kill(os.getpid(), signal.SIGKILL)
     return "3" if context.seed % 2 else "4"
-""",
-    )
+""")
     project.ini(actor="python:agent2:dies_once", group_size=3, concurrency=1).scenarios(train=4, sweep=4)
     result = project.learn("-n", "1")
     assert (project.root / "died").exists()
@@ -106,11 +101,7 @@ async def dies_once(context):
 
 
 def test_marked_functions_are_judged_in_one_worker_too(project: Project) -> None:
-    project.write(
-        "test_agent.py",
-        """
-import pytest
-
+    project.checker("""
 @pytest.mark.parametrize("n", range(4))
 @pytest.mark.tfgrpo(domain="text", split="eval", prompt="How many words has 'a b {n}'?")
 def test_it(rollout, n):
@@ -119,8 +110,7 @@ def test_it(rollout, n):
 @pytest.mark.parametrize("n", range(6))
 def test_other(n):
     pass
-""",
-    )
+""")
     project.ini(actor="python:agent:half", group_size=3).scenarios(train=2, sweep=2)
     alone, one = project.learn(), figures(project)
     together = project.learn("-n", "2")

@@ -1,20 +1,13 @@
 """The gate as an item of pytest: what it compares with, what it says, and what turns a run red."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 from support.project import Project
 
 
-@pytest.fixture(autouse=True)
-def in_the_project(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project.root)
-
-
 @pytest.fixture
-def saved(project: Project) -> Any:
+def saved(project: Project) -> Project:
     """A project whose first run is the baseline ``main``."""
     project.scenarios(train=0, sweep=20).ini(actor="python:agent:right")
     assert project.learn().ret == 0
@@ -27,24 +20,24 @@ def rule(project: Project, name: str) -> dict[str, Any]:
     return found  # type: ignore[no-any-return]
 
 
-def test_the_same_agent_as_the_baseline_does_not_fail(saved: Any) -> None:
+def test_the_same_agent_as_the_baseline_does_not_fail(saved: Project) -> None:
     assert saved.learn().ret == 0
     assert rule(saved, "baseline")["outcome"] in ("pass", "inconclusive")
 
 
-def test_a_worse_agent_turns_the_run_red(saved: Any) -> None:
+def test_a_worse_agent_turns_the_run_red(saved: Project) -> None:
     result = saved.learn("--tfgrpo-actor", "python:agent:wrong")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["FAILED tfgrpo::gate*"])
     assert rule(saved, "baseline")["outcome"] == "fail"
 
 
-def test_in_plain_mode_a_baseline_adds_the_gate(saved: Any) -> None:
+def test_in_plain_mode_a_baseline_adds_the_gate(saved: Project) -> None:
     saved.run("--tfgrpo-actor", "python:agent:wrong", "-rf").stdout.fnmatch_lines(["FAILED tfgrpo::gate*"])
     saved.run().assert_outcomes(passed=21)
 
 
-def test_another_actor_and_other_scenarios_are_compared_on_what_is_common_and_said(saved: Any) -> None:
+def test_another_actor_and_other_scenarios_are_compared_on_what_is_common_and_said(saved: Project) -> None:
     saved.scenarios("more", train=0, sweep=4)
     result = saved.learn("--tfgrpo-actor", "python:agent:paid")
     said = " ".join(" ".join(result.outlines).split())
@@ -53,7 +46,7 @@ def test_another_actor_and_other_scenarios_are_compared_on_what_is_common_and_sa
     assert rule(saved, "baseline")["figures"]["n"] == 20
 
 
-def test_too_small_an_intersection_is_inconclusive_and_fails_only_when_strict(saved: Any) -> None:
+def test_too_small_an_intersection_is_inconclusive_and_fails_only_when_strict(saved: Project) -> None:
     saved.scenarios("more", train=0, sweep=12)
     result = saved.learn()
     assert result.ret == 0
@@ -61,9 +54,9 @@ def test_too_small_an_intersection_is_inconclusive_and_fails_only_when_strict(sa
     assert saved.learn("--tfgrpo-gate-strict", "true").ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_an_open_comparison_prints_the_number_of_scenarios_that_would_settle_it(saved: Any) -> None:
+def test_an_open_comparison_prints_the_number_of_scenarios_that_would_settle_it(saved: Project) -> None:
     agent = "def solve(context):\n    return '4' if context.scenario.id.endswith('l7') else '3'\n"
-    result = saved.write("agent2.py", agent).learn("--tfgrpo-actor", "python:agent2:solve")
+    result = saved.agent(agent).learn("--tfgrpo-actor", "python:agent2:solve")
     assert result.ret == 0
     assert rule(saved, "baseline")["outcome"] == "inconclusive"
     settled = rule(saved, "baseline")["figures"]["settled_by"]
@@ -71,7 +64,7 @@ def test_an_open_comparison_prints_the_number_of_scenarios_that_would_settle_it(
     assert f"about {settled} eval scenarios would be enough" in " ".join(" ".join(result.outlines).split())
 
 
-def test_the_five_largest_regressions_are_named(saved: Any) -> None:
+def test_the_five_largest_regressions_are_named(saved: Project) -> None:
     agent = """
 def solve(context):
     late = "<experiences" in context.prompt.system
@@ -80,7 +73,7 @@ def solve(context):
     frame = {"kind": "tool", "name": "count" if right else "guess"}
     return {"answer": "3" if right else "4", "frames": [frame]}
 """
-    saved.write("agent2.py", agent).scenarios(train=12, sweep=20).ini(actor="python:agent2:solve")
+    saved.agent(agent).scenarios(train=12, sweep=20).ini(actor="python:agent2:solve")
     result = saved.learn()
     found = saved.report()["regressions"]
     assert [row["difference"] for row in found] == [-1.0] * 5
@@ -97,7 +90,7 @@ def solve(context):
 )
 def test_each_hard_rule_fails_the_gate(project: Project, flag: str, actor: str, name: str) -> None:
     frame = "{'kind': 'model', 'name': 'm', 'cost_usd': 0.6}"
-    project.write("agent2.py", f"def dear(context):\n    return {{'answer': '3', 'frames': [{frame}]}}\n")
+    project.agent(f"def dear(context):\n    return {{'answer': '3', 'frames': [{frame}]}}\n")
     project.scenarios(train=0, sweep=2)
     result = project.learn(flag, "--tfgrpo-actor", actor)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -113,7 +106,7 @@ def solve(context):
         raise ProviderError("503")
     return "3"
 """
-    project.write("agent2.py", agent).scenarios(train=0, sweep=12)
+    project.agent(agent).scenarios(train=0, sweep=12)
     project.ini(actor="python:agent2:solve", group_size=4, gate_min_mean=0.9)
     result = project.learn()
     assert result.ret == pytest.ExitCode.TESTS_FAILED

@@ -1,9 +1,6 @@
 """What a job on GitHub Actions shows of a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.project import Project
@@ -21,7 +18,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def commands(result: Any) -> list[str]:
+def commands(result: pytest.RunResult) -> list[str]:
     return [line for line in result.outlines if line.startswith("::")]
 
 

@@ -1,7 +1,5 @@
 """A plugin that uses every hook."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -116,9 +114,9 @@ def pytest_tfgrpo_report_section(config, run):
 
 
 @pytest.fixture
-def plugged(project: Project) -> Any:
+def plugged(project: Project) -> Project:
     check = {"kind": "digit", "digit": "3"}
-    project.scenarios(train=3, sweep=2, checks=[check]).write("conftest.py", PLUGIN)
+    project.scenarios(train=3, sweep=2, checks=[check]).conftest(PLUGIN)
     return project.ini(actor="mine", optimizer="mine", group_size=4)
 
 
@@ -128,7 +126,7 @@ def seen(project: Project) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (project.root / "seen.jsonl").read_text().splitlines()]
 
 
-def test_every_hook_takes_part(plugged: Any) -> None:
+def test_every_hook_takes_part(plugged: Project) -> None:
     result = plugged.learn("-v")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["tfgrpo::added[[]epoch1[]] PASSED*"])
@@ -144,14 +142,14 @@ def test_every_hook_takes_part(plugged: Any) -> None:
     assert "suite-train1" not in ids
 
 
-def test_who_is_supplied_without_an_identity_is_a_usage_error(plugged: Any) -> None:
-    plugged.write("conftest.py", PLUGIN.replace('name, identity = "mine", {"version": 1}', 'name = "mine"'))
+def test_who_is_supplied_without_an_identity_is_a_usage_error(plugged: Project) -> None:
+    plugged.conftest(PLUGIN.replace('name, identity = "mine", {"version": 1}', 'name = "mine"'))
     result = plugged.learn()
     assert result.ret == 4
     result.stderr.fnmatch_lines(["*hook pytest_tfgrpo_optimizer: *Optimizer* has no attribute 'identity'*"])
 
 
-def test_a_weighted_rewarder_takes_part_in_the_reward(plugged: Any) -> None:
+def test_a_weighted_rewarder_takes_part_in_the_reward(plugged: Project) -> None:
     from pytest_tfgrpo.harness.run.log import load_run
 
     plugged.learn()
@@ -175,7 +173,7 @@ def test_a_weighted_rewarder_takes_part_in_the_reward(plugged: Any) -> None:
 )
 def test_an_observer_that_breaks_becomes_a_warning(project: Project, hook: str) -> None:
     project.scenarios(train=3).ini(actor="python:agent:learner", group_size=4)
-    project.write("conftest.py", f"def pytest_tfgrpo_{hook}:\n    raise OSError('the wire is cut')\n")
+    project.conftest(f"def pytest_tfgrpo_{hook}:\n    raise OSError('the wire is cut')\n")
     result = project.learn()
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*raised*OSError: the wire is cut*"])
@@ -195,9 +193,7 @@ def test_an_observer_that_breaks_becomes_a_warning(project: Project, hook: str) 
 def test_a_supplier_that_breaks_is_a_usage_error_before_anything_is_paid_for(
     project: Project, hook: str
 ) -> None:
-    project.scenarios().write(
-        "conftest.py", f"def pytest_tfgrpo_{hook}:\n    raise OSError('no such thing')\n"
-    )
+    project.scenarios().conftest(f"def pytest_tfgrpo_{hook}:\n    raise OSError('no such thing')\n")
     result = project.learn()
     assert result.ret in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED)
     name = hook.partition("(")[0]
@@ -210,9 +206,7 @@ def test_a_supplier_that_breaks_is_a_usage_error_before_anything_is_paid_for(
 def test_every_hook_is_called_on_the_main_thread(project: Project) -> None:
     names = ["rollout", "epoch", "experience", "run", "report_section"]
     hooks = "".join(f"def pytest_tfgrpo_{name}():\n    here('{name}')\n" for name in names)
-    project.write(
-        "conftest.py",
-        f"""
+    project.conftest(f"""
 import threading
 from pathlib import Path
 
@@ -221,8 +215,7 @@ def here(name):
         file.write(f"{{name}} {{threading.current_thread() is threading.main_thread()}}\\n")
 
 {hooks}
-""",
-    )
+""")
     project.scenarios(train=12, sweep=2).ini(actor="python:agent:learner", group_size=4).learn()
     told = set((project.root / "threads.log").read_text().splitlines())
     assert told == {f"{name} True" for name in names}
@@ -243,7 +236,7 @@ class Slow:
 def pytest_tfgrpo_rewarders():
     return [Slow()]
 """
-    project.scenarios(train=3, sweep=2).write("conftest.py", rewarder)
+    project.scenarios(train=3, sweep=2).conftest(rewarder)
     project.ini(actor="python:agent:learner", group_size=4, rewarder_timeout_s=0.2)
     result = project.learn()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -258,7 +251,7 @@ def pytest_tfgrpo_rewarders():
 
 
 def test_a_built_in_check_kind_cannot_be_replaced(project: Project) -> None:
-    project.scenarios().write("conftest.py", "def pytest_tfgrpo_checks():\n    return {'exact': None}\n")
+    project.scenarios().conftest("def pytest_tfgrpo_checks():\n    return {'exact': None}\n")
     result = project.learn()
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["*'exact' is taken*"])
@@ -266,5 +259,5 @@ def test_a_built_in_check_kind_cannot_be_replaced(project: Project) -> None:
 
 def test_a_gate_rule_that_breaks_fails_the_gate(project: Project) -> None:
     rule = "class Rule:\n    name = 'r'\n    def judge(self, *a):\n        raise OSError('x')\n"
-    project.scenarios().write("conftest.py", rule + "def pytest_tfgrpo_gate_rules():\n    return [Rule()]\n")
+    project.scenarios().conftest(rule + "def pytest_tfgrpo_gate_rules():\n    return [Rule()]\n")
     assert project.learn().ret == pytest.ExitCode.TESTS_FAILED

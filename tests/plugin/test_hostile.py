@@ -1,7 +1,5 @@
 """What hostile actors, names and files can do to a terminal, a path or an exit code: nothing."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -1,15 +1,12 @@
 """Learning and measuring without ground truth: by a judge behind a real protocol, or by majority."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fake_model import OVERLOADED, Body, FakeModel, Reply
+from support.fake_model import OVERLOADED, Answer, Body, FakeModel, Reply, Serve
 from support.project import Project
 
 from pytest_tfgrpo.core.schema import violations
@@ -43,23 +40,7 @@ def fair(request: Body, attempt: int) -> str:
     return vote(request, judged(request) == "3", True)
 
 
-@pytest.fixture
-def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., FakeModel]]:
-    """Start a judge that answers as a function says, where the default endpoint points to."""
-    started: list[FakeModel] = []
-
-    def start(answer: Callable[[Body, int], str | Reply] = fair) -> FakeModel:
-        server = FakeModel(answer).__enter__()
-        started.append(server)
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        return server
-
-    yield start
-    for server in started:
-        server.__exit__()
-
-
-def suite(project: Project, **fields: Any) -> Any:
+def suite(project: Project, **fields: Any) -> Project:
     """Write two train and two eval scenarios that nobody knows the answers of."""
     values = [
         {"id": f"{split}{n}", "domain": "text", "split": split, "prompt": f"How many words has {split} {n}?"}
@@ -70,8 +51,8 @@ def suite(project: Project, **fields: Any) -> Any:
     return project.write("suite.scenario.json", json.dumps(values))
 
 
-def test_a_judge_scores_train_and_eval_scenarios_that_have_no_checks(project: Project, judge: Any) -> None:
-    server = judge()
+def test_a_judge_scores_train_and_eval_scenarios_that_have_no_checks(project: Project, serve: Serve) -> None:
+    server = serve(fair)
     suite(
         project.ini(actor="python:agent:half", group_size=3, judge="openai:x"), truth="judge", rubric=RUBRIC
     )
@@ -101,8 +82,8 @@ def test_a_judge_scores_train_and_eval_scenarios_that_have_no_checks(project: Pr
     ]
 
 
-def test_plain_mode_asks_the_judge_once_for_each_vote(project: Project, judge: Any) -> None:
-    server = judge()
+def test_plain_mode_asks_the_judge_once_for_each_vote(project: Project, serve: Serve) -> None:
+    server = serve(fair)
     project.ini(actor="python:agent:wrong", judge="openai:x", judge_votes=1, allow_paid="true")
     suite(project, truth="judge", rubric=RUBRIC)
     result = project.run("suite.scenario.json")
@@ -112,8 +93,8 @@ def test_plain_mode_asks_the_judge_once_for_each_vote(project: Project, judge: A
     assert [request["temperature"] for request in server.requests] == [0, 0]
 
 
-def test_a_plain_run_pays_no_judge_by_surprise(project: Project, judge: Any) -> None:
-    server = judge()
+def test_a_plain_run_pays_no_judge_by_surprise(project: Project, serve: Serve) -> None:
+    server = serve(fair)
     project.ini(actor="python:agent:right", judge="openai:x").scenarios(rubric=RUBRIC)
     project.run().assert_outcomes(passed=2, deselected=2)
     suite(project, truth="judge", rubric=RUBRIC)
@@ -123,8 +104,8 @@ def test_a_plain_run_pays_no_judge_by_surprise(project: Project, judge: Any) -> 
     assert server.requests == []
 
 
-def test_who_is_named_and_never_asked_is_warned_about(project: Project, judge: Any) -> None:
-    server = judge()
+def test_who_is_named_and_never_asked_is_warned_about(project: Project, serve: Serve) -> None:
+    server = serve(fair)
     project.ini(actor="python:agent:right", judge="openai:x", teacher="openai:x").scenarios()
     assert project.learn().ret == 0
     warnings = project.report()["warnings"]
@@ -136,9 +117,9 @@ def test_who_is_named_and_never_asked_is_warned_about(project: Project, judge: A
     assert server.requests != []
 
 
-def test_an_answer_that_speaks_to_the_judge_stays_what_is_judged(project: Project, judge: Any) -> None:
-    server = judge(lambda request, _: vote(request, judged(request) != FRAUD, False))
-    project.write("agent2.py", f"def solve(context):\n    return {FRAUD!r}\n")
+def test_an_answer_that_speaks_to_the_judge_stays_what_is_judged(project: Project, serve: Serve) -> None:
+    server = serve(lambda request, _: vote(request, judged(request) != FRAUD, False))
+    project.agent(f"def solve(context):\n    return {FRAUD!r}\n")
     project.ini(actor="python:agent2:solve", judge="openai:x", allow_paid="true")
     suite(project, truth="judge", rubric=RUBRIC, min_score=0.1)
     project.run("suite.scenario.json").assert_outcomes(failed=2, deselected=2)
@@ -156,9 +137,9 @@ def test_an_answer_that_speaks_to_the_judge_stays_what_is_judged(project: Projec
     ids=["prose", "another-shape", "object-in-prose", "refused"],
 )
 def test_a_judge_that_gives_no_verdict_leaves_errors_with_reasons_and_never_scores(
-    project: Project, judge: Any, answer: Any, reason: str
+    project: Project, serve: Serve, answer: Answer, reason: str
 ) -> None:
-    judge(answer)
+    serve(answer)
     suite(project.ini(actor="python:agent:right", judge="openai:x"), truth="judge", rubric=RUBRIC)
     result = project.learn()
     assert result.ret == 1
@@ -171,8 +152,8 @@ def test_a_judge_that_gives_no_verdict_leaves_errors_with_reasons_and_never_scor
     assert report["library"]["lessons"] == []
 
 
-def test_where_checks_are_the_truth_a_lost_verdict_costs_no_score(project: Project, judge: Any) -> None:
-    judge(lambda request, _: "nonsense")
+def test_where_checks_are_the_truth_a_lost_verdict_costs_no_score(project: Project, serve: Serve) -> None:
+    serve(lambda request, _: "nonsense")
     project.ini(actor="python:agent:right", judge="openai:x", judge_weight=1).scenarios(rubric=RUBRIC)
     project.learn().assert_outcomes(passed=9)
     report = project.report()
@@ -181,8 +162,10 @@ def test_where_checks_are_the_truth_a_lost_verdict_costs_no_score(project: Proje
     assert report["judge"]["calibration"]["n"] == 0
 
 
-def test_a_judge_is_calibrated_against_checks_and_the_terminal_says_so(project: Project, judge: Any) -> None:
-    judge(lambda request, _: vote(request, True, False))
+def test_a_judge_is_calibrated_against_checks_and_the_terminal_says_so(
+    project: Project, serve: Serve
+) -> None:
+    serve(lambda request, _: vote(request, True, False))
     project.ini(actor="python:agent:half", group_size=4, judge="openai:x").scenarios(rubric=RUBRIC)
     result = project.learn()
     report = project.report()
@@ -207,8 +190,8 @@ def test_words(rollout):
 """
 
 
-def test_a_judge_is_calibrated_against_marked_functions_too(project: Project, judge: Any) -> None:
-    judge(lambda request, _: vote(request, judged(request) == "3"))
+def test_a_judge_is_calibrated_against_marked_functions_too(project: Project, serve: Serve) -> None:
+    serve(lambda request, _: vote(request, judged(request) == "3"))
     project.ini(actor="python:agent:half", group_size=4, judge="openai:x").write("test_words.py", MARKED)
     project.learn()
     report = project.report()
@@ -243,7 +226,7 @@ def solve(context):
 
 
 def test_a_suite_learns_from_majorities_without_ground_truth(project: Project) -> None:
-    project.write("agent2.py", LEARNER).ini(actor="python:agent2:solve", group_size=9, epochs=2)
+    project.agent(LEARNER).ini(actor="python:agent2:solve", group_size=9, epochs=2)
     trained = [
         {"id": f"t{n}", "domain": "text", "truth": "majority", "prompt": f"How many words has letter {n}?"}
         for n in range(4)
@@ -264,11 +247,10 @@ def test_a_suite_learns_from_majorities_without_ground_truth(project: Project) -
 
 
 def test_groups_that_never_agree_and_groups_that_cannot_vote_teach_nothing(project: Project) -> None:
-    project.write(
-        "agent2.py",
+    project.agent(
         "def solve(context):\n"
         "    if context.scenario.id == 't1':\n        raise RuntimeError('down')\n"
-        "    return '' if context.scenario.id == 't2' else str(context.seed)\n",
+        "    return '' if context.scenario.id == 't2' else str(context.seed)\n"
     ).ini(actor="python:agent2:solve", group_size=3, epochs=2)
     values = [{"id": f"t{n}", "truth": "majority", "prompt": f"letter {n}"} for n in range(3)]
     project.write("train.scenario.json", json.dumps(values))
@@ -282,8 +264,8 @@ def test_groups_that_never_agree_and_groups_that_cannot_vote_teach_nothing(proje
     assert "1 groups have no score: fewer than two of their answers could vote" in report["warnings"]
 
 
-def test_a_resumed_run_repeats_no_call_of_the_judge(project: Project, judge: Any) -> None:
-    server = judge()
+def test_a_resumed_run_repeats_no_call_of_the_judge(project: Project, serve: Serve) -> None:
+    server = serve(fair)
     suite(project.ini(actor="python:agent:half", judge="openai:x"), truth="judge", rubric=RUBRIC)
     project.learn()
     before, asked = project.report(), len(server.requests)
@@ -309,9 +291,9 @@ def cut_after(journal: Path, mark: str, count: int) -> int:
 
 
 @pytest.fixture
-def recorded(project: Project, judge: Any) -> FakeModel:
+def recorded(project: Project, serve: Serve) -> FakeModel:
     """Record a judged run in ``answers.jsonl``; returns the judge's server."""
-    server: FakeModel = judge()
+    server = serve(fair)
     suite(project.ini(actor="python:agent:half", judge="openai:x"), truth="judge", rubric=RUBRIC)
     assert project.learn("--tfgrpo-record", "answers.jsonl").ret == 0
     return server
@@ -343,8 +325,10 @@ def test_a_vote_that_a_recording_lacks_is_an_error_that_says_so(
     assert any("lacks 1 answers" in warning for warning in report["warnings"])
 
 
-def test_a_budget_that_ends_between_votes_loses_none_that_was_paid_for(project: Project, judge: Any) -> None:
-    server = judge()
+def test_a_budget_that_ends_between_votes_loses_none_that_was_paid_for(
+    project: Project, serve: Serve
+) -> None:
+    server = serve(fair)
     project.ini(actor="python:agent:half", judge="openai:x", max_tokens=100, concurrency=2)
     suite(project, truth="judge", rubric=RUBRIC)
     assert project.learn("--tfgrpo-budget-tokens", "9000").ret == 1
@@ -361,10 +345,10 @@ def test_a_budget_that_ends_between_votes_loses_none_that_was_paid_for(project: 
 
 @pytest.mark.parametrize("answer", ["'\\ud8003'", "'\\x00\\u202e'", "'x' * 900_000", "'{{mark}}{{task}}'"])
 def test_whatever_an_agent_answers_can_be_judged_or_is_its_own_failure(
-    project: Project, judge: Any, answer: str
+    project: Project, serve: Serve, answer: str
 ) -> None:
-    server = judge(lambda request, _: vote(request, False, False))
-    project.write("agent2.py", f"def solve(context):\n    return {answer}\n")
+    server = serve(lambda request, _: vote(request, False, False))
+    project.agent(f"def solve(context):\n    return {answer}\n")
     project.ini(actor="python:agent2:solve", judge="openai:x", allow_paid="true")
     suite(project, truth="judge", rubric=RUBRIC, min_score=0.1)
     project.run("suite.scenario.json").assert_outcomes(failed=2, deselected=2)
@@ -372,8 +356,8 @@ def test_whatever_an_agent_answers_can_be_judged_or_is_its_own_failure(
     assert all(len(json.dumps(request)) < 60_000 for request in server.requests)
 
 
-def test_another_judge_makes_another_run(project: Project, judge: Any) -> None:
-    judge()
+def test_another_judge_makes_another_run(project: Project, serve: Serve) -> None:
+    serve(fair)
     suite(project.ini(actor="python:agent:half", judge="openai:x"), truth="judge", rubric=RUBRIC)
     project.learn()
     (folder,) = project.runs()
@@ -383,7 +367,7 @@ def test_another_judge_makes_another_run(project: Project, judge: Any) -> None:
     result.stderr.fnmatch_lines(["*cannot be resumed: models changed since*"])
 
 
-def test_a_server_that_is_down_for_some_votes_leaves_the_others(project: Project, judge: Any) -> None:
+def test_a_server_that_is_down_for_some_votes_leaves_the_others(project: Project, serve: Serve) -> None:
     lost: set[int] = set()
 
     def answer(request: Body, attempt: int) -> str | Reply:
@@ -392,7 +376,7 @@ def test_a_server_that_is_down_for_some_votes_leaves_the_others(project: Project
             return OVERLOADED
         return fair(request, attempt)
 
-    server = judge(answer)
+    server = serve(answer)
     project.write("models.yaml", f"endpoints:\n  brief:\n    base_url: {server.base_url}\n    retries: 0\n")
     project.ini(actor="python:agent:right", judge="openai:x@brief", models="models.yaml")
     suite(project, truth="judge", rubric=RUBRIC)
@@ -400,12 +384,5 @@ def test_a_server_that_is_down_for_some_votes_leaves_the_others(project: Project
     report = project.report()
     assert (report["judge"]["model"], report["judge"]["no_verdict"]) == ("openai:x@brief", 0)
     assert report["faults"]["errors"] == {}
-    failed = [line for line in events(project, "call") if line["error"]]
+    failed = [line for line in project.events("call") if line["error"]]
     assert [(line["purpose"], line["error"].partition(":")[0]) for line in failed] == [("judge", "server")]
-
-
-def events(project: Project, name: str) -> list[dict[str, Any]]:
-    """Return the data of the journal's events called `name`."""
-    (folder,) = project.runs()
-    lines = map(json.loads, (folder / "journal.jsonl").read_text().splitlines())
-    return [line["data"] for line in lines if line["event"] == name]

@@ -1,9 +1,6 @@
 """Learning mode: pytest --tfgrpo."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -100,7 +97,7 @@ def test_an_eval_item_fails_below_min_score_only_where_the_scenario_sets_it(proj
         ("suite.scenario.json::suite-eval0",),
     ],
 )
-def test_choosing_any_item_brings_its_whole_scenario(project: Project, choice: Any) -> None:
+def test_choosing_any_item_brings_its_whole_scenario(project: Project, choice: tuple[str, ...]) -> None:
     result = project.scenarios().learn("-v", *choice)
     assert item_names(result) == [
         "suite.scenario.json::suite-eval0[baseline]",
@@ -203,7 +200,7 @@ class Dear:
 def pytest_tfgrpo_actor(spec):
     return Dear() if spec == "dear" else None
 """
-    project.scenarios(train=3, sweep=2).write("conftest.py", actor).ini(actor="dear", group_size=4)
+    project.scenarios(train=3, sweep=2).conftest(actor).ini(actor="dear", group_size=4)
     result = project.learn("--tfgrpo-dry-run")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
@@ -301,9 +298,7 @@ def test_very_large_files_collect_to_one_item_per_epoch(project: Project) -> Non
 
 def test_an_epoch_starts_with_its_first_item_and_not_before(project: Project) -> None:
     project.scenarios(train=2, sweep=2, min_score=1.0).ini(actor="python:agent:wrong")
-    project.write(
-        "conftest.py",
-        """
+    project.conftest("""
 import time
 from pathlib import Path
 
@@ -312,8 +307,7 @@ def pytest_runtest_logreport(report):
         time.sleep(0.1)
         calls = Path(__file__).with_name("calls.log").read_text()
         assert "train" not in calls, "the next epoch was started while this one was still reported"
-""",
-    )
+""")
     assert project.learn().ret == pytest.ExitCode.TESTS_FAILED
     assert len(project.calls) == 4 + 4 * 2 + 4
 

@@ -1,23 +1,17 @@
 """Learning by a language model as a user meets it: pytest, a server, a library that grew."""
 
-from __future__ import annotations
-
 import json
-import os
 import shlex
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support import ROOT
-from support.fake_model import SILENT, Body, FakeModel, Reply, refused
+from support.fake_model import SILENT, Body, FakeModel, Reply, Serve, refused
 from support.project import Project
 from support.teachers import operation, says
 
@@ -56,7 +50,7 @@ def answer(body: Body, attempt: int) -> Reply | Body | str:
 
 
 @pytest.fixture
-def learning(project: Project, monkeypatch: pytest.MonkeyPatch) -> Any:
+def learning(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-Zq8vWn3xKd7LpR2m")
     settings = {"group_size": 4, "eval_mode": "separate", "epochs": 1}
     return project.ini(actor="openai:small", **settings).scenarios(train=6, sweep=3)
@@ -70,12 +64,9 @@ def to_teacher(server: FakeModel) -> list[Body]:
     return [body for body in server.requests if body["model"] == "big"]
 
 
-def test_a_lesson_of_the_teacher_helps_in_the_final_sweep(
-    learning: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with FakeModel(answer) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        learning.run(*ARGUMENTS).assert_outcomes(passed=13)
+def test_a_lesson_of_the_teacher_helps_in_the_final_sweep(learning: Project, serve: Serve) -> None:
+    server = serve(answer)
+    learning.run(*ARGUMENTS).assert_outcomes(passed=13)
     report = learning.report()
     assert lessons(learning) == [LESSON]
     assert report["epochs"][-1]["gt_score"]["mean"] == 1.0
@@ -86,26 +77,22 @@ def test_a_lesson_of_the_teacher_helps_in_the_final_sweep(
     assert all(body["response_format"]["type"] == "json_schema" for body in to_teacher(server))
 
 
-def test_without_a_teacher_the_actors_model_teaches(learning: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_teacher_the_actors_model_teaches(learning: Project, serve: Serve) -> None:
     def alone(body: Body, attempt: int) -> str:
         return teacher(body) if body["messages"][0]["content"].startswith("You coach") else pupil(body)
 
-    with FakeModel(alone) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        learning.run("--tfgrpo", "--tfgrpo-optimizer", "llm").assert_outcomes(passed=13)
+    server = serve(alone)
+    learning.run("--tfgrpo", "--tfgrpo-optimizer", "llm").assert_outcomes(passed=13)
     assert {body["model"] for body in server.requests} == {"small"}
     assert lessons(learning) == [LESSON]
 
 
-def test_a_recorded_run_learns_the_same_again_without_a_server(
-    learning: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with FakeModel(answer) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        learning.run(*ARGUMENTS, "--tfgrpo-record", "recording.jsonl").assert_outcomes(passed=13)
-        asked_before = len(server.requests)
-        learning.run(*ARGUMENTS, "--tfgrpo-actor", "replay:recording.jsonl").assert_outcomes(passed=13)
-        assert len(server.requests) == asked_before
+def test_a_recorded_run_learns_the_same_again_without_a_server(learning: Project, serve: Serve) -> None:
+    server = serve(answer)
+    learning.run(*ARGUMENTS, "--tfgrpo-record", "recording.jsonl").assert_outcomes(passed=13)
+    asked_before = len(server.requests)
+    learning.run(*ARGUMENTS, "--tfgrpo-actor", "replay:recording.jsonl").assert_outcomes(passed=13)
+    assert len(server.requests) == asked_before
     first, second = (json.loads((run / "report.json").read_text()) for run in learning.runs())
     assert first["run_id"] != second["run_id"]
     assert first["library"]["hash"] == second["library"]["hash"]
@@ -113,17 +100,17 @@ def test_a_recorded_run_learns_the_same_again_without_a_server(
 
 
 def test_the_readmes_commands_estimate_learn_within_the_budget_and_replay(
-    learning: Any, monkeypatch: pytest.MonkeyPatch
+    learning: Project, monkeypatch: pytest.MonkeyPatch, serve: Serve
 ) -> None:
     prices = "prices:\n  small: {input: 1, output: 4}\n  large: {input: 2, output: 8}\n"
     learning.write("models.yaml", prices)
     monkeypatch.setenv("TFGRPO_MODELS", "models.yaml")
     estimate, learn, replay = readme_commands()
-    with FakeModel(lambda body, n: teacher(body) if body["model"] == "large" else pupil(body)) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        assert learning.run(*estimate).ret == 0
-        assert server.requests == []
-        learning.run(*learn).assert_outcomes(passed=13)
+    server = serve(lambda body, n: teacher(body) if body["model"] == "large" else pupil(body))
+    assert learning.run(*estimate).ret == 0
+    assert server.requests == []
+    learning.run(*learn).assert_outcomes(passed=13)
+    server.close()
     monkeypatch.delenv("OPENAI_API_KEY")
     learning.run(*replay).assert_outcomes(passed=13)
     recorded, replayed = (json.loads((run / "report.json").read_text()) for run in learning.runs())
@@ -139,15 +126,12 @@ def readme_commands() -> list[list[str]]:
     return [shlex.split(line.removeprefix("pytest ")) for line in block.splitlines()]
 
 
-def test_a_teacher_that_cannot_be_reached_is_told_and_ends_nothing(
-    learning: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_teacher_that_cannot_be_reached_is_told_and_ends_nothing(learning: Project, serve: Serve) -> None:
     def gone(body: Body, attempt: int) -> Reply | str:
         return refused(404, "no such model") if body["model"] == "big" else pupil(body)
 
-    with FakeModel(gone) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        result = learning.run(*ARGUMENTS)
+    serve(gone)
+    result = learning.run(*ARGUMENTS)
     result.assert_outcomes(passed=13)
     (_, epoch, _) = learning.report()["epochs"]
     assert lessons(learning) == []
@@ -157,23 +141,20 @@ def test_a_teacher_that_cannot_be_reached_is_told_and_ends_nothing(
     result.stdout.fnmatch_lines([f"*failed in learning: rejected {asked_about}*"])
 
 
-def test_other_prompts_are_another_run_and_broken_ones_a_usage_error(
-    learning: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_prompts_are_another_run_and_broken_ones_a_usage_error(learning: Project, serve: Serve) -> None:
     own = learning.root / "prompt-packs" / "optimizer"
     shutil.copytree(Path(llm.__file__).parent / "prompts" / "optimizer", own)
     stamps = []
-    with FakeModel(answer) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        for text in ("You coach", "You coach and cheer"):
-            system = own / "system.md"
-            system.write_text(system.read_text().replace("You coach", text, 1))
-            assert learning.cli("stamp", str(own)) == 0
-            learning.run(*ARGUMENTS).assert_outcomes(passed=13)
-            stamps.append(learning.manifest()["stamps"])
-        (own / "critique.md").write_text("Say {{something}}")
-        learning.cli("stamp", str(own))
-        broken = learning.run(*ARGUMENTS)
+    serve(answer)
+    for text in ("You coach", "You coach and cheer"):
+        system = own / "system.md"
+        system.write_text(system.read_text().replace("You coach", text, 1))
+        assert learning.cli("stamp", str(own)) == 0
+        learning.run(*ARGUMENTS).assert_outcomes(passed=13)
+        stamps.append(learning.manifest()["stamps"])
+    (own / "critique.md").write_text("Say {{something}}")
+    learning.cli("stamp", str(own))
+    broken = learning.run(*ARGUMENTS)
     assert stamps[0]["models"] != stamps[1]["models"]
     assert {k: v for k, v in stamps[0].items() if k != "models"} == {
         k: v for k, v in stamps[1].items() if k != "models"
@@ -182,24 +163,9 @@ def test_other_prompts_are_another_run_and_broken_ones_a_usage_error(
     assert "critique.md lacks the placeholder {{attempts}}" in broken.stderr.str() + broken.stdout.str()
 
 
-def start(project: Project, server: FakeModel, *args: str) -> subprocess.Popen[str]:
-    environ = {k: v for k, v in os.environ.items() if not k.startswith(("TFGRPO_", "PYTEST_"))}
-    return subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *ARGUMENTS, *args],
-        cwd=project.root,
-        env=environ | {"OPENAI_BASE_URL": server.base_url},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def calls_on_file(project: Project) -> int:
-    (run,) = project.runs()
-    return (run / "journal.jsonl").read_bytes().count(b'"event":"call"')
-
-
-def test_a_run_killed_between_learning_calls_pays_for_none_of_them_twice(learning: Any) -> None:
+def test_a_run_killed_between_learning_calls_pays_for_none_of_them_twice(
+    learning: Project, serve: Serve
+) -> None:
     learning.ini(actor="openai:small", group_size=4, eval_mode="separate", epochs=1, concurrency=1)
     arrived, held_at = threading.Event(), 3
     answered: Counter[str] = Counter()
@@ -215,19 +181,19 @@ def test_a_run_killed_between_learning_calls_pays_for_none_of_them_twice(learnin
             answered[json.dumps(body)] += 1
         return answer(body, attempt)
 
-    with FakeModel(interrupted) as server:
-        process = start(learning, server)
-        assert arrived.wait(60)
-        deadline = time.monotonic() + 30
-        while calls_on_file(learning) < held_at - 1 and time.monotonic() < deadline:
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        before = len([body for body in server.requests if body["model"] == "small"])
-        resumed = start(learning, server, "--tfgrpo-resume", learning.runs()[-1].name)
-        output, _ = resumed.communicate(timeout=60)
+    server = serve(interrupted)
+    process = learning.start(*ARGUMENTS)
+    assert arrived.wait(60)
+    deadline = time.monotonic() + 30
+    while len(learning.events("call")) < held_at - 1 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    before = len([body for body in server.requests if body["model"] == "small"])
+    resumed = learning.start(*ARGUMENTS, "--tfgrpo-resume", learning.runs()[-1].name)
+    output, _ = resumed.communicate(timeout=60)
     assert resumed.returncode == 0, output
     assert set(answered.values()) == {1}
-    assert len(answered) == taught - 1 == calls_on_file(learning)
+    assert len(answered) == taught - 1 == len(learning.events("call"))
     assert len(server.requests) - taught - before == 12  # the final sweep alone
     assert lessons(learning) == [LESSON]

@@ -1,9 +1,6 @@
 """Lessons across runs: the committed library, stamps, the store, and what a reader is told of them."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import pytest
 from support.project import Project
@@ -12,7 +9,7 @@ MANIFEST = {"id": "text", "domain": "text", "system": "system.md", "inject": [],
 
 
 @pytest.fixture
-def taught(project: Project) -> Any:
+def taught(project: Project) -> Project:
     """A project with a stamped pack whose first run was promoted to the committed library."""
     project.write("prompt-packs/text/system.md", "Solve it.\n")
     project.write("prompt-packs/text/manifest.json", json.dumps(MANIFEST))
@@ -24,26 +21,21 @@ def taught(project: Project) -> Any:
     return project
 
 
-@pytest.fixture(autouse=True)
-def in_the_project(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project.root)
-
-
-def test_plain_mode_carries_the_committed_library_and_leaves_it_alone(taught: Any) -> None:
+def test_plain_mode_carries_the_committed_library_and_leaves_it_alone(taught: Project) -> None:
     before = (taught.root / "library.json").read_bytes()
     taught.run().assert_outcomes(passed=12, deselected=12)
     assert taught.run("--tfgrpo-library", "none").ret == pytest.ExitCode.TESTS_FAILED
     assert (taught.root / "library.json").read_bytes() == before
 
 
-def test_learning_does_not_touch_the_committed_file(taught: Any) -> None:
+def test_learning_does_not_touch_the_committed_file(taught: Project) -> None:
     before = (taught.root / "library.json").read_bytes()
     taught.ini(actor="python:agent:half", group_size=4, library="library.json")
     taught.learn()
     assert (taught.root / "library.json").read_bytes() == before
 
 
-def test_lessons_of_another_pack_are_left_out_counted_and_warned_of_until_rebased(taught: Any) -> None:
+def test_lessons_of_another_pack_are_left_out_counted_and_warned_of_until_rebased(taught: Project) -> None:
     taught.write("prompt-packs/text/system.md", "Solve it well.\n")
     assert taught.cli("stamp") == 0
     lessons = len(json.loads((taught.root / "library.json").read_text())["experiences"])
@@ -58,13 +50,13 @@ def test_lessons_of_another_pack_are_left_out_counted_and_warned_of_until_rebase
     assert taught.report()["epochs"][0]["gt_score"]["mean"] == 1.0
 
 
-def test_lessons_learned_with_another_actor_are_warned_of(taught: Any) -> None:
+def test_lessons_learned_with_another_actor_are_warned_of(taught: Project) -> None:
     taught.learn("--tfgrpo-actor", "python:agent:half")
     (warning,) = [text for text in taught.manifest()["warnings"] if "actor" in text]
     assert warning == "the library contains lessons learned with another actor: python:agent:learner"
 
 
-def test_a_committed_lesson_that_holds_an_eval_answer_is_found_before_the_run(taught: Any) -> None:
+def test_a_committed_lesson_that_holds_an_eval_answer_is_found_before_the_run(taught: Project) -> None:
     calls = len(taught.calls)
     taught.scenarios("new", train=0, sweep=12, checks=[{"kind": "exact", "value": "Letter"}])
     result = taught.learn("--tfgrpo-baseline-sweep", "off")
@@ -75,7 +67,7 @@ def test_a_committed_lesson_that_holds_an_eval_answer_is_found_before_the_run(ta
     assert len(taught.calls) == calls
 
 
-def test_where_contamination_only_warns_such_a_lesson_leaves_the_gate_open_and_stays(taught: Any) -> None:
+def test_where_contamination_only_warns_such_a_lesson_leaves_the_gate_open_and_stays(taught: Project) -> None:
     lesson = json.loads((taught.root / "library.json").read_text())["experiences"][0]["summary32"]
     assert " letter" in lesson
     taught.scenarios("new", train=0, sweep=12, checks=[{"kind": "exact", "value": "Letter"}])
@@ -119,7 +111,9 @@ def test_the_library_cap_holds_per_domain(project: Project) -> None:
     assert len(project.report()["library"]["lessons"]) == 1
 
 
-def test_a_damaged_line_of_the_store_is_skipped_and_told(project: Project, capsys: Any) -> None:
+def test_a_damaged_line_of_the_store_is_skipped_and_told(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
     project.scenarios(train=12, sweep=2).ini(actor="python:agent:learner", group_size=4, task_id="t")
     store = project.write("out/t/experiences.jsonl", "garbage\n").root / "out/t/experiences.jsonl"
     result = project.learn()

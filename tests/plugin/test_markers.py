@@ -1,7 +1,5 @@
 """Test functions marked with ``tfgrpo``."""
 
-from __future__ import annotations
-
 from fnmatch import fnmatch
 
 import pytest
@@ -9,19 +7,9 @@ from support.project import Project, item_names
 
 from pytest_tfgrpo.harness.run.log import load_run
 
-CHECKER = """
-import pytest
-import pytest_tfgrpo as tfgrpo
-
-MARK = dict(domain="text", prompt="How many words has 'a b c'?")
-"""
-
 
 def test_one_item_per_rollout_in_epoch_order(project: Project) -> None:
-    project.write(
-        "test_agent.py",
-        CHECKER
-        + """
+    project.checker("""
 @pytest.mark.tfgrpo(split="eval", **MARK)
 def test_sweep(rollout):
     assert rollout.answer == "3"
@@ -29,8 +17,7 @@ def test_sweep(rollout):
 @pytest.mark.tfgrpo(domain="text", prompt="How many words has 'd e f'?")
 def test_train(rollout):
     assert rollout.answer == "3"
-""",
-    )
+""")
     result = project.ini(actor="python:agent:half", group_size=2).learn("-v")
     assert item_names(result) == [
         "test_agent.py::test_sweep[tfgrpo-baseline-r0]",
@@ -47,10 +34,7 @@ def test_train(rollout):
 
 
 def test_in_plain_mode_a_marked_function_is_a_test_of_one_rollout(project: Project) -> None:
-    project.write(
-        "test_agent.py",
-        CHECKER
-        + """
+    project.checker("""
 @pytest.mark.tfgrpo(split="eval", **MARK)
 def test_sweep(rollout):
     assert rollout.answer == "3"
@@ -58,8 +42,7 @@ def test_sweep(rollout):
 @pytest.mark.tfgrpo(domain="text", prompt="train")
 def test_train(rollout):
     raise AssertionError
-""",
-    )
+""")
     project.run().assert_outcomes(passed=1, deselected=1)
     project.ini(actor="python:agent:wrong").run().assert_outcomes(failed=1, deselected=1)
 
@@ -81,28 +64,20 @@ def scores(project: Project) -> list[float | None]:
     ],
 )
 def test_what_the_function_does_is_the_score(project: Project, body: str, score: float) -> None:
-    project.write(
-        "test_agent.py",
-        CHECKER + f"@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    {body}\n",
-    )
+    project.checker(f"@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    {body}\n")
     project.learn().assert_outcomes(passed=5)
     assert scores(project) == [score, score]
 
 
 @pytest.mark.parametrize(
     "body",
-    [
-        "def test_it(rollout):\n    raise KeyError('the checker broke')",
-        "def test_it(rollout, broken): pass",
-    ],
+    ["def test_it(rollout):\n    raise KeyError('the checker broke')", "def test_it(rollout, broken): pass"],
 )
 def test_a_checker_that_breaks_is_an_error_and_fails_only_with_its_whole_group(
     project: Project, body: str
 ) -> None:
     fixture = "@pytest.fixture\ndef broken():\n    raise OSError('no database')\n"
-    project.write(
-        "test_agent.py", CHECKER + fixture + "@pytest.mark.tfgrpo(split='eval', **MARK)\n" + body + "\n"
-    )
+    project.checker(fixture + "@pytest.mark.tfgrpo(split='eval', **MARK)\n" + body + "\n")
     result = project.learn()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     rows = project.report()["epochs"]
@@ -111,7 +86,7 @@ def test_a_checker_that_breaks_is_an_error_and_fails_only_with_its_whole_group(
 
 def test_a_checker_that_breaks_now_and_then_does_not_fail_the_item(project: Project) -> None:
     body = "def test_it(rollout):\n    assert rollout.index or 1 / 0\n"
-    project.write("test_agent.py", CHECKER + "@pytest.mark.tfgrpo(split='eval', **MARK)\n" + body)
+    project.checker("@pytest.mark.tfgrpo(split='eval', **MARK)\n" + body)
     project.learn().assert_outcomes(passed=5)
     assert [row["errors"] for row in project.report()["epochs"]] == [1, 1]
 
@@ -120,7 +95,7 @@ def test_a_checker_that_breaks_now_and_then_does_not_fail_the_item(project: Proj
 def test_a_skip_excludes_the_scenario(project: Project, how: str) -> None:
     mark = "@pytest.mark.skipif(True, reason='not here')\n" if how == "pass" else ""
     body = f"{mark}@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    {how}\n"
-    project.write("test_agent.py", CHECKER + body).scenarios(train=0, sweep=1)
+    project.checker(body).scenarios(train=0, sweep=1)
     result = project.learn()
     result.assert_outcomes(passed=3, skipped=4)
     assert [row["groups"] for row in project.report()["epochs"]] == [1, 1]
@@ -129,16 +104,12 @@ def test_a_skip_excludes_the_scenario(project: Project, how: str) -> None:
 def test_parametrised_functions_are_a_scenario_each_and_prompts_name_their_parameters(
     project: Project,
 ) -> None:
-    project.write(
-        "test_agent.py",
-        CHECKER
-        + """
+    project.checker("""
 @pytest.mark.parametrize("text", ["a b c", "d e"])
 @pytest.mark.tfgrpo(domain="text", split="eval", prompt="How many words has {text}?")
 def test_it(rollout, text):
     assert rollout.answer == str(len(text.split()))
-""",
-    )
+""")
     project.learn()
     found = {s.prompt for s in load_run(project.runs()[-1]).scenarios}
     assert found == {"How many words has a b c?", "How many words has d e?"}
@@ -146,10 +117,7 @@ def test_it(rollout, text):
 
 
 def test_async_and_class_tests_work(project: Project) -> None:
-    project.write(
-        "test_agent.py",
-        CHECKER
-        + """
+    project.checker("""
 @pytest.mark.asyncio
 @pytest.mark.tfgrpo(split="eval", **MARK)
 async def test_with_asyncio(rollout):
@@ -170,34 +138,30 @@ class TestAgent:
         assert rollout.answer == "3"
         assert not list(tmp_path.iterdir())
         (tmp_path / "mine").touch()
-""",
-    )
+""")
     flag = "--override-ini=asyncio_default_fixture_loop_scope=function"
     project.plugins("asyncio", "anyio").learn(flag).assert_outcomes(passed=13)
     assert scores(project) == [0.5, 0.5]
 
 
 def test_a_checker_can_look_into_the_workspace(project: Project) -> None:
-    project.write(
-        "agent2.py",
-        "def write(context):\n    (context.workspace / 'x.txt').write_text('hello')\n    return 'done'\n",
-    )
-    project.write(
-        "test_agent.py",
-        CHECKER
-        + """
+    project.agent("""
+def write(context):
+    (context.workspace / "x.txt").write_text("hello")
+    return "done"
+""")
+    project.checker("""
 @pytest.mark.tfgrpo(split="eval", **MARK)
 def test_it(rollout, rollout_workspace):
     assert (rollout_workspace / "x.txt").read_text() == "hello"
-""",
-    )
+""")
     project.ini(actor="python:agent2:write").learn().assert_outcomes(passed=5)
     assert scores(project) == [1.0, 1.0]
 
 
 def test_a_failed_rollout_scores_zero_without_running_the_function(project: Project) -> None:
     body = "@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    open('ran', 'w')\n"
-    project.write("test_agent.py", CHECKER + body).ini(actor="python:agent:crash")
+    project.checker(body).ini(actor="python:agent:crash")
     project.learn().assert_outcomes(passed=4, failed=1)  # the gate: nobody answered
     assert scores(project) == [0.0, 0.0]
     assert not (project.root / "ran").exists()
@@ -206,11 +170,8 @@ def test_a_failed_rollout_scores_zero_without_running_the_function(project: Proj
 
 def test_a_checker_that_never_runs_makes_its_epoch_incomplete(project: Project) -> None:
     body = "@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    pass\n"
-    project.write("test_agent.py", CHECKER + body)
-    project.write(
-        "conftest.py",
-        "def pytest_runtest_protocol(item):\n    return 'baseline-r1' in item.nodeid or None\n",
-    )
+    project.checker(body)
+    project.conftest("def pytest_runtest_protocol(item):\n    return 'baseline-r1' in item.nodeid or None\n")
     result = project.learn()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert project.manifest()["status"] == "incomplete"
@@ -229,7 +190,7 @@ def test_it(rollout, basket):
     basket.append(rollout.index)
     assert basket == [rollout.index]
 """
-    project.write("test_agent.py", CHECKER + body).learn().assert_outcomes(passed=5)
+    project.checker(body).learn().assert_outcomes(passed=5)
     assert scores(project) == [1.0, 1.0]
 
 
@@ -237,7 +198,7 @@ def test_choosing_one_rollout_brings_the_whole_scenario(project: Project) -> Non
     body = (
         "@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    pass\ndef test_other(): pass\n"
     )
-    project.write("test_agent.py", CHECKER + body)
+    project.checker(body)
     project.learn("test_agent.py::test_it[tfgrpo-baseline-r1]").assert_outcomes(passed=5)
 
 
@@ -251,7 +212,7 @@ def test_choosing_one_rollout_brings_the_whole_scenario(project: Project) -> Non
     ],
 )
 def test_a_bad_mark_is_an_error_that_names_what_is_wrong(project: Project, mark: str, message: str) -> None:
-    project.write("test_agent.py", CHECKER + f"@pytest.mark.tfgrpo({mark})\ndef test_it(rollout): pass\n")
+    project.checker(f"@pytest.mark.tfgrpo({mark})\ndef test_it(rollout): pass\n")
     result = project.learn()
     assert result.ret in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED)
     text = result.stdout.str() + result.stderr.str()

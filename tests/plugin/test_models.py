@@ -1,20 +1,16 @@
 """Runs against a model server: whole ones, faulty ones, killed ones, and ones short of money."""
 
-from __future__ import annotations
-
 import json
 import signal
-import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 from support import fake_model
-from support.fake_model import Body, FakeModel, Reply
+from support.fake_model import Body, FakeModel, Reply, Serve
 from support.project import Project
 
 KEY = "sk-test-SECRET0123456789abcdef"
@@ -31,25 +27,15 @@ LOUD = (
     *("-rA", "--showlocals", "-vv", "--tfgrpo-record", "out/recording.jsonl"),
 )
 """Write and show all that there is."""
-Serve = Callable[..., FakeModel]
 
 
 @pytest.fixture
-def serve(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+def serve(project: Project, monkeypatch: pytest.MonkeyPatch, serve: Serve) -> Serve:
     """Start a model server that the project's actor asks; retries are off."""
-    running: list[FakeModel] = []
-
-    def start(answer: Any, **options: Any) -> FakeModel:
-        running.append(FakeModel(answer, keys=[KEY], **options).__enter__())
-        monkeypatch.setenv("OPENAI_BASE_URL", running[-1].base_url)
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        return running[-1]
-
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
     project.write("models.yaml", "endpoints: {default: {retries: 0}}\n")
     settings(project)
-    yield start
-    for server in running:
-        server.__exit__()
+    return partial(serve, keys=[KEY])
 
 
 def settings(project: Project, **changes: object) -> Project:
@@ -58,12 +44,7 @@ def settings(project: Project, **changes: object) -> Project:
     )
 
 
-def rollouts(project: Project) -> list[dict[str, Any]]:
-    lines = (project.runs()[-1] / "journal.jsonl").read_text().splitlines()
-    return [event["data"] for event in map(json.loads, lines) if event["event"] == "rollout"]
-
-
-def one_call(project: Project) -> Any:
+def one_call(project: Project) -> Project:
     """Make the project one with a single eval scenario, tried once."""
     settings(project, eval_rollouts=1)
     return project.scenarios(train=0, sweep=1, timeout_s=0.5)
@@ -95,7 +76,7 @@ def test_a_model_uses_the_tools_of_the_project(project: Project, serve: Serve) -
     settings(project, tools="words")
     assert project.scenarios(train=1, sweep=1, tools=["lookup"]).learn().ret == 0
     assert server.refusals == []
-    for rollout in rollouts(project):
+    for rollout in project.events("rollout"):
         assert [(f["kind"], f["name"]) for f in rollout["frames"]] == [
             ("model", "m"), ("tool", "lookup"), ("model", "m"),
         ]  # fmt: skip
@@ -180,12 +161,14 @@ def test_each_fault_has_its_outcome_and_none_shows_the_key(
     result = project.learn(*LOUD)
     assert result.ret == (pytest.ExitCode.OK if kind is None else pytest.ExitCode.TESTS_FAILED)
     assert server.requests
-    found = rollouts(project)
+    found = project.events("rollout")
     assert len(found) == 3
     outcomes = {(r["status"], r["failure"] and r["failure"]["code"]) for r in found}
     expected = {"errors": "error", "failed": "failed", None: "ok"}[kind]
     assert outcomes == {(expected, code)}
-    faults = {"errors": {}, "failed": {}} | ({kind: {code: 3}} if kind else {})
+    faults: dict[str, dict[str | None, int]] = {"errors": {}, "failed": {}} | (
+        {kind: {code: 3}} if kind else {}
+    )
     assert project.report()["faults"] == faults
     assert [e["errors"] for e in project.report()["epochs"]] == ([2, 1] if kind == "errors" else [0, 0])
     scores = [e["gt_score"]["n"] for e in project.report()["epochs"]]
@@ -238,7 +221,7 @@ def test_wrong_figures_of_use_are_unknown_and_the_answer_counts(
     serve(lambda request, _: fake_model.text("3", usage=usage))
     project.write("models.yaml", PRICED)
     assert one_call(project).learn().ret == 0
-    (rollout,) = rollouts(project)
+    (rollout,) = project.events("rollout")
     assert rollout["status"] == "ok"
     assert rollout["cost_usd"] is None or 0 <= rollout["cost_usd"] < 10
     assert 0 <= rollout["tokens"] < 10_000
@@ -338,7 +321,7 @@ def test_a_rollout_that_the_budget_broke_off_is_paid_once_more_and_counted(
     first = project.learn("--tfgrpo-budget-tokens", "9000")
     assert first.ret == pytest.ExitCode.TESTS_FAILED
     assert 4500 < len(server.requests) * 220 <= 9000
-    assert all(rollout["status"] == "ok" for rollout in rollouts(project))
+    assert all(rollout["status"] == "ok" for rollout in project.events("rollout"))
     assert project.learn("--tfgrpo-resume", "--tfgrpo-budget-tokens", "100000").ret == 0
     assert 2 * 40 < len(server.requests) <= 2 * 40 + 20
     assert project.report()["cost"]["tokens"] == len(server.requests) * 220
@@ -358,45 +341,25 @@ def test_a_killed_run_repeats_no_finished_rollout(project: Project, serve: Serve
     settings(project, epochs=3, group_size=3, concurrency=2)
     project.scenarios(train=6, sweep=4)
     planned = 6 * 3 * 2 + 4 * 3
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tfgrpo"]
     resume: list[str] = []
     finished: set[str] = set()
     kills = 0
     for target in (5, 17, 40):
-        process = subprocess.Popen(
-            [*command, *resume], cwd=project.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
-        wait_for_rollouts(project, process, target)
+        process = project.start(*resume)
+        project.wait_for_rollouts(process, target)
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
             kills += 1
         process.communicate()
-        finished |= {rollout["rollout_id"] for rollout in whole_rollouts(project)}
+        finished |= {rollout["rollout_id"] for rollout in project.events("rollout")}
         resume = ["--tfgrpo-resume"]
     assert kills == 3
+    assert len(project.runs()) == 1
     before = len(server.requests)
-    done = subprocess.run(
-        [*command, *resume], cwd=project.root, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert "passed" in done.stdout, done.stdout + done.stderr
+    output, _ = project.start(*resume).communicate(timeout=60)
+    assert "passed" in output, output
     assert len(server.requests) - before == planned - len(finished)
-    counts = Counter(rollout["rollout_id"] for rollout in whole_rollouts(project))
+    counts = Counter(rollout["rollout_id"] for rollout in project.events("rollout"))
     assert len(counts) == planned
     assert set(counts.values()) == {1}
     assert project.manifest()["status"] == "complete"
-
-
-def whole_rollouts(project: Project) -> list[dict[str, Any]]:
-    """Return the rollouts in a journal whose last line may be torn."""
-    (journal,) = (project.root / "out").glob("*/runs/*/journal.jsonl")
-    whole = [line for line in journal.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
-    return [event["data"] for event in map(json.loads, whole) if event["event"] == "rollout"]
-
-
-def wait_for_rollouts(project: Project, process: subprocess.Popen[bytes], count: int) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and process.poll() is None:
-        journals = list((project.root / "out").glob("*/runs/*/journal.jsonl"))
-        if journals and journals[0].read_bytes().count(b'"event":"rollout"') >= count:
-            return
-        time.sleep(0.002)

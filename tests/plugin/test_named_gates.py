@@ -1,13 +1,11 @@
 """Named gates as items of pytest: order, severity, JUnit, annotations, and misuse before anybody is asked."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from support.project import Project, item_names
+from support.tools import tfgrpo
 
 GATES = """
 gates:
@@ -20,13 +18,12 @@ gates:
 
 
 @pytest.fixture(autouse=True)
-def in_the_project(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project.root)
+def outside_github(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
 
 
 @pytest.fixture
-def gated(project: Project) -> Any:
+def gated(project: Project) -> Project:
     """A project with two named gates and a right agent."""
     project.write("gates.yaml", GATES).scenarios(train=0, sweep=12)
     return project.ini(actor="python:agent:right", gates="gates.yaml", baseline_sweep="off")
@@ -45,7 +42,7 @@ def gates_of(project: Project) -> dict[str, str]:
     return {gate["name"]: gate["outcome"] for gate in project.report()["gate"]["gates"]}
 
 
-def test_named_gates_come_in_the_order_of_their_file_before_the_default_gate(gated: Any) -> None:
+def test_named_gates_come_in_the_order_of_their_file_before_the_default_gate(gated: Project) -> None:
     result = gated.learn("-v")
     assert item_names(result)[-3:] == ["tfgrpo::gate[everything]", "tfgrpo::gate[watched]", "tfgrpo::gate"]
     assert result.ret == 0
@@ -55,7 +52,7 @@ def test_named_gates_come_in_the_order_of_their_file_before_the_default_gate(gat
     )
 
 
-def test_a_failing_gate_turns_the_run_red_and_one_that_warns_does_not(gated: Any) -> None:
+def test_a_failing_gate_turns_the_run_red_and_one_that_warns_does_not(gated: Project) -> None:
     result = gated.learn("--tfgrpo-actor", "python:agent:wrong", "-rfx", "--junitxml", "junit.xml")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(passed=13, failed=1, xfailed=1)
@@ -78,15 +75,11 @@ def test_a_failing_gate_turns_the_run_red_and_one_that_warns_does_not(gated: Any
     assert cases["gate[everything]"][1]["tfgrpo_gate"] == "fail"
 
 
-def test_the_list_of_runs_shows_what_all_gates_came_to(
-    gated: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_list_of_runs_shows_what_all_gates_came_to(gated: Project) -> None:
     gated.learn("--tfgrpo-actor", "python:agent:wrong")
     gated.write("gates.yaml", "gates: {only: {severity: warn, min_mean: 0.9}}")
     gated.learn("--tfgrpo-actor", "python:agent:wrong")
-    capsys.readouterr()
-    assert gated.cli("runs") == 0
-    assert [line.split()[2] for line in capsys.readouterr().out.splitlines()[1:]] == ["fail", "inconclusive"]
+    assert [line.split()[2] for line in tfgrpo("runs").splitlines()[1:]] == ["fail", "inconclusive"]
 
 
 @pytest.mark.parametrize("flags", [(), ("--runxfail",), ("-W", "error"), ("-o", "xfail_strict=true")])
@@ -97,19 +90,19 @@ def test_nothing_makes_a_warning_red(project: Project, flags: tuple[str, ...]) -
     assert gates_of(project) == {"only": "fail"}
 
 
-def test_in_plain_mode_a_gates_file_adds_them_and_the_default_gate(gated: Any) -> None:
+def test_in_plain_mode_a_gates_file_adds_them_and_the_default_gate(gated: Project) -> None:
     result = gated.run("-v")
     assert item_names(result)[-3:] == ["tfgrpo::gate[everything]", "tfgrpo::gate[watched]", "tfgrpo::gate"]
     result.assert_outcomes(passed=15)
 
 
-def test_a_gate_that_has_only_a_gain_to_judge_is_none_in_plain_mode(gated: Any) -> None:
+def test_a_gate_that_has_only_a_gain_to_judge_is_none_in_plain_mode(gated: Project) -> None:
     gated.write("gates.yaml", "gates: {learned: {gain: true}, everything: {min_mean: 0.9}}")
     assert item_names(gated.run("-v"))[-2:] == ["tfgrpo::gate[everything]", "tfgrpo::gate"]
     assert "tfgrpo::gate[learned]" in item_names(gated.learn("-v"))
 
 
-def test_nothing_that_a_gates_file_says_removes_a_rule_of_the_default_gate(gated: Any) -> None:
+def test_nothing_that_a_gates_file_says_removes_a_rule_of_the_default_gate(gated: Project) -> None:
     result = gated.learn("--tfgrpo-budget-tokens", "1", "--tfgrpo-actor", "python:agent:provider")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     found = {r["name"]: r["outcome"] for r in gated.report()["gate"]["results"]}
@@ -118,7 +111,7 @@ def test_nothing_that_a_gates_file_says_removes_a_rule_of_the_default_gate(gated
     assert gates_of(gated) == {"everything": "fail", "watched": "fail"}
 
 
-def test_a_part_of_the_suite_is_not_judged_by_any_gate(gated: Any) -> None:
+def test_a_part_of_the_suite_is_not_judged_by_any_gate(gated: Project) -> None:
     result = gated.learn("-k", "eval3", "-v")
     assert result.ret == 0
     assert item_names(result)[-3:] == ["tfgrpo::gate[everything]", "tfgrpo::gate[watched]", "tfgrpo::gate"]
@@ -141,7 +134,7 @@ def test_a_node_id_does_not_make_a_selection_empty(project: Project) -> None:
 def test_a_gate_sees_its_domains_and_tags_alone(project: Project) -> None:
     project.scenarios("a", train=0, sweep=2, domain="dates", tags=["smoke"]).scenarios("b", train=0, sweep=3)
     agent = "def solve(context):\n    return '3' if context.scenario.domain == 'dates' else '4'\n"
-    project.write("agent2.py", agent).ini(actor="python:agent2:solve", gates="gates.yaml")
+    project.agent(agent).ini(actor="python:agent2:solve", gates="gates.yaml")
     project.write(
         "gates.yaml",
         "gates:\n  dates: {domains: [dates], min_mean: 1}\n  text: {domains: [text], min_mean: 1}\n"
@@ -171,7 +164,7 @@ def test_a_gate_sees_its_domains_and_tags_alone(project: Project) -> None:
         ("gates: {a: {}}", "gates.yaml:1: #/gates/a: has nothing to check; set a baseline, "),
     ],
 )  # fmt: skip
-def test_misuse_is_found_before_anybody_is_asked(gated: Any, text: str, said: str) -> None:
+def test_misuse_is_found_before_anybody_is_asked(gated: Project, text: str, said: str) -> None:
     gated.write("gates.yaml", text)
     result = gated.learn()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -179,7 +172,7 @@ def test_misuse_is_found_before_anybody_is_asked(gated: Any, text: str, said: st
     assert gated.calls == []
 
 
-def test_a_file_that_is_not_there_is_a_usage_error(gated: Any) -> None:
+def test_a_file_that_is_not_there_is_a_usage_error(gated: Project) -> None:
     result = gated.learn("--tfgrpo-gates", "other.yaml")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "other.yaml:1: #: cannot be read" in result.stderr.str()
@@ -194,7 +187,7 @@ def test_domains_and_tags_that_no_scenario_has_together_are_a_usage_error(projec
     assert "#/gates/a: selects no eval scenario" in result.stderr.str()
 
 
-def test_collecting_lists_them_and_a_dry_run_checks_them(gated: Any) -> None:
+def test_collecting_lists_them_and_a_dry_run_checks_them(gated: Project) -> None:
     listed = gated.learn("--co", "-q")
     listed.stdout.fnmatch_lines(["tfgrpo::gate[[]everything]", "tfgrpo::gate[[]watched]", "tfgrpo::gate"])
     assert gated.learn("--tfgrpo-dry-run").ret == 0
@@ -202,7 +195,7 @@ def test_collecting_lists_them_and_a_dry_run_checks_them(gated: Any) -> None:
     assert gated.learn("--tfgrpo-dry-run").ret == pytest.ExitCode.USAGE_ERROR
 
 
-def test_with_xdist_the_gates_are_the_same(gated: Any) -> None:
+def test_with_xdist_the_gates_are_the_same(gated: Project) -> None:
     result = gated.run(
         "--tfgrpo",
         "-p",
@@ -255,7 +248,7 @@ def solve(context):
         raise ProviderError("503")
     return "3"
 """
-    project.write("agent2.py", agent).scenarios(train=1, sweep=4)
+    project.agent(agent).scenarios(train=1, sweep=4)
     project.ini(actor="python:agent2:solve", group_size=4)
     project.learn("--junitxml", "junit.xml")
     seen = 0
@@ -283,7 +276,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_annotations_have_the_level_of_the_severity(gated: Any, page: Path) -> None:
+def test_annotations_have_the_level_of_the_severity(gated: Project, page: Path) -> None:
     result = gated.learn("--tfgrpo-actor", "python:agent:wrong")
     commands = [line for line in result.outlines if line.startswith("::") and "minimum mean" in line]
     assert [command.partition("::minimum")[0] for command in commands] == [
@@ -296,7 +289,7 @@ def test_annotations_have_the_level_of_the_severity(gated: Any, page: Path) -> N
     assert "| watched | warn | minimum mean | **failed** |" in text
 
 
-def test_the_summary_has_one_row_for_a_gate_that_passed(gated: Any, page: Path) -> None:
+def test_the_summary_has_one_row_for_a_gate_that_passed(gated: Project, page: Path) -> None:
     gated.learn()
     assert "| everything | fail | all rules | passed | 12 scenarios |" in page.read_text()
     assert "## tfgrpo: gate passed\n" in page.read_text()

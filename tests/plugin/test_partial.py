@@ -1,7 +1,5 @@
 """A part of a suite is never judged as the whole, and a dry run hides nothing."""
 
-from __future__ import annotations
-
 import pytest
 from support.project import Project
 
@@ -35,15 +33,12 @@ def test_leaving_out_a_marked_test_function_leaves_the_gate_open(
 def test_a_hook_that_drops_one_scenario_and_adds_another_makes_the_selection_partial(
     project: Project,
 ) -> None:
-    project.scenarios(train=0, sweep=2).write(
-        "conftest.py",
-        """
+    project.scenarios(train=0, sweep=2).conftest("""
 from dataclasses import replace
 
 def pytest_tfgrpo_scenarios(config, scenarios):
     return [scenarios[0], replace(scenarios[0], id="more", prompt="more", stamp="f" * 64)]
-""",
-    )
+""")
     project.learn().stdout.fnmatch_lines(["*not checked*part of the suite*"])
 
 

@@ -1,9 +1,5 @@
 """Plain mode: pytest without --tfgrpo."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from support.project import Project, item_names
 
@@ -157,7 +153,12 @@ def test_the_same_task_in_both_splits_is_an_error(project: Project) -> None:
     ],
 )
 def test_a_bad_setting_is_a_usage_error_even_without_scenarios(
-    project: Project, monkeypatch: pytest.MonkeyPatch, args: Any, environ: Any, ini: Any, message: str
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    args: list[str],
+    environ: dict[str, str],
+    ini: dict[str, str],
+    message: str,
 ) -> None:
     for name, value in environ.items():
         monkeypatch.setenv(name, value)

@@ -1,13 +1,10 @@
 """Progress while a run works."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 from support.project import Project
@@ -15,14 +12,14 @@ from support.tools import run_pytest
 
 
 @pytest.fixture
-def slow(project: Project) -> Any:
+def slow(project: Project) -> Project:
     agent = """
 async def solve(context):
     import asyncio
     await asyncio.sleep(0.25)
     return "3"
 """
-    return project.write("agent2.py", agent).ini(actor="python:agent2:solve", concurrency=2).scenarios()
+    return project.agent(agent).ini(actor="python:agent2:solve", concurrency=2).scenarios()
 
 
 def test_each_phase_ends_with_a_plain_line_but_not_with_q(project: Project) -> None:
@@ -39,12 +36,12 @@ def test_a_run_needs_neither_pytests_terminal_nor_its_capture(project: Project, 
     assert project.manifest()["status"] == "complete"
 
 
-def test_long_epochs_print_a_line_now_and_then(slow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_epochs_print_a_line_now_and_then(slow: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_tfgrpo.plugin.progress.PLAIN_EVERY_S", 0.1)
     slow.learn().stdout.re_match_lines([r"tfgrpo baseline: 2/4 rollouts, \d+ s"])
 
 
-def test_on_a_terminal_the_line_is_drawn_in_place(slow: Any) -> None:
+def test_on_a_terminal_the_line_is_drawn_in_place(slow: Project) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "--tfgrpo", "-p", "no:cacheprovider"],

@@ -1,24 +1,18 @@
 """Record and replay as a user meets them: a run once paid for is repeated from a file, to the same report."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fake_model import OVERLOADED, Body, FakeModel, Reply
+from support.fake_model import OVERLOADED, Body, Reply, Serve
 from support.project import Project
 from support.teachers import operation, says
-
-from pytest_tfgrpo.cli import main
+from support.tools import tfgrpo
 
 FILE = "recording.jsonl"
 REPLAY = ("--tfgrpo-actor", f"replay:{FILE}")
@@ -68,7 +62,7 @@ def answer(body: Body, attempt: int) -> Reply | Body | str:
 
 
 @pytest.fixture
-def models(project: Project, monkeypatch: pytest.MonkeyPatch) -> Any:
+def models(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """Return a project whose actor, teacher and judge are models, asked through ``OPENAI_BASE_URL``."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-Zq8vWn3xKd7LpR2m")
     project.write(
@@ -88,12 +82,21 @@ def models(project: Project, monkeypatch: pytest.MonkeyPatch) -> Any:
     return project.scenarios(train=6, sweep=3, rubric=["The answer is short.", "The answer is a number."])
 
 
+@pytest.fixture
+def paid(models: Project, serve: Serve) -> Project:
+    """Return that project after a run that was recorded; its server has gone."""
+    server = serve(answer)
+    models.learn(*RECORD)
+    server.close()
+    return models
+
+
 def test_a_run_with_models_replays_to_the_same_report_without_a_server(
-    models: Any, monkeypatch: pytest.MonkeyPatch
+    models: Project, monkeypatch: pytest.MonkeyPatch, serve: Serve
 ) -> None:
-    with FakeModel(answer) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        done = models.learn(*RECORD)
+    server = serve(answer)
+    done = models.learn(*RECORD)
+    server.close()
     done.stdout.fnmatch_lines(["recorded * rollouts and * model calls in recording.jsonl *"])
     by_model = {body["model"] for body in server.requests}
     assert by_model == {"pupil", "teacher", "judge"}
@@ -107,42 +110,37 @@ def test_a_run_with_models_replays_to_the_same_report_without_a_server(
     assert "sk-test" not in (models.root / FILE).read_text()
 
 
-def test_a_run_is_recorded_after_it_was_made(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with FakeModel(answer) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        models.learn()
-    assert main(["record", "add", FILE]) == 0
+def test_a_run_is_recorded_after_it_was_made(
+    models: Project, monkeypatch: pytest.MonkeyPatch, serve: Serve
+) -> None:
+    server = serve(answer)
+    models.learn()
+    server.close()
+    tfgrpo("record", "add", FILE)
     text = (models.root / FILE).read_text()
-    assert main(["record", "add", FILE, "--run", models.runs()[-1].name]) == 0
+    tfgrpo("record", "add", FILE, "--run", models.runs()[-1].name)
     assert (models.root / FILE).read_text() == text
     monkeypatch.delenv("OPENAI_API_KEY")
     models.learn(*REPLAY)
     assert_same(*models.runs())
 
 
-def test_a_run_whose_files_are_gone_is_not_recorded_afterwards(
-    project: Project, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_whose_files_are_gone_is_not_recorded_afterwards(project: Project) -> None:
     project.ini(actor="python:agent:right").scenarios(checks=[{"kind": "file", "path": "a", "contains": "x"}])
     project.learn()
-    assert main(["record", "add", FILE]) == 1
-    assert "was made without --tfgrpo-record" in capsys.readouterr().err
+    assert "was made without --tfgrpo-record" in tfgrpo("record", "add", FILE, code=1)
     assert not (project.root / FILE).exists()
 
 
-def test_a_replay_loads_no_client(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with FakeModel(answer) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        models.learn(*RECORD)
-    models.write(
-        "conftest.py",
+def test_a_replay_loads_no_client(paid: Project) -> None:
+    paid.conftest(
         "import sys\n"
         "def pytest_sessionfinish():\n"
-        "    assert not {'aiohttp', 'httpx', 'pytest_tfgrpo.llm.transport'} & sys.modules.keys()\n",
+        "    assert not {'aiohttp', 'httpx', 'pytest_tfgrpo.llm.transport'} & sys.modules.keys()\n"
     )
-    done = run(models, *REPLAY)
+    done = run(paid, *REPLAY)
     assert "INTERNALERROR" not in done
-    assert_same(*models.runs())
+    assert_same(*paid.runs())
 
 
 AGENTS = '''
@@ -173,21 +171,17 @@ def moody(context):
 
 
 @pytest.fixture
-def moody(project: Project) -> Any:
+def moody(project: Project) -> Project:
     project.write("moody.py", AGENTS)
     return project.ini(actor="python:moody:moody", group_size=4).scenarios(train=6, sweep=4)
 
 
 def run(project: Project, *args: str) -> str:
-    """Run a learning run in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tfgrpo", *args],
-        cwd=project.root, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    return done.stdout + done.stderr
+    """Return what a learning run in a process of its own prints."""
+    return project.start(*args).communicate(timeout=60)[0]
 
 
-def test_whatever_became_of_rollouts_becomes_of_them_again(moody: Any) -> None:
+def test_whatever_became_of_rollouts_becomes_of_them_again(moody: Project) -> None:
     moody.learn(*RECORD)
     moody.learn(*REPLAY, "--tfgrpo-concurrency", "1")
     recorded, replayed = moody.runs()
@@ -201,7 +195,7 @@ def test_whatever_became_of_rollouts_becomes_of_them_again(moody: Any) -> None:
     assert_same(recorded, replayed)
 
 
-def test_equal_questions_of_two_sweeps_keep_their_own_answers(moody: Any) -> None:
+def test_equal_questions_of_two_sweeps_keep_their_own_answers(moody: Project) -> None:
     """Without lessons the final sweep asks what the baseline sweep asked."""
     moody.ini(actor="python:moody:moody", optimizer="none").learn(*RECORD)
     moody.learn(*REPLAY)
@@ -212,7 +206,7 @@ def test_equal_questions_of_two_sweeps_keep_their_own_answers(moody: Any) -> Non
 
 
 @pytest.mark.parametrize("keep", [0.2, 0.5, 0.8])
-def test_a_replay_that_was_killed_goes_on_where_it_was(moody: Any, keep: float) -> None:
+def test_a_replay_that_was_killed_goes_on_where_it_was(moody: Project, keep: float) -> None:
     moody.ini(actor="python:moody:moody", optimizer="none").learn(*RECORD)
     moody.learn(*REPLAY)
     first, last = moody.runs()
@@ -223,16 +217,11 @@ def test_a_replay_that_was_killed_goes_on_where_it_was(moody: Any, keep: float) 
 
 
 @pytest.mark.parametrize("keep", [0.3, 0.6, 0.9])
-def test_a_replay_with_models_that_was_killed_goes_on_where_it_was(
-    models: Any, monkeypatch: pytest.MonkeyPatch, keep: float
-) -> None:
-    with FakeModel(answer) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        models.learn(*RECORD)
-    models.learn(*REPLAY)
-    first, last = models.runs()
+def test_a_replay_with_models_that_was_killed_goes_on_where_it_was(paid: Project, keep: float) -> None:
+    paid.learn(*REPLAY)
+    first, last = paid.runs()
     cut(last, keep)
-    models.learn(*REPLAY, "--tfgrpo-resume", last.name)
+    paid.learn(*REPLAY, "--tfgrpo-resume", last.name)
     assert_same(first, last)
 
 
@@ -250,14 +239,14 @@ def rollouts(folder: Path) -> list[dict[str, Any]]:
     return sorted(found, key=lambda r: (r["epoch"], r["scenario_id"], r["index"]))
 
 
-def test_recording_a_replay_changes_nothing(moody: Any) -> None:
+def test_recording_a_replay_changes_nothing(moody: Project) -> None:
     moody.learn(*RECORD)
     before = (moody.root / FILE).read_bytes()
     moody.learn(*REPLAY, *RECORD).stdout.fnmatch_lines(["recorded * (0 new)"])
     assert (moody.root / FILE).read_bytes() == before
 
 
-def test_plain_mode_records_and_replays_without_writing_anything_else(moody: Any) -> None:
+def test_plain_mode_records_and_replays_without_writing_anything_else(moody: Project) -> None:
     moody.write("moody.py", AGENTS.replace("context.seed % 7", "5"))
     recorded = moody.run("-v", *RECORD)
     replayed = moody.run("-v", *REPLAY)
@@ -267,7 +256,7 @@ def test_plain_mode_records_and_replays_without_writing_anything_else(moody: Any
     assert [path.name for path in moody.root.glob("*.jsonl")] == [FILE]
 
 
-def test_workers_record_and_replay_as_one_process_does(moody: Any) -> None:
+def test_workers_record_and_replay_as_one_process_does(moody: Project) -> None:
     moody.plugins("xdist").learn("-n", "2", *RECORD)
     moody.learn("-n", "2", *REPLAY)
     assert_same(*moody.runs())
@@ -279,37 +268,21 @@ def test_a_resumed_run_records_also_what_was_paid_for_before_it_was_killed(proje
     )
     project.write("moody.py", "import time\n" + (project.root / "moody.py").read_text())
     project.ini(actor="python:moody:moody", group_size=4, concurrency=2).scenarios(train=6, sweep=4)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tfgrpo", *RECORD],
-        cwd=project.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and process.poll() is None:
-        if project.runs() and len(journal(project.runs()[0])) > 25:
-            break
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process = project.start(*RECORD)
+    project.wait_for_rollouts(process, 26)
+    process.kill()
+    process.communicate()
     assert not (project.root / FILE).exists()
     run(project, "--tfgrpo-resume", "latest", *RECORD)
     run(project, *REPLAY)
     assert_same(*project.runs())
 
 
-def journal(folder: Path) -> list[bytes]:
-    path = folder / "journal.jsonl"
-    return (
-        [line for line in path.read_bytes().splitlines() if b'"event":"rollout"' in line]
-        if path.exists()
-        else []
-    )
-
-
-def test_a_cancelled_run_records_what_was_done(moody: Any) -> None:
+def test_a_cancelled_run_records_what_was_done(moody: Project) -> None:
     moody.write("moody.py", AGENTS.replace("context.seed % 7", "1")).learn(*RECORD, "-x")
-    (folder,) = moody.runs()
+    assert len(moody.runs()) == 1
     assert moody.report()["status"] == "cancelled"
-    assert len((moody.root / FILE).read_text().splitlines()) - 1 == len(journal(folder)) > 0
+    assert len((moody.root / FILE).read_text().splitlines()) - 1 == len(moody.events("rollout")) > 0
 
 
 CHECKERS = """
@@ -387,7 +360,7 @@ def test_too_much_in_a_workspace_is_an_error_of_the_replay_not_of_the_agent(proj
     assert project.report()["faults"] == {"errors": {"replay_files": 16}, "failed": {}}
 
 
-def test_a_baseline_of_the_recorded_run_compares_with_the_replay(moody: Any) -> None:
+def test_a_baseline_of_the_recorded_run_compares_with_the_replay(moody: Project) -> None:
     moody.learn(*RECORD)
     assert moody.cli("baseline", "save", "main") == 0
     result = moody.learn(*REPLAY, "--tfgrpo-baseline", "main", "-v")
@@ -409,7 +382,7 @@ def test_a_baseline_of_the_recorded_run_compares_with_the_replay(moody: Any) -> 
     ],
 )
 def test_what_a_recording_lacks_is_told_with_what_differs(
-    moody: Any, args: tuple[str, ...], why: str
+    moody: Project, args: tuple[str, ...], why: str
 ) -> None:
     moody.ini(actor="python:moody:moody", group_size=4, optimizer="none").learn(*RECORD)
     result = moody.learn(*REPLAY, *args)
@@ -435,7 +408,7 @@ def test_prompts_that_differ_for_a_setting_are_not_blamed_on_the_pack(project: P
     assert "its prompt pack" not in journal
 
 
-def test_a_changed_scenario_and_a_changed_prompt_are_told_apart(moody: Any) -> None:
+def test_a_changed_scenario_and_a_changed_prompt_are_told_apart(moody: Project) -> None:
     moody.learn(*RECORD)
     file = moody.root / "suite.scenario.json"
     values = json.loads(file.read_text())
@@ -446,7 +419,7 @@ def test_a_changed_scenario_and_a_changed_prompt_are_told_apart(moody: Any) -> N
     assert "(rollouts: 8, the scenario's stamp changed" in warning
 
 
-def test_a_replay_is_never_recorded_as_if_it_had_answers(moody: Any) -> None:
+def test_a_replay_is_never_recorded_as_if_it_had_answers(moody: Project) -> None:
     moody.learn(*RECORD)
     before = (moody.root / FILE).read_bytes()
     moody.learn(*REPLAY, *RECORD, "--tfgrpo-seed", "5")
@@ -466,7 +439,7 @@ def test_a_replay_is_never_recorded_as_if_it_had_answers(moody: Any) -> None:
         (("--tfgrpo-record", "."), "is a folder; name a file"),
     ],
 )
-def test_misuse_is_found_before_anything_is_asked(moody: Any, args: tuple[str, ...], said: str) -> None:
+def test_misuse_is_found_before_anything_is_asked(moody: Project, args: tuple[str, ...], said: str) -> None:
     moody.learn(*RECORD)
     runs = moody.runs()
     result = moody.learn(*args)
@@ -498,38 +471,30 @@ def test_a_secret_in_an_answer_stays_out_of_the_file_and_is_told(project: Projec
     assert json.loads(text.splitlines()[0])["redacted"] == len(text.splitlines()) - 1
 
 
-def test_a_budget_is_not_spent_by_a_replay(moody: Any) -> None:
+def test_a_budget_is_not_spent_by_a_replay(moody: Project) -> None:
     moody.learn(*RECORD)
     moody.learn(*REPLAY, "--tfgrpo-budget-usd", "0.001", "--tfgrpo-budget-tokens", "1")
     assert moody.report()["status"] == "complete"
 
 
-def test_a_model_call_that_is_lacking_aborts_the_run_and_says_why(
-    models: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with FakeModel(answer) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        models.learn(*RECORD)
-    file = models.root / FILE
+def test_a_model_call_that_is_lacking_aborts_the_run_and_says_why(paid: Project) -> None:
+    file = paid.root / FILE
     kept = [line for line in file.read_text().splitlines() if '"purpose":"learn"' not in line]
     file.write_text("\n".join(kept) + "\n")
-    models.learn(*REPLAY)
-    report = models.report()
+    paid.learn(*REPLAY)
+    report = paid.report()
     assert report["status"] == "aborted"
     assert re.search(
         r"a call of 'openai:teacher' is not in recording.jsonl: it was never recorded", report["reason"]
     )
 
 
-def test_votes_that_are_lacking_are_no_verdict(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with FakeModel(answer) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        models.learn(*RECORD)
-    file = models.root / FILE
+def test_votes_that_are_lacking_are_no_verdict(paid: Project) -> None:
+    file = paid.root / FILE
     kept = [line for line in file.read_text().splitlines() if '"purpose":"judge"' not in line]
     file.write_text("\n".join(kept) + "\n")
-    models.learn(*REPLAY)
-    (warning,) = [w for w in models.report()["warnings"] if "lacks" in w]
+    paid.learn(*REPLAY)
+    (warning,) = [w for w in paid.report()["warnings"] if "lacks" in w]
     assert "model calls: " in warning
 
 
@@ -537,7 +502,7 @@ def entries(project: Project) -> list[Mapping[str, Any]]:
     return [json.loads(line) for line in (project.root / FILE).read_text().splitlines()[1:]]
 
 
-def test_the_file_of_a_run_is_fit_for_git(moody: Any) -> None:
+def test_the_file_of_a_run_is_fit_for_git(moody: Project) -> None:
     moody.learn(*RECORD)
     text = (moody.root / FILE).read_bytes()
     assert text.isascii()
@@ -549,13 +514,12 @@ def test_the_file_of_a_run_is_fit_for_git(moody: Any) -> None:
 
 
 def test_a_recording_that_cannot_be_written_is_made_later(project: Project) -> None:
-    project.scenarios(train=0, sweep=1).write(
-        "conftest.py",
-        "import os\ndef pytest_tfgrpo_rollout():\n    os.makedirs('recording.jsonl', exist_ok=True)\n",
+    project.scenarios(train=0, sweep=1).conftest(
+        "import os\ndef pytest_tfgrpo_rollout():\n    os.makedirs('recording.jsonl', exist_ok=True)\n"
     )
     result = project.ini(actor="python:agent:right", baseline_sweep="off").learn(*RECORD)
     result.stdout.fnmatch_lines(["*to record the finished run, use: tfgrpo record add recording.jsonl*"])
     (project.root / FILE).rmdir()
     (project.root / "conftest.py").unlink()
-    assert main(["record", "add", FILE]) == 0
+    tfgrpo("record", "add", FILE)
     project.learn(*REPLAY).assert_outcomes(passed=2)

@@ -1,13 +1,8 @@
 """Runs that are killed or interrupted, and resumed."""
 
-from __future__ import annotations
-
 import json
 import random
-import re
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -17,14 +12,11 @@ import pytest
 from support.project import Project
 
 PLANNED = 3 * (4 + 6 * 2 + 4)
-ARGUMENTS = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tfgrpo"]
 
 
 @pytest.fixture
-def slow(project: Project) -> Any:
-    project.write(
-        "agent2.py",
-        """
+def slow(project: Project) -> Project:
+    project.agent("""
 import asyncio
 from pathlib import Path
 
@@ -36,23 +28,14 @@ async def solve(context):
     right = context.seed % 3 == 0 or "<experiences" in context.prompt.system
     frame = {"kind": "tool", "name": "count" if right else "guess", "tokens": 3, "cost_usd": 0.001}
     return {"answer": "3" if right else "4", "frames": [frame]}
-""",
-    )
+""")
     return project.ini(actor="python:agent2:solve", group_size=3, concurrency=2).scenarios(train=6, sweep=4)
 
 
-def start(project: Project, *args: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*ARGUMENTS, *args], cwd=project.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-
-
-def finish(project: Project, *args: str) -> str:
-    done = subprocess.run(
-        [*ARGUMENTS, *args], cwd=project.root, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+def finish(project: Project, *args: str) -> None:
+    process = project.start(*args)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
 
 
 def comparable(folder: Path) -> Any:
@@ -70,26 +53,18 @@ def comparable(folder: Path) -> Any:
     return clean(report)
 
 
-def wait_for_rollouts(project: Project, process: subprocess.Popen[str], count: int) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and process.poll() is None:
-        journals = list((project.root / "out").glob("*/runs/*/journal.jsonl"))
-        if journals and journals[0].read_bytes().count(b'"event":"rollout"') >= count:
-            return
-        time.sleep(0.002)
-
-
-def test_a_run_killed_at_random_points_resumes_to_the_same_report(slow: Any) -> None:
+def test_a_run_killed_at_random_points_resumes_to_the_same_report(slow: Project) -> None:
     finish(slow)
     (whole,) = slow.runs()
     expected = comparable(whole)
     (slow.root / "out").rename(slow.root / "reference")
     (slow.root / "calls.log").unlink()
     places = random.Random(5)
-    kills, resume = 0, []
+    kills = 0
+    resume: list[str] = []
     for target in sorted(places.sample(range(1, PLANNED), 5)):
-        process = start(slow, *resume)
-        wait_for_rollouts(slow, process, target)
+        process = slow.start(*resume)
+        slow.wait_for_rollouts(process, target)
         time.sleep(places.random() * 0.02)
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
@@ -100,40 +75,39 @@ def test_a_run_killed_at_random_points_resumes_to_the_same_report(slow: Any) -> 
     finish(slow, *resume)
     (folder,) = slow.runs()
     assert comparable(folder) == expected
-    assert json.loads((folder / "manifest.json").read_text())["status"] == "complete"
+    assert slow.manifest()["status"] == "complete"
     # Each kill can cost what was in flight or finished within one group commit, and no more.
     assert PLANNED <= len(slow.calls) <= PLANNED + kills * 16
-    journal = (folder / "journal.jsonl").read_text()
-    rollouts = Counter(re.findall(r'"event":"rollout","data":\{"rollout_id":"([^"]+)"', journal))
+    rollouts = Counter(rollout["rollout_id"] for rollout in slow.events("rollout"))
     assert len(rollouts) == PLANNED
     assert set(rollouts.values()) == {1}
 
 
 def test_an_interrupt_ends_cleanly_with_everything_on_disk_and_can_be_resumed(
-    slow: Any, capsys: pytest.CaptureFixture[str]
+    slow: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    process = start(slow)
-    wait_for_rollouts(slow, process, 20)
+    process = slow.start()
+    slow.wait_for_rollouts(process, 20)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=30)
     assert process.returncode == pytest.ExitCode.INTERRUPTED
     assert "the run is cancelled: interrupted" in output
     assert "Traceback" not in output
     (folder,) = slow.runs()
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = slow.manifest()
     assert (manifest["status"], manifest["reason"]) == ("cancelled", "interrupted")
     assert slow.cli("runs") == 0
     assert f"{folder.name}  cancelled  fail " in capsys.readouterr().out
     paid = len(slow.calls)
     finish(slow, "--tfgrpo-resume", folder.name)
-    assert json.loads((folder / "manifest.json").read_text())["status"] == "complete"
+    assert slow.manifest()["status"] == "complete"
     assert len(slow.calls) <= PLANNED + 4
     assert len(slow.calls) > paid
 
 
-def test_resume_refuses_what_has_changed_by_name(slow: Any) -> None:
-    process = start(slow)
-    wait_for_rollouts(slow, process, 5)
+def test_resume_refuses_what_has_changed_by_name(slow: Project) -> None:
+    process = slow.start()
+    slow.wait_for_rollouts(process, 5)
     process.kill()
     process.communicate()
     result = slow.learn("--tfgrpo-resume", "--tfgrpo-group-size", "4")
@@ -151,13 +125,13 @@ def test_resume_without_an_incomplete_run_is_an_error(project: Project) -> None:
     project.learn("--tfgrpo-resume", project.runs()[-1].name).stderr.fnmatch_lines(["*is complete*"])
 
 
-def test_two_processes_cannot_resume_one_run_at_once(slow: Any) -> None:
-    process = start(slow)
-    wait_for_rollouts(slow, process, 5)
+def test_two_processes_cannot_resume_one_run_at_once(slow: Project) -> None:
+    process = slow.start()
+    slow.wait_for_rollouts(process, 5)
     process.kill()
     process.communicate()
-    first = start(slow, "--tfgrpo-resume")
-    wait_for_rollouts(slow, first, 8)
+    first = slow.start("--tfgrpo-resume")
+    slow.wait_for_rollouts(first, 8)
     second = slow.learn("--tfgrpo-resume")
     second.stdout.fnmatch_lines(["*in use by another process*"])
     first.communicate(timeout=60)
@@ -165,10 +139,8 @@ def test_two_processes_cannot_resume_one_run_at_once(slow: Any) -> None:
 
 
 def test_judged_rollouts_of_marked_functions_are_not_judged_again(project: Project) -> None:
-    project.write(
-        "test_agent.py",
-        """
-import os, signal, pytest
+    project.checker("""
+import os, signal
 from pathlib import Path
 
 @pytest.mark.tfgrpo(domain="text", split="eval", prompt="How many words has 'a b c'?")
@@ -181,10 +153,9 @@ def test_it(rollout):
         time.sleep(0.2)
         os.kill(os.getpid(), signal.SIGKILL)
     assert rollout.answer == "3"
-""",
-    )
+""")
     project.ini(actor="python:agent:half", group_size=4)
-    process = start(project)
+    process = project.start()
     process.communicate(timeout=30)
     assert process.returncode == -signal.SIGKILL
     finish(project, "--tfgrpo-resume")
@@ -194,21 +165,20 @@ def test_it(rollout):
     assert project.manifest()["status"] == "complete"
 
 
-def test_the_process_leaves_no_workspace_behind(slow: Any) -> None:
+def test_the_process_leaves_no_workspace_behind(slow: Project) -> None:
     finish(slow)
     assert not list((slow.root / "out").rglob("work"))
     assert (slow.root / "out").is_dir()
 
 
 def test_a_resumed_test_function_finds_the_workspace_as_the_agent_left_it(project: Project) -> None:
-    project.write(
-        "agent2.py",
-        "def write(context):\n    (context.workspace / 'x.txt').write_text('hello')\n    return 'done'\n",
-    )
-    project.write(
-        "test_agent.py",
-        """
-import os, pytest
+    project.agent("""
+def write(context):
+    (context.workspace / "x.txt").write_text("hello")
+    return "done"
+""")
+    project.checker("""
+import os
 from pathlib import Path
 
 @pytest.mark.tfgrpo(domain="text", split="eval", prompt="Write hello into x.txt")
@@ -217,10 +187,9 @@ def test_it(rollout, rollout_workspace):
         Path(__file__).with_name("again").touch()
         raise KeyboardInterrupt
     assert (rollout_workspace / "x.txt").read_text() == "hello"
-""",
-    )
+""")
     project.ini(actor="python:agent2:write")
-    process = start(project)
+    process = project.start()
     process.communicate(timeout=30)
     assert process.returncode == pytest.ExitCode.INTERRUPTED
     finish(project, "--tfgrpo-resume")

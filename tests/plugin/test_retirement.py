@@ -1,13 +1,9 @@
 """Retirement as a user meets it: a committed library with a lesson that harms, until runs show that."""
 
-from __future__ import annotations
-
-import json
-from typing import Any
-
 import pytest
 from support.builders import make_experience
 from support.project import Project
+from support.tools import tfgrpo
 
 from pytest_tfgrpo.harness.learning.library.library import load_library, of, save_library
 from pytest_tfgrpo.harness.suite.packs import builtin_pack
@@ -35,21 +31,10 @@ SETTINGS = {
 
 
 @pytest.fixture
-def begun(project: Project) -> Any:
+def begun(project: Project) -> Project:
     """Return a project whose committed library does harm, after a first run that cannot show it yet."""
     project.write("hasty.py", AGENT)
-    values = [
-        {
-            "id": f"{split}{n}",
-            "domain": "text",
-            "split": split,
-            "prompt": f"How many words has {split} letter {n}, a b c?",
-            "checks": [{"kind": "exact", "value": "3"}],
-        }
-        for split, count in (("train", 100), ("dev", 24), ("eval", 2))
-        for n in range(count)
-    ]
-    project.write("suite.scenario.json", json.dumps(values))
+    project.tasks(train=100, dev=24, eval=2)
     stamp = builtin_pack().stamp
     lessons = [
         make_experience(n, summary32=text, stamp_signature=stamp, prompt_pack_id="default")
@@ -64,9 +49,7 @@ def texts(project: Project) -> list[str]:
     return [e.summary32 for e in load_library(project.root / "out/demo/library.json").experiences]
 
 
-def test_a_lesson_that_harms_is_retired_once_enough_groups_of_several_runs_show_it(
-    begun: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_lesson_that_harms_is_retired_once_enough_groups_of_several_runs_show_it(begun: Project) -> None:
     first = {v["text"]: v for v in begun.report()["attribution"]["lessons"]}
     assert first[HARMFUL]["left_out"] < 30
     assert first[HARMFUL]["verdict"] == "not_estimable"
@@ -87,31 +70,22 @@ def test_a_lesson_that_harms_is_retired_once_enough_groups_of_several_runs_show_
     page = (begun.runs()[-1] / "report.html").read_text()
     assert "harmful: effect -0." in page
 
-    monkeypatch.chdir(begun.root)
-    capsys.readouterr()
-    assert begun.cli("experiences") == 0
-    assert HARMFUL not in capsys.readouterr().out
-    assert begun.cli("experiences", "--all") == 0
-    told = " ".join(capsys.readouterr().out.split())
+    assert HARMFUL not in tfgrpo("experiences")
+    told = " ".join(tfgrpo("experiences", "--all").split())
     assert HARMFUL in told
     assert "not active: removed in epoch 1 of run" in told
     assert "harmful: effect -0." in told
 
 
-def test_what_a_run_removed_is_named_by_its_id_alone_where_its_journal_is_lost(
-    begun: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_run_removed_is_named_by_its_id_alone_where_its_journal_is_lost(begun: Project) -> None:
     begun.ini(**SETTINGS, sample_size=60, seed=1).learn("-q")
     (begun.runs()[-1] / "journal.jsonl").write_text("rubbish\n")
-    monkeypatch.chdir(begun.root)
-    capsys.readouterr()
-    assert begun.cli("experiences", "--all") == 0
-    told = " ".join(capsys.readouterr().out.split())
+    told = " ".join(tfgrpo("experiences", "--all").split())
     assert HARMLESS in told
     assert HARMFUL not in told
 
 
-def test_without_leaving_out_by_chance_nothing_is_shown_and_nothing_retired(begun: Any) -> None:
+def test_without_leaving_out_by_chance_nothing_is_shown_and_nothing_retired(begun: Project) -> None:
     begun.ini(**SETTINGS | {"lesson_dropout": 0}, sample_size=60, seed=1).learn("-q")
     assert begun.report()["attribution"] is None
     assert set(texts(begun)) == {HARMFUL, HARMLESS}

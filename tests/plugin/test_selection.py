@@ -1,7 +1,5 @@
 """Which items run, and in which order, whatever other plugins make of them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

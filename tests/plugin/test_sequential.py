@@ -1,11 +1,8 @@
 """A sequential gate as pytest shows it: skipped items, one line, and a verdict that stands."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from support.project import Project
+from support.tools import tfgrpo
 
 FORGETFUL = """
 import asyncio
@@ -20,24 +17,19 @@ async def solve(context):
 """
 
 
-@pytest.fixture(autouse=True)
-def in_the_project(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project.root)
-
-
 @pytest.fixture
-def saved(project: Project) -> Any:
+def saved(project: Project) -> Project:
     """A project of 60 eval scenarios whose baseline is right everywhere, and whose agent now is not."""
     project.scenarios(train=0, sweep=58).scenarios("kept", train=0, sweep=2, min_score=0.5)
     assert project.run("--tfgrpo-out", "out").ret == 0
     assert project.cli("baseline", "save", "main") == 0
     (project.root / "calls.log").unlink()
-    return project.write("agent2.py", FORGETFUL).ini(
+    return project.agent(FORGETFUL).ini(
         actor="python:agent2:solve", baseline="main", gate_sequential="true", concurrency=2, out="out"
     )
 
 
-def test_in_plain_mode_what_is_settled_is_skipped_and_what_has_a_minimum_is_run(saved: Any) -> None:
+def test_in_plain_mode_what_is_settled_is_skipped_and_what_has_a_minimum_is_run(saved: Project) -> None:
     result = saved.run("-rs", "-v")
     asked = set(saved.calls)
     assert {"kept-eval0", "kept-eval1"} <= asked
@@ -51,21 +43,19 @@ def test_in_plain_mode_what_is_settled_is_skipped_and_what_has_a_minimum_is_run(
     assert f"means and gain are over the {len(asked)} that were" in said
 
 
-def test_a_run_that_was_settled_cannot_be_saved_as_a_baseline(saved: Any, capsys: Any) -> None:
+def test_a_run_that_was_settled_cannot_be_saved_as_a_baseline(saved: Project) -> None:
     saved.run()
-    capsys.readouterr()
-    assert saved.cli("baseline", "save", "other") == 1
-    assert "as its gate was decided" in capsys.readouterr().err
+    assert "as its gate was decided" in tfgrpo("baseline", "save", "other", code=1)
 
 
-def test_across_workers_the_same_is_skipped_and_said(saved: Any) -> None:
+def test_across_workers_the_same_is_skipped_and_said(saved: Project) -> None:
     result = saved.plugins("xdist").run("-n", "2")
     skipped = result.parseoutcomes()["skipped"]
     assert skipped == 60 - len(set(saved.calls)) > 10
     assert f"sequential gate  {skipped} rollouts saved" in "\n".join(result.outlines)
 
 
-def test_with_test_functions_a_sweep_runs_whole_and_says_why(saved: Any) -> None:
+def test_with_test_functions_a_sweep_runs_whole_and_says_why(saved: Project) -> None:
     saved.write(
         "test_marked.py",
         """
@@ -82,7 +72,7 @@ def test_words(rollout):
     assert "sequential gate 0 rollouts saved: test functions score it, in their own order" in said
 
 
-def test_off_by_default_nothing_is_skipped_or_said(saved: Any) -> None:
+def test_off_by_default_nothing_is_skipped_or_said(saved: Project) -> None:
     result = saved.run("--tfgrpo-gate-sequential", "false")
     assert len(set(saved.calls)) == 60
     assert "sequential" not in "\n".join(line for line in result.outlines if "gate  " in line)
@@ -99,7 +89,7 @@ def test_forty_scenarios_save_nothing_and_the_line_says_so(project: Project) -> 
 
 
 def test_a_minimum_alone_is_settled_too(project: Project) -> None:
-    project.scenarios(train=0, sweep=60).write("agent2.py", FORGETFUL)
+    project.scenarios(train=0, sweep=60).agent(FORGETFUL)
     project.ini(actor="python:agent2:solve", gate_min_mean=0.5, gate_sequential="true", concurrency=2)
     result = project.run()
     assert result.parseoutcomes()["skipped"] > 20

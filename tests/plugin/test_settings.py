@@ -1,7 +1,5 @@
 """Settings as pytest reads them: flags, then environment, then ini file, then defaults."""
 
-from __future__ import annotations
-
 import pytest
 from support.project import Project
 from support.tools import run_pytest

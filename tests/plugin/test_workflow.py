@@ -1,14 +1,13 @@
 """The workflow that the documentation hands out, run as far as possible: green, red, and a mere warning."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from support.examples import ROOT, blocks_of
+from support import ROOT
+from support.examples import blocks_of
 from support.tools import require_tool, run_pytest
 from support.workflows import Job, run_job
 

@@ -1,10 +1,11 @@
-"""Runs whose report pages are worth a look: with trajectories, lessons, errors, and text that means harm."""
+"""Report pages for a browser: runs with lessons, errors and hostile text, and visits to their pages."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Frame, Group, Rollout, Run
@@ -16,6 +17,9 @@ from pytest_tfgrpo.harness.suite.prompt import render_prompt
 from support.builders import make_experience, make_frame, make_pack
 from support.sweeps import SETTINGS, Credits, make_run
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
 HOSTILE = (
     "</script><script>window.__hacked = 1</script><img src=x onerror='window.__hacked = 2'>"
     "<svg/onload=window.__hacked=3> {{ 7 * 7 }} \x1b]0;x\x07 \u202e <!-- ]]> "
@@ -23,6 +27,25 @@ HOSTILE = (
 )
 DOMAINS = ("text", "dates", "orders")
 PACK = make_pack("*", id="sample", system="Solve the task and say nothing else.")
+
+
+@dataclass
+class Visit:
+    """A page in the browser, and what it did."""
+
+    page: Page
+    messages: list[str] = field(default_factory=list)
+    """Console errors and warnings, and uncaught exceptions."""
+    requests: list[str] = field(default_factory=list)
+    """Addresses that it asked for, but its own."""
+
+    def violations(self) -> list[str]:
+        """Return the directives of its content security policy that were violated."""
+        return self.page.evaluate("window.__violations")  # type: ignore[no-any-return]
+
+
+Open = Callable[..., Visit]
+"""Opens a page: its path, a fragment, and options of its context."""
 
 
 def sample_page(run: Run, *, beside: bool = False) -> str:
@@ -63,7 +86,7 @@ def hostile_run() -> Run:
         library=Library(hash="f" * 64, experiences=(lesson,)),
         warnings=(HOSTILE,),
         reason=HOSTILE,
-        settings={**run.settings, "actor": HOSTILE, HOSTILE: HOSTILE},
+        settings={**run.settings, "actor": HOSTILE, HOSTILE: HOSTILE},  # type: ignore[misc]
         stamps={HOSTILE: HOSTILE},
     )
 
@@ -127,11 +150,11 @@ def _frames(rollout: Rollout) -> tuple[Frame, ...]:
     )
 
 
-def _rollouts(run: Run, change: object) -> Run:
+def _rollouts(run: Run, change: Callable[[Rollout], Rollout]) -> Run:
     """Return the run with every rollout changed."""
 
     def changed(group: Group) -> Group:
-        return replace(group, rollouts=tuple(map(change, group.rollouts)))  # type: ignore[arg-type]
+        return replace(group, rollouts=tuple(map(change, group.rollouts)))
 
     phases = (replace(phase, groups=tuple(map(changed, phase.groups))) for phase in run.phases)
     return replace(run, phases=tuple(phases))

@@ -43,6 +43,8 @@ class Reply:
 
 
 Answer = Callable[[Body, int], "Reply | Body | str"]
+Serve = Callable[..., "FakeModel"]
+"""Starts a server: an answer, and options of `FakeModel`."""
 
 
 def text(content: str | None, *, finish: str = "stop", usage: Any = "true", **message: Any) -> Reply:
@@ -56,10 +58,7 @@ def calls(*wanted: tuple[str, Any], content: str | None = None) -> Reply:
         {
             "id": f"call_{place}_{name}",
             "type": "function",
-            "function": {
-                "name": name,
-                "arguments": given if isinstance(given, str) else json.dumps(given),
-            },
+            "function": {"name": name, "arguments": given if isinstance(given, str) else json.dumps(given)},
         }
         for place, (name, given) in enumerate(wanted)
     ]
@@ -193,6 +192,12 @@ class FakeModel:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop, if that was not done before; raises what went wrong in the test's answer."""
+        if not self._thread.is_alive():
+            return
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(10)
         if self._mistakes:

@@ -15,7 +15,7 @@ from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.harness.engine.engine import Engine
 from pytest_tfgrpo.harness.gate.sequential import watch_for
 from pytest_tfgrpo.harness.learning.library.library import empty
-from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal
+from pytest_tfgrpo.harness.protocols import Actor, ActorCall, LearningContext, Proposal
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.schedule import outline, plan
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
@@ -105,10 +105,10 @@ def suite(train: int = 4, sweep: int = 3) -> list[Scenario]:
     return [one("long", n, "train") for n in range(train)] + [one("old", n, "eval") for n in range(sweep)]
 
 
-def make_job(actor: Any, work: Path, *, scenarios: Sequence[Scenario] | None = None, **changes: Any) -> Job:
+def make_job(actor: Actor, work: Path, *, scenarios: Sequence[Scenario] | None = None, **changes: Any) -> Job:
     """Return a learning job; settings are given by name, other fields as ``job_...``."""
     fields = {key[4:]: changes.pop(key) for key in list(changes) if key.startswith("job_")}
-    settings = {name: setting.default for name, setting in BY_NAME.items()}
+    settings: Any = {name: setting.default for name, setting in BY_NAME.items()}
     settings |= {"group_size": 4, "actor": actor.name} | changes
     settings["eval_rollouts"] = settings["eval_rollouts"] or settings["group_size"]
     known = tuple(suite() if scenarios is None else scenarios)

@@ -12,10 +12,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 KEY = "sk-tiny-7Wq2ZpL9vB4xN6mK"
 CONTEXT = 16_384
@@ -71,7 +72,7 @@ def write_model(path: Path) -> None:
     writer.add_eos_token_id(2)
     writer.add_unk_token_id(0)
 
-    def weights(*shape: int, scale: float = 0.3) -> Any:
+    def weights(*shape: int, scale: float = 0.3) -> NDArray[np.float32]:
         return (chance.standard_normal(shape) * scale).astype(np.float32)
 
     ones, output = np.ones(WIDTH, np.float32), weights(len(tokens), WIDTH, scale=0.5)

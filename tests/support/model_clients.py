@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from pytest_tfgrpo.core.errors import BudgetError
@@ -10,8 +11,8 @@ from pytest_tfgrpo.llm.completer import Pace
 from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.models import Models
 from pytest_tfgrpo.llm.prices import Price, PriceTable
-from pytest_tfgrpo.llm.protocol import Completer, Message, Request
-from support.fake_model import FakeModel
+from pytest_tfgrpo.llm.protocol import Completer, Completion, Message, Request
+from support.fake_model import Answer, FakeModel, echo
 
 KEY = "plain-words-make-up-this-key"
 """No pattern of secrets finds it."""
@@ -55,12 +56,13 @@ class Client:
         self,
         server: FakeModel,
         *,
-        spending: Any = None,
+        spending: Ledger | None = None,
         chance: float = 0.5,
         pace: Pace | None = None,
         **fields: Any,
     ) -> None:
         """`fields` are those of the endpoint."""
+        self.server = server
         self.spending = Ledger() if spending is None else spending
         self.time = StillTime(chance)
         endpoint = Endpoint(
@@ -77,8 +79,22 @@ class Client:
     async def __aenter__(self) -> Completer:
         return self.models.open("openai:priced@fake")
 
+    async def complete(self, request: Request) -> Completion:
+        return await self.models.open("openai:priced@fake").complete(request)
+
     async def __aexit__(self, *_: object) -> None:
         await self.models.aclose()
+
+
+@asynccontextmanager
+async def connected(
+    answer: Answer = echo, *, delay_s: float = 0.0, keys: Sequence[str] = (), **fields: Any
+) -> AsyncIterator[Client]:
+    """Connect a client, of these fields, with a server that lasts as long as it."""
+    with FakeModel(answer, delay_s=delay_s, keys=keys) as server:
+        client = Client(server, **fields)
+        async with client:
+            yield client
 
 
 def request(content: str = "hello", **fields: Any) -> Request:

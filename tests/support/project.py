@@ -6,7 +6,12 @@ import importlib
 import json
 import pkgutil
 import re
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -36,7 +41,9 @@ import_everything()
 
 AGENT = '''
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from pytest_tfgrpo import ProviderError
 
@@ -100,6 +107,12 @@ def paid(context):
 
 paid.paid = True
 '''
+CHECKER = """
+import pytest
+import pytest_tfgrpo as tfgrpo
+
+MARK = dict(domain="text", prompt="How many words has 'a b c'?")
+"""
 
 
 class Project:
@@ -126,15 +139,26 @@ class Project:
 
     def scenarios(self, name: str = "suite", *, train: int = 2, sweep: int = 2, **fields: Any) -> Project:
         """Write a file of scenarios whose answer is 3."""
-        values = []
-        for split, count in (("train", train), ("eval", sweep)):
-            for n in range(count):
-                one = {"id": f"{name}-{split}{n}", "domain": "text", "split": split}
-                one |= {"prompt": f"How many words has {split} letter {n} of {name}, a b c?"}
-                one |= {"checks": [{"kind": "exact", "value": "3"}]}
-                values.append(one | fields)
-        (self.root / f"{name}.scenario.json").write_text(json.dumps(values, indent=1))
-        return self
+        prompt = f"How many words has {{split}} letter {{n}} of {name}, a b c?"
+        return self.tasks(f"{name}-{{split}}{{n}}", prompt, name, train=train, eval=sweep, fields=fields)
+
+    def tasks(
+        self,
+        id: str = "{split}{n}",
+        prompt: str = "How many words has {split} letter {n}, a b c?",
+        name: str = "suite",
+        *,
+        fields: Mapping[str, Any] = MappingProxyType({}),
+        **counts: int,
+    ) -> Project:
+        """Write a file of so many scenarios of each split, whose answer is 3."""
+        places = [{"split": split, "n": n} for split, count in counts.items() for n in range(count)]
+        same = {"domain": "text", "checks": [{"kind": "exact", "value": "3"}], **fields}
+        values = [
+            {"id": id.format(**at), "split": at["split"], "prompt": prompt.format(**at)} | same
+            for at in places
+        ]
+        return self.write(f"{name}.scenario.json", json.dumps(values, indent=1))
 
     def write(self, name: str, text: str) -> Project:
         path = self.root / name
@@ -142,12 +166,42 @@ class Project:
         path.write_text(text)
         return self
 
+    def agent(self, source: str) -> Project:
+        """Write the module ``agent2``."""
+        return self.write("agent2.py", source)
+
+    def conftest(self, source: str) -> Project:
+        return self.write("conftest.py", source)
+
+    def checker(self, source: str) -> Project:
+        """Write the test module ``test_agent``, which has `pytest`, `tfgrpo` and the arguments of a mark."""
+        mark = """MARK = dict(domain="text", prompt="How many words has 'a b c'?")"""
+        return self.write(
+            "test_agent.py", f"import pytest\nimport pytest_tfgrpo as tfgrpo\n\n{mark}\n{source}"
+        )
+
     def run(self, *args: str) -> pytest.RunResult:
         """Run pytest in this process."""
         return self.pytester.runpytest_inprocess("-p", "no:cacheprovider", *args)
 
     def learn(self, *args: str) -> pytest.RunResult:
         return self.run("--tfgrpo", *args)
+
+    def start(self, *args: str) -> subprocess.Popen[str]:
+        """Start a learning run in a process of its own, whose output and errors are one text."""
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tfgrpo", *args]
+        return subprocess.Popen(
+            command, cwd=self.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def wait_for_rollouts(self, process: subprocess.Popen[str], count: int) -> None:
+        """Wait until a run of this process has so many rollouts on file, or the process has ended."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and process.poll() is None:
+            journals = list(self.root.glob("out/*/runs/*/journal.jsonl"))
+            if journals and journals[-1].read_bytes().count(b'"event":"rollout"') >= count:
+                return
+            time.sleep(0.002)
 
     def cli(self, *args: str) -> int:
         """Run the command ``tfgrpo`` in the project; returns its exit code."""
@@ -161,6 +215,13 @@ class Project:
 
     def runs(self) -> list[Path]:
         return sorted((self.root / "out").glob("*/runs/*"))
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """Return the data of the events of a kind in the journal of the latest run."""
+        journal = self.runs()[-1] / "journal.jsonl"
+        lines = journal.read_bytes().splitlines(keepends=True) if journal.exists() else []
+        events = [json.loads(line) for line in lines if line.endswith(b"\n")]  # the last one may be torn
+        return [event["data"] for event in events if event["event"] == name]
 
     def report(self) -> dict[str, Any]:
         """Return the report of the latest run."""

@@ -6,7 +6,7 @@ import argparse
 import ast
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,9 @@ def hooks() -> str:
     parts = [(ast.get_docstring(tree) or "").partition("\n\n")[2]]
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
-            parts.append(f"### {node.name}")
-            parts.append(
-                f"```text\n{node.name}({ast.unparse(node.args)}) -> {ast.unparse(node.returns)}\n```"
-            )  # type: ignore[arg-type]
+            assert node.returns is not None
+            signature = f"{node.name}({ast.unparse(node.args)}) -> {ast.unparse(node.returns)}"
+            parts += [f"### {node.name}", f"```text\n{signature}\n```"]
             parts.append(_code(ast.get_docstring(node) or ""))
     return "\n\n".join(map(_code, parts))
 
@@ -106,7 +105,9 @@ def commands() -> str:
     without: list[str] = []
     for parser in _leaves(cli.parser()):
         rows = {f"`{_call(action)}`": _cell(action.help or "") for action in _arguments(parser)}
-        task = {call: rows.pop(call) for call in ("`--out DIR`", "`--task-id ID`") if call in rows}
+        task: dict[str, str] = {
+            call: rows.pop(call) for call in ("`--out DIR`", "`--task-id ID`") if call in rows
+        }
         common |= task
         without += [] if task else [f"`{parser.prog}`"]
         parts += [f"### {parser.prog}", str(parser.description)]
@@ -165,7 +166,7 @@ def _cell(text: str) -> str:
     return _code(text).replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.core.lessons import Library, Revision
+from pytest_tfgrpo.core.lessons import Experience, Library, Revision
 from pytest_tfgrpo.core.records import Check, Group, ModelCall, Rollout, Scenario, Score
 from pytest_tfgrpo.harness.learning.library.library import apply, empty, of
 from pytest_tfgrpo.harness.learning.library.screen import Screen
@@ -155,5 +155,5 @@ def recorded(calls: Sequence[ModelCall]) -> Calls:
     return make_calls(recorded={call.key: call for call in calls})
 
 
-def library_of(*experiences: Any) -> Library:
+def library_of(*experiences: Experience) -> Library:
     return of(experiences)

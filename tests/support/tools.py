@@ -1,14 +1,18 @@
-"""Programs that tests run."""
+"""Programs that tests run, and the command ``tfgrpo``."""
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+
+from pytest_tfgrpo.cli import main
 
 
 def require_tool(name: str) -> str:
@@ -34,3 +38,16 @@ def run_pytest(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=100,
     )
+
+
+def tfgrpo(*argv: str, code: int = 0) -> str:
+    """Run the command ``tfgrpo``, which ends with `code`; returns what it prints, or its errors."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            ended: object = main(argv)
+        except SystemExit as error:
+            ended = error.code
+    said, errors = (stream.buffer.getvalue().decode() for stream in (out, err))
+    assert ended == code, said + errors
+    return str(errors if code else said)

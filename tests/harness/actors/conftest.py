@@ -1,7 +1,5 @@
 """Calls to actors, for the tests of this folder."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from pathlib import Path

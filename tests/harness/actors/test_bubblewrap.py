@@ -1,7 +1,5 @@
 """The bubblewrap sandbox of the command actor."""
 
-from __future__ import annotations
-
 import socket
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Coding agents through the command actor: how they are told their task, and how they end."""
 
-from __future__ import annotations
-
 import json
 import sys
 import textwrap

@@ -1,7 +1,5 @@
 """The command actor: programs in several languages, well-behaved and not."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

@@ -1,7 +1,5 @@
 """What agents send back, as hostile input."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The python actor."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

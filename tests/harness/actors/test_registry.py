@@ -1,7 +1,5 @@
 """The table of actors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

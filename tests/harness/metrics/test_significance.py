@@ -1,7 +1,5 @@
 """What the report claims: a domain's gain after correction for all domains, and what the plan can show."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

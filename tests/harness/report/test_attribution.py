@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders import PACK_STAMP, make_experience
-from support.exposures import make_exposures
+from support.builders import PACK_STAMP, make_experience, make_exposures
 from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
 from pytest_tfgrpo.core.records import Run

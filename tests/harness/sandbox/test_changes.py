@@ -1,7 +1,5 @@
 """What an agent did to its workspace: kept, and made again elsewhere."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

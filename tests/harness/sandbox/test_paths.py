@@ -1,7 +1,5 @@
 """Names from hostile input stay in their folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A folder of scenario files, written and loaded."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

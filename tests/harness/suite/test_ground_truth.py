@@ -1,7 +1,5 @@
 """Scenarios with a rubric, and scenarios without ground truth."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The file of endpoints and prices: what it says, and what it deserves."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

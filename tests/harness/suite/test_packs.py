@@ -1,7 +1,5 @@
 """Prompt packs: stamped, refused by name when they changed, found by domain (decision 13)."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Prompts: what an actor is asked, with everything that is data delimited as data."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

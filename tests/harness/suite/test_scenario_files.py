@@ -1,7 +1,5 @@
 """Scenario files: what the fields mean, and what text is left as it is."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

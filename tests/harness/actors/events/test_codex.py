@@ -1,7 +1,5 @@
 """Codex' stream: items, tokens, and whose fault it is when there is no answer."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Whatever a program prints, a reader answers, or raises what an attempt expects of it."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any

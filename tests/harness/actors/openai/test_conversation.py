@@ -1,20 +1,17 @@
 """What an actor says to a model, and how a conversation ends."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from typing import Any
 
 import pytest
 from support.completers import USAGE
+from support.model_actor import Bench, script, wants
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.core.records import Prompt, Usage
 from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
 from pytest_tfgrpo.llm.protocol import Completion, Request
-
-from .conftest import Bench, script, wants
 
 ADD = '''
 def add(a: int, b: int) -> int:

@@ -1,20 +1,17 @@
 """Attachments: pictures go along, other files are reached by tools that stay in the workspace."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.model_actor import Bench, script, wants
 
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.records import Attachment, Task
 from pytest_tfgrpo.harness.actors.openai import pictures
 from pytest_tfgrpo.harness.sandbox.paths import write_untrusted
-
-from .conftest import Bench, script, wants
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
 JPEG = b"\xff\xd8\xff\xe0pixels"

@@ -1,7 +1,5 @@
 """Tools from a module: what makes one, what the model is told, what it may send."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path
@@ -10,13 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import ROOT
+from support.examples import blocks_of
+from support.model_actor import MODULE, Bench, script, wants
 
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.records import Task
 from pytest_tfgrpo.harness.actors.openai.toolbox import open_toolbox
 from pytest_tfgrpo.harness.engine.attempt import attempt
-
-from .conftest import MODULE, Bench, script, wants
 
 KINDS = '''
 from typing import Annotated, Any, Literal, Optional
@@ -349,3 +348,24 @@ def test_identity_changes_with_the_source_of_a_tool_wherever_it_is(bench: Bench)
     bench.tools("from tools_elsewhere import far\nTOOLS = [far]")
     toolbox = open_toolbox(f"{MODULE}:TOOLS", bench.root)
     assert toolbox.identity["sha256"].keys() == {f"{MODULE}.py", "tools_elsewhere.py"}
+
+
+def test_the_documented_tools_work(bench: Bench) -> None:
+    page = (ROOT / "docs" / "actors.md").read_text(encoding="utf-8")
+    (source,) = [block.text for block in blocks_of(page) if block.option("file") == "shop.py"]
+    bench.tools(source)
+    first = wants(("net_price", '{"article": "lamp"}'), ("net_price", '{"article": "sofa"}'))
+    second = wants(("add_tax", '{"price": 40}'), ("note", '{"text": "dear"}'), ("add_tax", '{"price": "x"}'))
+    outcome = bench.ask(script(first, second, "48.00"))
+    assert outcome.answer == "48.00"
+    assert bench.told() == [
+        "40.0",
+        "error: KeyError: 'sofa'",
+        "48.00",
+        "null",
+        "error: the arguments do not fit: /price: 'x' is not of type number",
+    ]
+    assert (bench.root / "work" / "note.txt").read_text() == "dear"
+    specs = {spec.name: spec for spec in bench.model.requests[0].tools}
+    assert specs["net_price"].description == "Look up the net price of an article, in pounds."
+    assert specs["note"].parameters["properties"].keys() == {"text"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.exposures import make_exposure, make_exposures
+from support.builders import make_exposure, make_exposures
 
 from pytest_tfgrpo.core.lessons import Exposure
 from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, _groups, lesson_effects

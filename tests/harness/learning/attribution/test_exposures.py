@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.builders import PACK_STAMP, make_experience, make_group, make_pack, make_rollout
-from support.exposures import make_exposure
+from support.builders import PACK_STAMP, make_experience, make_exposure, make_group, make_pack, make_rollout
 from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
 from pytest_tfgrpo.core.errors import JournalError

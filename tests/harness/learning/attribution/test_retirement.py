@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders import PACK_STAMP, make_experience, make_pack
-from support.exposures import make_exposures
+from support.builders import PACK_STAMP, make_experience, make_exposures, make_pack
 from support.jobs import ScriptedActor, make_job, run_job, suite
 
 from pytest_tfgrpo.core.lessons import Experience, Operation, Revision

@@ -1,7 +1,5 @@
 """A workspace, and a way to load a check and judge an answer with it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Callables for tests of the python check."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """Checks on the text of the answer: exact, contains, number."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The check on the tools that were called."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import pytest

@@ -1,7 +1,5 @@
 """The check that runs a program: exit code, limits, and nothing left behind."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """The check on a file in the workspace: golden, pattern or text, and no way out of the workspace."""
 
-from __future__ import annotations
-
 import os
 
 from pytest_tfgrpo.core.stamp import stamp_bytes

@@ -1,7 +1,5 @@
 """The check on mathematics: what is equivalent, what the library gets wrong, and hostile answers."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The regex check: found or not, and never for longer than its limit."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_tfgrpo.core.errors import ScenarioError

@@ -1,7 +1,5 @@
 """The check that calls a Python function."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The table of check kinds, and how broken checks are told from checks that did not pass."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

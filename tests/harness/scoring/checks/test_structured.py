@@ -1,7 +1,5 @@
 """Checks on an answer that is JSON: json (subset) and json_schema."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A model as judge: verdict or reason, never a default score."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

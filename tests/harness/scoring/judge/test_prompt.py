@@ -1,7 +1,5 @@
 """What a judge is asked: one pass over the template, and fences that no content can close."""
 
-from __future__ import annotations
-
 import re
 
 from hypothesis import given
@@ -115,11 +113,7 @@ def test_of_many_steps_the_middle_is_left_out():
 
 def test_the_templates_have_just_the_places_that_are_filled():
     places = {name: set(re.findall(r"\{\{(\w+)\}\}", text)) for name, text in templates().items()}
-    assert places == {
-        "system": set(),
-        "question": {"mark", "shape", *NAMES},
-        "repair": {"error", "shape"},
-    }
+    assert places == {"system": set(), "question": {"mark", "shape", *NAMES}, "repair": {"error", "shape"}}
 
 
 def test_a_strict_server_can_enforce_the_schema_of_a_vote():

@@ -1,7 +1,5 @@
 """Votes: what can be read as one, and what several amount to."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """The judge as rewarder beside ground truth, and as ground truth itself."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from support.builders import make_rollout, make_scenario

@@ -1,7 +1,5 @@
 """The majority as reward: who agrees with most is taken to be right, and ties are nobody's luck."""
 
-from __future__ import annotations
-
 import math
 import random
 

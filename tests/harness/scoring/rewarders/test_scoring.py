@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -189,11 +187,7 @@ def test_a_group_is_informative_when_its_rewards_differ(
     rollouts = group(*credits)
     found = group_of(rollouts, score(rollouts, SCENARIOS), SCENARIO)
     assert found.informative is informative
-    assert (found.group_id, found.domain, found.rollouts) == (
-        rollouts[0].group_id,
-        "text",
-        tuple(rollouts),
-    )
+    assert (found.group_id, found.domain, found.rollouts) == (rollouts[0].group_id, "text", tuple(rollouts))
 
 
 @given(st.lists(st.lists(st.sampled_from([0.0, 0.3, 1.0, None]), min_size=1, max_size=5), max_size=6))

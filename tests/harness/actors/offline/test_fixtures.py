@@ -1,17 +1,13 @@
-"""The shipped fixtures and the held-out suite: their answers are right, and tools can find them."""
-
-from __future__ import annotations
+"""The shipped fixtures and the held-out suite: answers are right, tools find them, lessons help."""
 
 import itertools
-import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from support import ROOT
+from support import ROOT, benchmark
 
 from pytest_tfgrpo.core.records import Frame, Scenario
 from pytest_tfgrpo.harness.actors.offline.task_view import first_value, open_brief
@@ -26,15 +22,9 @@ SUITES = {"fixtures": "MAIN", "benchmarks/held-out/fixtures": "HELD_OUT"}
 
 
 @pytest.fixture(scope="module")
-def sources() -> Iterator[ModuleType]:
+def sources() -> ModuleType:
     """Import the sources of the fixtures, which compute every answer in plain Python."""
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        import make_fixtures
-
-        yield make_fixtures
-    finally:
-        sys.path.remove(str(ROOT / "benchmarks"))
+    return benchmark("make_fixtures")
 
 
 def load(folder: str) -> list[Scenario]:
@@ -108,3 +98,15 @@ def test_every_family_of_the_shipped_suite_has_a_dev_scenario() -> None:
 def test_the_suites_share_no_family() -> None:
     main, held_out = ({(s.domain, s.family) for s in load(folder)} for folder in SUITES)
     assert not main & held_out
+
+
+def test_a_run_gains_and_the_gain_vanishes_without_its_own_experiences() -> None:
+    gains = benchmark("learning_gain")
+    final, removed, swapped = gains.measure(gains.Bench(ROOT / "fixtures"), seed=0)
+    assert 0.15 <= final.before <= 0.5
+    assert final.difference.mean >= 0.2
+    assert final.difference.low > 0
+    assert final.after >= 0.85
+    assert abs(removed) <= 0.03
+    assert max(map(abs, swapped)) <= 0.03
+    assert len(swapped) == 5

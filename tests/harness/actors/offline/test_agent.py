@@ -1,7 +1,5 @@
 """The offline agent: equal for its seed, frozen but for its prompt, and never harmed by what it reads."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path

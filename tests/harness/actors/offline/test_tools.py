@@ -1,7 +1,5 @@
 """The tools of the offline actor: facts, invariants, and what hostile data gets."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from datetime import date, timedelta
