@@ -1,7 +1,5 @@
 """``pytest_tfgrpo.run`` and ``arun``: a run without pytest, with the same results."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -65,10 +65,6 @@ Contaminated = TypedDict("Contaminated", {
     "found": int, "kinds": Counts, "findings": list[dict[str, Any]]})
 Evaluations = TypedDict("Evaluations", {"earlier": int, "runs": list[str]})
 
-Caveats = TypedDict("Caveats", {
-    "contamination": Contaminated | None, "evaluations": Evaluations | None, "noise": Noise | None,
-    "flaky": list[Flaky], "as_failures": list[AsFailures]})
-
 Lesson = TypedDict("Lesson", {
     "id": str, "domain": str, "polarity": str, "text": str, "epoch": int, "gt_score": float, "groups": int,
     "rollouts": int, "actor": str, "parents": list[str]})

@@ -1,7 +1,5 @@
 """A file is written whole or not at all."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Settings: one table, one rule for names, guards that hold whenever a value is set (decision 20)."""
 
-from __future__ import annotations
-
 from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest

@@ -1,7 +1,5 @@
 """What a run loads: only what it uses."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

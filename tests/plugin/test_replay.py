@@ -404,7 +404,7 @@ def test_prompts_that_differ_for_a_setting_are_not_blamed_on_the_pack(project: P
     (warning,) = [w for w in project.report()["warnings"] if "lacks" in w]
     assert "the prompt changed); settings differ: lesson_dropout was 0.9, is 0.0;" in warning
     journal = (project.runs()[-1] / "journal.jsonl").read_text()
-    assert "as it is asked now: the prompt changed: lesson_dropout was 0.9, is 0.0" in journal
+    assert "in its current form: the prompt changed: lesson_dropout was 0.9, is 0.0" in journal
     assert "its prompt pack" not in journal
 
 

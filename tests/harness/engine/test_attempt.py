@@ -1,7 +1,5 @@
 """Whatever an actor does costs one attempt: it ends in time and becomes an outcome."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import math

@@ -1,7 +1,5 @@
 """What makes two measurements comparable: equal temperatures and seeds, and keys of all that matters."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any

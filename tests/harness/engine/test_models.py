@@ -1,7 +1,5 @@
 """Language models in a run: their calls, their budget, and a judge."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Named gates over a run: what each sees, what each domain comes to, and that what breaks closes the gate."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Advice on an open comparison, in numbers a reader can act on."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pytest_tfgrpo.harness.gate.sample_size import settling_advice

@@ -1,7 +1,5 @@
 """The watch over a final sweep: what it looks at, when it is settled, and what the gate then says."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The file of a recording: what is read, what is refused and where, what a merge keeps."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 from dataclasses import replace

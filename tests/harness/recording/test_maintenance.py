@@ -1,7 +1,5 @@
 """Upkeep of a recording: what it tells of itself, what it finds wrong, what it removes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Replay: what is asked again is answered as it was; what was never asked is refused, saying what differs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the terminal says of the decisions on the dev split."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

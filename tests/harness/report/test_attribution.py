@@ -1,7 +1,5 @@
 """The account of attribution, in the report and in the terminal."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

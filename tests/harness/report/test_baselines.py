@@ -1,7 +1,5 @@
 """Two baselines side by side: the verdict of the gate, where the difference lies, and what is not alike."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Calibration: what the judge says beside what checks say."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Journals that a kill cut short, or that somebody edited by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The dev split: by family, stable, and only where it is large enough to say something."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from support.builders import make_scenario

@@ -1,7 +1,5 @@
 """A suite collected without pytest has the scenarios that pytest collects, in the same order."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

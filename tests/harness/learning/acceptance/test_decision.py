@@ -1,7 +1,5 @@
 """The decision on a candidate: what is tried, in which order, and what comes into force."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace

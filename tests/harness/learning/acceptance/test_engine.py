@@ -1,7 +1,5 @@
 """Acceptance in whole runs: what is asked, kept, counted and resumed, and what can never change it."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Acceptance against an optimizer that misleads with three of ten lessons: a short run of the misleading."""
 
-from __future__ import annotations
-
 from support import ROOT, benchmark
 
 from pytest_tfgrpo.harness.learning.library.library import empty

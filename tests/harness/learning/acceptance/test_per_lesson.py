@@ -1,7 +1,5 @@
 """Single changes: what its own dev scenarios say of one operation among many."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import make_experience, make_group

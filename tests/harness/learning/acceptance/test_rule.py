@@ -1,7 +1,5 @@
 """The rule of acceptance: two readings where there are errors, and no verdict on what was not measured."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

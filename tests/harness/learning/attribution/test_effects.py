@@ -1,7 +1,5 @@
 """Evidence: exposures of many lessons in, what is known of each out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Exposures of a run: derived, written down, read back, and made again where a file is not to be trusted."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Lessons left out of training prompts: by chance, by identity, for a whole group, and in no sweep."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Retirement: what was shown to harm goes and stays away; what does nothing gives way to something new."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

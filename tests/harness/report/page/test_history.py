@@ -1,7 +1,5 @@
 """What a page tells of learning: each epoch's changes, what decided on them, and what lessons do."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

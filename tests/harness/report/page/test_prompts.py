@@ -1,7 +1,5 @@
 """Prompts on a page: rendered again from what the journal holds, shown only where they are what was asked."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

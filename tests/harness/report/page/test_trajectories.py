@@ -1,7 +1,5 @@
 """What a page holds of trajectories: all of it while there is room, and the most telling part otherwise."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The optimizer `llm` when its teacher errs, when calls fail, and when a run is interrupted."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """Data in prompts: no content, whoever wrote it, leaves its place."""
 
-from __future__ import annotations
-
 import re
 
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """The optimizer `llm`, from scored groups to a revised library."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The prompts of the optimizer `llm`: packaged, stamped, replaceable."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

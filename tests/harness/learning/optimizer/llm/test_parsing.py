@@ -1,7 +1,5 @@
 """What is read out of a teacher's answer, whatever it is."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Transcripts: what an attempt did, in a bounded number of characters."""
 
-from __future__ import annotations
-
 import pytest
 from support.builders import make_frame, make_rollout, make_scenario
 
