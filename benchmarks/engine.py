@@ -20,7 +20,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pytest_tfgrpo.core.records import Check, Phase, Scenario
+from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.harness.actors.python import AgentContext, PythonActor

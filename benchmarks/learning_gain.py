@@ -21,8 +21,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_tfgrpo.core.lessons import Experience, Library
-from pytest_tfgrpo.core.records import Json, Phase, PhaseResult, PromptPack, Run, Scenario
+from pytest_tfgrpo.core.records import Phase, PhaseResult, Run
+from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.offline.agent import open_offline
 from pytest_tfgrpo.harness.engine.engine import Engine
 from pytest_tfgrpo.harness.learning.library.library import empty, of

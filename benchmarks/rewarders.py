@@ -14,7 +14,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from pytest_tfgrpo.core.records import Check, CheckResult, Rollout, Scenario, Score
+from pytest_tfgrpo.core.records import CheckResult, Rollout, Score
+from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.harness.scoring.rewarders.scoring import score
 
 GROUPS, GROUP_SIZE, CHECKS = 20_000, 5, 3

@@ -8,7 +8,8 @@ from __future__ import annotations
 import statistics
 import time
 
-from pytest_tfgrpo.core.records import Check, CheckResult, Frame, Rollout, Scenario
+from pytest_tfgrpo.core.records import CheckResult, Frame, Rollout
+from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.harness.report.rollout_summary import summarise
 
 CALLS = 10

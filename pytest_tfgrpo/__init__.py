@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_tfgrpo.api import arun, run
     from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
-    from pytest_tfgrpo.core.records import Frame, Rollout, Scenario, Trajectory
+    from pytest_tfgrpo.core.records import Frame, Rollout, Trajectory
+    from pytest_tfgrpo.core.scenarios import Scenario
     from pytest_tfgrpo.harness.actors.openai.context import ToolContext
     from pytest_tfgrpo.harness.actors.python import AgentContext
     from pytest_tfgrpo.harness.engine.observed import Record

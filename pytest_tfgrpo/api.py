@@ -139,7 +139,7 @@ def _open(
     resume: str | None,
     arguments: Mapping[str, Any],
 ) -> Launch:
-    from pytest_tfgrpo.core.records import Scenario
+    from pytest_tfgrpo.core.scenarios import Scenario
     from pytest_tfgrpo.harness.launch.launch import open_launch, planned, read_gates, select
     from pytest_tfgrpo.harness.suite.collection import collect
 

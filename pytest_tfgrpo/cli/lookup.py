@@ -12,7 +12,8 @@ from pytest_tfgrpo.cli.project import Project
 from pytest_tfgrpo.core.errors import JournalError, SettingError, StoreError
 from pytest_tfgrpo.core.files import JOURNAL, REPORT_JSON
 from pytest_tfgrpo.core.lessons import Experience, Library
-from pytest_tfgrpo.core.records import Rollout, Run, Scenario, Score
+from pytest_tfgrpo.core.records import Rollout, Run, Score
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.learning.library.library import as_of, empty, load_library
 from pytest_tfgrpo.harness.report.value import SCHEMA

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_tfgrpo.core.records import Json
+from pytest_tfgrpo.core.wire import Json
 
 Accepts = Callable[[Any], bool]
 

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_tfgrpo.core.records import Json
+from pytest_tfgrpo.core.wire import Json
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator

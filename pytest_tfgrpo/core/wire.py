@@ -12,6 +12,8 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
+Json: typing.TypeAlias = Any
+"""A value that JSON can hold."""
 SPARSE: Mapping[str, Any] = {"sparse": True}
 """Metadata of a field that is not written while it is None or {}."""
 _ATOMS = frozenset({str, int, float, bool, type(None)})

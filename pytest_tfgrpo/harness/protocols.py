@@ -7,18 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pytest_tfgrpo.core.lessons import Library, Operation
-from pytest_tfgrpo.core.records import (
-    Attachment,
-    Group,
-    Json,
-    JudgeResult,
-    Prompt,
-    PromptPack,
-    Rollout,
-    Scenario,
-    Task,
-    Trajectory,
-)
+from pytest_tfgrpo.core.records import Group, JudgeResult, Rollout, Trajectory
+from pytest_tfgrpo.core.scenarios import Attachment, Prompt, PromptPack, Scenario, Task
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
 if TYPE_CHECKING:

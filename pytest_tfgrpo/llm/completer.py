@@ -11,7 +11,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
-from pytest_tfgrpo.core.records import Json, Usage
+from pytest_tfgrpo.core.records import Usage
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.llm.config import HOSTED, Endpoint, MaxTokensField
 from pytest_tfgrpo.llm.http_errors import read_refusal, retry_after_s
 from pytest_tfgrpo.llm.keys import Scrubber, Secret

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pytest_tfgrpo.core.records import Json
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.llm.prices import PriceTable
 
 DEFAULT = "default"

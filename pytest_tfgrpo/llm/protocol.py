@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from pytest_tfgrpo.core.records import Json, Usage
+from pytest_tfgrpo.core.records import Usage
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.llm.prices import Price
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pytest_tfgrpo.core.records import Json, Usage
+from pytest_tfgrpo.core.records import Usage
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.strict import finite, unique
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.llm.protocol import Finish, ToolCall
 
 MAX_CALLS = 256

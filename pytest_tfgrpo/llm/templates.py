@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.wire import Json
 
 MARK_DIGITS = 16
 _PLACE = re.compile(r"\{\{(\w+)\}\}")

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.records import Phase, Scenario
+from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.suite.scenario_files import Suite, load_scenarios
 from pytest_tfgrpo.plugin import markers

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_tfgrpo.core.records import CheckerResult, Rollout, Scenario
+from pytest_tfgrpo.core.records import CheckerResult, Rollout
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import block
 from pytest_tfgrpo.plugin import markers, score
 from pytest_tfgrpo.plugin.failures import ItemFailed, judge_group, note_rollout

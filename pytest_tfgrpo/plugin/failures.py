@@ -6,7 +6,8 @@ import shlex
 
 import pytest
 
-from pytest_tfgrpo.core.records import CheckerResult, Group, Rollout, Scenario
+from pytest_tfgrpo.core.records import CheckerResult, Group, Rollout
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import TABLE
 from pytest_tfgrpo.plugin.options import settings_of
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tfgrpo.core.records import Run, Scenario
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 
 if TYPE_CHECKING:

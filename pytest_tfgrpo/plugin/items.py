@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from pytest_tfgrpo.core.records import Phase, Scenario
+from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.plugin.failures import ItemFailed
 
 if TYPE_CHECKING:

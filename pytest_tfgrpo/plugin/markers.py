@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.core.records import Phase, Scenario
+from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.harness.suite.scenario import build_scenario
 

@@ -16,7 +16,8 @@ from pytest_tfgrpo.plugin import hook_calls
 from pytest_tfgrpo.plugin.distributed import RUN_ID
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.core.records import Phase, Scenario
+    from pytest_tfgrpo.core.records import Phase
+    from pytest_tfgrpo.core.scenarios import Scenario
     from pytest_tfgrpo.harness.engine.components import Supplied
     from pytest_tfgrpo.harness.gate.config import NamedGate
     from pytest_tfgrpo.harness.launch.launch import Launch

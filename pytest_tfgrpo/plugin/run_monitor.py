@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.lessons import Experience
-from pytest_tfgrpo.core.records import CheckerResult, Group, Phase, PhaseResult, Rollout, Run, Scenario
+from pytest_tfgrpo.core.records import CheckerResult, Group, Phase, PhaseResult, Rollout, Run
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.engine.observed import AwaitingChecker, Record
 from pytest_tfgrpo.harness.launch.engine_thread import EngineFailed, EngineThread

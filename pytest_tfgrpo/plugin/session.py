@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tfgrpo.core.errors import ScenarioError, TfgrpoError
-from pytest_tfgrpo.core.records import Phase, Scenario
+from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.launch.launch import is_gated, phases_of, planned, read_gates, select
 from pytest_tfgrpo.plugin import distributed, hook_calls, options, prepare
 from pytest_tfgrpo.plugin.catalog import Catalog, Marked

@@ -16,9 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.builders import make_experience, make_group, make_pack, make_rollout, make_scenario
 
-from pytest_tfgrpo.core import lessons, records
+from pytest_tfgrpo.core import lessons, records, scenarios
 from pytest_tfgrpo.core.lessons import Experience
-from pytest_tfgrpo.core.records import Attachment, Frame, Group, Rollout, Scenario
+from pytest_tfgrpo.core.records import Frame, Group, Rollout
+from pytest_tfgrpo.core.scenarios import Attachment, Scenario
 from pytest_tfgrpo.core.wire import from_wire, to_wire
 
 texts = st.text(max_size=12)
@@ -59,7 +60,7 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
 
 RECORDS = [
     r
-    for r in (vars(lessons) | vars(records)).values()
+    for r in (vars(lessons) | vars(scenarios) | vars(records)).values()
     if dataclasses.is_dataclass(r) and r is not records.Run
 ]
 
@@ -123,8 +124,8 @@ def changed(record, **changes):
         (Rollout, changed(make_rollout(), seed=1.0), "Rollout/seed: expected int, got 1.0"),
         (Rollout, changed(make_rollout(), seed=True), "Rollout/seed: expected int, got True"),
         (Rollout, changed(make_rollout(), failure={"code": "x"}), "Rollout/failure: missing key 'message'"),
-        (records.PromptPack, changed(make_pack(), weights=[1]), "PromptPack/weights: expected 2 items, got 1"),  # noqa: E501
-        (records.Check, {"kind": "exact", "params": []}, "Check/params: expected dict, got []"),
+        (scenarios.PromptPack, changed(make_pack(), weights=[1]), "PromptPack/weights: expected 2 items, got 1"),  # noqa: E501
+        (scenarios.Check, {"kind": "exact", "params": []}, "Check/params: expected dict, got []"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_refused_with_its_path(cls, wire, message):

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_tfgrpo.core.lessons import Experience, Exposure, Reward, Support, ToolStat
-from pytest_tfgrpo.core.records import Check, CheckResult, Frame, Group, PromptPack, Rollout, Scenario, Score
+from pytest_tfgrpo.core.records import CheckResult, Frame, Group, Rollout, Score
+from pytest_tfgrpo.core.scenarios import Check, PromptPack, Scenario
 
 PACK_STAMP = "a" * 64
 

@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_tfgrpo.core.lessons import Operation
-from pytest_tfgrpo.core.records import Check, Frame, Run, Scenario, Trajectory
+from pytest_tfgrpo.core.records import Frame, Run, Trajectory
+from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.harness.engine.engine import Engine

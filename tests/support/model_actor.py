@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.core.records import Attachment, Task
+from pytest_tfgrpo.core.scenarios import Attachment, Task
 from pytest_tfgrpo.harness.actors.openai.agent import OpenAIActor, open_openai
 from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
 from pytest_tfgrpo.harness.protocols import ActorCall

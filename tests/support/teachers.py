@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.core.lessons import Experience, Library, Revision
-from pytest_tfgrpo.core.records import Check, Group, ModelCall, Rollout, Scenario, Score
+from pytest_tfgrpo.core.records import Group, ModelCall, Rollout, Score
+from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.harness.learning.library.library import apply, empty, of
 from pytest_tfgrpo.harness.learning.library.screen import Screen
 from pytest_tfgrpo.harness.learning.optimizer.llm.optimizer import open_llm

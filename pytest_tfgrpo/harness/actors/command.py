@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import IO
 
 from pytest_tfgrpo.core.errors import ActorError, AgentFailure, ProviderError, RolloutFault
-from pytest_tfgrpo.core.records import Frame, Json, Trajectory
+from pytest_tfgrpo.core.records import Frame, Trajectory
 from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.command_input import check_placeholders, fill, stdin_of
 from pytest_tfgrpo.harness.actors.events.registry import EVENTS, Reader
 from pytest_tfgrpo.harness.actors.output import read_trajectory, total_max_bytes

@@ -9,9 +9,9 @@ from typing import Any
 
 from pytest_tfgrpo.core.clock import utc_time
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
-from pytest_tfgrpo.core.records import Frame, Json, Trajectory, Usage
+from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
 from pytest_tfgrpo.core.schema import nearest
-from pytest_tfgrpo.core.wire import from_wire, to_wire
+from pytest_tfgrpo.core.wire import Json, from_wire, to_wire
 
 TOTAL_FACTOR = 8
 """Answer and frames together may have so many times the bytes that an answer may have."""

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.core.errors import ActorError, AgentFailure, ProviderError
-from pytest_tfgrpo.core.records import Json, Prompt, Task, Trajectory
+from pytest_tfgrpo.core.records import Trajectory
+from pytest_tfgrpo.core.scenarios import Prompt, Task
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.modules import import_module, stamps_of_sources
 from pytest_tfgrpo.harness.actors.output import read_trajectory
 from pytest_tfgrpo.harness.protocols import ActorCall

@@ -19,7 +19,8 @@ from pytest_tfgrpo.core.errors import (
     RolloutFault,
     describe,
 )
-from pytest_tfgrpo.core.records import Failure, Frame, Json, Status, Trajectory, Usage
+from pytest_tfgrpo.core.records import Failure, Frame, Status, Trajectory, Usage
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall
 from pytest_tfgrpo.llm.queueing import current_ticket
 

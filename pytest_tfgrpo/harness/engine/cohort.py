@@ -15,7 +15,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import BUDGET, RecordingError, RewarderError
-from pytest_tfgrpo.core.records import Failure, Group, Phase, Rollout, Scenario, Score, Trajectory
+from pytest_tfgrpo.core.records import Failure, Group, Phase, Rollout, Score, Trajectory
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.executors import open_executor

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import ActorError, SettingError
-from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.settings import Settings
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer, Rewarder
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind

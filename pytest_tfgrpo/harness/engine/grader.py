@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import replace
 
 from pytest_tfgrpo.core.errors import BudgetError, CheckError
-from pytest_tfgrpo.core.records import Check, CheckResult, Rollout, Scenario
+from pytest_tfgrpo.core.records import CheckResult, Rollout
+from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.observed import AwaitingChecker
 from pytest_tfgrpo.harness.run.judgement import as_error, judged

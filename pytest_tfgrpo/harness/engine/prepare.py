@@ -13,11 +13,12 @@ from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import ActorError, ScenarioError, SettingError
 from pytest_tfgrpo.core.files import JOURNAL, WORK, run_folder
 from pytest_tfgrpo.core.lessons import Library
-from pytest_tfgrpo.core.records import Json, Phase, PromptPack, Scenario
+from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.settings import Settings, default_task_id, shaping
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
-from pytest_tfgrpo.core.wire import from_wire
+from pytest_tfgrpo.core.wire import Json, from_wire
 from pytest_tfgrpo.harness.engine.components import Components, Supplied, open_components
 from pytest_tfgrpo.harness.learning.library.library import empty, load_library
 from pytest_tfgrpo.harness.protocols import Actor, Foresighted

@@ -19,7 +19,6 @@ from pytest_tfgrpo.core.records import (
     CheckerResult,
     Failure,
     Group,
-    Json,
     JudgeResult,
     ModelCall,
     PhaseResult,
@@ -28,7 +27,7 @@ from pytest_tfgrpo.core.records import (
     Status,
     header_fields,
 )
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.harness.metrics.epochs import metric_lines, per_epoch
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.journal import SCHEMA, Journal

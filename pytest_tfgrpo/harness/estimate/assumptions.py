@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from pytest_tfgrpo.core.records import Phase, Scenario
+from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.estimate.ranges import Figures, Range
 from pytest_tfgrpo.harness.learning.prompts import PromptBuilder

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 
 from pytest_tfgrpo.core.errors import TfgrpoError
 from pytest_tfgrpo.core.files import JOURNAL
-from pytest_tfgrpo.core.records import Json, Usage
+from pytest_tfgrpo.core.records import Usage
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.estimate.ranges import UnitUse
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.journal import Event, read

@@ -11,13 +11,14 @@ from typing import Any, Protocol
 
 from pytest_tfgrpo.core.errors import BaselineError
 from pytest_tfgrpo.core.files import write_atomic
-from pytest_tfgrpo.core.records import Json, Run, Scenario
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.settings import is_task_id
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.strict import finite
 from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.core.wire import from_wire, to_wire
+from pytest_tfgrpo.core.wire import Json, from_wire, to_wire
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
 
 SCHEMA = "tfgrpo.baseline/2"

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.records import PhaseResult, Run, Scenario
+from pytest_tfgrpo.core.records import PhaseResult, Run
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.gate import rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline
 from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE, GateInput, RuleResult

@@ -9,7 +9,7 @@ from pathlib import Path as FilePath
 from typing import Literal
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.records import Scenario
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.schema import Path, nearest, pointer, short, violations
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import from_wire

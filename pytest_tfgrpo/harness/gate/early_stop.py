@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pytest_tfgrpo.core.records import Json, Run
+from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_value import Sequential
 from pytest_tfgrpo.core.text import interval, line, wrapped
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.gate.rules import GateInput, RuleResult
 from pytest_tfgrpo.harness.gate.sequential import MIN_PLANNED, WatchedReading, WatchedRule, obstacle, watched
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps

@@ -11,10 +11,10 @@ from math import fsum
 from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.lessons import LeakedAnswer
-from pytest_tfgrpo.core.records import Json, PhaseResult, Run
+from pytest_tfgrpo.core.records import PhaseResult, Run
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.harness.gate.baseline import Baseline, actor_name, compared_stamps
 from pytest_tfgrpo.harness.gate.sample_size import settling_advice
 from pytest_tfgrpo.harness.metrics.comparison import (

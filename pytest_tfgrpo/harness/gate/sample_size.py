@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pytest_tfgrpo.core.records import Json
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.metrics.comparison import Comparison, Tally
 from pytest_tfgrpo.numerics.planning import settling, settling_n, spread
 

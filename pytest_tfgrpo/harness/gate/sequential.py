@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from pytest_tfgrpo.core.records import Phase, PhaseResult, Run, Scenario
+from pytest_tfgrpo.core.records import Phase, PhaseResult, Run
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.gate.baseline import Baseline, Stamped, compared_stamps

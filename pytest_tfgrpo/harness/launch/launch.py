@@ -15,7 +15,8 @@ from pytest_tfgrpo.core.settings import Settings, sets_gate
 from pytest_tfgrpo.harness.run.schedule import outline, plan
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.core.records import Phase, Rollout, Run, Scenario
+    from pytest_tfgrpo.core.records import Phase, Rollout, Run
+    from pytest_tfgrpo.core.scenarios import Scenario
     from pytest_tfgrpo.harness.engine.components import Supplied
     from pytest_tfgrpo.harness.engine.prepare import Prepared
     from pytest_tfgrpo.harness.gate.baseline import Baseline

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.lessons import Experience, Library
-from pytest_tfgrpo.core.records import Phase, Prompt, Scenario, Task
+from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.scenarios import Prompt, Scenario, Task
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.harness.learning.attribution.exposures import content_key, series_of
 from pytest_tfgrpo.harness.learning.library.retrieval import select

@@ -7,19 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.records import (
-    Failure,
-    FileChange,
-    Frame,
-    Json,
-    ModelCall,
-    Rollout,
-    Run,
-    Status,
-    Usage,
-)
+from pytest_tfgrpo.core.records import Failure, FileChange, Frame, ModelCall, Rollout, Run, Status, Usage
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.core.wire import SPARSE, to_wire
+from pytest_tfgrpo.core.wire import SPARSE, Json, to_wire
 
 ACTOR_STAMP = 16
 """Digits of an actor's stamp that distinguish the actors of a recording."""

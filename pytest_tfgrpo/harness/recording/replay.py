@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import cast
 
 from pytest_tfgrpo.core.errors import AgentFailure, ModelError, ProviderError, RecordingError
-from pytest_tfgrpo.core.records import Json, ModelCall, Rollout, Scenario, Trajectory
+from pytest_tfgrpo.core.records import ModelCall, Rollout, Trajectory
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.settings import shaping
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall
 from pytest_tfgrpo.harness.recording.entries import (
     MISS,

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import RecordingError
-from pytest_tfgrpo.core.records import Json, Rollout, Run
+from pytest_tfgrpo.core.records import Rollout, Run
 from pytest_tfgrpo.core.settings import shaping
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.harness.recording.entries import (
     Participant,
     RecordingKey,

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from pytest_tfgrpo.core.lessons import Experience
-from pytest_tfgrpo.core.records import Json, PhaseResult, Run
+from pytest_tfgrpo.core.records import PhaseResult, Run
 from pytest_tfgrpo.core.report_value import DomainRow
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.harness.gate.baseline import actor_name, compared_stamps
 from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE
 from pytest_tfgrpo.harness.learning.library.library import diff

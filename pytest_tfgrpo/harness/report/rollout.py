@@ -5,17 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from pytest_tfgrpo.core.records import (
-    CheckResult,
-    Frame,
-    Group,
-    Json,
-    JudgeResult,
-    Rollout,
-    Scenario,
-    Score,
-)
+from pytest_tfgrpo.core.records import CheckResult, Frame, Group, JudgeResult, Rollout, Score
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import block, duration, line, money, number
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.report.rollout_summary import summarise
 
 SHORT, LONG = 1000, 20_000

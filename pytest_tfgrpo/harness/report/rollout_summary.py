@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import groupby, islice
 
-from pytest_tfgrpo.core.records import Rollout, Scenario
+from pytest_tfgrpo.core.records import Rollout
 from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.core.scenarios import Scenario
 
 TASK_WORDS = 8
 ANSWER_WORDS = 5

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.lessons import Experience
-from pytest_tfgrpo.core.records import Group, Mode, Run, Scenario
+from pytest_tfgrpo.core.records import Group, Mode, Run
 from pytest_tfgrpo.core.report_value import (
     Counts,
     Gain,
@@ -22,6 +22,7 @@ from pytest_tfgrpo.core.report_value import (
     ScenarioBlock,
     ScenarioEpoch,
 )
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.metrics import costs, noise, significance
 from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, Tally, compare, figures, tally

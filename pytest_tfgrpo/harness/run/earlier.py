@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.core.files import JOURNAL, PER_EPOCH, run_folder
-from pytest_tfgrpo.core.records import Json, Scenario
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.stamp import combined_stamp
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.run.journal import decode
 
 LISTED = 20

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_tfgrpo.core.lessons import Library
-from pytest_tfgrpo.core.records import Phase, PromptPack, RunHeader
+from pytest_tfgrpo.core.records import Phase, RunHeader
+from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer, Rewarder
 from pytest_tfgrpo.harness.run.log import JournalContents
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind

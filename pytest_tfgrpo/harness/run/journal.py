@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import JournalError
-from pytest_tfgrpo.core.records import Json
+from pytest_tfgrpo.core.wire import Json
 
 SCHEMA = "tfgrpo.journal/1"
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)

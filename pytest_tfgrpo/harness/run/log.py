@@ -19,12 +19,12 @@ from pytest_tfgrpo.core.records import (
     ModelCall,
     Phase,
     PhaseResult,
-    PromptPack,
     Rollout,
     Run,
     RunHeader,
     header_fields,
 )
+from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.core.wire import from_wire
 from pytest_tfgrpo.harness.metrics.costs import loose
 from pytest_tfgrpo.harness.run.journal import SCHEMA, Event, read

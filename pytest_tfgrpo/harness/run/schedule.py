@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pytest_tfgrpo.core.records import Mode, Phase, Scenario
+from pytest_tfgrpo.core.records import Mode, Phase
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import seed_of
 

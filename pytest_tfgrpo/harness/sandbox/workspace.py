@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ProviderError
-from pytest_tfgrpo.core.records import Attachment
+from pytest_tfgrpo.core.scenarios import Attachment
 
 
 class Workspace:

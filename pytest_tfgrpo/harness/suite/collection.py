@@ -9,8 +9,9 @@ from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.files import RUNS, SCENARIO_SUFFIXES
-from pytest_tfgrpo.core.records import Json, Scenario
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.suite.scenario import build_scenario, stamped
 from pytest_tfgrpo.harness.suite.scenario_files import Suite, load_scenarios

@@ -7,8 +7,8 @@ import io
 import math
 from collections.abc import Callable, Iterator, Mapping
 
-from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.schema import nearest, short
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.suite.document import Problem, Refused
 from pytest_tfgrpo.harness.suite.ground_truth import ESTIMATES
 

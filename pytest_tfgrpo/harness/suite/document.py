@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
-from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.schema import Path, extent, short
+from pytest_tfgrpo.core.wire import Json
 
 MAX_DEPTH = 64
 MAX_NODES = 1_000_000

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pytest_tfgrpo.core.records import Criterion, Json
+from pytest_tfgrpo.core.scenarios import Criterion
 from pytest_tfgrpo.core.schema import Violation
+from pytest_tfgrpo.core.wire import Json
 
 ESTIMATES = ("majority", "judge")
 """Truths that need no checks: scores without ground truth."""

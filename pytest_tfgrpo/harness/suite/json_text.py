@@ -7,8 +7,8 @@ import math
 import re
 from typing import Any, NoReturn
 
-from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.suite.document import MAX_DEPTH, Builder, Document, Refused
 
 TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]\n]|[^\s{}\[\],:"]+')

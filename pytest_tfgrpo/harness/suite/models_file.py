@@ -8,9 +8,9 @@ from importlib.resources import files
 from pathlib import Path as FilePath
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.redact import find_secret, redact
 from pytest_tfgrpo.core.schema import Path, pointer, short, violations
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.suite.document import Problem, Refused, read_text
 from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
 from pytest_tfgrpo.llm.config import DEFAULT, KEY_ENV, OURS, Endpoint, ModelsConfig

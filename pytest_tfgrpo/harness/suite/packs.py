@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from pytest_tfgrpo.core.errors import PackError
 from pytest_tfgrpo.core.files import write_atomic
-from pytest_tfgrpo.core.records import Json, PromptPack
+from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.core.schema import pointer, short, violations
 from pytest_tfgrpo.core.stamp import stamp, stamp_bytes
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.paths import confined
 from pytest_tfgrpo.harness.suite.document import Refused, read_text
 from pytest_tfgrpo.harness.suite.json_text import parse_json

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
-from pytest_tfgrpo.core.records import Json, Scenario
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.schema import LIMIT, Violation, nearest, pointer, short
 from pytest_tfgrpo.core.schema import Path as Place
 from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.suite.csv_text import parse_csv
 from pytest_tfgrpo.harness.suite.document import Document, Problem, Refused, read_text

@@ -11,8 +11,8 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.suite.document import Builder, Document, Refused
 
 if TYPE_CHECKING:

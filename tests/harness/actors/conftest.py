@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.core.records import Prompt, Task
+from pytest_tfgrpo.core.scenarios import Prompt, Task
 from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
 from pytest_tfgrpo.harness.protocols import ActorCall

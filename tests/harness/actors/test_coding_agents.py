@@ -11,7 +11,7 @@ import pytest
 from support.tools import require_tool
 
 from pytest_tfgrpo.core.errors import ActorError
-from pytest_tfgrpo.core.records import Prompt
+from pytest_tfgrpo.core.scenarios import Prompt
 from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.engine.attempt import AttemptResult
 

@@ -14,7 +14,8 @@ import pytest
 from support.tools import require_tool
 
 from pytest_tfgrpo.core.errors import ActorError
-from pytest_tfgrpo.core.records import Attachment, Frame, Prompt, Task
+from pytest_tfgrpo.core.records import Frame
+from pytest_tfgrpo.core.scenarios import Attachment, Prompt, Task
 from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
 from pytest_tfgrpo.harness.protocols import ActorCall

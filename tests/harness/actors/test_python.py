@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.errors import ActorError
-from pytest_tfgrpo.core.records import Task
+from pytest_tfgrpo.core.scenarios import Task
 from pytest_tfgrpo.harness.actors.python import AgentContext, PythonActor
 from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt

@@ -11,7 +11,8 @@ from support.builders import make_scenario
 from support.jobs import ScriptedActor
 
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
-from pytest_tfgrpo.core.records import Frame, Prompt, Trajectory, Usage
+from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
+from pytest_tfgrpo.core.scenarios import Prompt
 from pytest_tfgrpo.harness.engine import attempt as module
 from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
 from pytest_tfgrpo.harness.protocols import ActorCall

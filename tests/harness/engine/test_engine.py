@@ -14,16 +14,8 @@ from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import AgentFailure, JournalError, ProviderError
 from pytest_tfgrpo.core.files import JOURNAL, METRICS, PER_EPOCH
 from pytest_tfgrpo.core.lessons import Experience, Revision
-from pytest_tfgrpo.core.records import (
-    Check,
-    CheckerResult,
-    Frame,
-    Group,
-    PhaseResult,
-    Rollout,
-    Run,
-    Trajectory,
-)
+from pytest_tfgrpo.core.records import CheckerResult, Frame, Group, PhaseResult, Rollout, Run, Trajectory
+from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.actors.offline.agent import open_offline
 from pytest_tfgrpo.harness.engine import grader

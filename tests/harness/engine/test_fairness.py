@@ -13,7 +13,8 @@ from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 from support.model_clients import Ledger
 from support.sweeps import SETTINGS, evenly, make_run
 
-from pytest_tfgrpo.core.records import Attachment, Check, Criterion, Mode, Phase, Prompt
+from pytest_tfgrpo.core.records import Mode, Phase
+from pytest_tfgrpo.core.scenarios import Attachment, Check, Criterion, Prompt
 from pytest_tfgrpo.harness.gate.verdict import judge
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.recording.entries import Participant, actor_stamp, rollout_fingerprint

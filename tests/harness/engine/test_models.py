@@ -11,7 +11,8 @@ from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
 from pytest_tfgrpo.core.errors import BudgetError, ProviderError
 from pytest_tfgrpo.core.files import JOURNAL
-from pytest_tfgrpo.core.records import Criterion, Frame, JudgeResult, Rollout, Run, Scenario, Trajectory
+from pytest_tfgrpo.core.records import Frame, JudgeResult, Rollout, Run, Trajectory
+from pytest_tfgrpo.core.scenarios import Criterion, Scenario
 from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal
 from pytest_tfgrpo.harness.run.log import load_run, read_log
 from pytest_tfgrpo.llm.budget import Budget

@@ -15,7 +15,8 @@ from support.sweeps import SETTINGS, evenly, make_run
 
 from pytest_tfgrpo.core.errors import BaselineError
 from pytest_tfgrpo.core.files import JOURNAL
-from pytest_tfgrpo.core.records import Run, Scenario
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.engine.engine import Engine
 from pytest_tfgrpo.harness.gate.baseline import from_run
 from pytest_tfgrpo.harness.gate.sequential import (

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from support.sweeps import SETTINGS, Credits, evenly, make_run
 
 from pytest_tfgrpo.core.lessons import LeakedAnswer
-from pytest_tfgrpo.core.records import Run, Truth
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.scenarios import Truth
 from pytest_tfgrpo.harness.gate.baseline import Baseline, from_run
 from pytest_tfgrpo.harness.gate.verdict import RuleResult, Verdict, judge
 

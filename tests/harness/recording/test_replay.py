@@ -9,7 +9,8 @@ from support.completers import make_calls
 from support.recordings import PROMPT, STAMP, make_call, make_entry, make_run, write_recording
 
 from pytest_tfgrpo.core.errors import AgentFailure, ModelError, ProviderError, RecordingError
-from pytest_tfgrpo.core.records import Failure, Prompt, Trajectory
+from pytest_tfgrpo.core.records import Failure, Trajectory
+from pytest_tfgrpo.core.scenarios import Prompt
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.recording.replay import Replay, open_replay
 from pytest_tfgrpo.harness.recording.writing import record

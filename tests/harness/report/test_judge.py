@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from support.builders import make_scenario
 from support.sweeps import make_result, make_run
 
-from pytest_tfgrpo.core.records import Criterion, JudgeResult, PhaseResult, Run, Scenario
+from pytest_tfgrpo.core.records import JudgeResult, PhaseResult, Run
+from pytest_tfgrpo.core.scenarios import Criterion, Scenario
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.harness.report.judge import judge_lines, judge_report
 from pytest_tfgrpo.harness.report.value import build

@@ -12,7 +12,8 @@ from support.jobs import ScriptedActor, make_job
 from support.sweeps import SETTINGS, Credits, evenly, make_result, make_run
 
 from pytest_tfgrpo.core.lessons import Library
-from pytest_tfgrpo.core.records import Check, CheckResult, Failure, JudgeResult, Run, Score
+from pytest_tfgrpo.core.records import CheckResult, Failure, JudgeResult, Run, Score
+from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.harness.estimate.forecast import Forecast
 from pytest_tfgrpo.harness.estimate.plan_text import plan_text
 from pytest_tfgrpo.harness.gate.baseline import from_run

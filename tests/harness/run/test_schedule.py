@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import make_scenario
 
-from pytest_tfgrpo.core.records import Phase, Scenario
+from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.harness.run.schedule import draw, outline, plan, rollout_seed
 

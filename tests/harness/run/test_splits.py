@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from support.builders import make_scenario
 
-from pytest_tfgrpo.core.records import Scenario
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.run.schedule import MIN_DEV
 from pytest_tfgrpo.harness.run.splits import with_dev
 

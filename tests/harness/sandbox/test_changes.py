@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from pytest_tfgrpo.core.errors import ProviderError
-from pytest_tfgrpo.core.records import Attachment, FileChange
+from pytest_tfgrpo.core.records import FileChange
+from pytest_tfgrpo.core.scenarios import Attachment
 from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.harness.sandbox import changes
 from pytest_tfgrpo.harness.sandbox.changes import changes_in, make_again

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from pytest_tfgrpo.core.errors import ProviderError
-from pytest_tfgrpo.core.records import Attachment
+from pytest_tfgrpo.core.scenarios import Attachment
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace, work_folder
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.records import Scenario
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios
 

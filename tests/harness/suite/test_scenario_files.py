@@ -17,7 +17,7 @@ from support.builders import make_scenario
 
 from pytest_tfgrpo.core.accept import accepts
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.records import Attachment, Check
+from pytest_tfgrpo.core.scenarios import Attachment, Check
 from pytest_tfgrpo.core.schema import load_schema, violations
 from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind

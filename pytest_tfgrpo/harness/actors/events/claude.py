@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
-from pytest_tfgrpo.core.records import Json, Usage
+from pytest_tfgrpo.core.records import Usage
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.events.stream import (
     amount,
     content,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.records import Json
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.events.claude import read_claude
 from pytest_tfgrpo.harness.actors.events.codex import read_codex
 from pytest_tfgrpo.harness.actors.output import read_output

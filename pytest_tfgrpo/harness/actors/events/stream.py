@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from pytest_tfgrpo.core.errors import AgentFailure
-from pytest_tfgrpo.core.records import Json, Usage
+from pytest_tfgrpo.core.records import Usage
 from pytest_tfgrpo.core.strict import finite
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.output import TOKENS_MAX
 
 DEPTH_MAX = 64

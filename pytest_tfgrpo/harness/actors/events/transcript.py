@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
-from pytest_tfgrpo.core.records import Frame, Json, Usage
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.records import Frame, Usage
+from pytest_tfgrpo.core.wire import Json, to_wire
 
 ProgramFault = TypeVar("ProgramFault", AgentFailure, ProviderError)
 UNFINISHED = "the stream does not tell how it ended"

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from pytest_tfgrpo.core.clock import utc_now
-from pytest_tfgrpo.core.records import Frame, Json, Trajectory
+from pytest_tfgrpo.core.records import Frame, Trajectory
 from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.harness.actors.offline.lessons import lessons_in
 from pytest_tfgrpo.harness.actors.offline.policy import FINISH, Policy, choose

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from pytest_tfgrpo.core.records import Task
+from pytest_tfgrpo.core.scenarios import Task
 from pytest_tfgrpo.harness.actors.offline.measures import UNIT_NAMES, UNITS
 from pytest_tfgrpo.harness.actors.offline.reading import (
     dates_in,

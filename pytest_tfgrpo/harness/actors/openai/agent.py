@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ActorError, ProviderError
-from pytest_tfgrpo.core.records import Attachment, Json, Task, Trajectory
+from pytest_tfgrpo.core.records import Trajectory
+from pytest_tfgrpo.core.scenarios import Attachment, Task
 from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.openai.conversation import Conversation
 from pytest_tfgrpo.harness.actors.openai.pictures import read_pictures, require_sendable
 from pytest_tfgrpo.harness.actors.openai.toolbox import Toolbox, open_toolbox

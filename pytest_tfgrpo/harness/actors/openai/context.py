@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_tfgrpo.core.records import Task
+from pytest_tfgrpo.core.scenarios import Task
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
 

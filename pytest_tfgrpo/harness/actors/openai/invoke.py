@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from pytest_tfgrpo.core.clock import elapsed_ms, utc_now
 from pytest_tfgrpo.core.errors import RolloutFault, describe
-from pytest_tfgrpo.core.records import Frame, Json
+from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.core.schema import nearest, violations
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.openai.context import ToolContext
 from pytest_tfgrpo.harness.actors.openai.toolbox import Tool
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon

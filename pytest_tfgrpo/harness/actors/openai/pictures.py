@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ActorError, ProviderError
-from pytest_tfgrpo.core.records import Attachment, Task
+from pytest_tfgrpo.core.scenarios import Attachment, Task
 from pytest_tfgrpo.llm.protocol import Image
 
 HEAD_BYTES = 12

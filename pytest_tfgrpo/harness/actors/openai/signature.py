@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pytest_tfgrpo.core.records import Json
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.openai.context import ToolContext
 
 SCALARS: Mapping[Any, str] = {

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from pytest_tfgrpo.core.lessons import Acceptance, Library, Operation, Revision, Trial
-from pytest_tfgrpo.core.records import Phase, Scenario
+from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.learning.acceptance.parts import OperationSet, halves, operations_of, units_of
 from pytest_tfgrpo.harness.learning.acceptance.per_lesson import Case, idle_or_harmful

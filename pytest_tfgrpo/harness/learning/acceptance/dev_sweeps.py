@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_tfgrpo.core.lessons import Library
-from pytest_tfgrpo.core.records import Group, Phase, RunStatus, Scenario
+from pytest_tfgrpo.core.records import Group, Phase, RunStatus
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.learning.prompts import Ask, RenderedPrompt
 from pytest_tfgrpo.harness.run.schedule import dev_phase

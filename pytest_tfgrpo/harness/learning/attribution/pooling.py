@@ -8,9 +8,8 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.lessons import Exposure, Library
-from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.setting_values import SettingValues
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.harness.learning.attribution.exposures import (
     EARLIER,
     UNREAD,

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Refusal, Revision
-from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, PromptPack
+from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
+from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, LessonEffect, lesson_effects
 from pytest_tfgrpo.harness.learning.attribution.exposures import (
     content_key,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.files import write_atomic
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Refusal, Revision
-from pytest_tfgrpo.core.records import PromptPack
+from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.core.schema import short, violations
 from pytest_tfgrpo.core.stamp import identify, stamp
 from pytest_tfgrpo.core.wire import from_wire, to_wire

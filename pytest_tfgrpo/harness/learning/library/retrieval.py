@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pytest_tfgrpo.core.lessons import Experience
-from pytest_tfgrpo.core.records import PromptPack
+from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.core.words import content
 
 DOMINANCE_FACTOR = 0.5

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.records import Frame, Group, Rollout, Scenario
+from pytest_tfgrpo.core.records import Frame, Group, Rollout
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.harness.learning.optimizer.wording import wording
 

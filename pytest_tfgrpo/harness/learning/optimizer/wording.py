@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pytest_tfgrpo.core.records import Json, Scenario
+from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.core.words import STOP, content, stem, words
 
 MAX_TERMS = 8

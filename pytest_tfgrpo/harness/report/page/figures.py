@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_tfgrpo.core.records import Json, Run
+from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_value import Report
 from pytest_tfgrpo.core.text import label
+from pytest_tfgrpo.core.wire import Json
 
 EXAMPLES = 3
 CAVEATS = ("noise", "flaky", "evaluations", "contamination", "sequential", "as_failures")

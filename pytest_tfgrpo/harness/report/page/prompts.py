@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.lessons import Experience
-from pytest_tfgrpo.core.records import Group, Run, Scenario
+from pytest_tfgrpo.core.records import Group, Run
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.suite.packs import pack_for
 from pytest_tfgrpo.harness.suite.prompt import merge_experiences, render_prompt
 

@@ -10,8 +10,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from pytest_tfgrpo.core.records import Frame, Group, Json, Rollout, Run, Scenario, Score
+from pytest_tfgrpo.core.records import Frame, Group, Rollout, Run, Score
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import cut
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.report.page.grid import Grid
 from pytest_tfgrpo.harness.report.page.prompts import Asked, AskedPrompts
 

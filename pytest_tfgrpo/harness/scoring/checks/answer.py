@@ -8,8 +8,10 @@ from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_tfgrpo.core.records import Check, CheckResult, Json
+from pytest_tfgrpo.core.records import CheckResult
+from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.scoring.checks.protocol import (
     BadParam,
     CheckContext,

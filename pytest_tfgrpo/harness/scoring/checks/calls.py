@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pytest_tfgrpo.core.records import Check, CheckResult, Frame, Json
+from pytest_tfgrpo.core.records import CheckResult, Frame
+from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext, CheckKind, builtin_params, verdict
 from pytest_tfgrpo.harness.scoring.checks.structured import mismatch
 

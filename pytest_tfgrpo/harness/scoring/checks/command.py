@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.errors import CheckError
-from pytest_tfgrpo.core.records import Check, CheckResult, Json
+from pytest_tfgrpo.core.records import CheckResult
+from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.scoring.checks.protocol import (
     BadParam,
     CheckContext,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_tfgrpo.core.records import Check, CheckResult, Json
+from pytest_tfgrpo.core.records import CheckResult
+from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.paths import check_name, confined, read_untrusted
 from pytest_tfgrpo.harness.scoring.checks.patterns import check_pattern, reason_against
 from pytest_tfgrpo.harness.scoring.checks.protocol import (

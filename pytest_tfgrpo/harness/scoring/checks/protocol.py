@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_tfgrpo.core.records import Check, CheckResult, Frame, Json, Task
+from pytest_tfgrpo.core.records import CheckResult, Frame
+from pytest_tfgrpo.core.scenarios import Check, Task
 from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
 

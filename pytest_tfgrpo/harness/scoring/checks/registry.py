@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pytest_tfgrpo.core.errors import CheckError
-from pytest_tfgrpo.core.records import Check, CheckResult
+from pytest_tfgrpo.core.records import CheckResult
+from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.harness.scoring.checks.answer import CONTAINS, EXACT, NUMBER_KIND
 from pytest_tfgrpo.harness.scoring.checks.calls import TOOL_CALLS
 from pytest_tfgrpo.harness.scoring.checks.command import COMMAND

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from pytest_tfgrpo.core.records import Check, CheckResult, Json
+from pytest_tfgrpo.core.records import CheckResult
+from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.schema import Violation, compile_foreign, extent, short
 from pytest_tfgrpo.core.stamp import canonical
 from pytest_tfgrpo.core.strict import finite
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.scoring.checks.answer import number_texts
 from pytest_tfgrpo.harness.scoring.checks.patterns import search
 from pytest_tfgrpo.harness.scoring.checks.protocol import (

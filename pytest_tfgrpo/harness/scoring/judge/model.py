@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError, RecordingError
-from pytest_tfgrpo.core.records import Json, JudgeResult, Rollout, Scenario
+from pytest_tfgrpo.core.records import JudgeResult, Rollout
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.stamp import seed_of
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.protocols import Judge
 from pytest_tfgrpo.harness.scoring.judge.prompt import question, repair, template_stamp, vote_schema
 from pytest_tfgrpo.harness.scoring.judge.votes import Vote, read_vote, tally

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
-from pytest_tfgrpo.core.records import Criterion, Frame, Json, Rollout, Scenario
+from pytest_tfgrpo.core.records import Frame, Rollout
+from pytest_tfgrpo.core.scenarios import Criterion, Scenario
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.text import cut, line
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.llm.protocol import Message
 from pytest_tfgrpo.llm.templates import fill, mark_for
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.records import Criterion, Json, JudgeResult
+from pytest_tfgrpo.core.records import JudgeResult
+from pytest_tfgrpo.core.scenarios import Criterion
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.strict import unique
 from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.scoring.judge.prompt import key_of
 
 WHY_MAX = 240

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from pytest_tfgrpo.core.records import Rollout, Scenario
+from pytest_tfgrpo.core.records import Rollout
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.scoring.rewarders.majority import majority_scores
 
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import RewarderError
-from pytest_tfgrpo.core.records import Group, Rollout, Scenario, Score
+from pytest_tfgrpo.core.records import Group, Rollout, Score
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.protocols import RewardBatch, Rewarder
 from pytest_tfgrpo.harness.scoring.rewarders.ground_truth import gt_scores
 from pytest_tfgrpo.numerics.arrays import Floats

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from pytest_tfgrpo.core.records import Group, Scenario
+from pytest_tfgrpo.core.records import Group
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
 MIN_ANSWER_CHARACTERS = 4

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from pytest_tfgrpo.core.records import Json, Scenario
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire import Json, to_wire
 
 OverlapKind: TypeAlias = Literal[
     "same_task", "same_prompt", "similar", "answer_in_pack", "answer_in_lesson", "answer_in_prompt"

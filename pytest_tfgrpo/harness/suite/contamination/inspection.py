@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pytest_tfgrpo.core.lessons import Library
-from pytest_tfgrpo.core.records import PromptPack, Scenario
+from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.suite.contamination.findings import Finding
 

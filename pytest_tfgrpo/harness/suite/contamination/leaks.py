@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_tfgrpo.core.lessons import Experience, Library
-from pytest_tfgrpo.core.records import PromptPack, Scenario
+from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.stamp import canonical
 from pytest_tfgrpo.harness.suite.contamination.answers import AnswerIndex, Answers, SoughtAnswer, spellings
 from pytest_tfgrpo.harness.suite.contamination.findings import Finding, called, excerpt

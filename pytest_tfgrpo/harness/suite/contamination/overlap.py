@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from pytest_tfgrpo.core.records import Scenario
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.harness.suite.contamination.findings import Finding, called, excerpt
 from pytest_tfgrpo.harness.suite.contamination.similar import similar

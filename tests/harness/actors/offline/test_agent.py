@@ -11,7 +11,8 @@ from support import ROOT
 from support.builders import make_experience, make_pack
 
 from pytest_tfgrpo.core.lessons import Polarity
-from pytest_tfgrpo.core.records import Attachment, Prompt, Scenario, Task, Trajectory
+from pytest_tfgrpo.core.records import Trajectory
+from pytest_tfgrpo.core.scenarios import Attachment, Prompt, Scenario, Task
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.actors.offline.agent import OfflineActor, open_offline
 from pytest_tfgrpo.harness.actors.offline.lessons import lessons_in

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from support import ROOT, benchmark
 
-from pytest_tfgrpo.core.records import Frame, Scenario
+from pytest_tfgrpo.core.records import Frame
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.actors.offline.task_view import first_value, open_brief
 from pytest_tfgrpo.harness.actors.offline.tools.registry import BY_NAME
 from pytest_tfgrpo.harness.actors.offline.values import kind_of, render

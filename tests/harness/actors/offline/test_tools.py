@@ -10,7 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pytest_tfgrpo.core.records import Attachment, Json, Task
+from pytest_tfgrpo.core.scenarios import Attachment, Task
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.offline.measures import UNIT_NAMES, UNITS
 from pytest_tfgrpo.harness.actors.offline.reading import dates_in, numbers_in, quantities_in
 from pytest_tfgrpo.harness.actors.offline.task_view import TaskView, first_value, open_brief

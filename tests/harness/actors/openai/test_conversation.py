@@ -9,7 +9,8 @@ from support.completers import USAGE
 from support.model_actor import Bench, script, wants
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
-from pytest_tfgrpo.core.records import Prompt, Usage
+from pytest_tfgrpo.core.records import Usage
+from pytest_tfgrpo.core.scenarios import Prompt
 from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
 from pytest_tfgrpo.llm.protocol import Completion, Request
 

@@ -9,7 +9,7 @@ import pytest
 from support.model_actor import Bench, script, wants
 
 from pytest_tfgrpo.core.errors import ActorError
-from pytest_tfgrpo.core.records import Attachment, Task
+from pytest_tfgrpo.core.scenarios import Attachment, Task
 from pytest_tfgrpo.harness.actors.openai import pictures
 from pytest_tfgrpo.harness.sandbox.paths import write_untrusted
 

@@ -13,7 +13,7 @@ from support.examples import blocks_of
 from support.model_actor import MODULE, Bench, script, wants
 
 from pytest_tfgrpo.core.errors import ActorError
-from pytest_tfgrpo.core.records import Task
+from pytest_tfgrpo.core.scenarios import Task
 from pytest_tfgrpo.harness.actors.openai.toolbox import open_toolbox
 from pytest_tfgrpo.harness.engine.attempt import attempt
 

@@ -15,7 +15,8 @@ from support.jobs import ScriptedActor, make_job, run_job
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.files import EXPERIENCES, JOURNAL, LIBRARY
 from pytest_tfgrpo.core.lessons import Acceptance, Operation
-from pytest_tfgrpo.core.records import Check, Phase, Run, Scenario
+from pytest_tfgrpo.core.records import Phase, Run
+from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.stamp import identify, stamp
 from pytest_tfgrpo.harness.engine.engine import Engine

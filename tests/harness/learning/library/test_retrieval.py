@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from support.builders import make_experience, make_pack
 
 from pytest_tfgrpo.core.lessons import Experience, Reward
-from pytest_tfgrpo.core.records import PromptPack
+from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.harness.learning.library.retrieval import Retrieval, raw_score, select
 
 TOP = make_pack(retrieval="top")

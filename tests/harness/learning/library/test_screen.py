@@ -4,7 +4,7 @@ import pytest
 from support.builders import make_experience, make_pack, make_scenario
 
 from pytest_tfgrpo.core.lessons import Reward
-from pytest_tfgrpo.core.records import Scenario
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.learning.library.library import of
 from pytest_tfgrpo.harness.learning.library.screen import Screen, contaminated
 

@@ -12,7 +12,8 @@ from support.completers import make_calls
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.lessons import Experience, Library
-from pytest_tfgrpo.core.records import Check, Frame, Group, PromptPack, Rollout, Scenario, Score
+from pytest_tfgrpo.core.records import Frame, Group, Rollout, Score
+from pytest_tfgrpo.core.scenarios import Check, PromptPack, Scenario
 from pytest_tfgrpo.harness.learning.library.library import apply, empty, of
 from pytest_tfgrpo.harness.learning.library.screen import Screen
 from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer

@@ -13,7 +13,8 @@ from support.builders import make_pack
 from support.jobs import ScriptedActor, make_job, run_job, three_or_not
 
 from pytest_tfgrpo.core.files import JOURNAL
-from pytest_tfgrpo.core.records import Prompt, Run
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.scenarios import Prompt
 from pytest_tfgrpo.harness.report.page.grid import grid
 from pytest_tfgrpo.harness.report.page.prompts import AskedPrompts
 from pytest_tfgrpo.harness.report.page.trajectories import pack

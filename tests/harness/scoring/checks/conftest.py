@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.core.records import Check, CheckResult, Frame, Task
+from pytest_tfgrpo.core.records import CheckResult, Frame
+from pytest_tfgrpo.core.scenarios import Check, Task
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS, evaluate

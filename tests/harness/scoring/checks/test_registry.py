@@ -5,7 +5,8 @@ import threading
 import pytest
 
 from pytest_tfgrpo.core.errors import CheckError
-from pytest_tfgrpo.core.records import Check, CheckResult, Task
+from pytest_tfgrpo.core.records import CheckResult
+from pytest_tfgrpo.core.scenarios import Check, Task
 from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext, CheckKind

@@ -9,7 +9,8 @@ from support.builders import make_rollout, make_scenario
 from support.completers import Answer, ScriptedCompleter, make_calls
 
 from pytest_tfgrpo.core.errors import BudgetError, JournalError, ModelError, RecordingError
-from pytest_tfgrpo.core.records import Criterion, JudgeResult, ModelCall
+from pytest_tfgrpo.core.records import JudgeResult, ModelCall
+from pytest_tfgrpo.core.scenarios import Criterion
 from pytest_tfgrpo.harness.scoring.judge.model import open_judge
 from pytest_tfgrpo.harness.scoring.judge.prompt import vote_schema
 from pytest_tfgrpo.llm.fingerprint import fingerprint

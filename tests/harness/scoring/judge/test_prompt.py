@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import make_frame, make_rollout, make_scenario
 
-from pytest_tfgrpo.core.records import Check, Criterion
+from pytest_tfgrpo.core.scenarios import Check, Criterion
 from pytest_tfgrpo.harness.scoring.judge.prompt import (
     INPUT_MAX,
     OUTPUT_MAX,

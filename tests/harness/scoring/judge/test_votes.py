@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_tfgrpo.core.records import Criterion
+from pytest_tfgrpo.core.scenarios import Criterion
 from pytest_tfgrpo.harness.scoring.judge.votes import REASON_MAX, Decision, Vote, read_vote, tally
 
 GOOD = '{"c1": {"why": "it does", "met": true}, "c2": {"why": "no", "met": false}}'

@@ -4,7 +4,8 @@ from typing import Any
 
 from support.builders import make_rollout, make_scenario
 
-from pytest_tfgrpo.core.records import Criterion, Failure, JudgeResult, Rollout
+from pytest_tfgrpo.core.records import Failure, JudgeResult, Rollout
+from pytest_tfgrpo.core.scenarios import Criterion
 from pytest_tfgrpo.harness.scoring.rewarders.judge import JudgeRewarder
 from pytest_tfgrpo.harness.scoring.rewarders.scoring import score
 

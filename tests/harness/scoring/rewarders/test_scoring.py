@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from support.builders import make_rollout, make_scenario
 
 from pytest_tfgrpo.core.errors import RewarderError
-from pytest_tfgrpo.core.records import Check, CheckResult, Failure, Rollout, Score
+from pytest_tfgrpo.core.records import CheckResult, Failure, Rollout, Score
+from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.harness.scoring.rewarders.scoring import batch_of, group_of, score
 
 SCENARIO = make_scenario()

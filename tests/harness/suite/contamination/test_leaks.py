@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from support.builders import make_experience, make_pack, make_scenario
 
 from pytest_tfgrpo.core.lessons import Library, ToolStat
-from pytest_tfgrpo.core.records import Check, Scenario
+from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.contamination.answers import AnswerIndex, expected_answers, spellings
 from pytest_tfgrpo.harness.suite.contamination.findings import LISTED, Finding, complaint, found_value

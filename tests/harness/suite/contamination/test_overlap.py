@@ -12,7 +12,7 @@ from support import ROOT
 from support.builders import make_scenario
 
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
-from pytest_tfgrpo.core.records import Attachment, Check, Scenario
+from pytest_tfgrpo.core.scenarios import Attachment, Check, Scenario
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.contamination.answers import expected_answers
 from pytest_tfgrpo.harness.suite.contamination.findings import Finding

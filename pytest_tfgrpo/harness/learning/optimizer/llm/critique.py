@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_tfgrpo.core.records import Group, Scenario
+from pytest_tfgrpo.core.records import Group
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import cut
 from pytest_tfgrpo.harness.learning.optimizer.contrast import Attempt, attempts_of
 from pytest_tfgrpo.harness.learning.optimizer.llm.numbered_lessons import Draft, NumberedLessons

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_tfgrpo.core.lessons import Operation
-from pytest_tfgrpo.core.records import Group, Json
+from pytest_tfgrpo.core.records import Group
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.learning.optimizer.llm.critique import GroupCritique, usable
 from pytest_tfgrpo.harness.learning.optimizer.llm.numbered_lessons import Draft, NumberedLessons
 from pytest_tfgrpo.harness.learning.optimizer.llm.pack import TeacherPrompts, load_prompts

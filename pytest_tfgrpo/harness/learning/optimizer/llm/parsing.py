@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast
 
 from pytest_tfgrpo.core.lessons import Polarity
-from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.strict import finite
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import clean
 
 Op: TypeAlias = Literal["ADD", "UPDATE", "DELETE", "KEEP"]

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pytest_tfgrpo.core.errors import ModelError
-from pytest_tfgrpo.core.records import Json
 from pytest_tfgrpo.core.stamp import seed_of
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.learning.optimizer.llm.pack import TeacherPrompts
 from pytest_tfgrpo.harness.learning.optimizer.llm.parsing import Change, ParsedAnswer, answer_schema, read
 from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import clean

@@ -6,9 +6,11 @@ import json
 import re
 
 from pytest_tfgrpo.core.files import WORK
-from pytest_tfgrpo.core.records import Frame, Json, Rollout, Scenario
+from pytest_tfgrpo.core.records import Frame, Rollout
 from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import joined
+from pytest_tfgrpo.core.wire import Json
 
 SHOWN = 2_000
 """Characters of a transcript up to which it is shown as it is; a longer one is summarised."""
