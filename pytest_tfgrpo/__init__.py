@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.core.scenarios import Scenario
     from pytest_tfgrpo.harness.actors.openai.context import ToolContext
     from pytest_tfgrpo.harness.actors.python import AgentContext
-    from pytest_tfgrpo.harness.engine.observed import Record
+    from pytest_tfgrpo.harness.engine.observers import Record
     from pytest_tfgrpo.harness.gate.rules import RuleResult
     from pytest_tfgrpo.harness.gate.verdict import GateRule
     from pytest_tfgrpo.harness.launch.running import RunResult
@@ -32,7 +32,7 @@ _HOMES = {
     "GateRule": "pytest_tfgrpo.harness.gate.verdict",
     "Optimizer": "pytest_tfgrpo.harness.protocols",
     "ProviderError": "pytest_tfgrpo.core.errors",
-    "Record": "pytest_tfgrpo.harness.engine.observed",
+    "Record": "pytest_tfgrpo.harness.engine.observers",
     "RewardBatch": "pytest_tfgrpo.harness.protocols",
     "Rewarder": "pytest_tfgrpo.harness.protocols",
     "Rollout": "pytest_tfgrpo.core.records",

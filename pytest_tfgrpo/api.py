@@ -16,7 +16,7 @@ from pytest_tfgrpo.core.settings import from_arguments
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.engine.components import Supplied
-    from pytest_tfgrpo.harness.engine.observed import Observer
+    from pytest_tfgrpo.harness.engine.observers import Observer
     from pytest_tfgrpo.harness.gate.verdict import GateRule
     from pytest_tfgrpo.harness.launch.launch import Launch
     from pytest_tfgrpo.harness.launch.running import RunResult

@@ -48,7 +48,7 @@ def save(arguments: Arguments) -> Iterator[str]:
     """Store the final sweep of a run as a baseline, for review and commit."""
     from pytest_tfgrpo.cli.lookup import find_run
     from pytest_tfgrpo.harness.gate import baseline
-    from pytest_tfgrpo.harness.run.log import load_run
+    from pytest_tfgrpo.harness.run.journal_contents import load_run
 
     project = project_of(arguments)
     path = baseline.locate(arguments.name, project.root)
@@ -100,7 +100,7 @@ def find(project: Project, wanted: str) -> Baseline:
     from pytest_tfgrpo.cli.lookup import find_run
     from pytest_tfgrpo.core.settings import is_task_id
     from pytest_tfgrpo.harness.gate.baseline import from_run, load, locate
-    from pytest_tfgrpo.harness.run.log import load_run
+    from pytest_tfgrpo.harness.run.journal_contents import load_run
 
     if wanted.endswith(".json") or (is_task_id(wanted) and locate(wanted, project.root).is_file()):
         return load(locate(wanted, project.root))

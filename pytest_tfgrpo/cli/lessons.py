@@ -100,7 +100,7 @@ def _listing(
     from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, lesson_effects
     from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
     from pytest_tfgrpo.harness.learning.attribution.pooling import records
-    from pytest_tfgrpo.harness.run.log import list_runs
+    from pytest_tfgrpo.harness.run.journal_contents import list_runs
 
     found, complaints = records(list_runs(project.out, project.task_id))
     for complaint in complaints:
@@ -213,7 +213,7 @@ def _fate(e: Experience, heirs: Mapping[str, Experience], tombstones: Mapping[st
 def _stored(project: Project) -> tuple[list[Experience], dict[str, Tombstone]]:
     """Return what the store holds, nothing where there is none."""
     from pytest_tfgrpo.core.lessons import Tombstone
-    from pytest_tfgrpo.harness.learning.library.store import ExperienceStore
+    from pytest_tfgrpo.harness.learning.library.experience_store import ExperienceStore
 
     path = project.out / project.task_id / EXPERIENCES
     if not path.is_file():
@@ -230,7 +230,7 @@ def _started_with(
     project: Project, known: Mapping[str, Experience], tombstones: Mapping[str, Tombstone]
 ) -> Iterator[Experience]:
     """Yield what runs removed or revised of the libraries that they started with: no store holds these."""
-    from pytest_tfgrpo.harness.run.log import library_at_start, list_runs
+    from pytest_tfgrpo.harness.run.journal_contents import library_at_start, list_runs
 
     changed = [(id, stone.run_id) for id, stone in tombstones.items()]
     changed += [(parent, e.run_id) for e in known.values() for parent in e.parents]
@@ -263,7 +263,7 @@ def _of(library: Library) -> tuple[Sequence[Experience], str]:
 
 
 def _export(project: Project, stored: Sequence[Experience], domain: str | None) -> Iterator[str]:
-    from pytest_tfgrpo.harness.learning.library.store import export_camel
+    from pytest_tfgrpo.harness.learning.library.experience_store import export_camel
 
     _require_store(project)
     yield from (json.dumps(value) for value in export_camel(e for e in stored if domain in (None, e.domain)))

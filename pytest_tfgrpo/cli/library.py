@@ -71,7 +71,7 @@ def promote(arguments: Arguments) -> Iterator[str]:
     from pytest_tfgrpo.cli.lookup import COMMITTED, find_library, find_run, read_report, require_promotable
     from pytest_tfgrpo.harness.learning.library.library import diff, save_library
     from pytest_tfgrpo.harness.report.gates import overall
-    from pytest_tfgrpo.harness.run.log import load_run
+    from pytest_tfgrpo.harness.run.journal_contents import load_run
 
     project = project_of(arguments)
     folder = find_run(project, arguments.run.partition("@")[0])

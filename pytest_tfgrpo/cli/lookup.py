@@ -17,7 +17,7 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.learning.library.library import as_of, empty, load_library
 from pytest_tfgrpo.harness.report.value import SCHEMA
-from pytest_tfgrpo.harness.run.log import list_runs, load_run, read_log
+from pytest_tfgrpo.harness.run.journal_contents import list_runs, load_run, read_log
 
 LATEST = "latest"
 PREVIOUS = "previous"

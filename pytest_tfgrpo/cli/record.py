@@ -66,7 +66,7 @@ def add(arguments: Arguments) -> Iterator[str]:
     """
     from pytest_tfgrpo.cli.lookup import find_run
     from pytest_tfgrpo.harness.recording.writing import check_recordable, describe, record
-    from pytest_tfgrpo.harness.run.log import load_run, read_log
+    from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
     from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 
     file, folder = Path(arguments.file), find_run(project_of(arguments), arguments.run)
@@ -95,6 +95,6 @@ def prune(arguments: Arguments) -> Iterator[str]:
 
 def _use_of(folder: Path) -> RunUse:
     from pytest_tfgrpo.harness.recording import maintenance
-    from pytest_tfgrpo.harness.run.log import load_run, read_log
+    from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
 
     return maintenance.use_of(load_run(folder), read_log(folder).rollouts.values())

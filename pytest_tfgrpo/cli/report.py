@@ -14,7 +14,7 @@ from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_ru
 from pytest_tfgrpo.cli.project import Project
 from pytest_tfgrpo.core.errors import BaselineError, JournalError, TfgrpoError
 from pytest_tfgrpo.core.files import JOURNAL, REPORT_HTML, REPORT_JSON
-from pytest_tfgrpo.core.report_value import Report
+from pytest_tfgrpo.core.report_blocks import Report
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
@@ -92,7 +92,7 @@ def write(path: Path, page: str) -> str:
 
 def read(folder: Path) -> Run:
     """Return the run in `folder` from its journal; raises JournalError if it cannot be read."""
-    from pytest_tfgrpo.harness.run.log import load_run
+    from pytest_tfgrpo.harness.run.journal_contents import load_run
 
     try:
         run = load_run(folder)

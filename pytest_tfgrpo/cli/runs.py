@@ -18,7 +18,7 @@ def runs(arguments: Arguments) -> Iterator[str]:
     from pytest_tfgrpo.core.text import number, table
     from pytest_tfgrpo.harness.report.cost import spent
     from pytest_tfgrpo.harness.report.gates import overall
-    from pytest_tfgrpo.harness.run.log import list_runs
+    from pytest_tfgrpo.harness.run.journal_contents import list_runs
 
     project = project_of(arguments)
     rows = []

@@ -86,7 +86,7 @@ def load_schema(name: str) -> dict[str, Any]:
 
 @cache
 def _accepts(name: str) -> Callable[[Json], bool]:
-    from pytest_tfgrpo.core.accept import accepts
+    from pytest_tfgrpo.core.schema_accepts import accepts
 
     return accepts(load_schema(name))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pytest_tfgrpo.core.report_value import GateBlock, Report
+from pytest_tfgrpo.core.report_blocks import GateBlock, Report
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.report.gates import named
 from pytest_tfgrpo.harness.report.markdown import summary

@@ -15,7 +15,7 @@ from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import CheckerResult, Group, Phase, PhaseResult, Rollout, Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.harness.engine.observed import AwaitingChecker, Record
+from pytest_tfgrpo.harness.engine.observers import AwaitingChecker, Record
 from pytest_tfgrpo.harness.launch.engine_thread import EngineFailed, EngineThread
 from pytest_tfgrpo.harness.launch.launch import Launch
 from pytest_tfgrpo.harness.run.schedule import rollout_id

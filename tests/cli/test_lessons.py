@@ -9,8 +9,8 @@ from support.project import Project
 from support.tools import tfgrpo
 
 from pytest_tfgrpo.core.lessons import Experience, Tombstone
+from pytest_tfgrpo.harness.learning.library.experience_store import ExperienceStore
 from pytest_tfgrpo.harness.learning.library.library import load_library, of, save_library
-from pytest_tfgrpo.harness.learning.library.store import ExperienceStore
 
 SETTINGS = {"actor": "python:agent:learner", "acceptance": "off", "contamination": "warn", "task_id": "demo"}
 

@@ -1,6 +1,6 @@
 """The type of a report's value says what its schema says; the checks of the schema look at the blocks."""
 
-from pytest_tfgrpo.core.report_value import Report
+from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.schema import load_schema
 
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from pytest_tfgrpo.core.accept import accepts
 from pytest_tfgrpo.core.schema import (
     compile_foreign,
     extent,
@@ -19,6 +18,7 @@ from pytest_tfgrpo.core.schema import (
     short,
     violations,
 )
+from pytest_tfgrpo.core.schema_accepts import accepts
 
 NAMES = sorted(
     path.name.removesuffix(".schema.json") for path in (files("pytest_tfgrpo.core") / "schemas").iterdir()

@@ -50,7 +50,7 @@ def test_a_plain_run_of_one_scenario_loads_no_numpy_jsonschema_or_jinja2(suite: 
         for name in (
             "learning.acceptance.decision",
             "learning.attribution.effects",
-            "learning.library.store",
+            "learning.library.experience_store",
             "learning.step",
             "report.page.html",
             "suite.contamination.overlap",

@@ -5,7 +5,7 @@ from fnmatch import fnmatch
 import pytest
 from support.project import Project, item_names
 
-from pytest_tfgrpo.harness.run.log import load_run
+from pytest_tfgrpo.harness.run.journal_contents import load_run
 
 
 def test_one_item_per_rollout_in_epoch_order(project: Project) -> None:

@@ -26,7 +26,8 @@ from pytest_tfgrpo.harness.metrics.comparison import tally
 from pytest_tfgrpo.harness.metrics.costs import loose
 from pytest_tfgrpo.harness.protocols import ActorCall, as_metered
 from pytest_tfgrpo.harness.run.job import Job
-from pytest_tfgrpo.harness.run.schedule import group_id, rollout_id, rollout_seed
+from pytest_tfgrpo.harness.run.schedule import group_id, rollout_id
+from pytest_tfgrpo.harness.run.seeds import rollout_seed
 from pytest_tfgrpo.harness.sandbox.changes import changes_in
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
-from pytest_tfgrpo.harness.engine.observed import Observers
+from pytest_tfgrpo.harness.engine.observers import Observers
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls

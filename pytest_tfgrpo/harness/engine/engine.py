@@ -30,7 +30,7 @@ from pytest_tfgrpo.core.records import (
 from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
 from pytest_tfgrpo.harness.engine.cohort import Cohort
 from pytest_tfgrpo.harness.engine.context import RunContext
-from pytest_tfgrpo.harness.engine.observed import Observer, Observers
+from pytest_tfgrpo.harness.engine.observers import Observer, Observers
 from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.learning.acceptance.dev_sweeps import DevSweeps, Unfinished
 from pytest_tfgrpo.harness.learning.prompts import Ask, PromptBuilder

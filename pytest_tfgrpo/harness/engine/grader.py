@@ -9,7 +9,7 @@ from pytest_tfgrpo.core.errors import BudgetError, CheckError
 from pytest_tfgrpo.core.records import CheckResult, Rollout
 from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.harness.engine.context import RunContext
-from pytest_tfgrpo.harness.engine.observed import AwaitingChecker
+from pytest_tfgrpo.harness.engine.observers import AwaitingChecker
 from pytest_tfgrpo.harness.run.judgement import as_error, judged
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace

@@ -22,14 +22,9 @@ from pytest_tfgrpo.core.wire import Json, from_wire
 from pytest_tfgrpo.harness.engine.components import Components, Supplied, open_components
 from pytest_tfgrpo.harness.learning.library.library import empty, load_library
 from pytest_tfgrpo.harness.protocols import Actor, Foresighted
-from pytest_tfgrpo.harness.run.earlier import earlier_evaluations, eval_stamp
+from pytest_tfgrpo.harness.run.earlier_runs import earlier_evaluations, eval_stamp
 from pytest_tfgrpo.harness.run.job import Job
-from pytest_tfgrpo.harness.run.log import (
-    JournalContents,
-    find_resumable,
-    new_run_id,
-    read_log,
-)
+from pytest_tfgrpo.harness.run.journal_contents import JournalContents, find_resumable, new_run_id, read_log
 from pytest_tfgrpo.harness.suite.packs import load_packs, pack_for
 from pytest_tfgrpo.llm.budget import Budget, require_affordable
 

@@ -34,7 +34,7 @@ from pytest_tfgrpo.harness.run.journal import SCHEMA, Journal
 from pytest_tfgrpo.harness.suite.packs import packs_in_use
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.learning.library.store import ExperienceStore
+    from pytest_tfgrpo.harness.learning.library.experience_store import ExperienceStore
 
 
 class RunWriter:
@@ -133,8 +133,8 @@ class RunWriter:
         """
         if self._folder is None or self._journal is None:
             return []
+        from pytest_tfgrpo.harness.learning.library.experience_store import ExperienceStore
         from pytest_tfgrpo.harness.learning.library.library import save_library
-        from pytest_tfgrpo.harness.learning.library.store import ExperienceStore
 
         task_folder = self._folder.parent.parent
         complaints: list[str] = []

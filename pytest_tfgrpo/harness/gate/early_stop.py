@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.report_value import Sequential
+from pytest_tfgrpo.core.report_blocks import Sequential
 from pytest_tfgrpo.core.text import interval, line, wrapped
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.gate.rules import GateInput, RuleResult

@@ -11,7 +11,7 @@ from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.gate.baseline import Baseline
 from pytest_tfgrpo.harness.gate.early_stop import rejudged
-from pytest_tfgrpo.harness.gate.named import NamedVerdict
+from pytest_tfgrpo.harness.gate.named_gates import NamedVerdict
 from pytest_tfgrpo.harness.gate.rules import (
     BUILT_IN,
     GateInput,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.records import CheckerResult, Run
 from pytest_tfgrpo.harness.engine.engine import Engine
-from pytest_tfgrpo.harness.engine.observed import Record
+from pytest_tfgrpo.harness.engine.observers import Record
 from pytest_tfgrpo.harness.run.job import Job
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.engine.prepare import Prepared
     from pytest_tfgrpo.harness.gate.baseline import Baseline
     from pytest_tfgrpo.harness.gate.config import NamedGate
-    from pytest_tfgrpo.harness.gate.named import OpenGate
+    from pytest_tfgrpo.harness.gate.named_gates import OpenGate
     from pytest_tfgrpo.harness.gate.sequential import OpenWatch
     from pytest_tfgrpo.harness.report.conclusion import Conclusion
 
@@ -61,7 +61,7 @@ def read_gates(
     if settings["gates"] is None:
         return []
     from pytest_tfgrpo.harness.gate.config import load_gates, require_selections
-    from pytest_tfgrpo.harness.gate.named import has_rules
+    from pytest_tfgrpo.harness.gate.named_gates import has_rules
 
     gates = load_gates(root / settings["gates"])
     for gate in gates:
@@ -130,7 +130,7 @@ class Launch:
         if not file:
             return []
         from pytest_tfgrpo.harness.recording.writing import describe, record
-        from pytest_tfgrpo.harness.run.log import read_log
+        from pytest_tfgrpo.harness.run.journal_contents import read_log
 
         rest = [*judged]
         if folder is not None and run.status != "complete":
@@ -192,7 +192,7 @@ def _baseline(name: str | None, root: Path) -> Baseline | None:
 
 def _open_gate(gate: NamedGate, settings: Settings, root: Path) -> OpenGate:
     """Return a named gate with its baseline; raises SettingError naming the gate and the file."""
-    from pytest_tfgrpo.harness.gate.named import OpenGate, baseline_name
+    from pytest_tfgrpo.harness.gate.named_gates import OpenGate, baseline_name
 
     try:
         return OpenGate(gate, _baseline(baseline_name(gate, settings.values), root))

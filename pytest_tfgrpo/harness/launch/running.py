@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.report_value import Report
-from pytest_tfgrpo.harness.engine.observed import Observer, Observers, Record
+from pytest_tfgrpo.core.report_blocks import Report
+from pytest_tfgrpo.harness.engine.observers import Observer, Observers, Record
 from pytest_tfgrpo.harness.gate.verdict import Verdict
 from pytest_tfgrpo.harness.launch.engine_thread import JOIN_S, EngineFailed, EngineThread
 from pytest_tfgrpo.harness.launch.launch import Launch

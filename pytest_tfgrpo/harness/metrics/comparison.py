@@ -8,7 +8,7 @@ from functools import cached_property
 from math import fsum
 
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
-from pytest_tfgrpo.core.report_value import ComparisonFigures
+from pytest_tfgrpo.core.report_blocks import ComparisonFigures
 from pytest_tfgrpo.numerics.planning import minimum_detectable_effect
 from pytest_tfgrpo.numerics.stats import Interval, paired_interval
 

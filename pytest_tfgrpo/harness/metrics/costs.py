@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from math import fsum
 
 from pytest_tfgrpo.core.records import Frame, Group, ModelCall, PhaseResult, Rollout, Run, Usage
-from pytest_tfgrpo.core.report_value import BudgetRow, CostBlock, LessonCost, ModelCost, SolvedCost, Spent
+from pytest_tfgrpo.core.report_blocks import BudgetRow, CostBlock, LessonCost, ModelCost, SolvedCost, Spent
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.metrics.epochs import solved
 

@@ -11,7 +11,14 @@ from typing import Any
 
 from pytest_tfgrpo.core.lessons import Revision
 from pytest_tfgrpo.core.records import Frame, Group, PhaseResult, Rollout, Run
-from pytest_tfgrpo.core.report_value import Changes, DevWork, EpochRow, ScoreQuantity, SummedQuantity, ToolUse
+from pytest_tfgrpo.core.report_blocks import (
+    Changes,
+    DevWork,
+    EpochRow,
+    ScoreQuantity,
+    SummedQuantity,
+    ToolUse,
+)
 from pytest_tfgrpo.numerics.stats import mean_interval, mean_of, pass_at_k
 
 SCHEMA = "tfgrpo.per-epoch/1"

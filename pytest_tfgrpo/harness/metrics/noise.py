@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
-from pytest_tfgrpo.core.report_value import AsFailures, Flaky, Gain, Noise, SweepNoise
+from pytest_tfgrpo.core.report_blocks import AsFailures, Flaky, Gain, Noise, SweepNoise
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
 from pytest_tfgrpo.numerics.stats import mean_interval
 

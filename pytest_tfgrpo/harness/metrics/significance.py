@@ -8,7 +8,7 @@ from math import fsum
 from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.records import PhaseResult, Run
-from pytest_tfgrpo.core.report_value import DomainRow, PlannedSweep
+from pytest_tfgrpo.core.report_blocks import DomainRow, PlannedSweep
 from pytest_tfgrpo.harness.metrics.comparison import Comparison, Tally, compare, figures
 from pytest_tfgrpo.numerics.planning import minimum_detectable_effect, planned_effect
 from pytest_tfgrpo.numerics.stats import holm, two_sided_p

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from pytest_tfgrpo.core.accept import accepts
 from pytest_tfgrpo.core.redact import find_secret, redact
 from pytest_tfgrpo.core.schema import load_schema, violations
+from pytest_tfgrpo.core.schema_accepts import accepts
 from pytest_tfgrpo.core.strict import finite
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import Json, from_wire, to_wire

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pytest_tfgrpo.core.lessons import Operation, Revision, Trial
 from pytest_tfgrpo.core.records import PhaseResult, Run
-from pytest_tfgrpo.core.report_value import AcceptanceBlock, AcceptedEpoch, Rejected, TrialRow
+from pytest_tfgrpo.core.report_blocks import AcceptanceBlock, AcceptedEpoch, Rejected, TrialRow
 from pytest_tfgrpo.core.text import interval, line, wrapped
 
 SHORT = 3

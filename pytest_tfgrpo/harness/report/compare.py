@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import PhaseResult, Run
-from pytest_tfgrpo.core.report_value import DomainRow
+from pytest_tfgrpo.core.report_blocks import DomainRow
 from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.harness.gate.baseline import actor_name, compared_stamps
 from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE

@@ -14,9 +14,9 @@ from pytest_tfgrpo.harness.report.value import build
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
-    from pytest_tfgrpo.core.report_value import Report
+    from pytest_tfgrpo.core.report_blocks import Report
     from pytest_tfgrpo.harness.gate.baseline import Baseline
-    from pytest_tfgrpo.harness.gate.named import OpenGate
+    from pytest_tfgrpo.harness.gate.named_gates import OpenGate
     from pytest_tfgrpo.harness.gate.verdict import GateRule, Verdict
     from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
@@ -60,7 +60,7 @@ def _verdict(
     rules: Sequence[GateRule],
     gates: Sequence[OpenGate],
 ) -> Verdict:
-    from pytest_tfgrpo.harness.gate.named import judge_named
+    from pytest_tfgrpo.harness.gate.named_gates import judge_named
     from pytest_tfgrpo.harness.gate.verdict import judge
     from pytest_tfgrpo.harness.learning.library.screen import contaminated
     from pytest_tfgrpo.harness.suite.contamination.answers import expected_answers, tool_names

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias, get_args
 
-from pytest_tfgrpo.core.report_value import CostBlock, ModelCost, Spent
+from pytest_tfgrpo.core.report_blocks import CostBlock, ModelCost, Spent
 from pytest_tfgrpo.core.text import count, line, money, table, wrapped
 
 Purpose: TypeAlias = Literal["rollouts", "learning", "judge"]

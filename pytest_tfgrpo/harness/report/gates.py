@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pytest_tfgrpo.core.report_value import GateBlock, RuleFinding
+from pytest_tfgrpo.core.report_blocks import GateBlock, RuleFinding
 from pytest_tfgrpo.core.text import line, wrapped
 
 OUTCOMES = {

@@ -7,7 +7,7 @@ from math import fsum
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.records import JudgeResult, Run
-from pytest_tfgrpo.core.report_value import Calibration, JudgeBlock, Opinions
+from pytest_tfgrpo.core.report_blocks import Calibration, JudgeBlock, Opinions
 from pytest_tfgrpo.core.text import interval, line, number, table, wrapped
 
 PASSED = 0.5

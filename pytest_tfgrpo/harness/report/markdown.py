@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from pytest_tfgrpo.core.report_value import (
+from pytest_tfgrpo.core.report_blocks import (
     CostBlock,
     DomainRow,
     EpochRow,

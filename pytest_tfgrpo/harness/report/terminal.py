@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pytest_tfgrpo.core.report_value import (
+from pytest_tfgrpo.core.report_blocks import (
     DomainRow,
     EpochRow,
     LibraryBlock,

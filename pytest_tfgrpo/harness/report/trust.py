@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_tfgrpo.core.records import Mode
-from pytest_tfgrpo.core.report_value import AsFailures, Flaky, Report
+from pytest_tfgrpo.core.report_blocks import AsFailures, Flaky, Report
 from pytest_tfgrpo.core.text import line, number, wrapped
 
 ERRORS_LEGEND = "errors=0: gt mean with errors counted as failures"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Group, Mode, Run
-from pytest_tfgrpo.core.report_value import (
+from pytest_tfgrpo.core.report_blocks import (
     Counts,
     Gain,
     GateBlock,

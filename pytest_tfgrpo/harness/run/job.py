@@ -10,7 +10,7 @@ from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Phase, RunHeader
 from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer, Rewarder
-from pytest_tfgrpo.harness.run.log import JournalContents
+from pytest_tfgrpo.harness.run.journal_contents import JournalContents
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.protocol import Completer

@@ -8,24 +8,12 @@ from dataclasses import replace
 from pytest_tfgrpo.core.records import Mode, Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
-from pytest_tfgrpo.core.stamp import seed_of
+from pytest_tfgrpo.harness.run.seeds import draw
 
 MIN_DEV = 20
 """With fewer dev scenarios a comparison shows nothing: lessons are then kept unvalidated, with a warning."""
 MAX_TRIALS = 4
 """Libraries that are tried on the dev split after an epoch, the whole candidate first."""
-
-
-def draw(scenarios: Iterable[Scenario], *, size: int, seed: int, epoch: int) -> tuple[str, ...]:
-    """Return the ids of `size` scenarios, in their given order, drawn without replacement (decision 6).
-
-    The draw depends on the run seed, the epoch and each scenario's identity alone, so that another order or
-    an unrelated scenario more does not reshuffle it.
-    """
-    known = list(scenarios)
-    ranked = sorted(known, key=lambda s: (seed_of(seed, "draw", epoch, s.stamp), s.id))
-    drawn = {s.id for s in ranked[:size]}
-    return tuple(s.id for s in known if s.id in drawn)
 
 
 def outline(settings: SettingValues, *, learning: bool, sweep_rollouts: int) -> list[Phase]:
@@ -91,11 +79,6 @@ def most_rollouts(phase: Phase, settings: SettingValues) -> int:
     """Return how many rollouts the dev split takes after a training epoch at most; 0 when nothing decides."""
     one = len(phase.dev) * int(settings["eval_rollouts"])
     return max(2 * one, min((MAX_TRIALS + 1) * one, int(settings["acceptance_rollouts"])))
-
-
-def rollout_seed(run_seed: int, scenario: Scenario, phase: Phase, index: int) -> int:
-    """Return the seed of a rollout, from identity alone (decision 8)."""
-    return seed_of(run_seed, scenario.stamp, phase.seed_phase, index)
 
 
 def group_id(run_id: str, phase: Phase, scenario_id: str) -> str:

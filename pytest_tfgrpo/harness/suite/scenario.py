@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.core.accept import Accepts, accepts
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.scenarios import Attachment, Check, Criterion, Scenario, Split, Truth
 from pytest_tfgrpo.core.schema import Violation, check_schema, load_schema, nearest, short, violations
+from pytest_tfgrpo.core.schema_accepts import Accepts, accepts
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of, stamp, stamp_bytes
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.paths import confined

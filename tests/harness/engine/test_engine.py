@@ -20,11 +20,11 @@ from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.actors.offline.agent import open_offline
 from pytest_tfgrpo.harness.engine import grader
 from pytest_tfgrpo.harness.engine.engine import Engine
-from pytest_tfgrpo.harness.engine.observed import Observer, Record
+from pytest_tfgrpo.harness.engine.observers import Observer, Record
 from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.metrics.costs import of_run
 from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.harness.run.log import load_run, read_log
+from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
 

@@ -19,7 +19,8 @@ from pytest_tfgrpo.harness.gate.verdict import judge
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.recording.entries import Participant, actor_stamp, rollout_fingerprint
 from pytest_tfgrpo.harness.report.value import build
-from pytest_tfgrpo.harness.run.schedule import dev_phase, outline, plan, rollout_seed
+from pytest_tfgrpo.harness.run.schedule import dev_phase, outline, plan
+from pytest_tfgrpo.harness.run.seeds import rollout_seed
 from pytest_tfgrpo.harness.suite.scenario import task_stamp
 from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.fingerprint import fingerprint

@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Frame, JudgeResult, Rollout, Run, Trajectory
 from pytest_tfgrpo.core.scenarios import Criterion, Scenario
 from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal
-from pytest_tfgrpo.harness.run.log import load_run, read_log
+from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.llm.protocol import Message, Request

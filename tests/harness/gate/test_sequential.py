@@ -33,7 +33,7 @@ from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.journal import read
-from pytest_tfgrpo.harness.run.log import load_run, read_log
+from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
 from pytest_tfgrpo.numerics.sequential import CELLS
 
 ON = {"gate_sequential": True}

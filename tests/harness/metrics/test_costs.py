@@ -20,7 +20,7 @@ from pytest_tfgrpo.harness.metrics.costs import of_run
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.report.cost import cost_lines
 from pytest_tfgrpo.harness.report.value import build
-from pytest_tfgrpo.harness.run.log import load_run
+from pytest_tfgrpo.harness.run.journal_contents import load_run
 from pytest_tfgrpo.llm.budget import Budget
 
 USAGE = Usage(prompt=100, completion=20, reasoning=5, cached=40)

@@ -8,7 +8,8 @@ from support.builders import make_scenario
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
-from pytest_tfgrpo.harness.run.schedule import draw, outline, plan, rollout_seed
+from pytest_tfgrpo.harness.run.schedule import outline, plan
+from pytest_tfgrpo.harness.run.seeds import draw, rollout_seed
 
 DEFAULTS: dict[str, Any] = {name: setting.default for name, setting in BY_NAME.items()}
 

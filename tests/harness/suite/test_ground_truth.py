@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 from support import ROOT
 
-from pytest_tfgrpo.core.accept import accepts
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.scenarios import Criterion
 from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.core.schema_accepts import accepts
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.scenario import build_scenario, split_of

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.builders import make_scenario
 
-from pytest_tfgrpo.core.accept import accepts
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.scenarios import Attachment, Check
 from pytest_tfgrpo.core.schema import load_schema, violations
+from pytest_tfgrpo.core.schema_accepts import accepts
 from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pytest_tfgrpo.core.accept import Accepts, accepts
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.core.schema_accepts import Accepts, accepts
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.modules import import_module, stamps_of_sources
 from pytest_tfgrpo.harness.actors.openai.files import FILE_TOOLS

@@ -21,7 +21,7 @@ from pytest_tfgrpo.harness.learning.attribution.exposures import (
     within,
     write,
 )
-from pytest_tfgrpo.harness.run.log import list_runs, load_run
+from pytest_tfgrpo.harness.run.journal_contents import list_runs, load_run
 
 MAX_EARLIER = 5000
 """Most earlier groups that a run takes along, the latest of them: they are kept in its journal."""

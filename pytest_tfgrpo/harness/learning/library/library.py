@@ -177,7 +177,7 @@ def diff(a: Library, b: Library, history: Iterable[Experience] = ()) -> Diff:
 
 def load_library(path: Path) -> Library:
     """Return the library in the file at `path`; raises StoreError naming file, place and value."""
-    from pytest_tfgrpo.harness.learning.library.store_lines import check
+    from pytest_tfgrpo.harness.learning.library.experience_lines import check
 
     try:
         data = json.loads(path.read_bytes())

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pytest_tfgrpo.core.lessons import Experience, LeakedAnswer, Library
 from pytest_tfgrpo.core.redact import find_secret
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
-from pytest_tfgrpo.harness.learning.library.store_lines import check
+from pytest_tfgrpo.harness.learning.library.experience_lines import check
 from pytest_tfgrpo.harness.suite.contamination.answers import AnswerIndex, Answers, bare
 
 _ROLE_MARKER = re.compile(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.report_value import Report
+from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.text import label
 from pytest_tfgrpo.core.wire import Json
 

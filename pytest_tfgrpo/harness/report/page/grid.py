@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pytest_tfgrpo.core.records import Group, Mode, Run
-from pytest_tfgrpo.core.report_value import Report
+from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.text import label
 from pytest_tfgrpo.harness.metrics.epochs import solved
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_tfgrpo.core.lessons import Acceptance, Experience, Operation, Revision, Trial
 from pytest_tfgrpo.core.records import PhaseResult, Run
-from pytest_tfgrpo.core.report_value import EffectRow
+from pytest_tfgrpo.core.report_blocks import EffectRow
 
 SIGNS = {"add": "+", "update": "~", "merge": "&", "remove": "-"}
 WORDS = {"add": "added", "update": "updated", "merge": "merged", "remove": "removed"}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.report_value import EffectRow, Report
+from pytest_tfgrpo.core.report_blocks import EffectRow, Report
 from pytest_tfgrpo.harness.report.page import draw, figures, payload, template
 from pytest_tfgrpo.harness.report.page.grid import Grid, grid
 from pytest_tfgrpo.harness.report.page.history import history

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.report_value import Report
+from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.harness.report.page.grid import Cell, Grid
 from pytest_tfgrpo.harness.report.page.prompts import lessons_of
 from pytest_tfgrpo.harness.report.page.trajectories import Packed

@@ -27,7 +27,7 @@ from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal
 from pytest_tfgrpo.harness.report.terminal import terminal
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.journal import decode
-from pytest_tfgrpo.harness.run.log import load_run, read_log
+from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
 
 DEV = 24
 WORDS = ("alpha", "bravo", "cedar", "delta", "ember", "frost", "gamma", "hotel")

@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.harness.learning.library.library import of
 from pytest_tfgrpo.harness.learning.prompts import PromptBuilder, RenderedPrompt
-from pytest_tfgrpo.harness.run.log import load_run, read_log
+from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
 
 
 def lessons(count: int = 6, run: str = "run1") -> list[Experience]:

@@ -20,7 +20,7 @@ from pytest_tfgrpo.harness.report.page.prompts import AskedPrompts
 from pytest_tfgrpo.harness.report.page.trajectories import pack
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.journal import encode, read
-from pytest_tfgrpo.harness.run.log import load_run
+from pytest_tfgrpo.harness.run.journal_contents import load_run
 from pytest_tfgrpo.harness.suite.prompt import render_prompt
 
 PACK = make_pack(system="Solve the task.\n\nShow no work.", inject=("Count with care.",))

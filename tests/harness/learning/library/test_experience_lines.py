@@ -11,7 +11,7 @@ from support.builders import make_experience
 from pytest_tfgrpo.core.lessons import Experience, Reward, Support, Tombstone, ToolStat
 from pytest_tfgrpo.core.schema import load_schema, violations
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness.learning.library.store_lines import (
+from pytest_tfgrpo.harness.learning.library.experience_lines import (
     check,
     encode,
     load,

@@ -16,9 +16,9 @@ from support.builders import PACK_STAMP, make_experience, make_pack
 
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.lessons import Experience, Reward, Tombstone
+from pytest_tfgrpo.harness.learning.library.experience_lines import encode
+from pytest_tfgrpo.harness.learning.library.experience_store import ExperienceStore, export_camel
 from pytest_tfgrpo.harness.learning.library.retrieval import select
-from pytest_tfgrpo.harness.learning.library.store import ExperienceStore, export_camel
-from pytest_tfgrpo.harness.learning.library.store_lines import encode
 
 
 def script(code: str, *arguments: object) -> subprocess.Popen[str]:
@@ -26,7 +26,7 @@ def script(code: str, *arguments: object) -> subprocess.Popen[str]:
     head = (
         "import sys\nfrom pathlib import Path\n"
         "from support.builders import make_experience\n"
-        "from pytest_tfgrpo.harness.learning.library.store import ExperienceStore\n"
+        "from pytest_tfgrpo.harness.learning.library.experience_store import ExperienceStore\n"
     )
     return subprocess.Popen(
         [sys.executable, "-c", head + code, *map(str, arguments)],

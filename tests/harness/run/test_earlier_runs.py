@@ -8,9 +8,9 @@ from support.jobs import ScriptedActor, make_job, run_job, three_or_not
 
 from pytest_tfgrpo.core.files import JOURNAL, PER_EPOCH, run_folder
 from pytest_tfgrpo.harness.report.value import build
-from pytest_tfgrpo.harness.run.earlier import LISTED, earlier_evaluations, eval_stamp
+from pytest_tfgrpo.harness.run.earlier_runs import LISTED, earlier_evaluations, eval_stamp
 from pytest_tfgrpo.harness.run.journal import encode
-from pytest_tfgrpo.harness.run.log import load_run
+from pytest_tfgrpo.harness.run.journal_contents import load_run
 
 STAMP = "a" * 64
 

@@ -11,8 +11,8 @@ from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import JOURNAL, run_folder
 from pytest_tfgrpo.core.records import CheckerResult, JudgeResult
 from pytest_tfgrpo.harness.run.journal import SCHEMA, encode
+from pytest_tfgrpo.harness.run.journal_contents import list_runs, read_log
 from pytest_tfgrpo.harness.run.judgement import judged
-from pytest_tfgrpo.harness.run.log import list_runs, read_log
 
 
 @pytest.fixture

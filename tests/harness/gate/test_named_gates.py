@@ -17,7 +17,7 @@ from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.gate import rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline, from_run
 from pytest_tfgrpo.harness.gate.config import NamedGate, load_gates
-from pytest_tfgrpo.harness.gate.named import NamedVerdict, OpenGate, judge_named
+from pytest_tfgrpo.harness.gate.named_gates import NamedVerdict, OpenGate, judge_named
 from pytest_tfgrpo.harness.gate.rules import RuleResult
 from pytest_tfgrpo.harness.gate.verdict import Verdict, judge
 from pytest_tfgrpo.harness.report.gates import gate_lines, overall

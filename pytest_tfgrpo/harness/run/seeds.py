@@ -1,0 +1,26 @@
+"""The seeds of a run: which scenarios an epoch draws, and the seed of each rollout, from identity alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.stamp import seed_of
+
+
+def draw(scenarios: Iterable[Scenario], *, size: int, seed: int, epoch: int) -> tuple[str, ...]:
+    """Return the ids of `size` scenarios, in their given order, drawn without replacement (decision 6).
+
+    The draw depends on the run seed, the epoch and each scenario's identity alone, so that another order or
+    an unrelated scenario more does not reshuffle it.
+    """
+    known = list(scenarios)
+    ranked = sorted(known, key=lambda s: (seed_of(seed, "draw", epoch, s.stamp), s.id))
+    drawn = {s.id for s in ranked[:size]}
+    return tuple(s.id for s in known if s.id in drawn)
+
+
+def rollout_seed(run_seed: int, scenario: Scenario, phase: Phase, index: int) -> int:
+    """Return the seed of a rollout, from identity alone (decision 8)."""
+    return seed_of(run_seed, scenario.stamp, phase.seed_phase, index)
