@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
@@ -19,7 +20,7 @@ from pytest_tfgrpo.llm.url import parse_address
 
 MAX_BYTES = 1_000_000
 SCHEMA = "models"
-PACKAGED = "prices.yaml"
+PACKAGED = "prices.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
 HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
@@ -35,7 +36,7 @@ def load_models(path: FilePath | None) -> ModelsConfig:
     Raises SettingError, whose lines name file, line and JSON pointer.
     """
     packaged = files("pytest_tfgrpo.llm").joinpath(PACKAGED)
-    table = _prices(parse_yaml(packaged.read_text("utf-8")).value)
+    table = _prices(json.loads(packaged.read_text("utf-8")))
     if path is None:
         return ModelsConfig(prices=table)
     value = _read(path)

@@ -1,5 +1,6 @@
 """The file of endpoints and prices: what it says, and what it deserves."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -96,8 +97,10 @@ def test_own_prices_extend_and_override_the_packaged_ones(file: Path) -> None:
 
 
 def test_the_packaged_prices_are_dated_and_valid(file: Path) -> None:
-    packaged = Path(str(__import__("pytest_tfgrpo").__file__)).parent / "llm" / "prices.yaml"
-    table = load(file, packaged.read_text("utf-8")).prices
+    packaged = Path(str(__import__("pytest_tfgrpo").__file__)).parent / "llm" / "prices.json"
+    listed = json.loads(packaged.read_text("utf-8"))
+    assert "US dollars per million tokens" in listed.pop("about")
+    table = load(file, json.dumps(listed)).prices
     assert table.as_of.startswith("20")
     assert table.prices
     for name, price in table.prices.items():
