@@ -94,13 +94,17 @@ def build(
         "sections": list(sections),
     }
     if run.settings.get("gate_sequential"):
-        from pytest_tfgrpo.harness.gate.early_stop import reported
-
-        foreign = verdict is not None and verdict.foreign_rules
-        found = reported(run, sweeps, gated=verdict is not None, foreign_rules=foreign)
-        if found is not None:
-            value["sequential"] = found
+        _add_sequential(value, run, sweeps, verdict)
     return value
+
+
+def _add_sequential(value: Report, run: Run, sweeps: Sweeps, verdict: Verdict | None) -> None:
+    from pytest_tfgrpo.harness.gate.early_stop import reported
+
+    foreign = verdict is not None and verdict.foreign_rules
+    found = reported(run, sweeps, gated=verdict is not None, foreign_rules=foreign)
+    if found is not None:
+        value["sequential"] = found
 
 
 def _gate(verdict: Verdict) -> GateBlock:
