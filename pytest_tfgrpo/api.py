@@ -106,19 +106,21 @@ def _supplied(
     return Supplied(
         actor=_object("actor", actor, ("name", "identity", "paid", "bound", "aclose")),
         optimizer=_object("optimizer", optimizer, ("name", "identity", "propose")),
-        rewarders=tuple(rewarders),
+        rewarders=tuple(_complete("rewarders", one, ("name", "weight", "__call__")) for one in rewarders),
         kinds={**KINDS, **(checks or {})},
-        rules=tuple(rules),
+        rules=tuple(_complete("gate_rules", one, ("name", "judge")) for one in rules),
     )
 
 
 def _object(name: str, value: str | _One | None, wanted: Sequence[str]) -> _One | None:
     """Return `value` unless it is a spec; raises SettingError when it lacks an attribute."""
-    if value is None or isinstance(value, str):
-        return None
+    return None if value is None or isinstance(value, str) else _complete(name, value, wanted)
+
+
+def _complete(name: str, value: _One, wanted: Sequence[str]) -> _One:
     missing = [attribute for attribute in wanted if not hasattr(value, attribute)]
     if missing:
-        raise SettingError(f"{name}: {value!r} has no attribute {missing[0]!r}; give it one, or pass a spec")
+        raise SettingError(f"{name}: {value!r} has no attribute {missing[0]!r}; add it")
     return value
 
 

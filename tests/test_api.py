@@ -18,7 +18,7 @@ from support.builders import make_scenario
 from support.project import Project
 
 import pytest_tfgrpo as tfgrpo
-from pytest_tfgrpo.core.errors import BaselineError, ScenarioError, SettingError
+from pytest_tfgrpo.core.errors import BaselineError, JournalError, ScenarioError, SettingError
 from pytest_tfgrpo.core.records import Group, PhaseResult, Rollout, Run
 
 SMALL: dict[str, Any] = {"group_size": 2, "acceptance": "off", "gate_min_mean": 0.1}
@@ -135,6 +135,8 @@ def test_no_setting_comes_from_the_environment_or_an_ini_file(
         ({"actor": None}, "no actor"),
         ({"actor": object()}, "has no attribute 'name'"),
         ({"checks": {"exact": None}}, "the check kind 'exact' is built in"),
+        ({"rewarders": [len]}, "has no attribute 'name'"),
+        ({"gate_rules": [5]}, "has no attribute 'name'"),
         ({"resume": "latest", "out": "elsewhere"}, "no incomplete run"),
     ],
 )
@@ -274,3 +276,84 @@ def test_ctrl_c_ends_the_run_with_its_files(tmp_path: Path) -> None:
 def test_a_setting_error_names_the_argument() -> None:
     with pytest.raises(SettingError, match="argument temperature_eval"):
         tfgrpo.run(".", SUITE, actor="offline", temperature_eval=9)
+
+
+@pytest.mark.parametrize("when", [Rollout, Run])
+def test_an_interrupt_in_an_observer_ends_the_run_with_its_files(tmp_path: Path, when: type) -> None:
+    def observe(record: object) -> None:
+        if isinstance(record, when):
+            raise KeyboardInterrupt
+
+    for call in (tfgrpo.run, lambda *args, **kwargs: asyncio.run(tfgrpo.arun(*args, **kwargs))):
+        with pytest.raises(KeyboardInterrupt):
+            call(tmp_path, SUITE, actor=Counter(0.01), observe=observe, **SMALL)
+    reports = [json.loads(path.read_text()) for path in tmp_path.glob("out/*/runs/*/report.json")]
+    assert [report["status"] for report in reports] == ["complete" if when is Run else "cancelled"] * 2
+
+
+def test_cancelling_twice_still_writes_the_files(tmp_path: Path) -> None:
+    async def cut() -> None:
+        started = asyncio.Event()
+        run = asyncio.create_task(
+            tfgrpo.arun(tmp_path, SUITE, actor=Counter(0.05), observe=lambda _: started.set(), **SMALL)
+        )
+        await started.wait()
+        run.cancel()
+        await asyncio.sleep(0.001)
+        run.cancel()
+        await run
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cut())
+    (report,) = tmp_path.glob("out/*/runs/*/report.json")
+    assert json.loads(report.read_text())["status"] == "cancelled"
+
+
+def test_an_actor_that_breaks_before_the_start_leaves_no_run_behind(tmp_path: Path) -> None:
+    class Broken(Counter):
+        def bound(self, call_count: int) -> dict[str, float | None]:
+            raise OSError("no limits")
+
+    with pytest.raises(OSError, match="no limits"):
+        tfgrpo.run(tmp_path, SUITE, actor=Broken(), **SMALL)
+    assert list(tmp_path.glob("out/*/runs/*")) == []
+
+
+def test_an_engine_that_fails_is_told_at_once_though_an_actor_will_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stubborn(Counter):
+        async def __call__(self, call: tfgrpo.ActorCall) -> tfgrpo.Trajectory:
+            if call.task.id != "c":
+                return await super().__call__(call)
+            for _ in range(400):
+                try:
+                    await asyncio.sleep(0.05)
+                except asyncio.CancelledError:
+                    continue
+            return tfgrpo.Trajectory(answer="late")
+
+    def full(*_: object) -> None:
+        raise JournalError("the disk is full")
+
+    monkeypatch.setattr("pytest_tfgrpo.harness.engine.writer.RunWriter.rollout", full)
+    monkeypatch.setattr("pytest_tfgrpo.harness.engine.attempt.CANCEL_GRACE_S", 0.1)
+    monkeypatch.setattr("pytest_tfgrpo.harness.launch.engine_thread.JOIN_S", 0.1)
+    with pytest.raises(JournalError, match="the disk is full"):
+        tfgrpo.run(tmp_path, SUITE, actor=Stubborn(), **SMALL)
+
+
+def test_runs_of_one_task_at_once_share_its_store_and_library(tmp_path: Path) -> None:
+    class Learner(Counter):
+        async def __call__(self, call: tfgrpo.ActorCall) -> tfgrpo.Trajectory:
+            tool = tfgrpo.Frame(kind="tool", name="count" if call.seed % 2 else "guess")
+            return tfgrpo.Trajectory(answer="3" if call.seed % 2 else "4", frames=(tool,))
+
+    async def several() -> list[tfgrpo.RunResult]:
+        arguments: dict[str, Any] = {**SMALL, "group_size": 4, "lesson_dropout": 0}
+        runs = (tfgrpo.arun(tmp_path, SUITE, actor=Learner(), seed=seed, **arguments) for seed in range(6))
+        return await asyncio.gather(*runs)
+
+    results = asyncio.run(several())
+    assert {result.run.status for result in results} == {"complete"}
+    assert any(result.run.library.experiences for result in results)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -42,10 +43,17 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_atomic(path: Path, content: Iterable[bytes]) -> None:
-    """Write a file whole or not at all, durable when the call returns; raises OSError."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Write a file whole or not at all, durable when the call returns; raises OSError.
+
+    A link stays a link, and a file keeps its mode. Threads and processes that write one path at once do not
+    meet: the last one wins.
+    """
+    path = path.resolve()
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         with temporary.open("wb") as file:
+            with suppress(FileNotFoundError):
+                os.fchmod(file.fileno(), path.stat().st_mode & 0o7777)
             file.writelines(content)
             file.flush()
             os.fsync(file.fileno())

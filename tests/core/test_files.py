@@ -1,45 +1,49 @@
-"""A file is written whole or not at all."""
+"""Files that are written whole or not at all."""
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from pytest_tfgrpo.core.errors import JournalError
-from pytest_tfgrpo.core.files import write_atomic, write_text
+from pytest_tfgrpo.core.files import write_atomic
 
 
-def test_a_file_and_its_name_are_on_disk_when_the_call_returns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    synced = []
-    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(Path(f"/proc/self/fd/{handle}").readlink()))
-    write_atomic(tmp_path / "a", [b"one", b"two"])
-    assert (tmp_path / "a").read_bytes() == b"onetwo"
-    assert [path.parent for path in synced] == [tmp_path, tmp_path.parent]
+def test_threads_that_write_one_file_at_once_leave_one_whole(tmp_path: Path) -> None:
+    path = tmp_path / "library.json"
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: write_atomic(path, [b"%d" % n] * 1000), range(100)))
+    text = path.read_bytes()
+    assert text == text[: len(text) // 1000] * 1000
+    assert list(tmp_path.iterdir()) == [path]
 
 
-def broken() -> Iterator[bytes]:
-    yield b"half"
-    raise ValueError("no more")
+def test_a_link_stays_a_link_and_a_file_keeps_its_mode(tmp_path: Path) -> None:
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.write_text("old")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    write_atomic(link, [b"new"])
+    assert (link.is_symlink(), real.read_text(), real.stat().st_mode & 0o777) == (True, "new", 0o640)
 
 
-@pytest.mark.parametrize("step", ["content", "fsync", "replace"])
-def test_a_failure_leaves_the_file_as_it_was_and_nothing_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    (tmp_path / "a").write_text("before")
-    if step != "content":
-        monkeypatch.setattr(*{"fsync": (os, "fsync", full), "replace": (Path, "replace", full)}[step])
-    with pytest.raises(ValueError if step == "content" else OSError, match=r"No space|no more"):
-        write_atomic(tmp_path / "a", broken() if step == "content" else [b"after"])
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "before")]
+def test_a_new_file_has_the_mode_that_any_new_file_has(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_atomic(tmp_path / "a", [b"x"])
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
 
 
-def test_a_file_of_a_run_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(JournalError, match=r"cannot write .*nowhere/a"):
-        write_text(tmp_path / "nowhere" / "a", "text")
+def test_what_cannot_be_written_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    def torn() -> Iterator[bytes]:
+        yield b"half"
+        raise OSError("the disk is full")
+
+    path = tmp_path / "a"
+    path.write_text("old")
+    with pytest.raises(OSError, match="the disk is full"):
+        write_atomic(path, torn())
+    assert (path.read_text(), list(tmp_path.iterdir())) == ("old", [path])

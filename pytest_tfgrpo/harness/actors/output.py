@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from pytest_tfgrpo.core.clock import utc_time
@@ -155,6 +155,15 @@ class _Extras:
             else:
                 dropped += 1
         return kept | {DROPPED: dropped} if dropped else kept
+
+
+def limited(trajectory: Trajectory) -> Trajectory:
+    """Return a trajectory whose `extra` is within the limits, also in its frames."""
+    if not trajectory.extra and not any(frame.extra for frame in trajectory.frames):
+        return trajectory
+    extras = _Extras()
+    frames = tuple(replace(f, extra=extras.keep(f.extra)) if f.extra else f for f in trajectory.frames)
+    return replace(trajectory, frames=frames, extra=extras.keep(trajectory.extra))
 
 
 def _json_of(value: Any) -> bytes:

@@ -21,6 +21,7 @@ from pytest_tfgrpo.core.errors import (
 )
 from pytest_tfgrpo.core.records import Failure, Frame, Status, Trajectory, Usage
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.actors.output import limited
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall
 from pytest_tfgrpo.llm.queueing import current_ticket
 
@@ -161,7 +162,7 @@ def _sound(trajectory: object, call: ActorCall) -> Trajectory:
         size = len(trajectory.answer.encode("utf-8", "surrogatepass"))
         if size > call.answer_max_bytes:
             raise AgentFailure(f"the answer has {size} bytes, more than {call.answer_max_bytes}", "oversize")
-    return trajectory
+    return limited(trajectory)
 
 
 def _is_sound(fault: RolloutFault) -> bool:

@@ -88,12 +88,13 @@ class Engine:
 
         Raises JournalError or StoreError when its files cannot be written.
         """
+        budget = self._begin_budget()
         writer = RunWriter(self._folder, self._job)
         with work_folder(self._job.work) as work:
             context = RunContext(
                 job=self._job,
                 writer=writer,
-                budget=self._begin_budget(),
+                budget=budget,
                 calls=Calls(writer.call, self._job.resumed.calls),
                 checker_results=self._checker_results,
                 work=work,

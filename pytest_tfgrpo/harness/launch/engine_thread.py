@@ -6,6 +6,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,7 @@ class EngineThread:
         self._folder = folder
         self._watch = watch
         self._paced = paced
+        self._failed = False
         self._engine: Engine
         self._task: asyncio.Task[Run] | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -94,8 +96,8 @@ class EngineThread:
             with asyncio.Runner() as runner:
                 self._loop = runner.get_loop()
                 runner.run(self._run())
-        except BaseException as error:  # noqa: BLE001 - told to the main thread
-            self._deliver(EngineFailed(error))
+        except BaseException as error:  # noqa: BLE001 - told to the caller's thread
+            self._fail(error)
         finally:
             self._ready.set()
 
@@ -107,7 +109,14 @@ class EngineThread:
         self._ready.set()
         try:
             await self._task
-        finally:
-            await self._job.actor.aclose()
-            for close in self._job.closing:
+        except BaseException as error:  # noqa: BLE001 - told before the loop waits for tasks that will not end
+            self._fail(error)
+        for close in (self._job.actor.aclose, *self._job.closing):
+            with suppress(Exception):  # the run is over, and each of them must have its turn
                 await close()
+
+    def _fail(self, error: BaseException) -> None:
+        """Deliver what broke the engine, once."""
+        if not self._failed:
+            self._failed = True
+            self._deliver(EngineFailed(error))

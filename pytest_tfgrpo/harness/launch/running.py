@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +35,10 @@ class RunResult:
 
     @property
     def passed(self) -> bool:
-        """True when the run is complete, without problems, and no gate fails it."""
+        """True when the run is complete, without problems, and no gate fails it.
+
+        The minimum scores of single scenarios, which pytest's items check, do not count here.
+        """
         if self.run.status != "complete" or self.problems:
             return False
         verdict = self.verdict
@@ -47,16 +51,17 @@ def run_launch(launch: Launch, observers: Observer | Sequence[Observer] = ()) ->
     Ctrl-C cancels the run, waits until it is flushed and reported, and raises KeyboardInterrupt again.
     Raises TfgrpoError when its files cannot be written.
     """
-    told = Observers(observers)
+    told, ended = Observers(observers), list[Run | EngineFailed]()
     thread = EngineThread(launch.prepared.job, folder=launch.prepared.folder, watch=launch.watch)
     thread.start()
     try:
-        last = _take_all(thread, told)
+        _take_all(thread, told, ended)
     except BaseException:
         thread.cancel()
-        _end(launch, _take_all(thread, told, timeout_s=JOIN_S), told, thread)
+        _take_all(thread, _hushed(told), ended, timeout_s=JOIN_S)
+        _end(launch, ended[0], told, thread)
         raise
-    return _end(launch, last, told, thread)
+    return _end(launch, ended[0], told, thread)
 
 
 async def arun_launch(launch: Launch, observers: Observer | Sequence[Observer] = ()) -> RunResult:
@@ -65,7 +70,7 @@ async def arun_launch(launch: Launch, observers: Observer | Sequence[Observer] =
     Cancelling it cancels the run, waits until that is flushed and reported, and raises again. Raises
     TfgrpoError when its files cannot be written.
     """
-    told = Observers(observers)
+    told, ended = Observers(observers), list[Run | EngineFailed]()
     loop = asyncio.get_running_loop()
     records: asyncio.Queue[Record | EngineFailed] = asyncio.Queue()
 
@@ -76,36 +81,63 @@ async def arun_launch(launch: Launch, observers: Observer | Sequence[Observer] =
         launch.prepared.job, folder=launch.prepared.folder, watch=launch.watch, deliver=deliver
     )
     thread.start()
+
+    async def finish() -> None:
+        await asyncio.wait_for(_await_all(records, _hushed(told), ended), JOIN_S)
+        await asyncio.to_thread(_end, launch, ended[0], told, thread)
+
     try:
-        last = await _await_all(records, told)
+        await _await_all(records, told, ended)
     except BaseException:
         thread.cancel()
-        last = await asyncio.wait_for(_await_all(records, told), JOIN_S)
-        await asyncio.to_thread(_end, launch, last, told, thread)
+        finishing = loop.create_task(finish())
+        while not finishing.done():
+            with suppress(asyncio.CancelledError):  # being cancelled again changes nothing
+                await asyncio.shield(finishing)
         raise
-    return await asyncio.to_thread(_end, launch, last, told, thread)
+    return await asyncio.to_thread(_end, launch, ended[0], told, thread)
 
 
-def _take_all(thread: EngineThread, told: Observers, timeout_s: float | None = None) -> Run | EngineFailed:
-    """Return the last record; raises TimeoutError when none comes within `timeout_s`."""
-    while True:
+def _hushed(told: Observers) -> Callable[[Record], None]:
+    """Return an observer that raises nothing, whatever `told` raises: the run is being ended."""
+
+    def tell(record: Record) -> None:
+        with suppress(BaseException):
+            told(record)
+
+    return tell
+
+
+def _take_all(
+    thread: EngineThread,
+    told: Callable[[Record], None],
+    ended: list[Run | EngineFailed],
+    timeout_s: float | None = None,
+) -> None:
+    """Hand records on until the last one, which is put into `ended`; raises TimeoutError."""
+    while not ended:
         try:
-            record = thread.records.get(timeout=timeout_s)
+            _hand_on(thread.records.get(timeout=timeout_s), told, ended)
         except queue.Empty:
             raise TimeoutError(f"the run did not end within {timeout_s:g} s") from None
-        if not isinstance(record, EngineFailed):
-            told(record)
-        if isinstance(record, Run | EngineFailed):
-            return record
 
 
-async def _await_all(records: asyncio.Queue[Record | EngineFailed], told: Observers) -> Run | EngineFailed:
-    while True:
-        record = await records.get()
-        if not isinstance(record, EngineFailed):
-            told(record)
-        if isinstance(record, Run | EngineFailed):
-            return record
+async def _await_all(
+    records: asyncio.Queue[Record | EngineFailed],
+    told: Callable[[Record], None],
+    ended: list[Run | EngineFailed],
+) -> None:
+    while not ended:
+        _hand_on(await records.get(), told, ended)
+
+
+def _hand_on(
+    record: Record | EngineFailed, told: Callable[[Record], None], ended: list[Run | EngineFailed]
+) -> None:
+    if isinstance(record, Run | EngineFailed):
+        ended.append(record)
+    if not isinstance(record, EngineFailed):
+        told(record)
 
 
 def _end(launch: Launch, last: Run | EngineFailed, told: Observers, thread: EngineThread) -> RunResult:
