@@ -107,12 +107,6 @@ def paid(context):
 
 paid.paid = True
 '''
-CHECKER = """
-import pytest
-import pytest_tfgrpo as tfgrpo
-
-MARK = dict(domain="text", prompt="How many words has 'a b c'?")
-"""
 
 
 class Project:
