@@ -89,6 +89,10 @@ def provider(context):
     raise ProviderError("503 from the provider")
 
 
+def unsteady(context):
+    return provider(context) if context.seed % 2 else "3"
+
+
 def crash(context):
     raise RuntimeError("the agent fell over")
 
