@@ -49,7 +49,7 @@ def start(folder: Path, *, force: bool, example: str | None = None) -> Iterator[
     Files that exist are kept, or overwritten with `force`; the ini file is only added to. Raises
     SettingError, before anything is written, when the ini lines cannot be added or there is no such example.
     """
-    templates, keys = _starter() if example is None else _example(example)
+    templates, keys = (_files() / "init_templates", STARTER_KEYS) if example is None else _example(example)
     ini, text = _with_keys(folder, keys)
     for source, name in _walk(templates, Path()):
         target = folder / name
@@ -71,10 +71,6 @@ def _files() -> Traversable:
     from importlib.resources import files
 
     return files("pytest_tfgrpo")
-
-
-def _starter() -> tuple[Traversable, Mapping[str, str]]:
-    return _files() / "init_templates", STARTER_KEYS
 
 
 def _example(name: str) -> tuple[Traversable, Mapping[str, str]]:

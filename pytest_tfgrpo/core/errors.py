@@ -60,10 +60,12 @@ class RolloutFault(TfgrpoError, RuntimeError):
     `frames` are the calls made so far; `answer` is the partial answer, if any.
     """
 
+    _default_code = ""
+
     def __init__(
         self,
         message: str,
-        code: str,
+        code: str | None = None,
         *,
         frames: tuple[Frame, ...] = (),
         answer: str = "",
@@ -71,7 +73,7 @@ class RolloutFault(TfgrpoError, RuntimeError):
     ) -> None:
         """`latency_ms` is how long the attempt took when it was recorded; None: it was measured."""
         super().__init__(message)
-        self.code = code
+        self.code = self._default_code if code is None else code
         self.frames = frames
         self.answer = answer
         self.latency_ms = latency_ms
@@ -80,31 +82,13 @@ class RolloutFault(TfgrpoError, RuntimeError):
 class ProviderError(RolloutFault):
     """The provider or the infrastructure failed: the rollout counts as an error and has no score."""
 
-    def __init__(
-        self,
-        message: str,
-        code: str = "provider",
-        *,
-        frames: tuple[Frame, ...] = (),
-        answer: str = "",
-        latency_ms: float | None = None,
-    ) -> None:
-        super().__init__(message, code, frames=frames, answer=answer, latency_ms=latency_ms)
+    _default_code = "provider"
 
 
 class AgentFailure(RolloutFault):
     """The agent failed (timeout, crash, garbage, oversize): the rollout scores 0."""
 
-    def __init__(
-        self,
-        message: str,
-        code: str = "crash",
-        *,
-        frames: tuple[Frame, ...] = (),
-        answer: str = "",
-        latency_ms: float | None = None,
-    ) -> None:
-        super().__init__(message, code, frames=frames, answer=answer, latency_ms=latency_ms)
+    _default_code = "crash"
 
 
 class ModelError(TfgrpoError, RuntimeError):

@@ -68,11 +68,6 @@ class Effect(NamedTuple):
     p: float
     """Two-sided p of no effect; NaN while it is not estimable."""
 
-    @property
-    def estimable(self) -> bool:
-        """True when there are enough groups of both kinds."""
-        return self.effect is not None
-
 
 def estimate(trials: Trials, *, level: float = 0.95, draws: int = 2000) -> Effect:
     """Return the effect of a lesson; `draws` is how often the chance is made again, fewer for many groups.

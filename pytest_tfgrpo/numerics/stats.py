@@ -95,19 +95,12 @@ def mean_interval(
     return Interval(n, mean, std, low, high, method)
 
 
-def paired_interval(
-    before_K: Sequence[float] | Floats,
-    after_K: Sequence[float] | Floats,
-    *,
-    level: float = 0.95,
-    seed: int = 0,
-    resamples: int = 10_000,
-) -> Interval:
+def paired_interval(before_K: Sequence[float] | Floats, after_K: Sequence[float] | Floats) -> Interval:
     """Return the mean of ``after - before`` over paired scenarios, both in [0, 1], and its interval."""
     if len(before_K) != len(after_K):
         raise ValueError(f"pairs must have one length, got {len(before_K)} and {len(after_K)}")
     gains_K = [after - before for before, after in zip(before_K, after_K, strict=True)]
-    return mean_interval(gains_K, support=(-1.0, 1.0), level=level, seed=seed, resamples=resamples)
+    return mean_interval(gains_K, support=(-1.0, 1.0))
 
 
 def one_sided_p(
@@ -139,15 +132,9 @@ def one_sided_p(
     return resampling.sign_flip_p(x_K, seed, resamples)
 
 
-def two_sided_p(
-    differences_K: npt.ArrayLike, *, shift: float = 0.0, seed: int = 0, resamples: int = 10_000
-) -> float:
+def two_sided_p(differences_K: npt.ArrayLike) -> float:
     """Return the two-sided sign-flip p: twice the smaller one-sided p of `one_sided_p`, at most 1."""
-    return min(
-        1.0,
-        2 * one_sided_p(differences_K, shift=shift, alternative="greater", seed=seed, resamples=resamples),
-        2 * one_sided_p(differences_K, shift=shift, alternative="less", seed=seed, resamples=resamples),
-    )
+    return min(1.0, 2 * one_sided_p(differences_K), 2 * one_sided_p(differences_K, alternative="less"))
 
 
 def holm(p_M: npt.ArrayLike) -> Floats:

@@ -98,16 +98,7 @@ def test_each_hard_rule_fails_the_gate(project: Project, flag: str, actor: str, 
 
 
 def test_errors_are_told_apart_and_judged_both_ways(project: Project) -> None:
-    agent = """
-from pytest_tfgrpo import ProviderError
-
-def solve(context):
-    if context.seed % 2:
-        raise ProviderError("503")
-    return "3"
-"""
-    project.agent(agent).scenarios(train=0, sweep=12)
-    project.ini(actor="python:agent2:solve", group_size=4, gate_min_mean=0.9)
+    project.scenarios(train=0, sweep=12).ini(actor="python:agent:unsteady", group_size=4, gate_min_mean=0.9)
     result = project.learn()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     found = rule(project, "minimum mean")["figures"]

@@ -13,16 +13,12 @@ import pytest
 from support import ROOT
 from support.fake_model import SILENT, Body, FakeModel, Reply, Serve, refused
 from support.project import Project
-from support.teachers import operation, says
+from support.teachers import asked, operation, says
 
 from pytest_tfgrpo.harness.learning.optimizer import llm
 
 LESSON = "For letters: count each of the words, one by one."
 ARGUMENTS = ("--tfgrpo", "--tfgrpo-optimizer", "llm", "--tfgrpo-teacher", "openai:big")
-
-
-def asked(body: Body) -> str:
-    return str(body["messages"][-1]["content"])
 
 
 def stage(body: Body) -> str:

@@ -240,16 +240,7 @@ def test_junit_carries_what_a_gate_compared(project: Project) -> None:
 
 
 def test_junit_carries_the_figures_of_a_scenario(project: Project) -> None:
-    agent = """
-from pytest_tfgrpo import ProviderError
-
-def solve(context):
-    if context.seed % 2:
-        raise ProviderError("503")
-    return "3"
-"""
-    project.agent(agent).scenarios(train=1, sweep=4)
-    project.ini(actor="python:agent2:solve", group_size=4)
+    project.scenarios(train=1, sweep=4).ini(actor="python:agent:unsteady", group_size=4)
     project.learn("--junitxml", "junit.xml")
     seen = 0
     for name, (_, found) in junit(project).items():

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.fake_model import OVERLOADED, Body, Reply, Serve
 from support.project import Project
-from support.teachers import operation, says
+from support.teachers import asked, operation, says
 from support.tools import tfgrpo
 
 FILE = "recording.jsonl"
@@ -41,10 +41,6 @@ def assert_same(recorded: Path, replayed: Path) -> None:
     assert recorded != replayed
     for name in ("report.json", "per-epoch.json"):
         assert comparable(replayed / name) == comparable(recorded / name)
-
-
-def asked(body: Body) -> str:
-    return str(body["messages"][-1]["content"])
 
 
 def answer(body: Body, attempt: int) -> Reply | Body | str:

@@ -89,6 +89,10 @@ def provider(context):
     raise ProviderError("503 from the provider")
 
 
+def unsteady(context):
+    return provider(context) if context.seed % 2 else "3"
+
+
 def crash(context):
     raise RuntimeError("the agent fell over")
 
@@ -107,12 +111,6 @@ def paid(context):
 
 paid.paid = True
 '''
-CHECKER = """
-import pytest
-import pytest_tfgrpo as tfgrpo
-
-MARK = dict(domain="text", prompt="How many words has 'a b c'?")
-"""
 
 
 class Project:

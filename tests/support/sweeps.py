@@ -9,6 +9,8 @@ from pytest_tfgrpo.core.lessons import Library, Operation, Revision
 from pytest_tfgrpo.core.records import CheckResult, Failure, Group, Mode, Phase, PhaseResult, Rollout, Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import TABLE
+from pytest_tfgrpo.harness.gate.named import NamedVerdict
+from pytest_tfgrpo.harness.gate.verdict import RuleResult, Verdict
 from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
 from support.builders import make_experience, make_rollout, make_scenario
 
@@ -126,3 +128,13 @@ def make_run(
 def evenly(n: int, credits: Credits, prefix: str = "s") -> dict[str, Credits]:
     """Return `n` scenarios that all score `credits`."""
     return {f"{prefix}{i}": credits for i in range(n)}
+
+
+def swept(final: Mapping[str, Credits], **changes: Any) -> Run:
+    """Return a run with this final sweep."""
+    return make_run(final=final, **changes)
+
+
+def rule(found: Verdict | NamedVerdict, name: str) -> RuleResult:
+    """Return the result of a rule of the gate."""
+    return next(result for result in found.results if result.name == name)

@@ -158,3 +158,8 @@ def recorded(calls: Sequence[ModelCall]) -> Calls:
 
 def library_of(*experiences: Experience) -> Library:
     return of(experiences)
+
+
+def asked(body: Mapping[str, Any]) -> str:
+    """Return the last message of a request that a server received."""
+    return str(body["messages"][-1]["content"])

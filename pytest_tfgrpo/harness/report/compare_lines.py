@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_tfgrpo.core.text import cost, count, duration, interval, line, number, signed, table, wrapped
 from pytest_tfgrpo.harness.report.cost import spent
+from pytest_tfgrpo.harness.report.terminal import changes_table
 
 SHORT = 5
 SHOWN = 20
@@ -35,8 +36,8 @@ def compare_lines(value: Mapping[str, Any], width: int = 80, *, verbosity: int =
         table(["", "other run", "this run"], sides(value)),
         difference,
         _domains(value["domains"]),
-        _largest("largest regressions", value["regressions"]),
-        _largest("largest gains", value["gains"]),
+        changes_table("largest regressions", value["regressions"]),
+        changes_table("largest gains", value["gains"]),
         [
             text
             for one in apart(value["apart"], every=verbosity > 0)
@@ -124,25 +125,6 @@ def _domains(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             ]
             for row in known
         ],
-    )
-
-
-def _largest(title: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    if not rows:
-        return []
-    return table(
-        [title, "domain", "before", "after", "change"],
-        [
-            [
-                line(row["scenario"], 34),
-                line(row["domain"], 16),
-                number(row["before"]),
-                number(row["after"]),
-                signed(row["difference"]),
-            ]
-            for row in rows
-        ],
-        left=2,
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pytest_tfgrpo.core.report_blocks import (
     DomainRow,
     EpochRow,
     LibraryBlock,
     PlannedSweep,
-    Regression,
     Report,
     Sequential,
     ToolUse,
@@ -53,7 +53,7 @@ def terminal(report: Report, *, verbosity: int = 0, width: int = 80) -> list[str
         _tools(report["epochs"]) if verbose else [],
         [*_gain(report, width), *([] if quiet else _domains(report["domains"], every=verbose))],
         [] if quiet else trust_lines(report, width, every=verbose),
-        [] if quiet else _regressions(report["regressions"]),
+        [] if quiet else changes_table("largest regressions", report["regressions"]),
         [] if quiet else _lessons(report["library"], width, verbose=verbose),
         [] if quiet else acceptance_lines(report.get("acceptance"), width, every=verbose),
         [] if quiet else attribution_lines(report.get("attribution"), width, every=verbose),
@@ -233,11 +233,12 @@ def _p(value: float | None) -> str:
     return "<0.001" if value is not None and value < 0.001 else number(value)
 
 
-def _regressions(rows: Sequence[Regression]) -> list[str]:
+def changes_table(title: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the table of the scenarios that changed most; none without rows."""
     if not rows:
         return []
     return table(
-        ["largest regressions", "domain", "before", "after", "change"],
+        [title, "domain", "before", "after", "change"],
         [
             [
                 line(row["scenario"], 34) + (" (flaky)" if row.get("flaky") else ""),

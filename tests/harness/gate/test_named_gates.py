@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.sweeps import SETTINGS, Credits, evenly, make_run
+from support.sweeps import SETTINGS, Credits, evenly, make_run, rule, swept
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.records import Run
@@ -29,14 +29,6 @@ from pytest_tfgrpo.plugin import github
 
 def verdict(run: Run, baseline: Baseline | None = None, **fields: Any) -> NamedVerdict:
     return judge_named(run, OpenGate(NamedGate(name="mine", **fields), baseline), SETTINGS)
-
-
-def rule(found: NamedVerdict, name: str) -> RuleResult:
-    return next(result for result in found.results if result.name == name)
-
-
-def swept(final: Mapping[str, Credits], **changes: Any) -> Run:
-    return make_run(final=final, **changes)
 
 
 def stored(final: Mapping[str, Credits], like: Run) -> Baseline:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.sweeps import SETTINGS, Credits, evenly, make_run
+from support.sweeps import SETTINGS, Credits, evenly, make_run, rule, swept
 
 from pytest_tfgrpo.core.lessons import LeakedAnswer
 from pytest_tfgrpo.core.records import Run
@@ -17,14 +17,6 @@ from pytest_tfgrpo.harness.gate.verdict import RuleResult, Verdict, judge
 def verdict(run: Run, baseline: Baseline | None = None, **changes: Any) -> Verdict:
     extra = {key: changes.pop(key) for key in ("rules", "contamination") if key in changes}
     return judge(run, baseline=baseline, settings={**SETTINGS, **changes}, **extra)
-
-
-def rule(found: Verdict, name: str) -> RuleResult:
-    return next(result for result in found.results if result.name == name)
-
-
-def swept(final: Mapping[str, Credits], **changes: Any) -> Run:
-    return make_run(final=final, **changes)
 
 
 def noisy(n: int, passed: float) -> dict[str, Credits]:

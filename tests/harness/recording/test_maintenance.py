@@ -44,7 +44,6 @@ def lines(*entries: RecordingEntry | bytes) -> list[bytes]:
 
 FIRST, SECOND = sorted([make_entry(seed=1), make_entry(seed=2)], key=key_of)
 DAMAGED = encode(SECOND).replace(b'"answer":"3"', b'"answer":"4"')
-SPACED = encode(SECOND).replace(b'"take":0,', b'"take":0, ')
 
 
 @pytest.mark.parametrize(
