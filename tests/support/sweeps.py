@@ -9,7 +9,7 @@ from pytest_tfgrpo.core.lessons import Library, Operation, Revision
 from pytest_tfgrpo.core.records import CheckResult, Failure, Group, Mode, Phase, PhaseResult, Rollout, Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import TABLE
-from pytest_tfgrpo.harness.gate.named import NamedVerdict
+from pytest_tfgrpo.harness.gate.named_gates import NamedVerdict
 from pytest_tfgrpo.harness.gate.verdict import RuleResult, Verdict
 from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
 from support.builders import make_experience, make_rollout, make_scenario

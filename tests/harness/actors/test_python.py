@@ -144,7 +144,7 @@ def test_a_hanging_thread_does_not_keep_the_process_from_ending(tmp_path: Path) 
     program = """
 import asyncio, sys
 from pathlib import Path
-from pytest_tfgrpo.core.records import Prompt, Task
+from pytest_tfgrpo.core.scenarios import Prompt, Task
 from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.engine.attempt import attempt
