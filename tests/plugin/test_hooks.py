@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from pytest_tfgrpo import CheckKind, Trajectory
-from pytest_tfgrpo.core.records import Check, CheckResult
+from pytest_tfgrpo.core.records import CheckResult
+from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.harness.gate.verdict import RuleResult
 
 SEEN = Path(__file__).with_name("seen.jsonl")

@@ -31,7 +31,7 @@ def loaded(suite: Path, *args: str) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, "-p", "pytest_tfgrpo.plugin", "-p", "no:cacheprovider", *args],
         cwd=suite,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
         capture_output=True,
         text=True,
         check=False,

@@ -314,7 +314,8 @@ def test_a_tool_past_its_own_time_limit_is_given_up(bench: Bench, monkeypatch: p
 def test_a_tool_with_a_context_knows_its_rollout(bench: Bench) -> None:
     bench.tools(
         """
-                from pytest_tfgrpo import ToolContext
+        from pytest_tfgrpo import ToolContext
+
 
         def look(context: ToolContext, name: str) -> list:
             return [context.scenario.id, context.seed, (context.workspace / name).read_text()]

@@ -253,7 +253,7 @@ def test_a_worker_says_first_what_is_wrong_with_the_value_and_then_what_it_found
 PROGRAM = """
 import sys, threading, time
 from pathlib import Path
-from pytest_tfgrpo.core.records import Check, Task
+from pytest_tfgrpo.core.scenarios import Check, Task
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS, evaluate
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext
 from pytest_tfgrpo.harness.scoring.checks import math
