@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import compileall
 import gc
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 import pytest_tfgrpo
 
 if TYPE_CHECKING:
+    from support.campaign import Campaign
     from support.fake_model import Answer, FakeModel, Serve
     from support.project import Project
 
@@ -30,6 +32,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write tests/golden/ anew instead of comparing with it"
     )
+    parser.addoption(
+        "--faults", action="store_true", help="run every case of the fault campaigns, not a sample"
+    )
+    parser.addoption(
+        "--faults-seed", type=int, help="repeat the sample of the fault campaigns with this seed"
+    )
+
+
+@pytest.fixture(scope="session")
+def campaign(pytestconfig: pytest.Config) -> Campaign:
+    """Return which cases of a fault campaign to run."""
+    from support.campaign import Campaign
+
+    return Campaign(pytestconfig.getoption("faults_seed"), pytestconfig.getoption("faults"))
 
 
 @pytest.fixture
@@ -72,9 +88,20 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile the package, which every process that a test starts would do again where none may write it."""
+    """Draw the seed of the fault campaigns, which workers get with the options, and compile the package.
+
+    Every process that a test starts would compile it again where none may write it.
+    """
+    if config.option.faults_seed is None:
+        config.option.faults_seed = secrets.randbelow(10**6)
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(Path(pytest_tfgrpo.__file__).parent, quiet=2)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Print what repeats the fault campaigns."""
+    which = "all cases" if config.option.faults else "a sample"
+    return f"fault campaigns: {which}, --faults-seed={config.option.faults_seed}"
 
 
 def pytest_collection_finish() -> None:
