@@ -104,6 +104,15 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"fault campaigns: {which}, --faults-seed={config.option.faults_seed}"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Note in the JUnit file which part of CI a slow test belongs to."""
+    for item in items:
+        for part in ("service", "browser", "faults"):
+            if item.get_closest_marker(part) is not None:
+                item.user_properties.append(("part", part.removesuffix("s")))
+                break
+
+
 def pytest_collection_finish() -> None:
     """Take what is loaded by now out of garbage collection: every pytest run inside a test collects often."""
     gc.collect()

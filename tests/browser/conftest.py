@@ -1,13 +1,16 @@
 """Chromium for tests, and report pages to open in it.
 
-Playwright's event loop runs on the main thread while a browser is open, where other tests need none to run:
-so a browser lives as long as one module.
+Playwright's event loop runs on the main thread while it is connected, where other tests need none to run: so
+Chromium runs as long as the test worker, and Playwright connects to it for one module.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,26 +22,48 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Request
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+ADDRESS = re.compile(r"ws://\S+")
+START_S = 60.0
 WATCH = """
 window.__violations = [];
 addEventListener("securitypolicyviolation", (event) => window.__violations.push(event.violatedDirective));
 """
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Return Chromium; without it the tests are skipped, or fail under ``CI_REQUIRE_TOOLS=1``."""
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Return the address of Chromium; without it the tests skip, or fail under ``CI_REQUIRE_TOOLS=1``."""
     path = next((found for name in NAMES if (found := shutil.which(name))), None)
     if path is None:
         reason = f"NOT TESTED: none of {', '.join(NAMES)} is installed"
         if os.environ.get("CI_REQUIRE_TOOLS") == "1":
             pytest.fail(reason + ", and CI_REQUIRE_TOOLS=1 demands it")
         pytest.skip(reason)
+    options = ["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-port=0"]
+    options += ["--no-sandbox"] if os.getuid() == 0 else []
+    profile = tmp_path_factory.mktemp("chromium")
+    log = profile / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen([path, *options, f"--user-data-dir={profile}"], stderr=output)
+    try:
+        end = time.monotonic() + START_S
+        while (found := ADDRESS.search(log.read_text(errors="replace"))) is None:
+            assert process.poll() is None, log.read_text(errors="replace")
+            assert time.monotonic() < end, f"Chromium did not start within {START_S} s"
+            time.sleep(0.05)
+        yield found[0]
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    """Return Chromium, which runs as long as the test worker."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        options = ["--no-sandbox"] if os.getuid() == 0 else []
-        browser = playwright.chromium.launch(executable_path=path, args=[*options, "--disable-dev-shm-usage"])
+        browser = playwright.chromium.connect_over_cdp(chromium)
         yield browser
         browser.close()
 

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 from support.browser_runs import Open
 
+pytestmark = pytest.mark.browser
 PHONE = {
     "viewport": {"width": 360, "height": 740},
     "is_mobile": True,

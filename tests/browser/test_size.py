@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import expect
 from support.browser_runs import Open
 from support.builders import make_frame
@@ -12,6 +13,8 @@ from support.sweeps import make_run
 from pytest_tfgrpo.core.records import Group, Rollout, Run
 from pytest_tfgrpo.harness.report.page.html import LIMIT, html
 from pytest_tfgrpo.harness.report.value import build
+
+pytestmark = pytest.mark.browser
 
 
 def large_run() -> Run:

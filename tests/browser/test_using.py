@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from support.browser_runs import Open
 
+pytestmark = pytest.mark.browser
 CELLS = "#map tbody tr:not(.gap)"
 
 

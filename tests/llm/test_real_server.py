@@ -17,6 +17,7 @@ from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.models import Models
 from pytest_tfgrpo.llm.protocol import Completion, Message, Request, ToolSpec
 
+pytestmark = pytest.mark.service
 ADD = ToolSpec(
     name="add",
     description="Add a and b.",
@@ -30,7 +31,7 @@ FORCED = {"tool_choice": {"type": "function", "function": {"name": "add"}}}
 WRONG_KEY = "sk-tiny-wrong-1Zr8TnQ5wM3k"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[llama.Llama]:
     llama.require_llama()
     with llama.running(tmp_path_factory.mktemp("llama")) as running:
