@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 from collections.abc import Iterator
@@ -92,6 +91,7 @@ def write(path: Path, page: str) -> str:
 
 def read(folder: Path) -> Run:
     """Return the run in `folder` from its journal; raises JournalError if it cannot be read."""
+    from pytest_tfgrpo.harness.run.journal import is_open
     from pytest_tfgrpo.harness.run.journal_contents import load_run
 
     try:
@@ -104,7 +104,8 @@ def read(folder: Path) -> Run:
         ) from error
     if run.status != "complete" and run.reason == "killed":
         return replace(
-            run, reason="it is still running" if _is_open(folder) else f"killed; {RESUME} {run.run_id}"
+            run,
+            reason="it is still running" if is_open(folder / JOURNAL) else f"killed; {RESUME} {run.run_id}",
         )
     return run
 
@@ -158,15 +159,3 @@ def _judged(project: Project, run: Run, notes: list[str]) -> Verdict | None:
     known = {check.kind for scenario in run.scenarios for check in scenario.checks}
     foreign = {kind: replace(KINDS["python"], name=kind) for kind in known - KINDS.keys()}
     return conclude(run, gated=True, kinds={**KINDS, **foreign}, baseline=baseline).verdict
-
-
-def _is_open(folder: Path) -> bool:
-    """Return whether a process writes the journal in `folder` right now."""
-    try:
-        with (folder / JOURNAL).open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False

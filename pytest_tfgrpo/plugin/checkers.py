@@ -72,6 +72,8 @@ class Checkers:
         except FAILED as failed:
             error = failed  # type: ignore[assignment]
             checker_result = CheckerResult(outcome="score", score=0.0, reason=_first_line(failed))
+        except pytest.exit.Exception:  # somebody ends pytest; that says nothing about the rollout
+            raise
         except pytest.skip.Exception as skipped:
             self._judge(rollout, CheckerResult(outcome="skip", reason=str(skipped)))
             raise
@@ -96,7 +98,7 @@ class Checkers:
         report = yield
         if call.when != "setup" or call.excinfo is None or markers.slot_of(item) is None:
             return report
-        if isinstance(call.excinfo.value, ItemFailed):
+        if isinstance(call.excinfo.value, (ItemFailed, KeyboardInterrupt, pytest.exit.Exception)):
             return report
         skipped = report.skipped
         reason = f"a fixture {'skipped' if skipped else 'failed'}: {_first_line(call.excinfo.value)}"
@@ -160,6 +162,8 @@ class SkipJudged:
             return None
         if checker_result.outcome == "score" and checker_result.score >= 1.0:
             return True
+        if checker_result.outcome == "skip":
+            pytest.skip(checker_result.reason)
         raise pytest.fail.Exception(checker_result.reason, pytrace=False)
 
 

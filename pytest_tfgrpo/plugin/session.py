@@ -33,6 +33,7 @@ ONLY_DEV = (
     "only dev scenarios are selected; they validate what train scenarios teach, "
     "so select train scenarios as well"
 )
+AGAIN = "tfgrpo: interrupted again before the run had ended; "
 ONLY_TRAIN = "only train scenarios are selected; they run only with --tfgrpo"
 
 
@@ -67,6 +68,8 @@ class TfgrpoSession:
         """Why this fails whatever the gate says: a file was not written, or a replay lacked answers."""
         self._partial = False
         """True when scenarios of the suite were left out before they could be counted."""
+        self._ran = False
+        """True once pytest has run its items to the end; an interrupt at any time leaves it false."""
         self._named: list[NamedGate] = []
         self._live: RunMonitor | None = None
         self._checkers: Checkers | None = None
@@ -207,15 +210,28 @@ class TfgrpoSession:
         """Take over the terminal section from the xdist worker that made the run."""
         self._lines, self._notes = list(output["lines"]), list(output["notes"])
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Any:
+        """Note that the items ran to their end: after two interrupts pytest's exit status does not say."""
+        result = yield
+        self._ran = True
+        return result
+
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
         """End the run with what it has, and write its results."""
         if self._live is not None and self._live.started:
             normal = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-            if normal and not (session.shouldstop or session.shouldfail):
-                self._live.finish()
-            self._live.stop()
-            self._conclude()
+            try:
+                if self._ran and normal and not (session.shouldstop or session.shouldfail):
+                    self._live.finish()
+                self._live.stop()
+                self._conclude()
+            except KeyboardInterrupt:
+                kept = self._live.launch.prepared.folder is not None
+                advice = f"go on with --tfgrpo-resume {self._live.job.run_id}" if kept else "nothing is kept"
+                self._lines = [AGAIN + advice]
+                session.exitstatus = pytest.ExitCode.INTERRUPTED
         if self._unsound and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         nothing_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED

@@ -133,7 +133,8 @@ def test_two_processes_cannot_resume_one_run_at_once(slow: Project) -> None:
     first = slow.start("--tfgrpo-resume")
     slow.wait_for_rollouts(first, 8)
     second = slow.learn("--tfgrpo-resume")
-    second.stdout.fnmatch_lines(["*in use by another process*"])
+    assert second.ret == pytest.ExitCode.USAGE_ERROR
+    second.stderr.fnmatch_lines(["*cannot be resumed: another process is carrying it out*"])
     first.communicate(timeout=60)
     assert first.returncode == 0
 
@@ -232,3 +233,119 @@ def test_more_budget_finishes_a_run_that_ran_out_of_it(project: Project) -> None
     assert project.learn("--tfgrpo-resume").ret == 0
     assert len(project.runs()) == 1
     assert project.manifest()["status"] == "complete"
+
+
+@pytest.mark.parametrize("left", [(), ("report.json",), ("report.json", "report.html"), ("stale",)])
+def test_a_complete_run_that_was_killed_before_its_files_is_only_reported(
+    project: Project, left: tuple[str, ...]
+) -> None:
+    project.scenarios(train=4, sweep=12).ini(actor="python:agent:learner", group_size=4)
+    assert project.learn().ret == 0
+    (folder,) = project.runs()
+    expected, journal, calls = comparable(folder), (folder / "journal.jsonl").read_bytes(), project.calls
+    if left == ("stale",):  # the manifest of an earlier end, before the run was resumed
+        manifest = project.manifest() | {"status": "cancelled", "finished_at": "2026-01-31T12:00:00.000Z"}
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+    else:
+        for name in {"exposures.jsonl", "report.json", "report.html", "manifest.json"} - set(left):
+            (folder / name).unlink()
+    result = project.learn("--tfgrpo-resume")
+    assert result.ret == 0
+    result.assert_outcomes(passed=4 * 2 + 12 * 2 + 1)
+    assert comparable(folder) == expected
+    assert project.manifest()["status"] == "complete"
+    assert (folder / "journal.jsonl").read_bytes() == journal
+    assert project.calls == calls
+    assert project.runs() == [folder]
+    project.learn("--tfgrpo-resume").stderr.fnmatch_lines(["*no incomplete run*"])
+
+
+def test_a_run_reported_late_exits_by_its_gate(project: Project) -> None:
+    project.scenarios(train=2, sweep=12).ini(actor="python:agent:unlearner", gate_min_gain=0.2)
+    assert project.learn().ret == pytest.ExitCode.TESTS_FAILED
+    (project.runs()[-1] / "manifest.json").unlink()
+    result = project.learn("--tfgrpo-resume")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["gate  FAILED*"])
+    assert project.manifest()["gate"]["outcome"] == "fail"
+
+
+def test_a_run_of_test_functions_is_reported_late_without_running_them(project: Project) -> None:
+    project.checker("""
+@pytest.mark.parametrize("n", range(3))
+@pytest.mark.tfgrpo(domain="text", split="eval", prompt="How many words has 'a b {n}'?")
+def test_it(rollout, n):
+    with open("ran.log", "a") as file:
+        file.write(".")
+    if n == 2:
+        pytest.skip("not here")
+    assert rollout.answer == "3"
+""")
+    project.ini(actor="python:agent:half", group_size=4)
+    first = project.learn()
+    (folder,) = project.runs()
+    expected, ran = comparable(folder), (project.root / "ran.log").read_text()
+    (folder / "manifest.json").unlink()
+    again = project.learn("--tfgrpo-resume")
+    assert again.ret == first.ret == 0
+    assert again.parseoutcomes() == first.parseoutcomes() == {"passed": 17, "skipped": 8}
+    assert comparable(folder) == expected
+    assert (project.root / "ran.log").read_text() == ran
+
+
+AGAIN = """
+import os, signal
+import pytest
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_keyboard_interrupt(excinfo):
+    os.kill(os.getpid(), signal.SIGINT)  # the second Ctrl-C comes while pytest shows the first
+    import time
+    time.sleep(1)
+"""
+
+
+def test_two_interrupts_leave_no_result_of_a_test_function_that_did_not_run(project: Project) -> None:
+    project.checker("""
+import os, signal
+from pathlib import Path
+
+@pytest.mark.tfgrpo(domain="text", split="eval", prompt="How many words has 'a b c'?")
+def test_it(rollout):
+    with Path(__file__).with_name("judged.log").open("a") as file:
+        file.write(rollout.rollout_id + "\\n")
+    if rollout.index == 2 and os.environ.get("INTERRUPT"):
+        os.kill(os.getpid(), signal.SIGINT)
+    assert rollout.answer == "3"
+""")
+    project.ini(actor="python:agent:right", group_size=6).conftest(AGAIN)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INTERRUPT", "1")
+        project.start().communicate(timeout=60)
+    assert len(project.events("judgement")) == 2
+    assert not project.events("group")
+    assert [end["status"] for end in project.events("finish")] in ([], ["cancelled"])
+    finish(project, "--tfgrpo-resume")
+    assert {result["outcome"] for result in project.events("judgement")} == {"score"}
+    assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0, 1.0]
+    assert (
+        max(Counter((project.root / "judged.log").read_text().split()).values()) == 2
+    )  # the interrupted one
+
+
+def test_a_test_function_that_ends_pytest_has_no_result(project: Project) -> None:
+    project.checker("""
+from pathlib import Path
+
+@pytest.mark.tfgrpo(domain="text", split="eval", prompt="How many words has 'a b c'?")
+def test_it(rollout):
+    if not Path(__file__).with_name("again").exists():
+        Path(__file__).with_name("again").touch()
+        pytest.exit("enough", returncode=1)
+    assert rollout.answer == "3"
+""")
+    project.ini(actor="python:agent:right")
+    project.start().communicate(timeout=60)
+    assert not project.events("judgement")
+    finish(project, "--tfgrpo-resume")
+    assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0, 1.0]

@@ -13,13 +13,13 @@ class CheckerResults:
     """What test functions found, by rollout id; used on the event loop only."""
 
     def __init__(self) -> None:
-        self._futures: dict[str, asyncio.Future[CheckerResult]] = {}
+        self._futures: dict[str, asyncio.Future[CheckerResult | None]] = {}
         self._closed: list[str] = []
         self.missing = ""
         """Why a phase is incomplete: missing results; empty if none is missing."""
 
-    async def of(self, rollout_id: str) -> CheckerResult:
-        """Return the judgement of a rollout once it is given, or an error once its epoch is closed."""
+    async def of(self, rollout_id: str) -> CheckerResult | None:
+        """Return the judgement of a rollout once it is given, or None once its epoch is closed."""
         future = self._future(rollout_id)
         if not future.done() and rollout_id.startswith(tuple(self._closed)):
             self._miss(rollout_id)
@@ -38,11 +38,11 @@ class CheckerResults:
             if rollout_id.startswith(prefix) and not future.done():
                 self._miss(rollout_id)
 
-    def _future(self, rollout_id: str) -> asyncio.Future[CheckerResult]:
+    def _future(self, rollout_id: str) -> asyncio.Future[CheckerResult | None]:
         if rollout_id not in self._futures:
             self._futures[rollout_id] = asyncio.get_running_loop().create_future()
         return self._futures[rollout_id]
 
     def _miss(self, rollout_id: str) -> None:
         self.missing = self.missing or f"{rollout_id}: {NOT_RUN}"
-        self._future(rollout_id).set_result(CheckerResult(outcome="error", reason=NOT_RUN))
+        self._future(rollout_id).set_result(None)

@@ -259,9 +259,7 @@ class Cohort:
             raise
         rollout = self._writer.rollout(rollout)
         self._paid.append(rollout)
-        if rollout.status == "ok" and scenario.checker is not None:
-            rollout = await self._grader.judge(rollout, workspace)
-        judged = await self._grader.ask_judge(scenario, rollout)
+        judged = await self._judge(scenario, rollout, workspace)
         if workspace.made:
             await asyncio.to_thread(workspace.remove)
         if judged is not None:
@@ -289,12 +287,19 @@ class Cohort:
         """Take a rollout from the journal instead of paying for it again."""
         self._paid.append(rollout)
         scenario = slot.question.scenario
-        if rollout.status == "ok" and scenario.checker is not None:
-            workspace = Workspace(self._work / slot.rollout_id, scenario.attachments, left=True)
-            rollout = await self._grader.judge(rollout, workspace)
-        judged = await self._grader.ask_judge(scenario, rollout)
+        workspace = Workspace(self._work / slot.rollout_id, scenario.attachments, left=True)
+        judged = await self._judge(scenario, rollout, workspace)
         if judged is not None:
             self._finish(slot, judged)
+
+    async def _judge(self, scenario: Scenario, rollout: Rollout, workspace: Workspace) -> Rollout | None:
+        """Return a rollout with what its test function and the judge found; None if a resumed run asks."""
+        if rollout.status == "ok" and scenario.checker is not None:
+            judged = await self._grader.judge(rollout, workspace)
+            if judged is None:
+                return None
+            rollout = judged
+        return await self._grader.ask_judge(scenario, rollout)
 
     def _finish(self, slot: Slot, rollout: Rollout) -> None:
         self._observe(rollout)

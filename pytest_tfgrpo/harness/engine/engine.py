@@ -36,6 +36,7 @@ from pytest_tfgrpo.harness.learning.acceptance.dev_sweeps import DevSweeps, Unfi
 from pytest_tfgrpo.harness.learning.prompts import Ask, PromptBuilder
 from pytest_tfgrpo.harness.protocols import as_metered
 from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.run.journal_contents import run_of
 from pytest_tfgrpo.harness.sandbox.workspace import work_folder
 from pytest_tfgrpo.harness.suite.packs import packs_in_use
 from pytest_tfgrpo.llm.budget import Budget
@@ -86,8 +87,11 @@ class Engine:
     async def run(self) -> Run:
         """Run all phases and return the run, complete or not; a cancelled run returns what it has.
 
-        Raises JournalError or StoreError when its files cannot be written.
+        A resumed run that is complete on file is told from there. Raises JournalError or StoreError when its
+        files cannot be written.
         """
+        if self._job.resumed.complete:
+            return self._tell_again()
         budget = self._begin_budget()
         writer = RunWriter(self._folder, self._job)
         with work_folder(self._job.work) as work:
@@ -125,6 +129,26 @@ class Engine:
         self._observe(run)
         late = self._observe.warnings[len(told) :]
         return replace(run, warnings=run.warnings + late) if late else run
+
+    def _tell_again(self) -> Run:
+        """Tell a complete run from its journal: nobody is asked, and nothing is written."""
+        if self._job.work is not None:
+            shutil.rmtree(self._job.work, ignore_errors=True)
+        run = run_of(self._job.resumed, self._job)
+        for result in run.phases:
+            groups = (*result.groups, *result.dev)
+            judged = {rollout.rollout_id: rollout for group in groups for rollout in group.rollouts}
+            for rollout in self._job.resumed.rollouts.values():
+                if rollout.epoch == result.phase.epoch:
+                    self._observe(judged.get(rollout.rollout_id, rollout))
+            for group in groups:
+                self._observe(group)
+            for operation in result.revision.applied if result.revision is not None else ():
+                if operation.experience is not None:
+                    self._observe(operation.experience)
+            self._observe(result)
+        self._observe(run)
+        return run
 
     def judge(self, rollout_id: str, checker_result: CheckerResult) -> None:
         """Take what a marked test function found of a rollout; the first word counts."""

@@ -65,13 +65,18 @@ class Grader:
             except TimeoutError:
                 raise CheckError(f"the checks did not end within {limit_s:g} s") from None
 
-    async def judge(self, rollout: Rollout, workspace: Workspace) -> Rollout:
-        """Return the rollout with the result of its marked test function, once that has run."""
+    async def judge(self, rollout: Rollout, workspace: Workspace) -> Rollout | None:
+        """Return the rollout with the result of its marked test function, once that has run.
+
+        None: it will not run any more; a resumed run runs it.
+        """
         checker_result = self._job.resumed.checker_results.get(rollout.rollout_id)
         if checker_result is None:
             await self._context.writer.commit()
             self._context.observe(AwaitingChecker(rollout=rollout, workspace=workspace))
             checker_result = await self._context.checker_results.of(rollout.rollout_id)
+            if checker_result is None:
+                return None
             self._context.writer.checker_result(rollout.rollout_id, checker_result)
         if checker_result.outcome == "skip":
             self.excluded.add(rollout.scenario_id)

@@ -79,7 +79,7 @@ def _verdict(
 
 
 def write(folder: Path, conclusion: Conclusion, origins: Mapping[str, str]) -> None:
-    """Write manifest and reports into the folder of the run; raises JournalError."""
+    """Write reports and, at last, the manifest into the folder of the run; raises JournalError."""
     from pytest_tfgrpo.harness.report.page.html import html
 
     run = conclusion.run
@@ -87,9 +87,9 @@ def write(folder: Path, conclusion: Conclusion, origins: Mapping[str, str]) -> N
         from pytest_tfgrpo.harness.learning.attribution import exposures
 
         exposures.write(folder, exposures.record_of(run))
-    write_json(folder / MANIFEST, manifest(conclusion, origins))
     write_json(folder / REPORT_JSON, conclusion.report)
     write_text(folder / REPORT_HTML, html(conclusion.report, run))
+    write_json(folder / MANIFEST, manifest(conclusion, origins))
 
 
 def manifest(conclusion: Conclusion, origins: Mapping[str, str]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import asyncio
 import fcntl
 import json
 import os
+import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from pytest_tfgrpo.core.wire import Json
 
 SCHEMA = "tfgrpo.journal/1"
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+GLANCES, GLANCE_S = 10, 0.01
+"""How often the lock is tried, and the pause in between."""
 _CRC = len(',"crc":"89abcdef"}')
 
 
@@ -86,6 +89,18 @@ def _require_end(path: Path, number: int, file: BinaryIO) -> None:
         )
 
 
+def is_open(path: Path) -> bool:
+    """Return whether a process writes the journal at `path` right now."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 class Journal:
     """The open journal of one run; used from one thread, locked against other processes."""
 
@@ -104,12 +119,20 @@ class Journal:
             self._file = path.open("ab", buffering=0)
         except OSError as error:
             raise JournalError(f"cannot open the journal {path}: {error}; is `out` writable?") from error
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._file.close()
-            raise JournalError(f"the journal {path} is in use by another process") from error
+        self._lock()
         self._cut_torn_line()
+
+    def _lock(self) -> None:
+        """Lock the file; who only looks whether it is locked holds it for no longer than that."""
+        for left in reversed(range(GLANCES)):
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError as error:
+                if not left:
+                    self._file.close()
+                    raise JournalError(f"the journal {self.path} is in use by another process") from error
+                time.sleep(GLANCE_S)
 
     def _cut_torn_line(self) -> None:
         for event, offset in _scan(self.path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.core.errors import JournalError, ResumeError
-from pytest_tfgrpo.core.files import JOURNAL, RUNS
+from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, RUNS
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import (
     CheckerResult,
@@ -27,7 +28,7 @@ from pytest_tfgrpo.core.records import (
 from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.core.wire import from_wire
 from pytest_tfgrpo.harness.metrics.costs import loose
-from pytest_tfgrpo.harness.run.journal import SCHEMA, Event, read
+from pytest_tfgrpo.harness.run.journal import SCHEMA, Event, is_open, read
 from pytest_tfgrpo.harness.run.judgement import judged
 
 HEADER = frozenset(f.name for f in fields(RunHeader))
@@ -159,7 +160,11 @@ def _is_header(data: object) -> bool:
 def load_run(folder: Path) -> Run:
     """Return the run in `folder` from its journal; a killed run is incomplete."""
     log = read_log(folder)
-    header = from_wire(RunHeader, {key: value for key, value in log.header.items() if key in HEADER})
+    return run_of(log, from_wire(RunHeader, {k: value for k, value in log.header.items() if k in HEADER}))
+
+
+def run_of(log: JournalContents, header: RunHeader) -> Run:
+    """Return the run that a journal tells of, as what `header` says of it; a killed run is incomplete."""
     library = from_wire(Library, log.header["library"])
     results = tuple(_results(log))
     start = library
@@ -243,9 +248,10 @@ def _judged(log: JournalContents, id: str, status: str) -> Rollout:
 
 
 def find_resumable(out: Path, task_id: str, wanted: str, stamps: Mapping[str, str]) -> JournalContents:
-    """Return the log of the run to resume: `wanted`, or with ``latest`` the newest that is not complete.
+    """Return the log of the run to resume: `wanted`, or with ``latest`` the newest that is not concluded.
 
-    Raises ResumeError when there is none, or when its stamps differ from `stamps`, naming what differs.
+    A complete run is concluded once its reports are written. Raises ResumeError when there is none, when
+    another process writes it, or when its stamps differ from `stamps`, naming what differs.
     """
     if wanted != "latest":
         known = {folder.name: folder for folder in list_runs(out, task_id)}
@@ -257,7 +263,7 @@ def find_resumable(out: Path, task_id: str, wanted: str, stamps: Mapping[str, st
         return log
     for folder in reversed(list_runs(out, task_id)):
         log = read_log(folder)
-        if not log.complete:
+        if not _is_concluded(folder, log):
             _require_same(folder, log, stamps)
             return log
     raise ResumeError(
@@ -266,8 +272,23 @@ def find_resumable(out: Path, task_id: str, wanted: str, stamps: Mapping[str, st
     )
 
 
+def _is_concluded(folder: Path, log: JournalContents) -> bool:
+    """Return whether a run is complete, and its manifest, which is written last, belongs to that end."""
+    if not log.complete or log.finish is None:
+        return False
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+        return bool(manifest["finished_at"] == log.finish["finished_at"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 def _require_same(folder: Path, log: JournalContents, stamps: Mapping[str, str]) -> None:
-    if log.complete:
+    if is_open(folder / JOURNAL):
+        raise ResumeError(
+            f"run {folder.name} cannot be resumed: another process is carrying it out; wait until it ends"
+        )
+    if _is_concluded(folder, log):
         raise ResumeError(f"run {folder.name} is complete; leave --tfgrpo-resume out to start a new one")
     before = log.header["stamps"]
     keys = (before.keys() | stamps.keys()) - {"eval"}  # a part of `scenarios`
