@@ -164,7 +164,7 @@ def require_promotable(project: Project, run: Run) -> Path:
     if run.status != "complete":
         raise StoreError(
             f"run {run.run_id} is {run.status}, so its library is not promoted; finish it with "
-            f"pytest --tfgrpo --tfgrpo-resume {run.run_id}"
+            f"pytest --tfgrpo --tfgrpo-resume={run.run_id}"
         )
     return file
 

@@ -105,7 +105,7 @@ def read(folder: Path) -> Run:
     if run.status != "complete" and run.reason == "killed":
         return replace(
             run,
-            reason="it is still running" if is_open(folder / JOURNAL) else f"killed; {RESUME} {run.run_id}",
+            reason="it is still running" if is_open(folder / JOURNAL) else f"killed; {RESUME}={run.run_id}",
         )
     return run
 

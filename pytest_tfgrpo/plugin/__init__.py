@@ -38,6 +38,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker, and check every setting that is set, feature on or off (decision 20)."""
+    if any("--tfgrpo-" in word or word.startswith("@") for word in options.words(config)):
+        from pytest_tfgrpo.plugin import rootdir
+
+        rootdir.require_unmoved(config)
     config.addinivalue_line("markers", MARKER)
     config.stash[options.SETTINGS] = options.read(config)
     if config.pluginmanager.hasplugin("xdist"):

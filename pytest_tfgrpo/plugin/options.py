@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from typing import Any
 
 import pytest
@@ -40,6 +41,14 @@ def declare(parser: pytest.Parser) -> None:
         text = (setting.help + default).replace("%", "%%")
         group.addoption(setting.flag, dest=setting.ini, default=None, metavar="X", help=text)
         parser.addini(setting.ini, text, type=setting.ini_type, default=None)  # type: ignore[arg-type]
+
+
+def words(config: pytest.Config) -> list[str]:
+    """Return the words of the command line and of PYTEST_ADDOPTS, from which pytest finds its rootdir."""
+    return [
+        *shlex.split(os.environ.get("PYTEST_ADDOPTS", "")),
+        *(os.fspath(word) for word in config.invocation_params.args),
+    ]
 
 
 def read(config: pytest.Config) -> Settings:

@@ -229,7 +229,7 @@ class TfgrpoSession:
                 self._conclude()
             except KeyboardInterrupt:
                 kept = self._live.launch.prepared.folder is not None
-                advice = f"go on with --tfgrpo-resume {self._live.job.run_id}" if kept else "nothing is kept"
+                advice = f"go on with --tfgrpo-resume={self._live.job.run_id}" if kept else "nothing is kept"
                 self._lines = [AGAIN + advice]
                 session.exitstatus = pytest.ExitCode.INTERRUPTED
         if self._unsound and exitstatus == pytest.ExitCode.OK:

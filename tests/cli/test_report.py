@@ -60,7 +60,7 @@ def test_a_killed_run_is_shown_as_far_as_it_got(learned: Project, event: str) ->
     folder = learned.runs()[0]
     kill(folder, event)
     shown = " ".join(tfgrpo("report").split())
-    resume = f"killed; finish it with pytest --tfgrpo --tfgrpo-resume {folder.name}"
+    resume = f"killed; finish it with pytest --tfgrpo --tfgrpo-resume={folder.name}"
     assert shown.startswith(f"the run is incomplete: {resume}")
     assert "there is no report.json; checked with the built-in rules" in shown
     assert "gate FAILED" in shown

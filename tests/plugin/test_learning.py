@@ -264,7 +264,7 @@ def test_a_committed_library_is_where_a_run_starts(project: Project) -> None:
     )
     missing = project.learn()
     assert missing.ret == pytest.ExitCode.USAGE_ERROR
-    missing.stderr.fnmatch_lines(["*lessons.json*--tfgrpo-library none*tfgrpo library promote*"])
+    missing.stderr.fnmatch_lines(["*lessons.json*--tfgrpo-library=none*tfgrpo library promote*"])
     assert project.learn("--tfgrpo-library", "none").ret == 0
     learned = project.report()["epochs"][-1]["gt_score"]["mean"]
     assert project.cli("library", "promote", project.runs()[-1].name) == 0

@@ -387,7 +387,7 @@ def test_what_a_recording_lacks_is_told_with_what_differs(
     (warning,) = [w for w in moody.report()["warnings"] if "lacks" in w]
     assert why in warning
     assert warning.endswith(
-        "record them with --tfgrpo-actor 'python:moody:moody' --tfgrpo-record recording.jsonl"
+        "record them with --tfgrpo-actor='python:moody:moody' --tfgrpo-record=recording.jsonl"
     )
 
 

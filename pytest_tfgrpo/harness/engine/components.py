@@ -132,7 +132,7 @@ def _open_actor(root: Path, settings: Settings, supplied: Actor | None, shared: 
     spec = settings["actor"]
     if spec is None:
         raise SettingError(
-            "no actor is configured; set tfgrpo_actor in the ini file or pass --tfgrpo-actor "
+            "no actor is configured; set tfgrpo_actor in the ini file or pass --tfgrpo-actor=SPEC "
             "(for example `offline` or `command:./agent`)"
         )
     actor = supplied

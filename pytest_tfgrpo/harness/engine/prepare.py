@@ -257,7 +257,7 @@ def _load_library(root: Path, settings: Settings) -> Library:
     if not file.is_file():
         raise SettingError(
             f"library: there is no file {str(file)!r} ({settings.origins['library']}); learn one with "
-            "--tfgrpo-library none, then write it with `tfgrpo library promote RUN`"
+            "--tfgrpo-library=none, then write it with `tfgrpo library promote RUN`"
         )
     return load_library(file)
 

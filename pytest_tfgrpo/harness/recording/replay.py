@@ -38,7 +38,7 @@ _FAULTS: Mapping[str, type[AgentFailure | ProviderError]] = {
     "failed": AgentFailure,
     "error": ProviderError,
 }
-RECORD = "record it with --tfgrpo-record FILE first"
+RECORD = "record it with --tfgrpo-record=FILE first"
 
 
 def open_replay(argument: str, root: Path) -> Replay:
@@ -150,7 +150,7 @@ class Replay:
         return [
             f"{self.name} lacks {count} answers that this run needed ({causes})"
             + (f"; settings differ: {settings}" if settings else "")
-            + f"; record them with --tfgrpo-actor '{line(self._row.name, 200)}' --tfgrpo-record {self.name}"
+            + f"; record them with --tfgrpo-actor='{line(self._row.name, 200)}' --tfgrpo-record={self.name}"
         ]
 
     def rollout(self, call: ActorCall) -> RolloutEntry:

@@ -96,7 +96,7 @@ async def test_a_miss_is_the_providers_error_and_says_what_differs(
     assert caught.value.code == "replay_miss"
     (warning,) = replay.warnings
     assert "r.jsonl lacks 1 answers" in warning
-    assert warning.endswith("record them with --tfgrpo-actor 'python:agent:solve' --tfgrpo-record r.jsonl")
+    assert warning.endswith("record them with --tfgrpo-actor='python:agent:solve' --tfgrpo-record=r.jsonl")
 
 
 async def test_many_recorded_seeds_are_not_all_shown(tmp_path: Path) -> None:
