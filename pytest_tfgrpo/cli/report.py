@@ -142,12 +142,10 @@ def _judged(project: Project, run: Run, notes: list[str]) -> Verdict | None:
     from pytest_tfgrpo.core.settings import sets_gate
     from pytest_tfgrpo.harness.gate.baseline import load, locate
     from pytest_tfgrpo.harness.report.conclusion import conclude
+    from pytest_tfgrpo.harness.report.value import is_plain
     from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 
-    plain = bool(run.phases) and all(
-        (result.phase.epoch, result.phase.mode) == (1, "eval") for result in run.phases
-    )
-    if plain and not sets_gate(run.settings):
+    if is_plain(run) and not sets_gate(run.settings):
         return None
     name, baseline = run.settings.get("baseline"), None
     try:

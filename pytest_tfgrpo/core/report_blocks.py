@@ -59,6 +59,7 @@ Noise = TypedDict("Noise", {
     "difference": float | None, "gain_within": bool | None})
 Flaky = TypedDict("Flaky", {
     "scenario": str, "domain": str, "epoch": int, "mode": Mode, "solved": float, "n": int})
+LowScenario = TypedDict("LowScenario", {"scenario": str, "mean": float})
 AsFailures = TypedDict("AsFailures", {
     "epoch": int, "mode": Mode, "errors": int, "n": int, "mean": Share, "ci95": Bounds})
 Contaminated = TypedDict("Contaminated", {
@@ -142,7 +143,8 @@ Report = TypedDict("Report", {
     "attribution": AttributionBlock | None, "judge": JudgeBlock | None,
     "acceptance": NotRequired[AcceptanceBlock | None], "contamination": NotRequired[Contaminated | None],
     "evaluations": NotRequired[Evaluations | None], "noise": NotRequired[Noise | None],
-    "flaky": NotRequired[list[Flaky]], "as_failures": NotRequired[list[AsFailures]], "cost": CostBlock,
+    "flaky": NotRequired[list[Flaky]], "low": NotRequired[list[LowScenario]],
+    "as_failures": NotRequired[list[AsFailures]], "cost": CostBlock,
     "gate": GateBlock | None, "sequential": NotRequired[Sequential | None], "settings": dict[str, Any],
     "stamps": dict[str, str], "versions": dict[str, str], "warnings": list[str], "sections": list[str]})
 # fmt: on

@@ -51,6 +51,7 @@ class SettingValues(TypedDict, total=False):
     executor: Literal["local"]
     sandbox: Literal["none", "bwrap"]
     allow_paid: bool
+    min_score: float
     baseline: str | None
     gate_margin: float
     gate_min_mean: float | None

@@ -29,6 +29,11 @@ def _text(value: Any) -> str:
     return text
 
 
+def _text_or_none(value: Any) -> str | None:
+    text = _text(value)
+    return None if text == "none" else text
+
+
 def _whole(low: int, high: int | None = None) -> Callable[[Any], int]:
     bounds = f">= {low}" if high is None else f"between {low} and {high}"
 
@@ -229,8 +234,11 @@ TABLE: tuple[Setting, ...] = (
             "isolation of the command actor: none, bwrap"),
     Setting("allow_paid", "none", parse_bool, False,
             "let an actor that costs money run without --tfgrpo", "bool"),
-    Setting("baseline", "gate", _text, None,
-            "stored baseline that the gate compares with: a name or a .json file"),
+    Setting("min_score", "gate", _real(0, 1), 1.0,
+            "mean score that an eval scenario without its own min_score needs in a plain run; "
+            "where a gate compares means, those below are reported and do not fail", "float"),
+    Setting("baseline", "gate", _text_or_none, None,
+            "stored baseline that the gate compares with: a name or a .json file; none: no baseline"),
     Setting("gate_margin", "gate", _real(0, 1), 0.05,
             "drop of the eval mean that the gate tolerates", "float"),
     Setting("gate_min_mean", "gate", _real(0, 1), None, "lowest eval mean that passes", "float"),

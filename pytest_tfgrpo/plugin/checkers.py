@@ -11,7 +11,7 @@ from pytest_tfgrpo.core.records import CheckerResult, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import block
 from pytest_tfgrpo.plugin import markers, score
-from pytest_tfgrpo.plugin.failures import ItemFailed, judge_group, note_rollout
+from pytest_tfgrpo.plugin.failures import ItemFailed, judge_group, note_rollout, report_low
 from pytest_tfgrpo.plugin.run_monitor import RunMonitor
 
 SHOWN = 2000
@@ -23,13 +23,22 @@ class Checkers:
     """Stands around the items of marked test functions; registered with the run."""
 
     def __init__(
-        self, config: pytest.Config, live: RunMonitor, scenarios: Mapping[str, Scenario], *, learning: bool
+        self,
+        config: pytest.Config,
+        live: RunMonitor,
+        scenarios: Mapping[str, Scenario],
+        *,
+        excused: frozenset[str],
     ) -> None:
-        """`scenarios` are those of marked test functions, by the node id that their items share."""
+        """`scenarios` are those of marked test functions, by the node id that their items share.
+
+        `excused` are the ids of those that a gate judges in place of their items.
+        """
         self._config = config
         self._live = live
         self._scenarios = scenarios
-        self._learning = learning
+        self._settings = live.launch.settings
+        self._excused = excused
         self._judged: dict[str, dict[int, CheckerResult]] = {}
         """Judgements by group id and index."""
         config.pluginmanager.register(SkipJudged(self), "tfgrpo-unneeded")
@@ -105,7 +114,7 @@ class Checkers:
         self._judge(self.rollout(item), CheckerResult(outcome="skip" if skipped else "error", reason=reason))
         judged = self._judged[self.rollout(item).group_id].values()
         whole_group_broke = len(judged) == self._size(item) and all(j.outcome == "error" for j in judged)
-        if self._learning and report.failed and not whole_group_broke:
+        if self._settings.learning and report.failed and not whole_group_broke:
             path, line, _ = item.location
             report.outcome = "skipped"
             report.longrepr = (path, line or 0, reason)
@@ -122,17 +131,20 @@ class Checkers:
     ) -> None:
         """Raise what makes the item fail: in plain mode its own score, in learning mode that of its group."""
         scenario = self._scenarios[markers.base_id(item)]
-        if self._learning:
+        if self._settings.learning:
             judged = self._judged[rollout.group_id]
             if len(judged) == self._size(item) and all(j.outcome != "skip" for j in judged.values()):
                 group = self._live.group(rollout.epoch, scenario.id)
                 try:
-                    judge_group(self._config, scenario, group, item.nodeid, strict=False, why=self._live.why)
+                    judge_group(self._config, scenario, group, item.nodeid, why=self._live.why)
                 except ItemFailed as shortfall:
                     pytest.fail(str(shortfall), pytrace=False)
             return
-        least = 1.0 if scenario.min_score is None else scenario.min_score
+        least = self._settings["min_score"] if scenario.min_score is None else scenario.min_score
         if checker_result.outcome == "score" and checker_result.score >= least:
+            return
+        if checker_result.outcome == "score" and scenario.id in self._excused:
+            report_low(checker_result.score, least)
             return
         if error is not None:
             raise error

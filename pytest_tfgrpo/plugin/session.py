@@ -17,7 +17,7 @@ from pytest_tfgrpo.harness.launch.launch import is_gated, phases_of, planned, re
 from pytest_tfgrpo.plugin import distributed, hook_calls, options, prepare
 from pytest_tfgrpo.plugin.catalog import Catalog, Marked
 from pytest_tfgrpo.plugin.checkers import Checkers
-from pytest_tfgrpo.plugin.failures import ItemFailed, judge_group, note_group
+from pytest_tfgrpo.plugin.failures import ItemFailed, judge_group, note_group, report_low
 from pytest_tfgrpo.plugin.items import GateItem, ScenarioItem, make_gates, make_items
 from pytest_tfgrpo.plugin.run_monitor import RunMonitor
 from pytest_tfgrpo.plugin.selection import functions_of, is_scenario_item, narrowed, order, whole
@@ -71,6 +71,8 @@ class TfgrpoSession:
         self._ran = False
         """True once pytest has run its items to the end; an interrupt at any time leaves it false."""
         self._named: list[NamedGate] = []
+        self._excused: frozenset[str] = frozenset()
+        """Ids of the scenarios that a gate judges in place of their items."""
         self._live: RunMonitor | None = None
         self._checkers: Checkers | None = None
         self._conclusion: Conclusion | None = None
@@ -141,7 +143,8 @@ class TfgrpoSession:
         )
         self._live = RunMonitor(self.config, launch)
         by_node = {str(f.scenario.checker): f.scenario for f in functions}
-        self._checkers = Checkers(self.config, self._live, by_node, learning=self.learning)
+        self._excused = launch.excused
+        self._checkers = Checkers(self.config, self._live, by_node, excused=self._excused)
         self.config.pluginmanager.register(self._checkers, "tfgrpo-checkers")
         if self.config.getoption("tfgrpo_dry_run"):
             self._lines = _dry_run(launch)
@@ -158,7 +161,8 @@ class TfgrpoSession:
                     pytest.skip("gate already decided")
                 continue
             try:
-                judge_group(self.config, scenario, group, item.nodeid, strict=not self.learning, why=live.why)
+                least = None if self.learning or scenario.id in self._excused else self.settings["min_score"]
+                judge_group(self.config, scenario, group, item.nodeid, least=least, why=live.why)
             except ItemFailed as shortfall:
                 problems.append(str(shortfall))
             if group is not None and len(item.scenarios) == 1:
@@ -167,6 +171,16 @@ class TfgrpoSession:
         live.stop_when_broken(item.session)
         if problems:
             raise ItemFailed("\n\n".join(problems[:10]))
+        self._report_low(item, live)
+
+    def _report_low(self, item: ScenarioItem, live: RunMonitor) -> None:
+        """Mark the item of one scenario that is below its minimum where the gate decides."""
+        (first, *others), epoch = item.scenarios, item.phase.epoch
+        if others or first.id not in self._excused:
+            return
+        group, least = live.group(epoch, first.id), self.settings["min_score"]
+        if group is not None and group.gt_mean is not None and group.gt_mean < least:
+            report_low(group.gt_mean, least)
 
     def _show_dev(self, item: ScenarioItem, live: RunMonitor) -> list[str]:
         """Return what is wrong with the dev scenarios of an item; skips one that did not run."""
@@ -180,7 +194,7 @@ class TfgrpoSession:
                     pytest.skip(unasked)
                 continue
             try:
-                judge_group(self.config, scenario, group, item.nodeid, strict=False, why=live.why)
+                judge_group(self.config, scenario, group, item.nodeid, why=live.why)
             except ItemFailed as shortfall:
                 problems.append(str(shortfall))
             if group is not None and len(item.scenarios) == 1:

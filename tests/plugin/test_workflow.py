@@ -39,7 +39,7 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         line for line in settings.splitlines(True) if "baseline" not in line and "gates" not in line
     )
     (folder / "pytest.ini").write_text(first)
-    assert run_pytest(folder, "--tfgrpo-out", "out").returncode == 0
+    assert run_pytest(folder, "--tfgrpo-out=out", "--tfgrpo-min-score=0").returncode == 0
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         assert cli.main(["baseline", "save", "main"]) == 0
@@ -57,12 +57,14 @@ def scenario(n: int) -> dict[str, object]:
         "split": "eval",
         "prompt": f"How many words has letter {n}, a b c?",
         "tags": ["smoke"] if n < 4 else [],
-        "min_score": 0,
         "checks": [{"kind": "exact", "value": "3"}],
     }
 
 
-def employ(folder: Path, right: str = "True", cost: float = 0.01) -> None:
+IMPERFECT = "int(context.scenario.id[7:]) % 10 != 4"
+
+
+def employ(folder: Path, right: str = IMPERFECT, cost: float = 0.01) -> None:
     (folder / "agent.py").write_text(AGENT.format(right=right, cost=cost))
 
 
@@ -89,7 +91,7 @@ def outcomes(checkout: Path) -> dict[str, str]:
     }
 
 
-def test_the_agent_of_the_baseline_is_green(checkout: Path) -> None:
+def test_an_imperfect_agent_like_that_of_the_baseline_is_green(checkout: Path) -> None:
     job = run(checkout)
     assert [code for _, code in job.steps] == [0, 0, 0], job.output
     assert set(outcomes(checkout).values()) == {"passed"}
@@ -99,7 +101,10 @@ def test_the_agent_of_the_baseline_is_green(checkout: Path) -> None:
 
 
 def test_an_agent_that_got_worse_in_one_domain_is_red(checkout: Path) -> None:
-    employ(checkout, right="context.scenario.domain == 'text' or int(context.scenario.id[7:]) % 3")
+    employ(
+        checkout,
+        right=f"{IMPERFECT} and (context.scenario.domain == 'text' or int(context.scenario.id[7:]) % 3)",
+    )
     job = run(checkout)
     assert [(command.split()[0], code) for command, code in job.steps] == [
         ("pip", 0),
@@ -116,7 +121,7 @@ def test_an_agent_that_got_worse_in_one_domain_is_red(checkout: Path) -> None:
 
 
 def test_an_agent_that_got_dearer_is_green_with_a_warning(checkout: Path) -> None:
-    employ(checkout, cost=0.5)
+    employ(checkout, cost=0.45)
     job = run(checkout)
     assert not job.failed, job.output
     assert outcomes(checkout)["gate[price]"] == "skipped"

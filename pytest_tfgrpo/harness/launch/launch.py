@@ -97,6 +97,34 @@ class Launch:
         """What a replay could not answer; a run with it fails, whatever its gate says."""
         return self.prepared.replay.warnings if self.prepared.replay is not None else []
 
+    @property
+    def excused(self) -> frozenset[str]:
+        """Ids of the scenarios of a plain run that a gate judges by means, so that their items need not.
+
+        A part of the suite, a baseline that cannot be compared with and a gate that only warns judge nothing.
+        """
+        job = self.prepared.job
+        if self.settings.learning or job.partial_selection or not is_gated(self.settings):
+            return frozenset()
+        from pytest_tfgrpo.harness.gate.baseline import compared_stamps
+        from pytest_tfgrpo.harness.gate.rules import why_unfair
+
+        stamps, temperature = compared_stamps(job), self.settings["temperature_eval"]
+
+        def judges(minimum: float | None, baseline: Baseline | None) -> bool:
+            fair = baseline and not why_unfair(baseline, temperature=temperature, stamps=stamps)
+            return minimum is not None or bool(fair)
+
+        by_default = judges(self.settings["gate_min_mean"], self.baseline)
+        gates = [
+            o.gate for o in self.gates if o.gate.severity == "fail" and judges(o.gate.min_mean, o.baseline)
+        ]
+        return frozenset(
+            s.id
+            for s in job.scenarios
+            if s.min_score is None and (by_default or any(gate.selects(s) for gate in gates))
+        )
+
     def conclude(
         self, run: Run, *, warnings: Iterable[str] = (), sections: Sequence[str] = (), files: str = ""
     ) -> Conclusion:

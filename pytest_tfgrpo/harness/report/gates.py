@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pytest_tfgrpo.core.report_blocks import GateBlock, RuleFinding
+from pytest_tfgrpo.core.report_blocks import GateBlock, Report, RuleFinding
 from pytest_tfgrpo.core.text import line, wrapped
 
 OUTCOMES = {
@@ -15,6 +15,8 @@ OUTCOMES = {
     "not_judged": "not checked",
 }
 _OPEN = ("inconclusive", "not_judged")
+SHOWN = 10
+"""Scenarios that are named before the rest is counted."""
 
 
 def gate_lines(gate: GateBlock | None, width: int, *, every: bool, quiet: bool) -> list[str]:
@@ -27,6 +29,19 @@ def gate_lines(gate: GateBlock | None, width: int, *, every: bool, quiet: bool) 
         return []
     gates = in_order((*named(gate), gate))
     return [text for one in gates for text in _one(one, width, every=every, quiet=quiet)]
+
+
+def low(report: Report, *, every: bool = False) -> str:
+    """Return the scenarios of a plain run that are below the setting min_score; empty without any."""
+    rows = report.get("low")
+    if not rows:
+        return ""
+    shown = rows if every else rows[:SHOWN]
+    named = ", ".join(f"{line(row['scenario'], 60)} {row['mean']:.3f}" for row in shown)
+    more = f" and {len(rows) - len(shown)} more" if len(shown) < len(rows) else ""
+    swept = sum(row["groups"] for row in report["epochs"])
+    least = report["settings"].get("min_score", 1.0)
+    return f"{len(rows)} of {swept} eval scenarios below min_score = {least:g}: {named}{more}"
 
 
 def default_text(gate: GateBlock, width: int = 80) -> list[str]:

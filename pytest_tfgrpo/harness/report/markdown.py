@@ -21,7 +21,7 @@ from pytest_tfgrpo.core.report_blocks import (
 )
 from pytest_tfgrpo.core.text import count, interval, line, number, signed
 from pytest_tfgrpo.harness.report.cost import is_paid, spent
-from pytest_tfgrpo.harness.report.gates import in_order, named, overall, unsettled
+from pytest_tfgrpo.harness.report.gates import in_order, low, named, overall, unsettled
 from pytest_tfgrpo.harness.report.trust import trust_markdown
 
 CELL = 200
@@ -51,6 +51,7 @@ def summary(report: Report) -> str:
         _epochs(report["epochs"]),
         _domains(report["domains"]),
         _regressions(report["regressions"]),
+        [f"- {escaped(low(report), 1000)}."] if report.get("low") else [],
         trust_markdown(report, escaped),
         _cost(report["cost"]),
         _lessons(report["library"]["lessons"]),

@@ -15,16 +15,19 @@ SHORT, LONG = 1000, 20_000
 """Characters of one text that a failing item, and a whole trajectory, show."""
 
 
-def failure(scenario: Scenario, group: Group, command: str, *, recorded: bool = True) -> str:
+def failure(
+    scenario: Scenario, group: Group, command: str, *, least: float | None = None, recorded: bool = True
+) -> str:
     """Return the text of a failing item: prompt, answer, failed checks, seed, and how to run it again.
 
-    Of the group's rollouts the worst is shown, an error only when all are errors. `recorded` says that the
-    run is on file, where `tfgrpo show` finds it.
+    Of the group's rollouts the worst is shown, an error only when all are errors. `least` is the score needed
+    where the scenario does not say, by default 1. `recorded` says that the run is on file, where
+    `tfgrpo show` finds it.
     """
     pairs = list(zip(group.rollouts, group.scores, strict=True))
     scored = [(score.gt_score, rollout) for rollout, score in pairs if score.gt_score is not None]
     rollout = min(scored, key=lambda pair: pair[0])[1] if scored else group.rollouts[0]
-    wanted = 1.0 if scenario.min_score is None else scenario.min_score
+    wanted = next(one for one in (scenario.min_score, least, 1.0) if one is not None)
     verdict = (
         f"gt_score {number(group.gt_mean)}, at least {wanted:g} required"
         if scored

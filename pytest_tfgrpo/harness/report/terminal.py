@@ -29,7 +29,7 @@ from pytest_tfgrpo.core.text import (
 from pytest_tfgrpo.harness.report.acceptance import acceptance_lines
 from pytest_tfgrpo.harness.report.attribution import attribution_lines
 from pytest_tfgrpo.harness.report.cost import cost_lines
-from pytest_tfgrpo.harness.report.gates import gate_lines
+from pytest_tfgrpo.harness.report.gates import gate_lines, low
 from pytest_tfgrpo.harness.report.judge import judge_lines
 from pytest_tfgrpo.harness.report.trust import ERRORS_LEGEND, errors_as_zero, trust_lines
 
@@ -54,6 +54,7 @@ def terminal(report: Report, *, verbosity: int = 0, width: int = 80) -> list[str
         [*_gain(report, width), *([] if quiet else _domains(report["domains"], every=verbose))],
         [] if quiet else trust_lines(report, width, every=verbose),
         [] if quiet else changes_table("largest regressions", report["regressions"]),
+        wrapped(low(report, every=verbose), width, hanging="  ") if report.get("low") else [],
         [] if quiet else _lessons(report["library"], width, verbose=verbose),
         [] if quiet else acceptance_lines(report.get("acceptance"), width, every=verbose),
         [] if quiet else attribution_lines(report.get("attribution"), width, every=verbose),

@@ -17,12 +17,14 @@ from pytest_tfgrpo.core.report_blocks import (
     GateBlock,
     Lesson,
     LibraryBlock,
+    LowScenario,
     Regression,
     Report,
     ScenarioBlock,
     ScenarioEpoch,
 )
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.settings import sets_gate
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.metrics import costs, noise, significance
 from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, Tally, compare, figures, tally
@@ -95,7 +97,24 @@ def build(
     }
     if run.settings.get("gate_sequential"):
         _add_sequential(value, run, sweeps, verdict)
+    if is_plain(run) and sets_gate(run.settings):
+        value["low"] = _low(run, after)
     return value
+
+
+def is_plain(run: Run) -> bool:
+    """Return whether a run only swept the eval split, as it does without ``--tfgrpo``."""
+    return bool(run.phases) and all((r.phase.epoch, r.phase.mode) == (1, "eval") for r in run.phases)
+
+
+def _low(run: Run, rows: Mapping[str, Tally]) -> list[LowScenario]:
+    """Return the scenarios below the setting ``min_score`` that set none of their own, lowest first."""
+    least = run.settings.get("min_score", 1.0)
+    means = {s.id: rows[s.id].mean() for s in run.scenarios if s.min_score is None and s.id in rows}
+    found: list[LowScenario] = [
+        {"scenario": id, "mean": mean} for id, mean in means.items() if mean is not None and mean < least
+    ]
+    return sorted(found, key=lambda row: row["mean"])
 
 
 def _add_sequential(value: Report, run: Run, sweeps: Sweeps, verdict: Verdict | None) -> None:

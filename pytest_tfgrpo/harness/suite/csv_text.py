@@ -20,7 +20,9 @@ def _number(text: str) -> float:
     return number
 
 
-COLUMNS = ("prompt", "answer", "id", "domain", "split", "family", "kind", "tags", "rubric", "truth")
+COLUMNS = (
+    "prompt", "answer", "id", "domain", "split", "family", "kind", "tags", "rubric", "truth", "min_score",
+)  # fmt: skip
 PLAIN = ("prompt", "id", "domain", "split", "family", "rubric", "truth")
 """Columns that are fields of a scenario as they are."""
 ANSWERS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
@@ -76,6 +78,11 @@ def _scenario(cells: Mapping[str, str]) -> dict[str, Json] | tuple[tuple[str], s
     scenario: dict[str, Json] = {name: cells[name] for name in PLAIN if name in cells}
     if "tags" in cells:
         scenario["tags"] = cells["tags"].split()
+    if "min_score" in cells:
+        try:
+            scenario["min_score"] = _number(cells["min_score"])
+        except ValueError:
+            return ("min_score",), f"{short(cells['min_score'])} is not a number"
     if "answer" not in cells:
         if cells.get("truth") in ESTIMATES:
             return scenario

@@ -237,6 +237,8 @@ CSV = [
     ),
     ("prompt,answer,kind\np,(,regex\n", "2: #/checks/0/pattern", "is not a regular expression"),
     ("prompt,answer,split\np,3,both\n", "2: #/split", "'both' is not one of"),
+    ("prompt,answer,min_score\np,3,high\n", "2: #/min_score", "'high' is not a number"),
+    ("prompt,answer,min_score\np,3,1.5\n", "2: #/min_score", "1.5 is greater than the maximum of 1"),
     ('prompt,answer\n"two\nlines",3\nx,\n', "4: #/answer", "an answer is missing"),
     ('prompt,answer\n"x"y,3\n', "2: #", "not CSV: "),
     ('prompt,answer\n"x,3\n', "2: #", "not CSV: unexpected end of data"),
