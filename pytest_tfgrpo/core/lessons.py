@@ -6,8 +6,10 @@ Rewards lie in [0, 1]; ``None`` means unknown, never 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
+
+from pytest_tfgrpo.core.redact import redact
 
 Polarity: TypeAlias = Literal["do", "avoid"]
 
@@ -90,15 +92,30 @@ class Operation:
     """Ids it supersedes: one for update and remove, two or more for merge."""
     reason: str = ""
 
+    def redacted(self) -> Operation:
+        """Return the operation without what looks like a secret in any of its texts."""
+        new = self.experience
+        if new is not None:
+            stats = tuple(replace(stat, tool=redact(stat.tool)) for stat in new.tool_stats)
+            new = replace(new, summary32=redact(new.summary32), tool_stats=stats)
+        targets = tuple(map(redact, self.targets))
+        return replace(self, experience=new, targets=targets, reason=redact(self.reason))
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refusal:
     """An operation that was not applied, and why."""
 
     operation: Operation
+    """Without what looks like a secret: a refusal is shown and kept, a lesson refused for a key too."""
     code: str
     """word_cap, secret, role_marker, url, leak, duplicate, unknown_id, unstamped, size_cap, ..."""
     reason: str
+
+    @staticmethod
+    def of(operation: Operation, code: str, reason: str) -> Refusal:
+        """Return the refusal of an operation, with its secrets taken out."""
+        return Refusal(operation=operation.redacted(), code=code, reason=redact(reason))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

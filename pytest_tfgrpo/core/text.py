@@ -1,4 +1,4 @@
-"""Text from models and scenarios made safe to print: no terminal codes, no control characters, bounded."""
+"""Text from models and scenarios made safe to show: no secrets, no terminal codes, no control characters."""
 
 from __future__ import annotations
 
@@ -8,15 +8,22 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_tfgrpo.core.redact import redact
+
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _COMMAND = re.compile(r"^([^\S\n]*):(?=:)|(#)#(?=\w*\[)", re.MULTILINE)
 """What starts a command to a CI service in the log of a job: ``::name`` on a line, ``##[`` anywhere."""
 
 
+_SLACK = 400
+"""Characters beyond a cut that are searched for secrets: half of one has no known shape."""
+
+
 def line(text: str, limit: int | None = None) -> str:
     """Return `text` as one printable line of at most `limit` characters."""
     head = text if limit is None else text[: 8 * limit]  # a megabyte need not be cleaned to show its start
-    flat = " ".join(block(head).split())
+    shown = redact(text) if limit is None else redact(text[: 8 * limit + _SLACK])[: 8 * limit]
+    flat = " ".join(_fit_for_readers(shown).split())
     if limit is None or (len(flat) <= limit and len(head) == len(text)):
         return flat
     return flat[: max(0, limit - 3)].rstrip() + "..."
@@ -25,15 +32,22 @@ def line(text: str, limit: int | None = None) -> str:
 def block(text: str, limit: int | None = None) -> str:
     """Return `text` printable, lines kept; past `limit` characters it notes how much was omitted.
 
-    Colour codes vanish; other unfit characters are shown as escapes, so that nothing is hidden from a reader.
+    Secrets are taken out and colour codes vanish; other unfit characters are shown as escapes, so that
+    nothing is hidden from a reader.
     So is the start of a command to a CI service, which would take an agent's answer for the job's own words.
     """
-    cut = text if limit is None else text[:limit]
-    plain = _COLOUR.sub("", cut.replace("\r\n", "\n"))
+    if limit is None or len(text) <= limit:
+        return _fit_for_readers(redact(text))
+    start = redact(text[: limit + _SLACK])[:limit]
+    return f"{_fit_for_readers(start)}\n... {len(text) - limit} more characters"
+
+
+def _fit_for_readers(text: str) -> str:
+    plain = _COLOUR.sub("", text.replace("\r\n", "\n"))
     fit = plain if plain.isprintable() else "".join(map(_fit, plain))
     if "::" in fit or "##" in fit:
         fit = _COMMAND.sub(lambda m: f"{m[1]}\\x3a" if m[2] is None else "#\\x23", fit)
-    return fit if len(cut) == len(text) else f"{fit}\n... {len(text) - len(cut)} more characters"
+    return fit
 
 
 def cut(text: str, limit: int) -> str:

@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import cast
 
 from pytest_tfgrpo.core.clock import elapsed_ms
 from pytest_tfgrpo.core.errors import ModelError
 from pytest_tfgrpo.core.records import ModelCall
+from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.llm.fingerprint import fingerprint, text_of
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Finish, Request
 
 
 class Calls:
-    """Makes the calls of one run; used on the event loop only."""
+    """Makes the calls of one run; used on the event loop only.
+
+    Secrets are taken out of an answer before anything depends on it, so that it is the same when it is read
+    back from the journal.
+    """
 
     def __init__(self, write: Callable[[ModelCall], None], recorded: Mapping[str, ModelCall]) -> None:
         """`write` journals a call; `recorded` has those of an interrupted run by key."""
@@ -52,6 +58,7 @@ class Calls:
         answer, error = Completion(text=""), None
         try:
             answer = await completer.complete(request)
+            answer = replace(answer, text=redact(answer.text))
         except ModelError as caught:
             error = caught
         call = ModelCall(
@@ -61,13 +68,13 @@ class Calls:
             subject=subject,
             model=completer.name,
             fingerprint=stamp,
-            prompt=text_of(request),
+            prompt=redact(text_of(request)),
             answer=answer.text,
             usage=answer.usage,
             cost_usd=answer.cost_usd if error is None else error.cost_usd,
             latency_ms=answer.latency_ms or elapsed_ms(started),
             finish=answer.finish if error is None else "",
-            error=None if error is None else f"{error.code}: {error}",
+            error=None if error is None else redact(f"{error.code}: {error}"),
         )
         self._write(call)
         self._made[key] = call
@@ -78,7 +85,7 @@ class Calls:
 
 def _completion(call: ModelCall) -> Completion:
     return Completion(
-        text=call.answer,
+        text=redact(call.answer),
         finish=cast("Finish", call.finish or "stop"),
         usage=call.usage,
         cost_usd=call.cost_usd,

@@ -1,11 +1,14 @@
 import random
+import re
 import string
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.growth import growth
 
-from pytest_tfgrpo.core.redact import find_secret, redact
+from pytest_tfgrpo.core import redact as redaction
+from pytest_tfgrpo.core.redact import RULES, find_secret, redact, unescaped
 
 SECRETS = {
     "api_key": "sk-proj-" + "a1B2c3D4" * 4,
@@ -72,8 +75,134 @@ def test_what_was_redacted_stays_redacted(text: str) -> None:
     assert redact(once) == once
 
 
+@given(st.text(st.sampled_from("ab1:/@=- _.,'\"sk-password eyJ.AKIA\\u06&#x;%4n"), max_size=200))
+def test_what_was_redacted_in_a_text_with_escapes_stays_redacted(text: str) -> None:
+    once = redact(text)
+    assert redact(once) == once
+
+
+EXAMPLES = {
+    "private key": "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----",
+    "password in a URL": "https://me:open-sesame@host",
+    "sk-": "sk-abcd-efgh-ijkl-mnop",
+    "sk_live": "rk_live_abcdefghij",
+    "AIza": "AIza" + "ab-_" * 8,
+    "hf_": "hf_abcdefghijklmnopqrst",
+    "gsk_": "gsk_abcdefghijklmnopqrst",
+    "npm_": "npm_" + "abcde" * 6,
+    "pypi-": "pypi-" + "ab-_c" * 6,
+    "SG.": "SG.abcdefghijklmnop.abcdefghijklmnop",
+    "gh_": "gho_abcdefghijklmnopqrst",
+    "github_pat": "github_pat_abcdefghijklmnopqrst",
+    "glpat": "glpat-abcdefghijklmnop",
+    "xox": "xoxp-abcdefghij",
+    "AKIA": "ASIAABCDEFGHIJKLMNOP",
+    "JWT": "eyJhbGciOiJ.eyJzdWIiOiIx.c2lnbmF0",
+    "name of a secret": "api_key=hello",
+    "name of what may be one": "authorization: abc123",
+    "Bearer": "Bearer abcdefghijkl",
+    "Basic": "Basic abcdefghijkl",
+    "entropy": "wJalrXUtnFEMIK7MDENGbPxRfiCY",
+}
+
+
+def test_every_rule_has_an_example() -> None:
+    assert list(EXAMPLES) == list(RULES)
+
+
+@pytest.mark.parametrize(("rule", "example"), EXAMPLES.items(), ids=EXAMPLES)
+def test_no_rule_can_be_left_out(rule: str, example: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find_secret(example) == RULES[rule].kind
+    assert redact(f"first {example} last") != f"first {example} last"
+    others = {name: other for name, other in RULES.items() if name != rule}
+    monkeypatch.setattr(redaction, "RULES", others)
+    assert find_secret(example) is None
+
+
+NAMES = """password PASSWD passphrase pwd secret Secret-Key secret_access_key apikey api-key access_key
+private-key clientsecret auth_token accesstoken refresh-token bearertoken"""
+
+
+@pytest.mark.parametrize("name", NAMES.split())
+def test_every_name_of_a_secret_counts_also_with_a_plain_word(name: str) -> None:
+    assert redact(f"MY_{name} = hello") == f"MY_{name} = [redacted:named]"
+
+
+@pytest.mark.parametrize("name", ["token", "Authorization", "credential", "credentials"])
+def test_a_name_that_may_be_of_a_secret_counts_with_more_than_a_word(name: str) -> None:
+    assert redact(f"{name}: ab12") == f"{name}: [redacted:named]"
+    assert redact(f"{name}: hello there") == f"{name}: hello there"
+
+
 @pytest.mark.parametrize(
-    "piece", ["a-", "A1", "password:    ", "-----BEGIN PRIVATE KEY-----", "://a:", "secret_", "eyJa.", "sk-"]
+    "start", ["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "xoxa-", "xoxb-", "xoxe-", "xoxp-"]
 )
-def test_a_hostile_text_of_a_quarter_megabyte_is_done_at_once(piece: str) -> None:
-    redact(piece * (250_000 // len(piece)))
+@pytest.mark.parametrize("rest", ["abcdefghijklmnopqrst"])
+def test_every_kind_of_a_token_counts(start: str, rest: str) -> None:
+    assert redact(start + rest) == f"[redacted:{'git' if start[0] == 'g' else 'chat'}_token]"
+
+
+KEY = "sk-live/Zq8vWn3xKd7LpR2m"
+ESCAPED = {
+    "slash": KEY.replace("/", r"\/"),
+    "unicode": KEY.replace("-", r"\u002d"),
+    "every character": "".join(rf"\u{ord(c):04x}" for c in KEY),
+    "twice": KEY.replace("-", r"\\u002D"),
+    "hex": KEY.replace("-", r"\x2d"),
+    "entity": KEY.replace("-", "&#45;"),
+    "entity in hex": KEY.replace("-", "&#x2D;"),
+    "entity with zeros": KEY.replace("k", "&#0107;"),
+    "entity without an end": KEY.replace("-", "&#45"),
+    "named entity": KEY.replace("-", "&hyphen;"),
+    "entity of an entity": KEY.replace("-", "&amp;#45;"),
+    "percent": KEY.replace("-", "%2D"),
+    "percent and entity": KEY.replace("-", "%2d").replace("k", "&#107;"),
+}
+
+
+@pytest.mark.parametrize("spelled", ESCAPED.values(), ids=ESCAPED)
+def test_no_escape_hides_a_secret_and_what_stands_around_it_stays(spelled: str) -> None:
+    said = rf'{{"a\/b": "50 %", "said": "{spelled}"}} &amp; more'
+    assert find_secret(spelled) in ("api_key", "entropy")
+    shown = redact(said)
+    assert "Zq8vWn3xKd7LpR2m" not in shown
+    assert shown.startswith(r'{"a\/b": "50 %", "said": "')
+    assert shown.endswith('"} &amp; more')
+
+
+def test_a_name_and_its_secret_are_found_in_json_within_json() -> None:
+    assert redact(r"{\"password\": \"hunter2\"}") == r"{\"password\": \"[redacted:named]\"}"
+    key = r'"-----BEGIN PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END PRIVATE KEY-----\n"'
+    assert redact(key) == r'"[redacted:private_key]\n"'
+
+
+@given(st.text(st.sampled_from("ab&#45;x2d\\u00/%'\"n "), max_size=60))
+def test_each_character_of_an_unescaped_text_has_its_place(text: str) -> None:
+    inner = unescaped(text)
+    if inner is None:
+        return
+    spans = [inner.span(n, n + 1) for n in range(len(inner.text))]
+    assert [end for _, end in spans[:-1]] == [start for start, _ in spans[1:]]
+    assert (spans[0][0], spans[-1][1]) == (0, len(text))
+    assert all(text[start:end] == inner.text[n] or end - start > 1 for n, (start, end) in enumerate(spans))
+
+
+def test_digests_and_paths_with_random_names_are_no_secrets() -> None:
+    for text in ("sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=", "/tmp/tmpxk3L2j9s/Out7/run1/a2"):
+        assert redact(text) == text
+
+
+HOSTILE = (
+    "a-", "A1", "password:    ", "-----BEGIN PRIVATE KEY-----", "://a:", "secret_", "eyJa.", "eyJa-", "sk-",
+    "/a", "token: a ", "SG.a-", "\\", "&#", "%2", "\\u0041", "&amp;", "Bearer ", "xox",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_the_time_for_a_hostile_text_grows_with_its_length(piece: str) -> None:
+    assert growth(lambda n: redact(piece * n), 250_000 // 16 // len(piece)) < 64
+
+
+def test_quadratic_time_would_show() -> None:
+    unbounded = re.compile(r"eyJ[A-Za-z0-9_-]{8,}+\.")
+    assert growth(lambda n: unbounded.search("eyJa-" * n), 400) > 64

@@ -6,7 +6,8 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.clock import elapsed_ms, utc_now
@@ -20,6 +21,7 @@ from pytest_tfgrpo.core.errors import (
     describe,
 )
 from pytest_tfgrpo.core.records import Failure, Frame, Status, Trajectory, Usage
+from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.output import limited
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall
@@ -94,7 +96,7 @@ def _outcome(answer: Trajectory | AttemptFault, started_at: str, elapsed: float)
         return AttemptResult(
             status="ok",
             answer=answer.answer,
-            frames=answer.frames,
+            frames=_named(answer.frames),
             extra=answer.extra,
             started_at=started_at,
             latency_ms=latency_ms,
@@ -103,11 +105,23 @@ def _outcome(answer: Trajectory | AttemptFault, started_at: str, elapsed: float)
     return AttemptResult(
         status=status,
         answer=fault.answer,
-        frames=fault.frames,
-        failure=Failure(code=fault.code, message=str(fault)),
+        frames=_named(fault.frames),
+        failure=Failure(code=fault.code, message=redact(str(fault))),
         started_at=started_at,
         latency_ms=elapsed if fault.latency_ms is None else fault.latency_ms,
     )
+
+
+def _named(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """Return frames without secrets in their names, which every table of tools shows."""
+    if all(_name(frame.name) == frame.name for frame in frames):
+        return frames
+    return tuple(replace(frame, name=_name(frame.name)) for frame in frames)
+
+
+@lru_cache(maxsize=1024)
+def _name(name: str) -> str:
+    return redact(name)
 
 
 def _failed(message: str, code: str) -> AttemptFault:

@@ -27,6 +27,7 @@ from pytest_tfgrpo.core.records import (
     RunStatus,
     header_fields,
 )
+from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
 from pytest_tfgrpo.harness.engine.cohort import Cohort
 from pytest_tfgrpo.harness.engine.context import RunContext
@@ -195,7 +196,7 @@ class Engine:
             revision=revision,
             skipped_experiences=prompts.skipped,
             excluded=tuple(sorted(cohort.excluded)),
-            reason=self._reason,
+            reason=redact(self._reason),
             calls=context.calls.of(phase.epoch),
             loose=(*cohort.loose, *self._dev_loose),
             dev=tuple(sorted(self._dev_groups, key=lambda group: group.group_id)),
@@ -302,13 +303,13 @@ class Engine:
                 "review them and run `tfgrpo library rebase`"
             )
         return Run(
-            **header_fields(job) | {"warnings": tuple(warnings)},
+            **header_fields(job) | {"warnings": tuple(map(redact, warnings))},
             status=status,
             finished_at=utc_now(),
             phases=tuple(self._results),
             library_start=job.library,
             library=self._library,
-            reason=self._reason,
+            reason=redact(self._reason),
             packs=packs_in_use(job.packs, (s.domain for s in job.scenarios)),
         )
 

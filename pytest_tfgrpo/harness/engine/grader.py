@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pytest_tfgrpo.core.errors import BudgetError, CheckError
 from pytest_tfgrpo.core.records import CheckResult, Rollout
+from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.observers import AwaitingChecker
@@ -77,6 +78,7 @@ class Grader:
             checker_result = await self._context.checker_results.of(rollout.rollout_id)
             if checker_result is None:
                 return None
+            checker_result = replace(checker_result, reason=redact(checker_result.reason))
             self._context.writer.checker_result(rollout.rollout_id, checker_result)
         if checker_result.outcome == "skip":
             self.excluded.add(rollout.scenario_id)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import BaselineError, RecordingError
+from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.settings import Settings, sets_gate
 from pytest_tfgrpo.harness.run.schedule import outline, plan
 
@@ -132,13 +133,13 @@ class Launch:
         from pytest_tfgrpo.harness.report.conclusion import conclude
 
         return conclude(
-            replace(run, warnings=(*run.warnings, *warnings, *self.missed)),
+            replace(run, warnings=(*run.warnings, *map(redact, (*warnings, *self.missed)))),
             gated=is_gated(self.settings),
             kinds=self.supplied.kinds,
             baseline=self.baseline,
             rules=self.supplied.rules,
             gates=self.gates,
-            sections=sections,
+            sections=[*map(redact, sections)],
             files=files,
         )
 

@@ -11,6 +11,7 @@ from pytest_tfgrpo.core.errors import BudgetError, OptimizerError, RecordingErro
 from pytest_tfgrpo.core.files import MANIFEST, RUNS
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
+from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.harness.learning.attribution.retirement import evidence, retire, without_harmful
 from pytest_tfgrpo.harness.learning.library.library import apply
 from pytest_tfgrpo.harness.learning.library.screen import Screen
@@ -51,7 +52,8 @@ async def learn(
         raise
     except Exception as error:
         raise OptimizerError(
-            f"optimizer {job.optimizer.name!r} failed in epoch {phase.epoch}: {type(error).__name__}: {error}"
+            f"optimizer {job.optimizer.name!r} failed in epoch {phase.epoch}: "
+            f"{type(error).__name__}: {redact(str(error))}"
         ) from error
     revision = retire(
         library,
@@ -67,8 +69,8 @@ async def learn(
         refused=(*harmful, *revision.refused),
         lesson_groups=len(proposal.lesson_groups),
         informative_groups=informative,
-        failures=dict(proposal.failures),
-        note=proposal.note
+        failures={redact(code): count for code, count in proposal.failures.items()},
+        note=redact(proposal.note)
         or ("" if informative else "no group had mixed results, so there was nothing to learn from"),
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Group, Mode, Run
+from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.report_blocks import (
     Counts,
     Gain,
@@ -20,6 +21,7 @@ from pytest_tfgrpo.core.report_blocks import (
     LowScenario,
     Regression,
     Report,
+    RuleFinding,
     ScenarioBlock,
     ScenarioEpoch,
 )
@@ -35,7 +37,7 @@ from pytest_tfgrpo.harness.report.judge import judge_report
 from pytest_tfgrpo.harness.report.trust import contamination_warnings
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.gate.verdict import Verdict
+    from pytest_tfgrpo.harness.gate.verdict import RuleResult, Verdict
 
 SCHEMA = "tfgrpo.report/1"
 REGRESSIONS = 5
@@ -129,10 +131,15 @@ def _add_sequential(value: Report, run: Run, sweeps: Sweeps, verdict: Verdict | 
 def _gate(verdict: Verdict) -> GateBlock:
     return {
         "outcome": verdict.outcome,
-        "results": to_wire(verdict.results),
+        "results": [_finding(result) for result in verdict.results],
         "strict": verdict.strict,
         "gates": to_wire(verdict.gates),
     }
+
+
+def _finding(result: RuleResult) -> RuleFinding:
+    value: RuleFinding = to_wire(result)
+    return {**value, "message": redact(result.message), "advice": redact(result.advice)}
 
 
 def _gain(sweeps: Sweeps, compared: Comparison) -> Gain | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_tfgrpo.core.records import CheckerResult, CheckResult, Failure, JudgeResult, Rollout
+from pytest_tfgrpo.core.redact import redact
 
 
 def as_error(rollout: Rollout, code: str, message: str) -> Rollout:
     """Return the rollout as an error that is not the agent's fault: it is counted, never scored."""
-    return replace(rollout, status="error", checks=(), failure=Failure(code=code, message=message))
+    return replace(rollout, status="error", checks=(), failure=Failure(code=code, message=redact(message)))
 
 
 def judged(

@@ -61,7 +61,7 @@ def without_harmful(
         new = operation.experience
         standing = UNSEEN if new is None else found.get(content_key(new), UNSEEN)
         if standing.verdict == "harmful":
-            refused.append(Refusal(operation=operation, code="harmful", reason=_figures(standing)))
+            refused.append(Refusal.of(operation, "harmful", _figures(standing)))
         else:
             kept.append(operation)
     return kept, refused

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.files import write_atomic
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Refusal, Revision
+from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.core.schema import short, violations
 from pytest_tfgrpo.core.stamp import identify, stamp
@@ -239,8 +240,9 @@ class _Draft:
         """Apply `operation`, or refuse it."""
         problem = self._problem(operation)
         if problem:
-            self._refused.append(Refusal(operation=operation, code=problem[0], reason=problem[1]))
+            self._refused.append(Refusal.of(operation, *problem))
             return
+        operation = replace(operation, reason=redact(operation.reason))
         new = operation.experience
         if new is not None:
             new = replace(new, parents=tuple(dict.fromkeys((*operation.targets, *new.parents))))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 
 from pytest_tfgrpo.core.lessons import Experience, LeakedAnswer, Library
-from pytest_tfgrpo.core.redact import find_secret
+from pytest_tfgrpo.core.redact import MARK, find_secret
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.harness.learning.library.experience_lines import check
 from pytest_tfgrpo.harness.suite.contamination.answers import AnswerIndex, Answers, bare
@@ -72,6 +72,8 @@ class Screen:
     def _injection(self, text: str, domain: str) -> tuple[str, str] | None:
         if secret := find_secret(text):
             return "secret", f"it contains what looks like a secret ({secret})"
+        if MARK in text:
+            return "secret", "it contained what looks like a secret, which is taken out"
         if marker := _ROLE_MARKER.search(text):
             return "role_marker", f"it contains the role marker {marker[0]!r}"
         if delimiter := _DELIMITER.search(text):

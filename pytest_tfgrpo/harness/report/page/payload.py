@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.harness.report.page.grid import Cell, Grid
 from pytest_tfgrpo.harness.report.page.prompts import lessons_of
@@ -30,7 +31,7 @@ def index(grid: Grid, report: Report, run: Run | None, packed: Packed) -> dict[s
         "flaky": sorted(row["scenario"] for row in report.get("flaky", ())),
         "lessons": {}
         if run is None
-        else {e.id: [e.polarity, e.domain, e.summary32] for e in lessons_of(run)},
+        else {e.id: [e.polarity, e.domain, redact(e.summary32)] for e in lessons_of(run)},
         "left_out": packed.left_out,
     }
 

@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.text import block, cost, count, duration, interval, label, line, money, number, signed
 from pytest_tfgrpo.harness.report import compare_lines, gates, judge, trust
 from pytest_tfgrpo.harness.report import cost as spending
@@ -54,6 +55,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=lambda value: redact(value) if type(value) is str else value,
     )
     environment.filters.update(
         line=lambda value: line(str(value)),

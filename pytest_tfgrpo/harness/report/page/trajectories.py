@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_tfgrpo.core.records import Frame, Group, Rollout, Run, Score
+from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import cut
 from pytest_tfgrpo.core.wire import Json
@@ -207,6 +208,9 @@ class _Part:
         self.scenarios: dict[str, Json] = {}
         self.size = 0
         self._texts: dict[str, int] = {}
+        """Without secrets."""
+        self._places: dict[str, int] = {}
+        """The same by the texts as they were."""
 
     def add(self, place: Place, group: Group, told: Told, without: Collection[str]) -> None:
         scenario = told.scenarios[group.scenario_id]
@@ -235,11 +239,12 @@ class _Part:
         return base64.b64encode(made.compress(data) + made.flush()).decode("ascii")
 
     def _text(self, text: str) -> int:
-        held = cut(text, LONGEST)
-        known = self._texts.get(held)
+        known = self._places.get(text)
         if known is None:
-            known = self._texts[held] = len(self._texts)
-            self.size += len(held)
+            held = cut(redact(text), LONGEST)
+            new = len(self._texts)
+            known = self._places[text] = self._texts.setdefault(held, new)
+            self.size += len(held) * (known == new)
         return known
 
     def _scenario(self, scenario: Scenario) -> Json:

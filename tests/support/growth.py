@@ -1,0 +1,31 @@
+"""Growth: how the time of some work grows with its size."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+TIMES = 16
+"""How much larger the larger of two sizes is: linear time grows by as much, quadratic time by its square."""
+REPEATS = 3
+
+
+def growth(work: Callable[[int], object], size: int) -> float:
+    """Return how many times longer `work` takes at 16 times `size`.
+
+    About 16 says linear, about 256 quadratic time. Processor time of the fastest repeat is compared, so that
+    a busy machine does not count; what takes quadratic time ends the comparison early.
+    """
+    small = min(_spent(work, size) for _ in range(REPEATS))
+    large = _spent(work, TIMES * size)
+    for _ in range(REPEATS - 1):
+        if large < 2 * TIMES * small:
+            break
+        large = min(large, _spent(work, TIMES * size))
+    return large / small
+
+
+def _spent(work: Callable[[int], object], size: int) -> float:
+    started = time.process_time()
+    work(size)
+    return max(time.process_time() - started, 1e-5)
