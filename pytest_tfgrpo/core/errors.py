@@ -9,6 +9,7 @@ TfgrpoError
 ├── AgentFailure (RuntimeError)      the agent failed: status ``failed``, score 0
 ├── ModelError (RuntimeError)        a language model gave no usable answer, after all retries
 ├── BudgetError (RuntimeError)       a model call was not made: it could have overrun the budget
+├── OutageError (RuntimeError)       a model answers nobody: the run stops, and can be resumed
 ├── RecordingError (ValueError)      a recording is malformed, or lacks what a replay asks for
 ├── CheckError (RuntimeError)        a check itself broke: status ``error``
 ├── RewarderError (RuntimeError)     a rewarder broke its contract: the run stops
@@ -107,6 +108,10 @@ class ModelError(TfgrpoError, RuntimeError):
 
 class BudgetError(TfgrpoError, RuntimeError):
     """A model call was not made, because it could have overrun the budget; nothing was paid for it."""
+
+
+class OutageError(TfgrpoError, RuntimeError):
+    """A model that the run cannot do without answers nobody; the message has the server's words."""
 
 
 class RecordingError(TfgrpoError, ValueError):

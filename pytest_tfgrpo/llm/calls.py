@@ -11,11 +11,20 @@ from dataclasses import replace
 from typing import cast
 
 from pytest_tfgrpo.core.clock import elapsed_ms
-from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.core.errors import ModelError, OutageError
 from pytest_tfgrpo.core.records import ModelCall
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.llm.fingerprint import fingerprint, text_of
-from pytest_tfgrpo.llm.protocol import Completer, Completion, Finish, Request
+from pytest_tfgrpo.llm.protocol import Completer, Completion, Finish, Message, Request
+
+HELLO = Request(
+    messages=(
+        Message(role="system", content="This call finds out whether you can be reached."),
+        Message(role="user", content="Answer with the word: ok"),
+    ),
+    temperature=0.0,
+)
+"""The first call of a model that a run asks only later."""
 
 
 class Calls:
@@ -81,6 +90,17 @@ class Calls:
         if error is not None:
             raise error
         return answer
+
+    async def reach(self, completer: Completer, *, role: str, epoch: int) -> None:
+        """Ask `completer` for a word, as `role` of the run; raises OutageError with what its server says."""
+        purpose = "judge" if role == "judge" else "learn"
+        try:
+            await self.complete(completer, HELLO, key=f"hello.{role}", purpose=purpose, epoch=epoch)
+        except ModelError as error:
+            raise OutageError(
+                f"the {role} cannot be asked, so nothing else was; check the settings {role} and models, "
+                f"then start again: {error}"
+            ) from error
 
 
 def _completion(call: ModelCall) -> Completion:

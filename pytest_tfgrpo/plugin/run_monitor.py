@@ -65,9 +65,10 @@ class RunMonitor:
         """Return why the run has no more records."""
         if self.error is not None:
             return line(f"{type(self.error).__name__}: {self.error}", 1000)
-        return (
-            line(self.run.reason or self.run.status, 1000) if self.run is not None else "the run is not over"
-        )
+        ended = [result.reason for result in self._results.values() if result.status != "complete"]
+        if self.run is None:
+            return line((*ended, "the run is not over")[0], 1000)
+        return line(self.run.reason or self.run.status, 1000)
 
     def group_size(self, epoch: int) -> int:
         """Return the number of rollouts of each group of an epoch."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fake_model import OVERLOADED, Answer, Body, FakeModel, Reply, Serve
+from support.fake_model import OVERLOADED, Answer, Body, FakeModel, Reply, Serve, refused
 from support.project import Project
 
 from pytest_tfgrpo.core.schema import violations
@@ -264,13 +264,31 @@ def test_groups_that_never_agree_and_groups_that_cannot_vote_teach_nothing(proje
     assert "1 groups have no score: fewer than two of their answers could vote" in report["warnings"]
 
 
+@pytest.mark.parametrize("mode", [["--tfgrpo"], ["--tfgrpo-allow-paid", "true"]])
+def test_a_judge_that_cannot_be_asked_ends_the_run_before_anything_else_is(
+    project: Project, serve: Serve, mode: list[str]
+) -> None:
+    server = serve(fair, hello=lambda body, attempt: refused(401, "wrong key"))
+    suite(project.ini(actor="python:agent:half", judge="openai:x"), truth="judge", rubric=RUBRIC)
+    result = project.run(*mode)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "the judge cannot be asked, so nothing else was" in result.stdout.str()
+    assert (project.calls, server.requests) == ([], [])
+
+
+def test_a_judge_that_no_scenario_needs_is_never_called(project: Project, serve: Serve) -> None:
+    server = serve(fair)
+    project.scenarios().ini(actor="python:agent:half", judge="openai:x").learn()
+    assert server.hellos == []
+
+
 def test_a_resumed_run_repeats_no_call_of_the_judge(project: Project, serve: Serve) -> None:
     server = serve(fair)
     suite(project.ini(actor="python:agent:half", judge="openai:x"), truth="judge", rubric=RUBRIC)
     project.learn()
     before, asked = project.report(), len(server.requests)
     (folder,) = project.runs()
-    paid = cut_after(folder / "journal.jsonl", '"event":"call"', asked // 2)
+    paid = cut_after(folder / "journal.jsonl", '"key":"e', asked // 2)
     assert project.learn("--tfgrpo-resume").ret == 0
     assert len(server.requests) == asked + (asked - paid)
     after = project.report()
@@ -314,7 +332,7 @@ def test_a_vote_that_a_recording_lacks_is_an_error_that_says_so(
 ) -> None:
     path = project.root / "answers.jsonl"
     lines = path.read_text().splitlines(keepends=True)
-    votes = [line for line in lines if '"judge"' in line and '"fingerprint"' in line]
+    votes = [line for line in lines if '"judge"' in line and '"scenario":"eval' in line]
     lines.remove(votes[0])
     path.write_text("".join(lines))
     project.learn("--tfgrpo-actor", "replay:answers.jsonl")

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support import ROOT
+from support import ROOT, fake_model
 from support.fake_model import SILENT, Body, FakeModel, Reply, Serve, refused
 from support.project import Project
 from support.teachers import asked, operation, says
@@ -54,6 +54,11 @@ def learning(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def lessons(project: Project) -> list[str]:
     return [lesson["text"] for lesson in project.report()["library"]["lessons"]]
+
+
+def said(result: pytest.RunResult) -> str:
+    """Return what the terminal shows, its lines unwrapped."""
+    return " ".join(result.stdout.str().split())
 
 
 def to_teacher(server: FakeModel) -> list[Body]:
@@ -104,7 +109,8 @@ def test_the_readmes_commands_estimate_learn_within_the_budget_and_replay(
     estimate, learn, replay = readme_commands()
     server = serve(lambda body, n: teacher(body) if body["model"] == "large" else pupil(body))
     assert learning.run(*estimate).ret == 0
-    assert server.requests == []
+    assert learning.run(*learn, "--co").ret == 0
+    assert server.requests == server.hellos == []
     learning.run(*learn).assert_outcomes(passed=13)
     server.close()
     monkeypatch.delenv("OPENAI_API_KEY")
@@ -122,19 +128,73 @@ def readme_commands() -> list[list[str]]:
     return [shlex.split(line.removeprefix("pytest ")) for line in block.splitlines()]
 
 
-def test_a_teacher_that_cannot_be_reached_is_told_and_ends_nothing(learning: Project, serve: Serve) -> None:
-    def gone(body: Body, attempt: int) -> Reply | str:
-        return refused(404, "no such model") if body["model"] == "big" else pupil(body)
-
-    serve(gone)
+@pytest.mark.parametrize(
+    ("refusal", "words"),
+    [
+        (refused(404, "no such model as big"), "HTTP 404: no such model as big"),
+        (refused(401, "wrong key"), "HTTP 401: wrong key"),
+        (fake_model.NOT_JSON, "not a completion"),
+    ],
+)
+def test_a_teacher_that_cannot_be_asked_ends_the_run_before_anything_is_paid_for(
+    learning: Project, serve: Serve, refusal: Reply, words: str
+) -> None:
+    server = serve(answer, hello=lambda body, attempt: refusal)
     result = learning.run(*ARGUMENTS)
-    result.assert_outcomes(passed=13)
-    (_, epoch, _) = learning.report()["epochs"]
-    assert lessons(learning) == []
-    asked_about = epoch["informative_groups"]
-    assert asked_about > 0
-    assert learning.report()["library"]["failures"] == {"rejected": asked_about}
-    result.stdout.fnmatch_lines([f"*failed in learning: rejected {asked_about}*"])
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "the run is incomplete: the teacher cannot be asked" in said(result)
+    assert words in said(result)
+    assert server.requests == []
+    report = learning.report()
+    assert report["status"] == "incomplete"
+    assert report["gate"]["outcome"] == "fail"
+    assert (report["cost"]["calls"], report["cost"]["failed"]) == (1, 1)
+
+
+def test_a_run_whose_teacher_was_away_goes_on_when_it_is_back(learning: Project, serve: Serve) -> None:
+    away = True
+    server = serve(answer, hello=lambda body, attempt: refused(401) if away else "ok")
+    assert learning.run(*ARGUMENTS).ret == pytest.ExitCode.TESTS_FAILED
+    away = False
+    assert learning.run(*ARGUMENTS, "--tfgrpo-resume").ret == 0
+    assert (len(learning.runs()), len(server.hellos)) == (1, 2)
+    assert lessons(learning) == [LESSON]
+
+
+def test_a_teacher_that_answers_no_call_of_an_epoch_ends_the_run_until_it_is_resumed(
+    learning: Project, serve: Serve
+) -> None:
+    away = True
+
+    def gone(body: Body, attempt: int) -> Reply | Body | str:
+        return refused(400, "context length exceeded") if away and body["model"] == "big" else answer(body, 0)
+
+    server = serve(gone)
+    result = learning.run(*ARGUMENTS)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "the run is incomplete: nothing could be learned: all " in said(result)
+    assert "HTTP 400: context length exceeded" in said(result)
+    assert learning.report()["status"] == "incomplete"
+    paid, away = len(server.requests), False
+    assert learning.run(*ARGUMENTS, "--tfgrpo-resume").ret == 0
+    small = [body for body in server.requests[paid:] if body["model"] == "small"]
+    assert len(small) == 12  # the final sweep alone
+    assert lessons(learning) == [LESSON]
+
+
+def test_a_teacher_that_answers_some_calls_of_an_epoch_ends_nothing(learning: Project, serve: Serve) -> None:
+    lost = 0
+
+    def flaky(body: Body, attempt: int) -> Reply | Body | str:
+        nonlocal lost
+        if body["model"] == "big" and stage(body) == "critique" and not lost:
+            lost += 1
+            return refused(400, "context length exceeded")
+        return answer(body, attempt)
+
+    serve(flaky)
+    learning.run(*ARGUMENTS).assert_outcomes(passed=13)
+    assert learning.report()["library"]["failures"] == {"rejected": 1}
 
 
 def test_other_prompts_are_another_run_and_broken_ones_a_usage_error(learning: Project, serve: Serve) -> None:
@@ -181,7 +241,7 @@ def test_a_run_killed_between_learning_calls_pays_for_none_of_them_twice(
     process = learning.start(*ARGUMENTS)
     assert arrived.wait(60)
     deadline = time.monotonic() + 30
-    while len(learning.events("call")) < held_at - 1 and time.monotonic() < deadline:
+    while len(learning.events("call")) < held_at and time.monotonic() < deadline:
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -190,6 +250,6 @@ def test_a_run_killed_between_learning_calls_pays_for_none_of_them_twice(
     output, _ = resumed.communicate(timeout=60)
     assert resumed.returncode == 0, output
     assert set(answered.values()) == {1}
-    assert len(answered) == taught - 1 == len(learning.events("call"))
+    assert len(answered) == taught - 1 == len(learning.events("call")) - len(server.hellos)
     assert len(server.requests) - taught - before == 12  # the final sweep alone
     assert lessons(learning) == [LESSON]

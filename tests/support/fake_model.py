@@ -19,6 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from pytest_tfgrpo.llm.calls import HELLO
+
 Body = dict[str, Any]
 
 
@@ -160,8 +162,13 @@ class FakeModel:
         delay_s: float = 0.0,
         extra: Sequence[str] = (),
         port: int = 0,
+        hello: Answer = lambda request, attempt: "ok",
     ) -> None:
-        """`keys` are accepted, any when there are none; `extra` names further members of requests."""
+        """`keys` are accepted, any when there are none; `extra` names further members of requests.
+
+        `hello` answers the call that only finds out whether a model can be reached; it is kept apart.
+        """
+        self.hellos: list[Body] = []
         self.requests: list[Body] = []
         """Bodies of all well-formed requests, in order of arrival."""
         self.headers: list[dict[str, str]] = []
@@ -173,6 +180,7 @@ class FakeModel:
         self.dropped = 0
         """Requests whose client went away before the answer was sent."""
         self._answer = answer
+        self._hello = hello
         self._mistakes: list[Exception] = []
         self._keys = keys
         self._delay_s = delay_s
@@ -262,12 +270,16 @@ class FakeModel:
         except (ValueError, KeyError, TypeError) as error:
             self.refusals.append(str(error))
             return refused(400, f"Invalid request: {error}")
-        self.requests.append(request)
-        self.headers.append(dict(headers))
+        says_hello = request["messages"][-1]["content"] == HELLO.messages[-1].content
+        if says_hello:
+            self.hellos.append(request)
+        else:
+            self.requests.append(request)
+            self.headers.append(dict(headers))
         attempt = self._seen[body]
         self._seen[body] += 1
         try:
-            made = self._answer(request, attempt)
+            made = (self._hello if says_hello else self._answer)(request, attempt)
         except Exception as error:
             self._mistakes.append(error)
             return refused(500, f"the test's answer raised {error!r}")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import ActorError, SettingError
+from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer, Rewarder
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.llm.calls import HELLO
 from pytest_tfgrpo.llm.protocol import Completer, Spending
 from pytest_tfgrpo.llm.queueing import current_ticket
 
@@ -82,6 +85,25 @@ def open_components(
         models=shared.models,
         replay=shared.replay,
     )
+
+
+def reached_first(
+    people: Components, scenarios: Iterable[Scenario], phases: Iterable[Phase], done: Container[int]
+) -> dict[str, Completer]:
+    """Return the models besides the actor's that the phases which are not `done` will ask, by role.
+
+    In a replay those whose first call was recorded.
+    """
+    ahead = [phase for phase in phases if phase.epoch not in done]
+    wanted: dict[str, Json] = {}
+    if any(phase.mode == "train" for phase in ahead):
+        wanted["teacher"] = people.optimizer.identity.get("model")
+    if people.judge is not None and ahead and any(scenario.rubric for scenario in scenarios):
+        wanted["judge"] = people.judge.identity.get("model")
+    models = {role: people.models[name] for role, name in wanted.items() if name in people.models}
+    if people.replay is None:
+        return models
+    return {role: model for role, model in models.items() if people.replay.knows(model, HELLO)}
 
 
 class _Shared:

@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.clock import utc_now
-from pytest_tfgrpo.core.errors import BudgetError, JournalError, OptimizerError, RecordingError, RewarderError
+from pytest_tfgrpo.core.errors import (
+    BudgetError,
+    JournalError,
+    OptimizerError,
+    OutageError,
+    RecordingError,
+    RewarderError,
+)
 from pytest_tfgrpo.core.lessons import Revision
 from pytest_tfgrpo.core.records import (
     CheckerResult,
@@ -183,7 +190,9 @@ class Engine:
         opened = self._open_watch
         watch = None if opened is None else opened(phase, self._results, self._library.hash)
         cohort = Cohort(context, phase, prompts.ask, watch)
-        end = await self._carry_out(cohort, context)
+        end = await self._reach_models(phase, context.calls)
+        if end == "complete":
+            end = await self._carry_out(cohort, context)
         groups = tuple(cohort.groups[s] for s in phase.scenarios if s in cohort.groups)
         revision = None
         if end == "complete" and phase.mode == "train":
@@ -208,6 +217,23 @@ class Engine:
         context.writer.phase(result, self._run("incomplete"))
         self._observe(result)
         return end
+
+    async def _reach_models(self, phase: Phase, calls: Calls) -> RunStatus:
+        """Ask each model besides the actor's once before the first phase, while nothing is paid for yet."""
+        if self._results:
+            return "complete"
+        one_each = {model.name: (role, model) for role, model in self._job.reach.items()}
+        reaching = (calls.reach(model, role=role, epoch=phase.epoch) for role, model in one_each.values())
+        try:
+            found = await asyncio.gather(*reaching, return_exceptions=True)
+        except asyncio.CancelledError:
+            return self._interrupted()
+        for error in found:
+            if isinstance(error, BaseException):
+                if not isinstance(error, OutageError | BudgetError):
+                    raise error
+                self._reason = str(error)
+        return "incomplete" if self._reason else "complete"
 
     async def _sweep_dev(self, context: RunContext, phase: Phase, ask: Ask) -> Mapping[str, Group]:
         """Carry out one sweep of the dev split; raises Unfinished."""
@@ -275,7 +301,7 @@ class Engine:
         except (OptimizerError, RecordingError) as error:
             self._reason = str(error)
             return "aborted", None
-        except BudgetError as error:
+        except (BudgetError, OutageError) as error:
             self._reason = str(error)
             return "incomplete", None
         finally:

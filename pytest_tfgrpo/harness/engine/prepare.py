@@ -19,7 +19,7 @@ from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.settings import Settings, default_task_id, shaping
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire import Json, from_wire
-from pytest_tfgrpo.harness.engine.components import Components, Supplied, open_components
+from pytest_tfgrpo.harness.engine.components import Components, Supplied, open_components, reached_first
 from pytest_tfgrpo.harness.learning.library.library import empty, load_library
 from pytest_tfgrpo.harness.protocols import Actor, Foresighted
 from pytest_tfgrpo.harness.run.earlier_runs import earlier_evaluations, eval_stamp
@@ -105,6 +105,7 @@ def prepare(
         judge=people.judge,
         budget=budget,
         models=people.models,
+        reach=reached_first(people, scenarios, phases, log.complete_phases if log else frozenset()),
         closing=people.closing,
         identities=people.identities,
         preflight=preflight,

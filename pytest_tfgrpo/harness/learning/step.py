@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_tfgrpo.core.clock import utc_now
-from pytest_tfgrpo.core.errors import BudgetError, OptimizerError, RecordingError
+from pytest_tfgrpo.core.errors import BudgetError, OptimizerError, OutageError, RecordingError
 from pytest_tfgrpo.core.files import MANIFEST, RUNS
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
@@ -34,8 +34,8 @@ async def learn(
 
     Lessons that these groups and those of `earlier` phases show to harm are retired with it.
 
-    Raises OptimizerError when the optimizer breaks, BudgetError when it may not go on, and RecordingError
-    when a replay lacks what it asks.
+    Raises OptimizerError when the optimizer breaks, BudgetError when it may not go on, OutageError when its
+    model answers nothing, and RecordingError when a replay lacks what it asks.
     """
     recorded = job.resumed.candidates.get(phase.epoch) or job.resumed.revisions.get(phase.epoch)
     if recorded is not None:
@@ -48,7 +48,7 @@ async def learn(
         proposal = await job.optimizer.propose(context)
         operations, harmful = without_harmful(proposal.operations, found)
         revision = apply(library, operations, screen=screen, cap=cap, epoch=phase.epoch)
-    except (BudgetError, RecordingError):
+    except (BudgetError, OutageError, RecordingError):
         raise
     except Exception as error:
         raise OptimizerError(

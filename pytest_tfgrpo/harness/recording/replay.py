@@ -186,6 +186,11 @@ class Replay:
         self._misses["model call", why] += 1
         raise RecordingError(f"a call of {completer.name!r} is not in {self.name}: {why}")
 
+    def knows(self, completer: Completer, request: Request) -> bool:
+        """Return whether a model call was recorded."""
+        asked = fingerprint(completer, request)
+        return self.recording.entry((self.recording.subject_of(asked), "call", asked, 0)) is not None
+
     def _take(self, scenario: str, kind: str, asked: str) -> RecordingEntry | None:
         """Return the entry of a question: asked again, its next take, as long as there is one."""
         place = scenario, kind, asked

@@ -34,6 +34,8 @@ class Job(RunHeader):
     """Where the model calls of this run ask before they spend; None: made from the settings."""
     models: Mapping[str, Completer] = field(default_factory=dict)
     """Language models that the run may ask, by name."""
+    reach: Mapping[str, Completer] = field(default_factory=dict)
+    """Models that must answer once before anything is paid for, by role: teacher, judge."""
     closing: tuple[Callable[[], Awaitable[None]], ...] = ()
     """Called once, after the last call of the run, to release what its parts hold."""
     library: Library

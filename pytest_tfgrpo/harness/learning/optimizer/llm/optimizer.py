@@ -44,7 +44,8 @@ class ModelOptimizer:
     async def propose(self, context: LearningContext) -> Proposal:
         """Return what the teacher would do to the library.
 
-        Raises BudgetError and RecordingError, once the calls in flight have ended: what was paid for is kept.
+        Raises BudgetError and RecordingError, once the calls in flight have ended: what was paid for is kept;
+        OutageError when no call was answered.
         """
         groups = [group for group in context.groups if group.informative]
         if not groups:
@@ -56,6 +57,7 @@ class ModelOptimizer:
         lists = await together(
             _Domain(name, context, teacher).learn(members) for name, members in sorted(domains.items())
         )
+        teacher.require_answers()
         failures = dict(sorted(teacher.failures.items()))
         return Proposal(
             operations=tuple(o for changes in lists for o in changes.operations),

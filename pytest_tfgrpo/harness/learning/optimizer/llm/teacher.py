@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.core.errors import ModelError, OutageError
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.learning.optimizer.llm.pack import TeacherPrompts
@@ -51,9 +51,20 @@ class Teacher:
         self.prompts = prompts
         self.failures: Counter[str] = Counter()
         """What failed, by reason code."""
+        self._asked = 0
+        self._unanswered: list[ModelError] = []
         self._completer = completer
         self._context = context
         self._free = asyncio.Semaphore(context.concurrency)
+
+    def require_answers(self) -> None:
+        """Raise OutageError if calls were made and all failed; a content filter minds what it is shown."""
+        reasons = [error for error in self._unanswered if error.code != "content_filter"]
+        if reasons and len(self._unanswered) == self._asked:
+            raise OutageError(
+                f"nothing could be learned: all {self._asked} calls of the teacher failed; go on with "
+                f"--tfgrpo-resume when it answers again: {reasons[0]}"
+            )
 
     async def text(self, question: TeacherRequest) -> str | None:
         """Return the answer in plain words; None, and counted, when there is none."""
@@ -114,6 +125,7 @@ class Teacher:
             seed=seed_of(context.seed, "learn", context.epoch, question.stamp, question.stage),
             schema=schema,
         )
+        self._asked += 1
         try:
             async with self._free:
                 answer = await context.calls.complete(
@@ -126,6 +138,7 @@ class Teacher:
                 )
         except ModelError as error:
             self.failures[error.code] += 1
+            self._unanswered.append(error)
             return None
         if answer.finish in ("content_filter", "refusal"):
             self.failures[answer.finish] += 1

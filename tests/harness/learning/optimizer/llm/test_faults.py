@@ -27,7 +27,7 @@ from support.teachers import (
     suite,
 )
 
-from pytest_tfgrpo.core.errors import BudgetError, ModelError, RecordingError
+from pytest_tfgrpo.core.errors import BudgetError, ModelError, OutageError, RecordingError
 from pytest_tfgrpo.core.records import ModelCall
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.learning.optimizer.llm.optimizer import open_llm
@@ -155,11 +155,16 @@ def test_a_failed_call_costs_its_group_and_no_other() -> None:
     assert proposal.note == "the teacher gave no usable answer about 1 of 6 groups (rate_limit: 1)"
 
 
-def test_when_every_call_fails_the_note_says_so() -> None:
-    proposal = learn(context_of(ALL, SUITE), staged(critique=fails("auth")))
+def test_when_every_call_fails_nothing_can_be_learned() -> None:
+    with pytest.raises(OutageError, match=r"all 6 calls of the teacher failed.*the server is on fire"):
+        learn(context_of(ALL, SUITE), staged(critique=fails("auth")))
+
+
+def test_when_a_content_filter_withholds_every_answer_the_note_says_so() -> None:
+    proposal = learn(context_of(ALL, SUITE), staged(critique=fails("content_filter")))
     assert proposal.operations == ()
-    assert proposal.failures == {"auth": 6}
-    assert proposal.note == "the teacher gave no usable answer about 6 of 6 groups (auth: 6)"
+    assert proposal.failures == {"content_filter": 6}
+    assert proposal.note == "the teacher gave no usable answer about 6 of 6 groups (content_filter: 6)"
 
 
 @pytest.mark.parametrize("finish", ["refusal", "content_filter"])
