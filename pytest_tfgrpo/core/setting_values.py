@@ -50,6 +50,10 @@ class SettingValues(TypedDict, total=False):
     out: str | None
     executor: Literal["local"]
     sandbox: Literal["none", "bwrap"]
+    sandbox_readable: str | None
+    sandbox_writable: str | None
+    sandbox_env: str | None
+    sandbox_network: Literal["none", "host"]
     allow_paid: bool
     min_score: float
     baseline: str | None

@@ -100,6 +100,19 @@ def _task_id(value: Any) -> str:
     return str(value)
 
 
+def _listed(kind: str) -> Callable[[Any], str]:
+    def parse(value: Any) -> str:
+        from pytest_tfgrpo.core import listed  # not needed by a start that sets none
+
+        text = _text(value)
+        entries = {"paths": listed.listed, "names": listed.variables}[kind](text)
+        if not entries:
+            raise ValueError("must not be empty")
+        return text
+
+    return parse
+
+
 # Plain classes: making a dataclass or a named tuple costs each start of pytest some tenths of a millisecond.
 
 
@@ -232,6 +245,14 @@ TABLE: tuple[Setting, ...] = (
     Setting("executor", "none", _choice("local"), "local", "where rollouts run: local"),
     Setting("sandbox", "prompts", _choice("none", "bwrap"), "none",
             "isolation of the command actor: none, bwrap"),
+    Setting("sandbox_readable", "prompts", _listed("paths"), None,
+            "files and folders that an agent in the sandbox can read too, separated by commas"),
+    Setting("sandbox_writable", "prompts", _listed("paths"), None,
+            "files and folders that an agent in the sandbox can write too"),
+    Setting("sandbox_env", "prompts", _listed("names"), None,
+            "environment variables that the sandbox passes on, by name"),
+    Setting("sandbox_network", "prompts", _choice("none", "host"), "none",
+            "network of an agent in the sandbox: none, or that of the host"),
     Setting("allow_paid", "none", parse_bool, False,
             "let an actor that costs money run without --tfgrpo", "bool"),
     Setting("min_score", "gate", _real(0, 1), 1.0,

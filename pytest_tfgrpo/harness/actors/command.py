@@ -11,19 +11,22 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
 from pytest_tfgrpo.core.errors import ActorError, AgentFailure, ProviderError, RolloutFault
+from pytest_tfgrpo.core.listed import variables
 from pytest_tfgrpo.core.records import Frame, Trajectory
+from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.command_input import check_placeholders, fill, stdin_of
 from pytest_tfgrpo.harness.actors.events.registry import EVENTS, Reader
 from pytest_tfgrpo.harness.actors.output import read_trajectory, total_max_bytes
 from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.harness.sandbox.bubblewrap import open_bwrap, wrap
+from pytest_tfgrpo.harness.sandbox.bubblewrap import Sandbox
+from pytest_tfgrpo.harness.sandbox.opening import open_sandbox
 
 STDERR_TAIL_BYTES = 2000
 LINGER_S = 0.5
@@ -45,17 +48,27 @@ DROPPED = frozenset({"PWD", "OLDPWD"})
 class CommandActor:
     """Starts the program once per rollout, with the workspace as its working folder.
 
-    `handover` says what it is told, the reader that `events` names what it may print. The environment is
-    passed on, keys of providers included, but for ``GIT_*``, ``PYTEST_*`` and this project's own variables.
+    The reader that `events` names says what it may print.
     At the time limit, or when the call is cancelled, the whole process group ends.
     """
 
-    def __init__(self, spec: str, argv: list[str], root: Path, bwrap: str | None, events: str) -> None:
+    def __init__(
+        self,
+        spec: str,
+        argv: list[str],
+        root: Path,
+        events: str,
+        *,
+        sandbox: Sandbox | None,
+        passed: Sequence[str],
+        identity: Mapping[str, Json],
+    ) -> None:
+        """`passed` names the variables that a sandbox passes on; `identity` describes the sandbox."""
         self.name = spec
         self.paid = events != OWN_EVENTS
         self.identity: Mapping[str, Json] = {
             "spec": spec,
-            "sandbox": "bwrap" if bwrap else "none",
+            **identity,
             "sha256": {
                 Path(arg).relative_to(root).as_posix(): stamp_bytes(Path(arg).read_bytes())
                 for arg in argv
@@ -63,8 +76,8 @@ class CommandActor:
             },
         } | ({} if events == OWN_EVENTS else {"events": events})
         self._argv = argv
-        self._root = root
-        self._bwrap = bwrap
+        self._sandbox = sandbox
+        self._passed = passed
         self._events = events
 
     async def __call__(self, call: ActorCall) -> Trajectory:
@@ -88,11 +101,14 @@ class CommandActor:
 
     def _command_line(self, call: ActorCall, workspace: Path) -> list[str]:
         filled = [self._argv[0], *fill(self._argv[1:], call, workspace)]
-        if self._bwrap is None:
-            return filled
-        # what a prompt names must not become visible in the sandbox
-        wrapped = wrap(self._argv, self._bwrap, root=self._root, workspace=workspace)
-        return wrapped[: -len(filled)] + filled
+        return filled if self._sandbox is None else self._sandbox.argv(filled, workspace)
+
+    def _environment(self) -> dict[str, str]:
+        """Return the environment of a rollout's program: everything that it gets is added here."""
+        if self._sandbox is None:
+            return _inherited()
+        passed = {name: os.environ[name] for name in self._passed if name in os.environ}
+        return self._sandbox.environment(_search(), passed)
 
     async def _start(
         self, argv: list[str], talk: _Talk, stdin: IO[bytes], workspace: Path
@@ -106,7 +122,7 @@ class CommandActor:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=workspace,
-                env=_environment(),
+                env=self._environment(),
                 start_new_session=True,
             )
         )
@@ -179,8 +195,8 @@ class _Talk(asyncio.SubprocessProtocol):
         return bool(done)
 
 
-def open_command(argument: str, root: Path, *, sandbox: str, events: str = OWN_EVENTS) -> CommandActor:
-    """Return the actor for a command line in shell quoting, without a shell; raises ActorError.
+def open_command(argument: str, root: Path, settings: SettingValues) -> CommandActor:
+    """Return the actor for a command line in shell quoting, without a shell; raises ActorError, SettingError.
 
     The program runs in the workspace, so a program with a slash and arguments that name existing files are
     taken relative to `root`.
@@ -196,8 +212,17 @@ def open_command(argument: str, root: Path, *, sandbox: str, events: str = OWN_E
     root = root.absolute()
     # Path.is_file raises on a word too long for a name
     rest = [str(root / arg) if os.path.isfile(root / arg) else arg for arg in argv[1:]]  # noqa: PTH113
-    bwrap = open_bwrap() if sandbox == "bwrap" else None
-    return CommandActor(spec, [_program(argv[0], root, spec), *rest], root, bwrap, events)
+    argv = [_program(argv[0], root, spec), *rest]
+    sandbox, identity = open_sandbox(settings, root, argv, _search())
+    return CommandActor(
+        spec,
+        argv,
+        root,
+        settings.get("command_output", OWN_EVENTS),
+        sandbox=sandbox,
+        passed=variables(settings.get("sandbox_env")),
+        identity=identity,
+    )
 
 
 def _program(name: str, root: Path, spec: str) -> str:
@@ -214,7 +239,12 @@ def _program(name: str, root: Path, spec: str) -> str:
     return str(path)
 
 
-def _environment() -> dict[str, str]:
+def _search() -> str:
+    return os.environ.get("PATH", os.defpath)
+
+
+def _inherited() -> dict[str, str]:
+    """Return the environment without a sandbox: all of it but what belongs to the test run."""
     return {
         name: value
         for name, value in os.environ.items()

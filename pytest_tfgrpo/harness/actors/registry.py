@@ -41,9 +41,7 @@ def _offline(argument: str, _: Surroundings) -> Actor:
 def _command(argument: str, around: Surroundings) -> Actor:
     from pytest_tfgrpo.harness.actors.command import open_command
 
-    settings = around.settings
-    sandbox, events = settings.get("sandbox", "none"), settings.get("command_output", "frames")
-    return open_command(argument, around.root, sandbox=sandbox, events=events)
+    return open_command(argument, around.root, around.settings)
 
 
 def _openai(argument: str, around: Surroundings) -> Actor:

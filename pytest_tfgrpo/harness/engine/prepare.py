@@ -25,6 +25,7 @@ from pytest_tfgrpo.harness.protocols import Actor, Foresighted
 from pytest_tfgrpo.harness.run.earlier_runs import earlier_evaluations, eval_stamp
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.journal_contents import JournalContents, find_resumable, new_run_id, read_log
+from pytest_tfgrpo.harness.sandbox.opening import require_apart
 from pytest_tfgrpo.harness.suite.packs import load_packs, pack_for
 from pytest_tfgrpo.llm.budget import Budget, require_affordable
 
@@ -114,7 +115,11 @@ def prepare(
         versions=_versions(),
         work=folder / WORK if folder else None,
         partial_selection=partial_selection,
-        warnings=(*_warnings(library, actor, phases), *_idle(people, scenarios, settings, phases)),
+        warnings=(
+            *_warnings(library, actor, phases),
+            *_idle(people, scenarios, settings, phases),
+            *require_apart(values, root, scenarios),
+        ),
         resumed=log or JournalContents(),
     )
     return Prepared(job, folder, people.replay)

@@ -40,12 +40,14 @@ def can_write(path):
         return False
     return True
 home = os.path.expanduser("~")
-outside = ({str(tmp_path / "outside.txt")!r}, "/outside.txt", home + "/outside.txt")
-print([can_write(p) for p in ("mine.txt", *outside, "/run/private.txt", "/tmp/private.txt")])
+outside = ({str(tmp_path / "data" / "outside.txt")!r}, "/outside.txt", "/run/private.txt", "/usr/outside.txt")
+print([can_write(p) for p in ("mine.txt", *outside, "/tmp/private.txt", home + "/private.txt")])
 """
-    assert run_inside(source) == "[True, False, False, False, True, True]"
+    assert run_inside(source) == "[True, False, False, False, False, True, True]"
     assert (tmp_path / "work" / "mine.txt").read_text() == "x"
-    assert not any(Path(p).exists() for p in ("/run/private.txt", "/tmp/private.txt"))
+    assert not any(
+        Path(p).exists() for p in ("/run/private.txt", "/tmp/private.txt", Path("~/private.txt").expanduser())
+    )
 
 
 CONNECT = """

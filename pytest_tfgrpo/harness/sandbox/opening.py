@@ -1,0 +1,97 @@
+"""Open a sandbox from settings: the paths that they list are checked before anything is paid."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.listed import listed
+from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.sandbox.bubblewrap import Sandbox, open_bwrap
+from pytest_tfgrpo.harness.sandbox.programs import chain, needed
+
+SHAPING = ("sandbox_readable", "sandbox_writable", "sandbox_env", "sandbox_network")
+"""Settings that change what an agent in a sandbox can do."""
+OPEN = {"sandbox_network": "none"}
+"""Values of these settings that change nothing."""
+
+
+def open_sandbox(
+    settings: SettingValues, root: Path, argv: Sequence[str], search: str
+) -> tuple[Sandbox | None, dict[str, Json]]:
+    """Return the sandbox for a program, if one is set, and its part of the actor's identity.
+
+    `search` is the PATH for interpreters. Raises SettingError on a path that cannot be listed, ActorError
+    where bubblewrap does not work.
+    """
+    if settings.get("sandbox", "none") == "none":
+        return None, {"sandbox": "none"}
+    identity: dict[str, Json] = {"sandbox": "bwrap"}
+    identity |= {
+        name: value for name in SHAPING if (value := settings.get(name)) not in (None, OPEN.get(name))
+    }
+    sandbox = Sandbox(
+        bwrap=open_bwrap(),
+        readable=(*needed(argv, search), *_existing("sandbox_readable", settings, root)),
+        writable=tuple(_writable(settings, root)),
+        hidden=(root, _out(settings, root)),
+        network=settings.get("sandbox_network", "none"),
+    )
+    return sandbox, identity
+
+
+def require_apart(settings: SettingValues, root: Path, scenarios: Iterable[Scenario]) -> list[str]:
+    """Return a warning for each readable path that holds the suite; a writable one is a SettingError."""
+    if settings.get("sandbox", "none") == "none":
+        return []
+    suite = [root / scenario.source.rpartition(":")[0] for scenario in scenarios]
+    suite += [attachment.path for scenario in scenarios for attachment in scenario.attachments]
+    suite = sorted({path.resolve() for path in suite})
+    for name in _existing("sandbox_writable", settings, root):
+        if held := next((path for path in suite if path.is_relative_to(name.resolve())), None):
+            raise SettingError(_refusal(name, f"holds {str(held)!r} of the suite"))
+    answers = [root.resolve(), _out(settings, root).resolve(), *suite]
+    shown = {name.resolve(): name for name in _existing("sandbox_readable", settings, root)}
+    return [
+        f"sandbox_readable = {line(str(name), 200)} shows the agent answers, "
+        f"as it holds {line(str(held), 200)}; list only what the agent needs"
+        for real, name in shown.items()
+        if (held := next((p for p in answers if p.is_relative_to(real)), None))
+    ]
+
+
+def _out(settings: SettingValues, root: Path) -> Path:
+    return root / (settings.get("out") or "out")
+
+
+def _existing(name: str, settings: SettingValues, root: Path) -> Iterator[Path]:
+    """Yield the paths that a setting lists, each as it is and resolved; raises SettingError."""
+    for entry in listed(settings.get(name)):  # type: ignore[arg-type]
+        path = Path(os.path.normpath(root / Path(entry).expanduser()))
+        if not path.exists():
+            raise SettingError(f"{name}: there is no {str(path)!r}; make it, or remove it from the list")
+        yield from chain(path)
+
+
+def _writable(settings: SettingValues, root: Path) -> Iterator[Path]:
+    home, out = root.resolve(), _out(settings, root).resolve()
+    for path in _existing("sandbox_writable", settings, root):
+        real = path.resolve()
+        for whole, called in ((home, "the project"), (out, "the output folder")):
+            if whole.is_relative_to(real):
+                raise SettingError(_refusal(path, f"{'is' if real == whole else 'holds'} {called}"))
+        if real.is_relative_to(out):
+            raise SettingError(_refusal(path, "lies in the output folder"))
+        yield path
+
+
+def _refusal(path: Path, why: str) -> str:
+    return (
+        f"sandbox_writable: {str(path)!r} {why}, where an agent could change answers and results; "
+        "list a folder of the agent's own"
+    )

@@ -1,0 +1,82 @@
+"""Programs: which files and folders a command line needs to run, links and interpreters included."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+LINKS = 16
+SCRIPTS = 4
+"""An interpreter can be a script, whose interpreter can be one too."""
+PYTHON = ("bin", "lib", "lib64", "ssl", "pyvenv.cfg")
+"""What a Python installation or virtual environment needs; it may share its folder with a project."""
+
+
+def needed(argv: Sequence[str], search: str) -> tuple[Path, ...]:
+    """Return what the program and the files that `argv` names need, each path once, as it is and resolved.
+
+    That is a program's interpreter, a Python's environment and libraries, and the ``node_modules`` folder of
+    a script in one. `search` is the PATH on which the interpreter of a ``#!/usr/bin/env`` line is found.
+    """
+    found = list(_program(Path(argv[0]), search, SCRIPTS))
+    for word in argv[1:]:
+        if word.startswith("/") and os.path.isfile(word):  # noqa: PTH113 - Path.is_file raises on a long word
+            found += _file(Path(word))
+    return tuple(dict.fromkeys(found))
+
+
+def chain(path: Path) -> Iterator[Path]:
+    """Yield an absolute path, what it links to, and so on to the file itself."""
+    for _ in range(LINKS):
+        yield path
+        if not path.is_symlink():
+            break
+        path = Path(os.path.normpath(path.parent / path.readlink()))
+    yield path.resolve()
+
+
+def _program(path: Path, search: str, depth: int) -> Iterator[Path]:
+    yield from _file(path)
+    for step in chain(path):
+        yield from _python(step.parent.parent)
+    for name in _interpreter(path) if depth else ():
+        if found := shutil.which(name, path=search):
+            yield from _program(Path(found), search, depth - 1)
+
+
+def _file(path: Path) -> Iterator[Path]:
+    for step in chain(path):
+        yield step
+        if "node_modules" in step.parts:
+            yield Path(*step.parts[: step.parts.index("node_modules") + 1])
+
+
+def _python(prefix: Path) -> Iterator[Path]:
+    """Yield the parts of the Python installation or virtual environment in the folder `prefix`, if one is."""
+    config = prefix / "pyvenv.cfg"
+    venv = config.is_file()
+    if venv or any(prefix.glob("lib/python3*/os.py")):
+        yield from (prefix / name for name in PYTHON if (prefix / name).exists())
+    if venv:
+        for line in config.read_text("utf-8", "replace").splitlines():
+            key, _, value = (part.strip() for part in line.partition("="))
+            if key == "home" and Path(value).is_absolute() and Path(value).parent != prefix:
+                yield from _python(Path(value).parent)
+
+
+def _interpreter(path: Path) -> tuple[str, ...]:
+    """Return the programs that the ``#!`` line of a script names; none for another file."""
+    try:
+        with path.open("rb") as file:
+            line = file.readline(256)
+    except OSError:
+        return ()
+    if not line.startswith(b"#!"):
+        return ()
+    words = os.fsdecode(line[2:]).split()
+    if words and Path(words[0]).name == "env":
+        named = (w for w in words[1:] if not w.startswith("-") and "=" not in w)
+        return (words[0], *(name for name in [next(named, "")] if name))
+    return tuple(words[:1])

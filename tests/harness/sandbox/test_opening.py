@@ -1,0 +1,135 @@
+"""Settings of the sandbox: which paths may be listed, and what a program needs besides."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.builders import make_scenario
+from support.tools import require_tool
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.harness.actors.registry import open_actor
+from pytest_tfgrpo.harness.sandbox.bubblewrap import Sandbox
+from pytest_tfgrpo.harness.sandbox.opening import require_apart
+from pytest_tfgrpo.harness.sandbox.programs import needed
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return a project with a suite, an output folder and a link to it."""
+    root = tmp_path / "home" / "project"
+    for folder in ("suite", "results", "cache"):
+        (root / folder).mkdir(parents=True)
+    (root / "suite" / "a.scenario.yaml").write_text("{}")
+    (tmp_path / "link").symlink_to(root)
+    return root
+
+
+def opened(root: Path, **settings: str) -> Any:
+    require_tool("bwrap")
+    values: Any = {"sandbox": "bwrap", "out": "results", **settings}
+    return open_actor(f"command:'{sys.executable}'", root=root, settings=values)
+
+
+@pytest.mark.parametrize(
+    ("listed", "reason"),
+    [
+        (".", "is the project"),
+        ("..", "holds the project"),
+        ("/", "holds the project"),
+        ("../../link", "is the project"),
+        ("results", "is the output folder"),
+        ("results/p", "lies in the output folder"),
+        ("cache, results", "is the output folder"),
+        ("nowhere", "make it, or remove it from the list"),
+    ],
+)
+def test_a_writable_path_that_is_or_holds_what_decides_is_refused(
+    project: Path, listed: str, reason: str
+) -> None:
+    (project / "results" / "p").mkdir()
+    with pytest.raises(SettingError, match=f"^sandbox_writable: .*{reason}"):
+        opened(project, sandbox_writable=listed)
+
+
+def test_a_writable_path_that_holds_a_scenario_or_an_attachment_is_refused(project: Path) -> None:
+    suite = [make_scenario("a", source="suite/a.scenario.yaml:1")]
+    settings: Any = {"sandbox": "bwrap", "sandbox_writable": "suite"}
+    with pytest.raises(SettingError, match=r"holds '.*a\.scenario\.yaml' of the suite.*list a folder of the"):
+        require_apart(settings, project, suite)
+    assert require_apart(settings | {"sandbox_writable": "cache"}, project, suite) == []
+    assert require_apart(settings | {"sandbox": "none"}, project, suite) == []
+
+
+def test_a_readable_path_that_holds_the_suite_is_allowed_with_a_warning(project: Path) -> None:
+    suite = [make_scenario("a", source="suite/a.scenario.yaml:1")]
+    settings: Any = {"sandbox": "bwrap", "sandbox_readable": "cache, suite"}
+    (warning,) = require_apart(settings, project, suite)
+    assert "/suite shows the agent answers, as it holds" in warning
+    assert opened(project, sandbox_readable="suite")
+
+
+def test_a_readable_path_must_exist(project: Path) -> None:
+    with pytest.raises(SettingError, match=r"sandbox_readable: there is no '.*/nowhere'; make it"):
+        opened(project, sandbox_readable="~, nowhere")
+
+
+def test_the_identity_tells_sandboxes_apart(project: Path) -> None:
+    plain = opened(project).identity
+    assert plain["sandbox"] == "bwrap"
+    assert opened(project, sandbox_network="none").identity == plain
+    for name, value in (
+        ("readable", "cache"),
+        ("writable", "cache"),
+        ("env", "KEY"),
+        ("network", "host"),
+    ):
+        changed = opened(project, **{f"sandbox_{name}": value}).identity
+        assert changed == {**plain, f"sandbox_{name}": value}
+
+
+def test_a_project_in_a_system_folder_is_hidden_there() -> None:
+    sandbox = Sandbox(
+        bwrap="bwrap", hidden=(Path("/usr/share"), Path("/var")), readable=(Path("/usr/share/doc"),)
+    )
+    mounts = " ".join(sandbox.argv(["true"], None))
+    assert "--tmpfs /usr/share --ro-bind /usr/share/doc /usr/share/doc" in mounts
+    assert "--tmpfs /var" not in mounts
+    listed = " ".join(replace(sandbox, readable=(Path("/usr/share"),)).argv(["true"], None))
+    assert "--tmpfs /usr/share" not in listed
+
+
+def test_a_read_only_program_in_a_writable_folder_stays_so(tmp_path: Path) -> None:
+    program = tmp_path / "agent"
+    program.touch()
+    mounts = " ".join(Sandbox(bwrap="bwrap", readable=(program,), writable=(tmp_path,)).argv(["true"], None))
+    assert f"--bind {tmp_path} {tmp_path} --ro-bind {program} {program}" in mounts
+
+
+def test_a_program_brings_its_interpreter_links_and_modules(tmp_path: Path) -> None:
+    for name in (
+        "nvm/bin/node",
+        "nvm/lib/node_modules/tool/cli.js",
+        "venv/bin/x",
+        "python/lib/python3.12/os.py",
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("#!/usr/bin/env -S node --flag\n" if name.endswith(".js") else "")
+        path.chmod(0o755)
+    (tmp_path / "nvm/bin/tool").symlink_to("../lib/node_modules/tool/cli.js")
+    (tmp_path / "python/bin").mkdir()
+    (tmp_path / "venv/pyvenv.cfg").write_text(f"home = {tmp_path}/python/bin\n")
+    (tmp_path / "venv/notes.txt").write_text("")
+
+    def shown(*argv: str) -> set[str]:
+        paths = needed([str(tmp_path / argv[0]), *argv[1:]], f"{tmp_path}/nvm/bin")
+        return {str(path.relative_to(tmp_path)) for path in paths if path.is_relative_to(tmp_path)}
+
+    node = {"nvm/bin/tool", "nvm/lib/node_modules", "nvm/lib/node_modules/tool/cli.js", "nvm/bin/node"}
+    assert shown("nvm/bin/tool") == node
+    venv = {"venv/bin/x", "venv/bin", "venv/pyvenv.cfg", "python/bin", "python/lib"}
+    assert shown("venv/bin/x", "word", f"{tmp_path}/nvm/bin") == venv
+    assert shown("venv/bin/x", f"{tmp_path}/venv/notes.txt") == venv | {"venv/notes.txt"}
