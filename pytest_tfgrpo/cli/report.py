@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_run, add_task, project_of
 from pytest_tfgrpo.cli.project import Project
-from pytest_tfgrpo.core.errors import BaselineError, JournalError, TfgrpoError
+from pytest_tfgrpo.core.errors import BaselineError, JournalError
 from pytest_tfgrpo.core.files import JOURNAL, REPORT_HTML, REPORT_JSON
 from pytest_tfgrpo.core.report_blocks import Report
 
@@ -94,14 +94,7 @@ def read(folder: Path) -> Run:
     from pytest_tfgrpo.harness.run.journal import is_open
     from pytest_tfgrpo.harness.run.journal_contents import load_run
 
-    try:
-        run = load_run(folder)
-    except TfgrpoError:
-        raise
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise JournalError(
-            f"{folder / JOURNAL} is not a consistent journal: {type(error).__name__}: {error}"
-        ) from error
+    run = load_run(folder)
     if run.status != "complete" and run.reason == "killed":
         return replace(
             run,

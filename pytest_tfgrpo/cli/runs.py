@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_task, project_of
 
@@ -15,33 +16,42 @@ def declare(commands: Subparsers) -> None:
 def runs(arguments: Arguments) -> Iterator[str]:
     """List the runs of the task, oldest first."""
     from pytest_tfgrpo.cli.lookup import read_report
-    from pytest_tfgrpo.core.text import number, table
-    from pytest_tfgrpo.harness.report.cost import spent
-    from pytest_tfgrpo.harness.report.gates import overall
+    from pytest_tfgrpo.core.files import JOURNAL
+    from pytest_tfgrpo.core.text import table
+    from pytest_tfgrpo.harness.run.journal import ended_at, is_open
     from pytest_tfgrpo.harness.run.journal_contents import list_runs
 
     project = project_of(arguments)
-    rows = []
+    rows, killed = [], ""
     for folder in list_runs(project.out, project.task_id):
         report = read_report(folder)
-        if report is None:
+        if is_open(folder / JOURNAL):
+            rows.append([folder.name, "running", "-", "-", "-", "-"])
+        elif report is None or not ended_at(folder / JOURNAL, report["finished_at"]):
             rows.append([folder.name, "killed", "-", "-", "-", "-"])
-            continue
-        evals = [row["gt_score"]["mean"] for row in report["epochs"] if row["mode"] == "eval"]
-        gain = report["gain"]["difference"] if report["gain"] else None
-        shown_gain = "-" if gain is None else f"{gain:+.3f}"
-        mean = number(evals[-1] if evals else None)
-        rows.append(
-            [
-                folder.name,
-                report["status"],
-                overall(report["gate"]) if report["gate"] else "-",
-                mean,
-                shown_gain,
-                spent(report["cost"]) if "cost" in report else "-",
-            ]
-        )
+            killed = folder.name
+        else:
+            rows.append(_row(folder.name, report))
     if rows:
         yield from table(["run", "status", "gate", "eval mean", "gain", "cost"], rows, left=3)
+        if killed:
+            yield f"to finish a killed run, use: pytest --tfgrpo --tfgrpo-resume {killed}"
     else:
         yield f"no runs of task {project.task_id!r} under {project.out}; run pytest --tfgrpo"
+
+
+def _row(run_id: str, report: Mapping[str, Any]) -> list[str]:
+    from pytest_tfgrpo.core.text import number
+    from pytest_tfgrpo.harness.report.cost import spent
+    from pytest_tfgrpo.harness.report.gates import overall
+
+    evals = [row["gt_score"]["mean"] for row in report["epochs"] if row["mode"] == "eval"]
+    gain = report["gain"]["difference"] if report["gain"] else None
+    return [
+        run_id,
+        report["status"],
+        overall(report["gate"]) if report["gate"] else "-",
+        number(evals[-1] if evals else None),
+        "-" if gain is None else f"{gain:+.3f}",
+        spent(report["cost"]) if "cost" in report else "-",
+    ]

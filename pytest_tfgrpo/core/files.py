@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import glob
 import json
 import os
 import threading
@@ -46,12 +48,14 @@ def write_atomic(path: Path, content: Iterable[bytes]) -> None:
     """Write a file whole or not at all, durable when the call returns; raises OSError.
 
     A link stays a link, and a file keeps its mode. Threads and processes that write one path at once do not
-    meet: the last one wins.
+    meet: the last one wins. What a killed process left of the same file is removed.
     """
     path = path.resolve()
+    _remove_leftovers(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         with temporary.open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
             with suppress(FileNotFoundError):
                 os.fchmod(file.fileno(), path.stat().st_mode & 0o7777)
             file.writelines(content)
@@ -63,6 +67,27 @@ def write_atomic(path: Path, content: Iterable[bytes]) -> None:
             temporary.unlink()
         raise
     sync_folder(path.parent)
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove temporary files of `path` that nobody writes any more: who writes one holds its lock."""
+    with suppress(OSError):
+        for left in path.parent.glob(f".{glob.escape(path.name)}.*-*.tmp"):
+            with suppress(OSError), left.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not _is_alive(left.name.rsplit(".", 2)[-2].partition("-")[0]):
+                    left.unlink()
+
+
+def _is_alive(pid: str) -> bool:
+    """Return whether a process has this number; a name that is not ours counts as one."""
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError, ValueError):
+        return True
+    return True
 
 
 def sync_folder(folder: Path) -> None:

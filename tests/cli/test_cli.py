@@ -1,5 +1,6 @@
 """The tfgrpo command, on a project that has learned."""
 
+import fcntl
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from support.tools import run_pytest, tfgrpo
 
 from pytest_tfgrpo import cli
 from pytest_tfgrpo.harness.learning.library.library import load_library
+from pytest_tfgrpo.harness.run.journal import encode
 
 COMMANDS = (
     "init", "stamp", "runs", "report", "show", "baseline save", "baseline show",
@@ -112,10 +114,25 @@ def test_runs_are_listed_with_what_they_came_to(project: Path) -> None:
     shutil.copytree(f"out/demo/runs/{run_id(project)}", "out/demo/runs/29990101T000000-killed")
     Path("out/demo/runs/29990101T000000-killed/report.json").unlink()
     out = tfgrpo("runs")
-    head, run, killed = out.splitlines()
+    head, run, killed, advice = out.splitlines()
     assert head.split() == ["run", "status", "gate", "eval", "mean", "gain", "cost"]
     assert re.fullmatch(r"\S+ +complete +(pass|inconclusive) +[01]\.\d{3} +[+-][01]\.\d{3} +\$0\.00", run)
     assert killed.split() == ["29990101T000000-killed", "killed", "-", "-", "-", "-"]
+    assert advice.endswith("pytest --tfgrpo --tfgrpo-resume 29990101T000000-killed")
+
+
+def test_a_run_that_goes_on_is_listed_as_running_and_one_killed_after_it_was_resumed_as_killed(
+    project: Path,
+) -> None:
+    journal = project / "out/demo/runs" / run_id(project) / "journal.jsonl"
+    whole = journal.read_bytes()
+    with journal.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert tfgrpo("runs").splitlines()[1].split()[1:] == ["running", "-", "-", "-", "-"]
+    journal.write_bytes(whole + encode(whole.count(b"\n") + 1, "resume", {"versions": {}}))
+    assert tfgrpo("runs").splitlines()[1].split()[1:] == ["killed", "-", "-", "-", "-"]
+    journal.write_bytes(whole)
+    assert tfgrpo("runs").splitlines()[1].split()[1] == "complete"
 
 
 def test_other_tasks_and_folders_have_their_own_runs(project: Path) -> None:

@@ -117,9 +117,11 @@ def test_a_damaged_journal_is_named_with_its_line(learned: Project) -> None:
     rows = lines_of(journal.parent)
     rows[4] = rows[4].replace(b'"data"', b'"dada"')
     journal.write_bytes(b"".join(rows))
-    assert f"{journal}:5: this line of the journal is damaged" in tfgrpo("report", code=1)
+    assert f"{journal}:5: this line of the journal cannot be relied on: it is damaged" in tfgrpo(
+        "report", code=1
+    )
     journal.write_bytes(rows[1])
-    assert f"{journal} does not start as a journal" in tfgrpo("report", code=1)
+    assert f"{journal}:1: this line of the journal cannot be relied on" in tfgrpo("report", code=1)
 
 
 def test_a_journal_that_does_not_hold_together_is_no_bug(learned: Project) -> None:

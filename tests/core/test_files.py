@@ -1,11 +1,15 @@
 """Files that are written whole or not at all."""
 
+import fcntl
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from support.syncs import Syncs
 
 from pytest_tfgrpo.core.files import write_atomic
 
@@ -47,3 +51,63 @@ def test_what_cannot_be_written_leaves_the_old_file_and_nothing_else(tmp_path: P
     with pytest.raises(OSError, match="the disk is full"):
         write_atomic(path, torn())
     assert (path.read_text(), list(tmp_path.iterdir())) == ("old", [path])
+
+
+def test_a_file_is_on_disk_before_it_has_its_name_and_its_name_before_the_call_returns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "library.json"
+    syncs = Syncs(monkeypatch)
+    renamed: list[int] = []
+    replace = Path.replace
+
+    def watched(self: Path, target: Path) -> Path:
+        renamed.append(len(syncs.seen))
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", watched)
+    write_atomic(path, [b"x" * 1000])
+    (temporary, size), folder = syncs.seen
+    assert (temporary.startswith(".library.json."), size, renamed) == (True, 1000, [1])
+    assert folder == (tmp_path.name, 0)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from pytest_tfgrpo.core.files import write_atomic
+
+def half():
+    yield b"half"
+    os.kill(os.getpid(), signal.SIGKILL)
+
+write_atomic(Path(sys.argv[1]), half())
+"""
+
+
+def test_what_a_killed_process_left_of_a_file_is_removed_when_it_is_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "li[b].json"
+    for target in (path, tmp_path / "other"):
+        subprocess.run([sys.executable, "-c", KILLED, str(target)], check=False)
+    left = sorted(file.name for file in tmp_path.iterdir())
+    assert [name.rsplit(".", 2)[0] for name in left] == [".li[b].json", ".other"]
+    write_atomic(path, [b"x"])
+    assert sorted(file.name for file in tmp_path.iterdir()) == [left[1], "li[b].json"]
+
+
+def test_what_another_process_is_writing_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True
+    )
+    ours, locked, foreign = (
+        tmp_path / f".a.{name}.tmp" for name in (f"{os.getpid()}-1", f"{gone.stdout.strip()}-1", "draft-1")
+    )
+    for file in (ours, locked, foreign):
+        file.touch()
+    with locked.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        write_atomic(path, [b"x"])
+        assert (ours.exists(), locked.exists(), foreign.exists()) == (True, True, True)
+    write_atomic(path, [b"x"])
+    assert (ours.exists(), locked.exists(), foreign.exists()) == (True, False, True)

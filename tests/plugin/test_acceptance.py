@@ -3,6 +3,7 @@
 import json
 import re
 import xml.etree.ElementTree as ET
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,18 @@ def test_a_dev_item_shows_its_last_group_and_is_skipped_where_nobody_was_asked(s
     }
     assert properties["dev0[epoch1]"]["tfgrpo_mode"] == "dev"
     assert re.fullmatch(r".*\.e1d\d\.dev0", str(properties["dev0[epoch1]"]["tfgrpo_group"]))
+
+
+def test_the_lines_of_metrics_tell_training_from_the_dev_split(suite: Project) -> None:
+    suite.learn()
+    lines = [json.loads(line) for line in (suite.runs()[-1] / "metrics.jsonl").read_text().splitlines()]
+    counted = Counter((line["epoch"], line["mode"]) for line in lines if line["tool"] is None)
+    rows = suite.report()["epochs"]
+    assert counted == {
+        **{(row["epoch"], row["mode"]): row["rollouts"] for row in rows},
+        **{(row["epoch"], "dev"): row["dev"]["rollouts"] for row in rows if "dev" in row},
+    }
+    assert {mode for _, mode in counted} == {"baseline", "train", "dev", "eval"}
 
 
 def test_what_does_harm_is_not_learned(suite: Project) -> None:

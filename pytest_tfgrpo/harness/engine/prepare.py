@@ -24,7 +24,13 @@ from pytest_tfgrpo.harness.learning.library.library import empty, load_library
 from pytest_tfgrpo.harness.protocols import Actor, Foresighted
 from pytest_tfgrpo.harness.run.earlier_runs import earlier_evaluations, eval_stamp
 from pytest_tfgrpo.harness.run.job import Job
-from pytest_tfgrpo.harness.run.journal_contents import JournalContents, find_resumable, new_run_id, read_log
+from pytest_tfgrpo.harness.run.journal_contents import (
+    JournalContents,
+    find_resumable,
+    has_begun,
+    new_run_id,
+    read_log,
+)
 from pytest_tfgrpo.harness.sandbox.opening import require_apart
 from pytest_tfgrpo.harness.suite.packs import load_packs, pack_for
 from pytest_tfgrpo.llm.budget import Budget, require_affordable
@@ -240,7 +246,7 @@ def _log_to_continue(
         if out is None:
             raise SettingError("--tfgrpo-resume needs an output folder: add --tfgrpo, or set --tfgrpo-out")
         return find_resumable(out, task_id, wanted, stamps)
-    if run_id and out and (run_folder(out, task_id, run_id) / JOURNAL).is_file():
+    if run_id and out and has_begun(run_folder(out, task_id, run_id) / JOURNAL):
         return read_log(run_folder(out, task_id, run_id))
     return None
 

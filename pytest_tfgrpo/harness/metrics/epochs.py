@@ -91,6 +91,7 @@ def metric_lines(group: Group) -> Iterator[dict[str, Any]]:
         for name, source in [*sources, (None, rollout)]:
             yield {
                 "epoch": group.epoch,
+                "mode": group.mode,
                 "group_id": group.group_id,
                 "rollout_id": rollout.rollout_id,
                 "tool": name,

@@ -2,7 +2,8 @@
 
 A line is ``{"n": 7, "event": "rollout", "data": {...}, "at": "2026-01-31T12:00:00Z", "crc": "89abcdef"}``,
 where `crc` is the CRC-32 of the bytes before ``,"crc"``. Lines are written at once and made durable by group
-commit: one fsync serves all that was appended before it. A torn last line is cut off on reopening.
+commit: one fsync serves all that was appended before it. A torn last line is cut off on reopening; any other
+damage, and a line whose number is not its place, is refused with file and line.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from pytest_tfgrpo.core.clock import utc_now
-from pytest_tfgrpo.core.errors import JournalError
+from pytest_tfgrpo.core.errors import JournalError, describe
+from pytest_tfgrpo.core.files import sync_folder
 from pytest_tfgrpo.core.wire import Json
 
 SCHEMA = "tfgrpo.journal/1"
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 GLANCES, GLANCE_S = 10, 0.01
 """How often the lock is tried, and the pause in between."""
+TAIL = 4096
+"""Bytes at the end of a journal that contain its last line, except with many warnings."""
 _CRC = len(',"crc":"89abcdef"}')
 
 
@@ -49,16 +52,25 @@ def encode(n: int, event: str, data: Json) -> bytes:
 
 
 def decode(line: bytes) -> Event | None:
-    """Return the event of a line without its newline, or None when the line is damaged."""
+    """Return the event of a line without its newline, or None when the line is damaged.
+
+    Raises ValueError when it is whole, but no event.
+    """
     head, tail = line[:-_CRC], line[-_CRC:]
     if tail != b',"crc":"%08x"}' % zlib.crc32(head):
         return None
-    value = json.loads(head + b"}")
-    return Event(n=value["n"], event=value["event"], data=value["data"], at=value.get("at", ""))
+    try:
+        value = json.loads(head + b"}")
+        return Event(n=value["n"], event=value["event"], data=value["data"], at=value.get("at", ""))
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise ValueError(f"it is not an event: {describe(error)}") from None
 
 
 def read(path: Path) -> Iterator[Event]:
-    """Yield the events of a journal, except a torn last line; raises JournalError on damage elsewhere."""
+    """Yield the events of a journal, except a torn last line.
+
+    Raises JournalError naming the line on any other damage, and where lines are missing, doubled or moved.
+    """
     for event, _ in _scan(path):
         yield event
 
@@ -71,22 +83,28 @@ def _scan(path: Path) -> Iterator[tuple[Event, int]]:
             for number, line in enumerate(file, start=1):
                 event = decode(line[:-1]) if line.endswith(b"\n") else None
                 if event is None:
-                    _require_end(path, number, file)
+                    if file.readline():
+                        raise _damage(path, number, "it is damaged, and more lines follow")
                     return
+                if event.n != number:
+                    raise _damage(
+                        path, number, f"its number n is {event.n!r:.40}: lines are missing or moved"
+                    )
                 offset += len(line)
                 yield event, offset
     except JournalError:
         raise
+    except ValueError as error:
+        raise _damage(path, number, str(error)) from None
     except OSError as error:
         raise JournalError(f"cannot read the journal {path}: {error}") from error
 
 
-def _require_end(path: Path, number: int, file: BinaryIO) -> None:
-    if file.readline():
-        raise JournalError(
-            f"{path}:{number}: this line of the journal is damaged, and more follow; "
-            "the run cannot be resumed, start a new one"
-        )
+def _damage(path: Path, number: int, what: str) -> JournalError:
+    return JournalError(
+        f"{path}:{number}: this line of the journal cannot be relied on: {what}; restore the file, or delete "
+        "the run's folder and start a new run"
+    )
 
 
 def is_open(path: Path) -> bool:
@@ -99,6 +117,26 @@ def is_open(path: Path) -> bool:
     except OSError:
         return False
     return False
+
+
+def ended_at(path: Path, finished_at: str) -> bool:
+    """Return whether a journal ends with the end of a run at `finished_at`; its last line alone is read.
+
+    Raises JournalError when it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            size, reach, tail = file.seek(0, os.SEEK_END), 0, b""
+            while tail.count(b"\n") < 2 and reach < size:
+                reach = min(size, 2 * reach + TAIL)
+                file.seek(size - reach)
+                tail = file.read(reach)
+        event = decode(tail.splitlines()[-1]) if tail.endswith(b"\n") else None
+        return event is not None and event.event == "finish" and event.data["finished_at"] == finished_at
+    except OSError as error:
+        raise JournalError(f"cannot read the journal {path}: {error}") from error
+    except (KeyError, TypeError, ValueError):
+        return False
 
 
 class Journal:
@@ -119,8 +157,13 @@ class Journal:
             self._file = path.open("ab", buffering=0)
         except OSError as error:
             raise JournalError(f"cannot open the journal {path}: {error}; is `out` writable?") from error
-        self._lock()
-        self._cut_torn_line()
+        try:
+            self._lock()
+            self._cut_torn_line()
+            self._sync_names()
+        except BaseException:
+            self._file.close()
+            raise
 
     def _lock(self) -> None:
         """Lock the file; who only looks whether it is locked holds it for no longer than that."""
@@ -130,7 +173,6 @@ class Journal:
                 break
             except OSError as error:
                 if not left:
-                    self._file.close()
                     raise JournalError(f"the journal {self.path} is in use by another process") from error
                 time.sleep(GLANCE_S)
 
@@ -139,6 +181,14 @@ class Journal:
             self.events, self._end = event.n, offset
         os.ftruncate(self._file.fileno(), self._end)
         self._durable = self.events
+
+    def _sync_names(self) -> None:
+        """Make the names of the file and of its folder durable."""
+        try:
+            for folder in (self.path.parent, self.path.parent.parent):
+                sync_folder(folder)
+        except OSError as error:
+            raise JournalError(f"cannot sync the folder of the journal {self.path}: {error}") from error
 
     def append(self, event: str, data: Json) -> None:
         """Write one event; durable after the next commit.

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.core.errors import JournalError, ResumeError
+from pytest_tfgrpo.core.errors import JournalError, ResumeError, describe
 from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, RUNS
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import (
@@ -49,13 +49,16 @@ def list_runs(out: Path, task_id: str) -> list[Path]:
     A journal without a whole first line is that of a run that was killed before it could do anything.
     """
     folder = out / task_id / RUNS
-    return sorted(path.parent for path in folder.glob(f"*/{JOURNAL}") if _has_line(path))
+    return sorted(path.parent for path in folder.glob(f"*/{JOURNAL}") if has_begun(path))
 
 
-def _has_line(path: Path) -> bool:
+def has_begun(path: Path) -> bool:
+    """Return whether a journal has a whole first line."""
     try:
         with path.open("rb") as file:
             return file.readline().endswith(b"\n")
+    except FileNotFoundError:
+        return False
     except OSError:
         return True  # whoever reads it says what is wrong
 
@@ -64,6 +67,8 @@ def _has_line(path: Path) -> bool:
 class JournalContents:
     """A journal, read into records by id; empty for a new run."""
 
+    path: Path | None = None
+    """Where it is."""
     header: Mapping[str, Any] = field(default_factory=dict)
     """Data of the ``run`` event."""
     rollouts: dict[str, Rollout] = field(default_factory=dict)
@@ -107,8 +112,12 @@ def read_log(folder: Path) -> JournalContents:
     events = read(path)
     first = next(events, None)
     if first is None or first.event != "run" or not _is_header(first.data):
-        raise JournalError(f"{path} does not start as a journal of schema {SCHEMA!r}")
-    log = JournalContents(header=first.data)
+        found = first.data.get("schema") if first is not None and isinstance(first.data, dict) else None
+        raise JournalError(
+            f"{path} does not start as a journal of schema {SCHEMA!r} but of {found!r}; use the version of "
+            "pytest-tfgrpo that wrote it, or start a new run"
+        )
+    log = JournalContents(path=path, header=first.data)
     for event in events:
         try:
             _take(log, event)
@@ -154,17 +163,29 @@ def _take(log: JournalContents, event: Event) -> None:
 
 
 def _is_header(data: object) -> bool:
-    return isinstance(data, dict) and data.get("schema") == SCHEMA and data.keys() >= REQUIRED
+    if not (isinstance(data, dict) and data.get("schema") == SCHEMA and data.keys() >= REQUIRED):
+        return False
+    return isinstance(data["stamps"], dict) and isinstance(data["run_id"], str)
 
 
 def load_run(folder: Path) -> Run:
-    """Return the run in `folder` from its journal; a killed run is incomplete."""
-    log = read_log(folder)
-    return run_of(log, from_wire(RunHeader, {k: value for k, value in log.header.items() if k in HEADER}))
+    """Return the run in `folder` from its journal; a killed run is incomplete. Raises JournalError."""
+    return run_of(read_log(folder))
 
 
-def run_of(log: JournalContents, header: RunHeader) -> Run:
-    """Return the run that a journal tells of, as what `header` says of it; a killed run is incomplete."""
+def run_of(log: JournalContents, header: RunHeader | None = None) -> Run:
+    """Return the run that a journal tells of, with `header` in place of its own; a killed run is incomplete.
+
+    Raises JournalError where its events do not fit each other.
+    """
+    own = {key: value for key, value in log.header.items() if key in HEADER}
+    try:
+        return _run_of(log, header or from_wire(RunHeader, own))
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise JournalError(f"{log.path} is not a consistent journal: {describe(error)}") from error
+
+
+def _run_of(log: JournalContents, header: RunHeader) -> Run:
     library = from_wire(Library, log.header["library"])
     results = tuple(_results(log))
     start = library
@@ -284,6 +305,10 @@ def _is_concluded(folder: Path, log: JournalContents) -> bool:
 
 
 def _require_same(folder: Path, log: JournalContents, stamps: Mapping[str, str]) -> None:
+    if log.header["run_id"] != folder.name:
+        raise ResumeError(
+            f"{folder / JOURNAL} is the journal of run {log.header['run_id']!r}; name its folder so"
+        )
     if is_open(folder / JOURNAL):
         raise ResumeError(
             f"run {folder.name} cannot be resumed: another process is carrying it out; wait until it ends"

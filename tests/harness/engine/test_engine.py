@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from support.builders import make_scenario
-from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
+from support.jobs import LessonPerGroup, ScriptedActor, make_job, run_job, suite, three_or_not
+from support.syncs import Syncs
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import AgentFailure, JournalError, ProviderError
@@ -18,13 +19,14 @@ from pytest_tfgrpo.core.records import CheckerResult, Frame, Group, PhaseResult,
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.actors.offline.agent import open_offline
-from pytest_tfgrpo.harness.engine import grader
+from pytest_tfgrpo.harness.engine import engine, grader
 from pytest_tfgrpo.harness.engine.engine import Engine
-from pytest_tfgrpo.harness.engine.observers import Observer, Record
+from pytest_tfgrpo.harness.engine.observers import AwaitingChecker, Observer, Record
 from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.metrics.costs import of_run
-from pytest_tfgrpo.harness.protocols import ActorCall
+from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal
 from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
+from pytest_tfgrpo.harness.run.splits import with_dev
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
 
@@ -445,3 +447,60 @@ def test_a_test_function_that_never_runs_makes_its_epoch_incomplete(tmp_path: Pa
     assert "did not run" in run.reason
     assert not any(phase.groups for phase in run.phases)
     assert len(run.phases[0].loose) == run.phases[0].phase.rollouts  # paid for, and found again on resume
+
+
+def test_what_is_paid_for_is_on_disk_before_anything_depends_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal, syncs, seen = tmp_path / "run" / JOURNAL, Syncs(monkeypatch), []
+
+    def kept(event: str, epoch: int) -> int:
+        lines = [json.loads(line) for line in syncs.on_disk(journal).splitlines()]
+        return sum(line["event"] == event and line["data"].get("epoch") == epoch for line in lines)
+
+    class Watching(LessonPerGroup):
+        async def propose(self, context: LearningContext) -> Proposal:
+            seen.append(context.epoch)
+            assert kept("rollout", context.epoch) == train * 4
+            assert kept("group", context.epoch) == train
+            return await super().propose(context)
+
+    def answer(call: ActorCall) -> str:
+        if "<experiences" in call.prompt.system:  # of the dev split, or of a later epoch
+            assert kept("candidate", 1) == 1
+        return three_or_not(call)
+
+    monkeypatch.setattr(engine, "COMMIT_EVERY_S", 60.0)
+    job = make_job(
+        ScriptedActor(answer), tmp_path, scenarios=with_dev(suite(60, 3), 0.5), job_optimizer=Watching()
+    )
+    train = sum(s.split == "train" for s in job.scenarios)
+    assert train < 60
+    run, _ = run_job(job, tmp_path / "run")
+    assert run.status == "complete"
+    assert seen == [1, 2]
+    assert any(phase.dev for phase in run.phases)
+    assert syncs.on_disk(journal) == journal.read_bytes()
+
+
+def test_a_rollout_is_on_disk_before_its_test_function_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal, syncs, asked = tmp_path / "run" / JOURNAL, Syncs(monkeypatch), []
+    scenario = make_scenario("f0", split="eval", checks=(), checker="t.py::f0")
+    job = make_job(ScriptedActor(three_or_not), tmp_path, scenarios=[scenario])
+
+    async def play() -> Run:
+        def observe(record: object) -> None:
+            if isinstance(record, AwaitingChecker):
+                asked.append(record.rollout.rollout_id)
+                assert f'"{record.rollout.rollout_id}"'.encode() in syncs.on_disk(journal)
+                one.judge(record.rollout.rollout_id, CheckerResult(outcome="score", score=1.0))
+
+        one = Engine(job, folder=tmp_path / "run", observe=observe)
+        return await one.run()
+
+    monkeypatch.setattr(engine, "COMMIT_EVERY_S", 60.0)
+    run = asyncio.run(play())
+    assert (run.status, run.warnings) == ("complete", ())
+    assert len(asked) == 2 * 4

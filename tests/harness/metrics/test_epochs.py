@@ -114,6 +114,7 @@ def test_metric_lines_tell_each_call_and_then_its_rollout() -> None:
     ]
     assert lines[1] == {
         "epoch": 1,
+        "mode": "eval",
         "group_id": "run1.e1.a",
         "rollout_id": "run1.e1.a.r0",
         "tool": None,

@@ -1,16 +1,21 @@
 import asyncio
+import fcntl
 import json
+import os
 import resource
+import threading
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.syncs import Syncs
 
 from pytest_tfgrpo.core.clock import utc_time
 from pytest_tfgrpo.core.errors import JournalError
-from pytest_tfgrpo.harness.run.journal import Journal, decode, encode, read
+from pytest_tfgrpo.harness.run.journal import Journal, decode, encode, ended_at, is_open, read
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -92,6 +97,122 @@ def test_damage_before_the_last_line_is_an_error_that_names_the_line(tmp_path: P
         list(read(path))
 
 
+NESTED = b'{"n":2,"event":"call","data":' + b"[" * 100_000 + b"]" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "reason"),
+    [
+        (lambda lines: lines[:1] + lines[2:], 2, "its number n is 3"),
+        (lambda lines: lines[1:], 1, "its number n is 2"),
+        (lambda lines: lines[:2] + lines[1:], 3, "its number n is 2"),
+        (lambda lines: [*lines, lines[-1]], 5, "its number n is 4"),
+        (lambda lines: [lines[0], lines[2], lines[1], lines[3]], 2, "its number n is 3"),
+        (lambda lines: [*lines, lines[0]], 5, "its number n is 1"),
+        (lambda lines: [lines[0], b'{"hello": "world"}\n', *lines[1:]], 2, "it is damaged"),
+        (lambda lines: [lines[0], b"\n", *lines[1:]], 2, "it is damaged"),
+        (lambda lines: [lines[0], b"\0" * (1 << 22) + b"\n", *lines[1:]], 2, "it is damaged"),
+        (lambda lines: [lines[0], sealed(b"[1"), *lines[1:]], 2, "it is not an event"),
+        (lambda lines: [lines[0], sealed(b'{"n":2,"event":"call"'), *lines[1:]], 2, "it is not an event"),
+        (
+            lambda lines: [lines[0], sealed(b'{"n":true,"event":"x","data":1'), *lines[1:]],
+            2,
+            "its number n is True",
+        ),
+        (lambda lines: [lines[0], sealed(b'{"n":2,"event":"\xff"'), *lines[1:]], 2, "it is not an event"),
+        (lambda lines: [lines[0], sealed(NESTED), *lines[1:]], 2, "it is not an event"),
+        (lambda lines: [*lines, sealed(b'{"n":5,"event":"call"')], 5, "it is not an event"),
+    ],
+)
+def test_lines_missing_doubled_moved_or_foreign_are_refused_by_number_with_advice(
+    tmp_path: Path, change: Callable[[list[bytes]], list[bytes]], line: int, reason: str
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    write(path, [("run", {"i": i}) for i in range(4)])
+    damaged = b"".join(change(path.read_bytes().splitlines(keepends=True)))
+    path.write_bytes(damaged)
+    for use in (lambda path: list(read(path)), Journal):
+        with pytest.raises(JournalError) as refused:
+            use(path)  # type: ignore[no-untyped-call]
+        message = str(refused.value)
+        assert message.startswith(f"{path}:{line}: this line of the journal cannot be relied on: {reason}")
+        assert message.endswith("; restore the file, or delete the run's folder and start a new run")
+        assert len(message) < 1000
+    assert path.read_bytes() == damaged
+
+
+def sealed(head: bytes) -> bytes:
+    """Return a line with a correct checksum."""
+    return b'%s,"crc":"%08x"}\n' % (head, zlib.crc32(head))
+
+
+@pytest.mark.parametrize("size", [0, 10, 5000, 40_000])
+def test_the_end_of_a_run_is_seen_in_the_last_line_however_long_it_is(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "journal.jsonl"
+    end = {"status": "complete", "finished_at": "T1", "warnings": ["x" * size]}
+    write(path, [("run", {}), ("finish", end)])
+    assert ended_at(path, "T1")
+    assert not ended_at(path, "T2")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    assert not ended_at(path, "T1")
+    path.write_bytes(whole + encode(3, "resume", {}))
+    assert not ended_at(path, "T1")
+    path.write_bytes(whole + sealed(b'{"n":3,"event":"finish","data":7'))
+    assert not ended_at(path, "T1")
+    path.write_bytes(b"")
+    assert not ended_at(path, "T1")
+
+
+def test_a_journal_is_open_while_it_is_written_and_looking_does_not_disturb(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    assert not is_open(path)
+    journal = Journal(path)
+    assert is_open(path)
+    journal.close()
+    assert not is_open(path)
+    with path.open("rb") as glance:
+        fcntl.flock(glance, fcntl.LOCK_SH)
+        threading.Timer(0.03, lambda: fcntl.flock(glance, fcntl.LOCK_UN)).start()
+        Journal(path).close()
+
+
+def test_a_commit_returns_only_after_an_fsync_of_all_that_was_appended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "runs" / "run1" / "journal.jsonl"
+    syncs = Syncs(monkeypatch)
+    journal = Journal(path)
+    assert [name for name, _ in syncs.seen] == ["run1", "runs"]  # the names of a new file and its folder
+
+    async def play() -> None:
+        for data in range(3):
+            journal.append("rollout", data)
+            await journal.commit()
+            assert syncs.seen[-1] == ("journal.jsonl", path.stat().st_size)
+
+    asyncio.run(play())
+    assert len(syncs.seen) == 2 + 3
+    journal.append("finish", {})
+    journal.close()
+    assert syncs.seen[-1] == ("journal.jsonl", path.stat().st_size)
+    assert len(syncs.seen) == 2 + 4
+
+
+def test_a_failing_fsync_fails_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal.append("run", {})
+
+    def broken(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", broken)
+        with pytest.raises(JournalError, match="cannot sync the journal"):
+            asyncio.run(journal.commit())
+    journal.close()
+
+
 def test_two_processes_cannot_write_one_journal(tmp_path: Path) -> None:
     first = Journal(tmp_path / "journal.jsonl")
     with pytest.raises(JournalError, match="in use"):
@@ -103,7 +224,7 @@ def test_two_processes_cannot_write_one_journal(tmp_path: Path) -> None:
 def test_commits_in_flight_share_an_fsync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
     syncs: list[int] = []
-    monkeypatch.setattr(journal, "_fsync", lambda: syncs.append(journal.events))
+    monkeypatch.setattr(os, "fsync", lambda fd: syncs.append(journal.events))
 
     async def write_many() -> None:
         async def one(i: int) -> None:

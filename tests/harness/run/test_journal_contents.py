@@ -1,5 +1,7 @@
 """Journals that a kill cut short, or that somebody edited by hand."""
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +9,11 @@ import pytest
 from support.builders import make_rollout
 from support.jobs import ScriptedActor, make_job, run_job, three_or_not
 
-from pytest_tfgrpo.core.errors import JournalError
+from pytest_tfgrpo.core.errors import JournalError, ResumeError
 from pytest_tfgrpo.core.files import JOURNAL, run_folder
 from pytest_tfgrpo.core.records import CheckerResult, JudgeResult
 from pytest_tfgrpo.harness.run.journal import SCHEMA, encode
-from pytest_tfgrpo.harness.run.journal_contents import list_runs, read_log
+from pytest_tfgrpo.harness.run.journal_contents import find_resumable, list_runs, load_run, read_log
 from pytest_tfgrpo.harness.run.judgement import judged
 
 
@@ -72,6 +74,32 @@ def test_a_first_event_that_is_no_header_is_refused_by_name(finished: Path, data
     (finished / JOURNAL).write_bytes(encode(1, "run", data))
     with pytest.raises(JournalError, match="does not start as a journal"):
         read_log(finished)
+
+
+def test_a_journal_of_another_version_is_refused_with_advice(finished: Path) -> None:
+    path = finished / JOURNAL
+    path.write_bytes(encode(1, "run", {"schema": "tfgrpo.journal/9", "new": "things"}))
+    with pytest.raises(JournalError, match=r"but of 'tfgrpo.journal/9'; use the version"):
+        read_log(finished)
+
+
+def test_a_copied_journal_is_not_resumed_as_the_run_that_it_tells_of(tmp_path: Path, finished: Path) -> None:
+    shutil.copytree(finished, finished.with_name("run2"))
+    lines = (finished.with_name("run2") / JOURNAL).read_bytes().splitlines(keepends=True)
+    (finished.with_name("run2") / JOURNAL).write_bytes(b"".join(lines[:9]))
+    for wanted in ("run2", "latest"):
+        with pytest.raises(ResumeError, match=r"run2/journal.jsonl is the journal of run 'run1'; name its"):
+            find_resumable(tmp_path, "demo", wanted, {"settings": "s"})
+
+
+def test_events_that_do_not_fit_each_other_are_named_by_their_journal(finished: Path) -> None:
+    lines = [json.loads(line) for line in (finished / JOURNAL).read_bytes().splitlines()]
+    first = next(n for n, line in enumerate(lines) if line["event"] == "rollout")
+    del lines[first]  # and the others get new numbers, as no accident does it
+    text = b"".join(encode(n, line["event"], line["data"]) for n, line in enumerate(lines, start=1))
+    (finished / JOURNAL).write_bytes(text)
+    with pytest.raises(JournalError, match="is not a consistent journal: KeyError"):
+        load_run(finished)
 
 
 @pytest.mark.parametrize("event", ["rollout", "judgement", "group", "revision", "phase", "finish"])

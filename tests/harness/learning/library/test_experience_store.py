@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import ROOT
 from support.builders import PACK_STAMP, make_experience, make_pack
+from support.syncs import Syncs
 
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.lessons import Experience, Reward, Tombstone
@@ -45,6 +46,24 @@ def file_of(folder: Path, *records: Experience | Tombstone) -> Path:
 
 def tombstone(id: str, run_id: str = "run1") -> Tombstone:
     return Tombstone(id=id, run_id=run_id, epoch=2, reason="size cap")
+
+
+def test_an_append_returns_only_after_what_it_wrote_is_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "demo" / "experiences.jsonl"
+    syncs = Syncs(monkeypatch)
+    with ExperienceStore.open(path) as store:
+        assert syncs.seen == [("demo", 0)]  # the name of the new file
+        for n in range(3):
+            store.append([make_experience(n)])
+            assert syncs.seen[n + 1 :] == [("experiences.jsonl", path.stat().st_size)]
+    whole = path.read_bytes()
+    for torn in (whole[:-7], whole[:-1]):  # cut off, or lacking only its end
+        path.write_bytes(torn)
+        syncs.seen.clear()
+        ExperienceStore.open(path).close()
+        assert syncs.seen[0] == ("experiences.jsonl", path.stat().st_size)
 
 
 def test_what_was_appended_is_there_when_the_store_is_opened_again(tmp_path: Path) -> None:
