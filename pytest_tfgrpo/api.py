@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -147,6 +148,10 @@ def _open(
 
     root = root.resolve()
     settings = from_arguments(arguments, learning=learning)
+    if settings["otel"]:
+        from pytest_tfgrpo.sinks.otel import open_telemetry
+
+        supplied = replace(supplied, tracing=open_telemetry(settings, os.environ))
     one = isinstance(scenarios, str | Path | Scenario | Mapping)
     sources = (".",) if scenarios is None else (scenarios,) if one else scenarios
     found = collect(root, sources, supplied.kinds)  # type: ignore[arg-type]

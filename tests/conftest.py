@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import compileall
 import gc
+import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -17,6 +18,7 @@ import pytest_tfgrpo
 
 if TYPE_CHECKING:
     from support.campaign import Campaign
+    from support.collector import Collector
     from support.fake_model import Answer, FakeModel, Serve
     from support.project import Project
 
@@ -70,6 +72,18 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
 
     monkeypatch.delenv("FEATURE_TFGRPO_GROUP", raising=False)
     return Project(pytester, monkeypatch)
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
+    """Return an OTLP/HTTP receiver where the standard variables point to."""
+    from support.collector import Collector
+
+    for name in [name for name in os.environ if name.startswith("OTEL_") or name == "TRACEPARENT"]:
+        monkeypatch.delenv(name)
+    with Collector() as running:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", running.url)
+        yield running
 
 
 @pytest.fixture

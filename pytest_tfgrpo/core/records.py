@@ -156,6 +156,8 @@ class ModelCall:
     finish: str = ""
     error: str | None = None
     """Why there is no answer."""
+    started_at: str | None = field(default=None, metadata=SPARSE)
+    """When it began, ISO 8601 in UTC; None in older journals."""
 
     @property
     def tokens(self) -> int:

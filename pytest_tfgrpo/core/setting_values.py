@@ -65,3 +65,5 @@ class SettingValues(TypedDict, total=False):
     gates: str | None
     contamination: Literal["fail", "warn"]
     gate_strict: bool
+    otel: bool
+    otel_content: bool

@@ -275,6 +275,10 @@ TABLE: tuple[Setting, ...] = (
     Setting("contamination", "gate", _choice("fail", "warn"), "fail",
             "what to do if splits share tasks, or prompts or lessons contain answers: fail, warn"),
     Setting("gate_strict", "gate", parse_bool, False, "fail an inconclusive gate", "bool"),
+    Setting("otel", "none", parse_bool, False,
+            "send OpenTelemetry spans; where to, the OTEL_* variables say", "bool"),
+    Setting("otel_content", "none", parse_bool, False,
+            "put prompts, answers and tool arguments into the spans, redacted", "bool"),
 )
 # fmt: on
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pytest_tfgrpo.core.lessons import Library, Operation
-from pytest_tfgrpo.core.records import Group, JudgeResult, Rollout, Trajectory
+from pytest_tfgrpo.core.records import Group, JudgeResult, Rollout, RunHeader, Trajectory
 from pytest_tfgrpo.core.scenarios import Attachment, Prompt, PromptPack, Scenario, Task
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
@@ -36,6 +37,8 @@ class ActorCall:
     """The engine cancels the call after this long and scores 0."""
     answer_max_bytes: int
     """A larger answer counts as the agent's failure."""
+    traceparent: str | None = None
+    """W3C trace context for spans of the agent's own; None without telemetry."""
 
     @property
     def scenario(self) -> Task:
@@ -92,6 +95,30 @@ class Foresighted(Protocol):
 def as_metered(actor: Actor) -> Metered | None:
     """Return the actor if its model calls reserve from the budget themselves, else None."""
     return actor if isinstance(actor, Metered) and actor.metered else None
+
+
+class Tracing(Protocol):
+    """Where the spans of a run go; told every record, on the engine's thread."""
+
+    def begin(self, header: RunHeader, *, sent: Collection[str]) -> None:
+        """Get ready for a run; `sent` has the ids of what an earlier process of it has sent."""
+        ...
+
+    def traceparent(self, rollout_id: str) -> str:
+        """Return the W3C trace context of a rollout's span."""
+        ...
+
+    def around(self, rollout_id: str, prompt: Prompt) -> AbstractContextManager[None]:
+        """Return what surrounds the call of an actor, so that its own spans become children."""
+        ...
+
+    def __call__(self, record: object) -> None:
+        """Take a record."""
+        ...
+
+    def close(self) -> str:
+        """Send what is left, within a short time; returns what was lost and why, or nothing."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

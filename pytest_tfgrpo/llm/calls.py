@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import cast
 
-from pytest_tfgrpo.core.clock import elapsed_ms
+from pytest_tfgrpo.core.clock import elapsed_ms, utc_now
 from pytest_tfgrpo.core.errors import ModelError, OutageError
 from pytest_tfgrpo.core.records import ModelCall
 from pytest_tfgrpo.core.redact import redact
@@ -63,7 +63,7 @@ class Calls:
         known = self._recorded.get(key)
         if known is not None and known.fingerprint == stamp and known.error is None:
             return _completion(known)
-        started = time.perf_counter()
+        started_at, started = utc_now(), time.perf_counter()
         answer, error = Completion(text=""), None
         try:
             answer = await completer.complete(request)
@@ -84,6 +84,7 @@ class Calls:
             latency_ms=answer.latency_ms or elapsed_ms(started),
             finish=answer.finish if error is None else "",
             error=None if error is None else redact(f"{error.code}: {error}"),
+            started_at=started_at,
         )
         self._write(call)
         self._made[key] = call

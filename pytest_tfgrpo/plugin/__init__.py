@@ -43,7 +43,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
         rootdir.require_unmoved(config)
     config.addinivalue_line("markers", MARKER)
-    config.stash[options.SETTINGS] = options.read(config)
+    settings = config.stash[options.SETTINGS] = options.read(config)
+    if settings["otel"]:  # here, since an error of an xdist worker would come too late
+        from pytest_tfgrpo.plugin import prepare
+
+        prepare.tracing(settings)
     if config.pluginmanager.hasplugin("xdist"):
         from pytest_tfgrpo.plugin import distributed
 

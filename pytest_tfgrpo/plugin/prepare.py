@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.engine.components import Supplied
     from pytest_tfgrpo.harness.gate.config import NamedGate
     from pytest_tfgrpo.harness.launch.launch import Launch
+    from pytest_tfgrpo.harness.protocols import Tracing
     from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
 
@@ -73,7 +74,18 @@ def _supplied(config: pytest.Config, settings: Settings, kinds: Mapping[str, Che
         rewarders=hook_calls.supply_rewarders(config),
         kinds=kinds,
         rules=tuple(hook_calls.gate_rules(config)),
+        tracing=tracing(settings),
     )
+
+
+@usage_errors()
+def tracing(settings: Settings) -> Tracing | None:
+    """Return where the run's spans go; raises pytest.UsageError without the extra, or for a bad variable."""
+    if not settings["otel"]:
+        return None
+    from pytest_tfgrpo.sinks.otel import open_telemetry
+
+    return open_telemetry(settings, os.environ)
 
 
 def _require_known_environment(environ: Mapping[str, str]) -> None:

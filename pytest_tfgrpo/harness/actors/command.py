@@ -87,7 +87,7 @@ class CommandActor:
         talk = _Talk(total_max_bytes(call.answer_max_bytes))
         argv = self._command_line(call, workspace)
         with stdin_of(self._argv, call, workspace, as_text=self._events != OWN_EVENTS) as stdin:
-            transport = await self._start(argv, talk, stdin, workspace)
+            transport = await self._start(argv, talk, stdin, workspace, self._environment(call))
         left_s = None if self._events == OWN_EVENTS else _limit(call) - (time.perf_counter() - started)
         try:
             in_time = await talk.finished(left_s)
@@ -103,15 +103,16 @@ class CommandActor:
         filled = [self._argv[0], *fill(self._argv[1:], call, workspace)]
         return filled if self._sandbox is None else self._sandbox.argv(filled, workspace)
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, call: ActorCall) -> dict[str, str]:
         """Return the environment of a rollout's program: everything that it gets is added here."""
+        traced = {} if call.traceparent is None else {"TRACEPARENT": call.traceparent}
         if self._sandbox is None:
-            return _inherited()
+            return _inherited() | traced
         passed = {name: os.environ[name] for name in self._passed if name in os.environ}
-        return self._sandbox.environment(_search(), passed)
+        return self._sandbox.environment(_search(), passed | traced)
 
     async def _start(
-        self, argv: list[str], talk: _Talk, stdin: IO[bytes], workspace: Path
+        self, argv: list[str], talk: _Talk, stdin: IO[bytes], workspace: Path, env: Mapping[str, str]
     ) -> asyncio.SubprocessTransport:
         loop = asyncio.get_running_loop()
         starting = loop.create_task(
@@ -122,7 +123,7 @@ class CommandActor:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=workspace,
-                env=self._environment(),
+                env=env,
                 start_new_session=True,
             )
         )

@@ -160,6 +160,7 @@ class Cohort:
 
     def _all_slots(self) -> Iterator[Slot]:
         run_id, phase, settings = self._job.run_id, self._phase, self._job.settings
+        tracing = self._job.tracing
         for scenario_id in self._watch.order if self._watch is not None else phase.scenarios:
             question = self._ask(scenario_id)
             scenario = self._scenarios[scenario_id] = question.scenario
@@ -174,6 +175,7 @@ class Cohort:
                     workspace=workspace,
                     timeout_s=scenario.timeout_s or settings["timeout_s"],
                     answer_max_bytes=settings["answer_max_bytes"],
+                    traceparent=tracing.traceparent(name) if tracing is not None else None,
                 )
                 yield Slot(
                     question=question,
@@ -204,15 +206,21 @@ class Cohort:
 
     async def _attempt(self, slot: Slot) -> AttemptResult | None:
         """Return how the attempt ended; None when the budget does not allow it."""
-        cancelled = partial(self._cancel, slot)
         if self._metered:  # its model calls ask the budget themselves, one by one
-            return None if self._budget.exhausted else await attempt(self._job.actor, slot.call, cancelled)
+            return None if self._budget.exhausted else await self._call(slot)
         if not await self._budget.admit():
             return None
         try:
-            return await attempt(self._job.actor, slot.call, cancelled)
+            return await self._call(slot)
         finally:
             self._budget.release()
+
+    async def _call(self, slot: Slot) -> AttemptResult:
+        tracing, cancelled = self._job.tracing, partial(self._cancel, slot)
+        if tracing is None:
+            return await attempt(self._job.actor, slot.call, cancelled)
+        with tracing.around(slot.rollout_id, slot.question.prompt):
+            return await attempt(self._job.actor, slot.call, cancelled)
 
     def _cancel(self, slot: Slot, outcome: AttemptResult) -> None:
         """Keep an attempt that the end of the run cut short, where it is known to have cost something."""

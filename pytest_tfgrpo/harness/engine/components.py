@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.registry import open_actor
-from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer, Rewarder
+from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer, Rewarder, Tracing
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.llm.calls import HELLO
@@ -43,6 +43,8 @@ class Supplied:
     """All check kinds, the built-in ones included."""
     rules: tuple[GateRule, ...] = ()
     """Judge beside the built-in rules of the gate."""
+    tracing: Tracing | None = None
+    """Where the run's spans go."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

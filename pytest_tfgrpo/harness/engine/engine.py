@@ -80,7 +80,11 @@ class Engine:
         if not paced:
             self.open_phase(max(self._opened, default=0))
         self._folder = folder
-        self._observe = Observers(observe)
+        observers = [observe] if callable(observe) else list(observe)
+        if job.tracing is not None:
+            job.tracing.begin(job, sent=job.resumed.traced)
+            observers.insert(0, job.tracing)
+        self._observe = Observers(observers)
         self._open_watch = watch
         self._checker_results = CheckerResults()
         self._results: list[PhaseResult] = []

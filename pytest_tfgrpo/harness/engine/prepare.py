@@ -113,6 +113,7 @@ def prepare(
         budget=budget,
         models=people.models,
         reach=reached_first(people, scenarios, phases, log.complete_phases if log else frozenset()),
+        tracing=supplied.tracing,
         closing=people.closing,
         identities=people.identities,
         preflight=preflight,

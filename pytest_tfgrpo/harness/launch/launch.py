@@ -132,8 +132,10 @@ class Launch:
         """Return verdict and report of `run`, with `warnings` and `sections` added; `files` is its folder."""
         from pytest_tfgrpo.harness.report.conclusion import conclude
 
+        tracing = self.supplied.tracing
+        lost = [text] if tracing is not None and (text := tracing.close()) else []
         return conclude(
-            replace(run, warnings=(*run.warnings, *map(redact, (*warnings, *self.missed)))),
+            replace(run, warnings=(*run.warnings, *map(redact, (*warnings, *lost, *self.missed)))),
             gated=is_gated(self.settings),
             kinds=self.supplied.kinds,
             baseline=self.baseline,

@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Phase, RunHeader
 from pytest_tfgrpo.core.scenarios import PromptPack
-from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer, Rewarder
+from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer, Rewarder, Tracing
 from pytest_tfgrpo.harness.run.journal_contents import JournalContents
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.llm.budget import Budget
@@ -38,6 +38,8 @@ class Job(RunHeader):
     """Models that must answer once before anything is paid for, by role: teacher, judge."""
     closing: tuple[Callable[[], Awaitable[None]], ...] = ()
     """Called once, after the last call of the run, to release what its parts hold."""
+    tracing: Tracing | None = None
+    """Where the run's spans go."""
     library: Library
     """The library at the start."""
     work: Path | None

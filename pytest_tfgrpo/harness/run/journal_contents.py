@@ -105,6 +105,12 @@ class JournalContents:
         """Epochs of the phases that ran to their end."""
         return frozenset(epoch for epoch, result in self.phases.items() if result.status == "complete")
 
+    @property
+    def traced(self) -> frozenset[str]:
+        """Ids of the groups, phases and calls whose spans the interrupted process has sent."""
+        phases = (f"{self.header['run_id']}.e{epoch}" for epoch in self.complete_phases)
+        return frozenset((*self.groups, *self.calls, *phases))
+
 
 def read_log(folder: Path) -> JournalContents:
     """Return the log of the run in `folder`; raises JournalError on a missing, foreign or damaged journal."""

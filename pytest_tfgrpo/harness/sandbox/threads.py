@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -14,9 +15,9 @@ T = TypeVar("T")
 async def call_in_daemon(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Return ``function(*args, **kwargs)``, computed in a daemon thread of its own.
 
-    A cancelled call goes on in its thread, unheard.
+    A cancelled call goes on in its thread, unheard. The thread has the context variables of its caller.
     """
-    loop = asyncio.get_running_loop()
+    loop, context = asyncio.get_running_loop(), copy_context()
     done: asyncio.Future[T] = loop.create_future()
 
     def deliver(result: T | None, error: BaseException | None) -> None:
@@ -29,7 +30,7 @@ async def call_in_daemon(function: Callable[P, T], *args: P.args, **kwargs: P.kw
 
     def target() -> None:
         try:
-            result, error = function(*args, **kwargs), None
+            result, error = context.run(function, *args, **kwargs), None
         except BaseException as caught:  # noqa: BLE001 - delivered to the caller
             result, error = None, caught
         try:

@@ -1,0 +1,1 @@
+"""Sinks: where the records of a run go besides its own files."""

@@ -1,0 +1,178 @@
+"""OpenTelemetry: the spans of a run, and the context that makes an agent's own spans their children.
+
+Spans are written and sent here, not by the SDK (see `sinks.otlp`), whose global tracer provider belongs to
+the agent; the SDK reads resource, sampler and limits from the environment, and carries the context.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.records import Group, PhaseResult, Run, RunHeader
+from pytest_tfgrpo.core.scenarios import Prompt
+from pytest_tfgrpo.core.settings import Settings
+from pytest_tfgrpo.core.trace_ids import span_id, trace_id, traceparent
+from pytest_tfgrpo.sinks.genai_spans import Finished, SpanWriter, span_count
+from pytest_tfgrpo.sinks.otlp import AttributeValue, envelope, request
+from pytest_tfgrpo.sinks.otlp_destination import destination
+from pytest_tfgrpo.sinks.otlp_sender import Sender
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace.sampling import Sampler
+
+SCOPE = "pytest-tfgrpo"
+QUEUE_MAX = 65536
+BATCH_MAX = 512
+DELAY_MS = 2000
+PROVIDERS = {"claude": "anthropic", "codex": "openai"}
+"""Of the models of coding agents, by what these print."""
+
+
+def require_otel() -> None:
+    """Raise SettingError, which names the extra to install, when there is no OpenTelemetry SDK."""
+    try:
+        import opentelemetry.sdk.trace  # noqa: F401
+    except ImportError as error:
+        raise SettingError(
+            "otel needs OpenTelemetry; install it with: pip install 'pytest-tfgrpo[otel]'"
+        ) from error
+
+
+def open_telemetry(settings: Settings, environ: Mapping[str, str]) -> Telemetry | None:
+    """Return where the spans of a run go, as the ``OTEL_*`` variables say; None where they switch it off.
+
+    Raises SettingError where the extra is missing, or a variable says what cannot be.
+    """
+    require_otel()
+    exporter = environ.get("OTEL_TRACES_EXPORTER", "").strip().lower() or "otlp"
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true" or exporter == "none":
+        return None
+    if exporter != "otlp":
+        raise SettingError(f"OTEL_TRACES_EXPORTER={exporter!r} is not supported; set it to otlp, or to none")
+    return Telemetry(settings, environ)
+
+
+class Telemetry:
+    """Sends the spans of one run; told every record on the engine's thread."""
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
+        """Read the environment; nothing is sent and no thread starts before the first record."""
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import SpanLimits, TracerProvider
+
+        resource = Resource.create()
+        if str(resource.attributes.get("service.name", "")).startswith("unknown_service"):
+            resource = resource.merge(Resource({"service.name": SCOPE}))
+        described = {key: _attribute(value) for key, value in resource.attributes.items()}
+        self._sampler = TracerProvider(resource=resource, shutdown_on_exit=False).sampler
+        queue_max = _count(environ, "OTEL_BSP_MAX_QUEUE_SIZE", QUEUE_MAX)
+        self._content = bool(settings["otel_content"])
+        self._text_max = SpanLimits().max_span_attribute_length
+        self._agent = str(settings["actor"])
+        printed = settings["command_output"]
+        self._provider = PROVIDERS.get(printed) or self._agent.partition(":")[0]
+        self._sender: Sender[Finished] = Sender(
+            destination(environ),
+            self._encode,
+            partial(request, envelope(described, SCOPE, version("pytest-tfgrpo"))),
+            queue_max=queue_max,
+            batch_max=min(queue_max, _count(environ, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", BATCH_MAX)),
+            delay_s=_count(environ, "OTEL_BSP_SCHEDULE_DELAY", DELAY_MS) / 1000,
+        )
+        self._run_id = ""
+        self._sampled = False
+        self._sent: Collection[str] = frozenset()
+        self._writer: SpanWriter
+
+    def begin(self, header: RunHeader, *, sent: Collection[str]) -> None:
+        """Get ready for a run; `sent` has the ids of what an earlier process of it has sent."""
+        self._run_id, self._sent = header.run_id, sent
+        self._sampled = _is_sampled(self._sampler, header.run_id)
+        self._writer = SpanWriter(
+            header.run_id,
+            agent=self._agent,
+            provider=self._provider,
+            content=self._content,
+            text_max=self._text_max,
+        )
+
+    def traceparent(self, rollout_id: str) -> str:
+        """Return the W3C trace context of a rollout's span."""
+        return traceparent(self._run_id, rollout_id, sampled=self._sampled)
+
+    @contextmanager
+    def around(self, rollout_id: str, prompt: Prompt) -> Iterator[None]:
+        """Make the rollout's span the current one, for whatever its agent traces."""
+        from opentelemetry import context, trace
+
+        if self._content:
+            self._writer.prompts[rollout_id] = prompt
+        parent = trace.NonRecordingSpan(
+            trace.SpanContext(
+                int.from_bytes(trace_id(self._run_id)),
+                int.from_bytes(span_id("rollout", rollout_id)),
+                is_remote=True,
+                trace_flags=trace.TraceFlags(self._sampled),
+            )
+        )
+        token = context.attach(trace.set_span_in_context(parent))
+        try:
+            yield
+        finally:
+            context.detach(token)
+
+    def __call__(self, record: object) -> None:
+        """Send what a record finishes, unless an earlier process has."""
+        if not self._sampled:
+            return
+        match record:
+            case Group(group_id=group_id) if group_id not in self._sent:
+                self._put(record)
+            case PhaseResult(phase=phase) if f"{self._run_id}.e{phase.epoch}" not in self._sent:
+                fresh = tuple(call for call in record.calls if call.key not in self._sent)
+                self._put(replace(record, calls=fresh))
+            case Run():
+                self._put(record)
+
+    def close(self) -> str:
+        """Send what is left, waiting for a short time only; returns what was lost and why, or nothing."""
+        lost = self._sender.close()
+        reasons = ", ".join(f"{count} {reason}" for reason, count in lost.items())
+        if len(lost) == 1:
+            reasons = next(iter(lost))
+        return f"telemetry: {sum(lost.values())} spans lost: {reasons}" if lost else ""
+
+    def _put(self, record: Group | PhaseResult | Run) -> None:
+        self._sender.put((time.time_ns(), record), span_count(record))
+
+    def _encode(self, finished: Finished) -> list[bytes]:
+        return self._writer.spans(finished)
+
+
+def _is_sampled(sampler: Sampler, run_id: str) -> bool:
+    """Return whether the run is traced: all of it, or nothing."""
+    from opentelemetry.sdk.trace.sampling import Decision
+
+    trace = int.from_bytes(trace_id(run_id))
+    return sampler.should_sample(None, trace, "tfgrpo.run").decision is Decision.RECORD_AND_SAMPLE
+
+
+def _attribute(value: object) -> AttributeValue:
+    if isinstance(value, str | bool | int | float):
+        return value
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _count(environ: Mapping[str, str], name: str, default: int) -> int:
+    """Return the number > 0 that a variable holds; raises SettingError."""
+    text = environ.get(name, "").strip() or str(default)
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 10**9):
+        raise SettingError(f"{name} must be a whole number > 0, not {text!r}")
+    return int(text)

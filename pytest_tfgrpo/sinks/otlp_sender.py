@@ -1,0 +1,167 @@
+"""The sender: a bounded queue, and a thread that encodes what is in it and sends it; a loss is counted."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+from pytest_tfgrpo.sinks.otlp_destination import Destination, SendError
+
+T = TypeVar("T")
+FLUSH_S = 2.0
+"""How long the end of a run waits for what is not yet sent."""
+BATCH_MAX_BYTES = 4_000_000
+PAUSES_S = (0.0, 0.0, 0.25, 0.5, 1.0, 2.0)
+"""Before each attempt at a request; while requests fail, only one attempt is made."""
+
+
+class Sender(Generic[T]):
+    """Sends items as spans, in order; to be closed once."""
+
+    def __init__(
+        self,
+        destination: Destination,
+        encode: Callable[[T], list[bytes]],
+        wrap: Callable[[Iterable[bytes]], bytes],
+        *,
+        queue_max: int,
+        batch_max: int,
+        delay_s: float,
+    ) -> None:
+        """`encode` returns the spans of an item, `wrap` a request with spans; no thread starts before `put`.
+
+        At most `queue_max` spans wait; a request has `batch_max`, or what there is after `delay_s`.
+        """
+        self._destination, self._encode, self._wrap = destination, encode, wrap
+        self._queue_max, self._batch_max, self._delay_s = queue_max, batch_max, delay_s
+        self._queue: list[tuple[T, int]] = []
+        self._state = threading.Condition()
+        self._unsent = 0
+        """Spans that are neither sent nor lost yet."""
+        self._ends_at: float | None = None
+        self._abandoned = False
+        self._lost: Counter[str] = Counter()
+        self._failing = ""
+        """Why requests fail at present."""
+        self._connection: http.client.HTTPConnection | None = None
+        self._thread: threading.Thread | None = None
+
+    def put(self, item: T, spans: int) -> None:
+        """Queue an item of so many spans; it is lost where the queue is full. Never blocks."""
+        with self._state:
+            if self._ends_at is not None or self._unsent + spans > self._queue_max:
+                self._lost[self._failing or "the collector is too slow"] += spans
+                return
+            self._queue.append((item, spans))
+            self._unsent += spans
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="tfgrpo-otel", daemon=True)
+                self._thread.start()
+            elif self._unsent >= self._batch_max:
+                self._state.notify()
+
+    def close(self) -> Mapping[str, int]:
+        """Send what is queued, for FLUSH_S at most; returns how many spans were lost, by reason."""
+        with self._state:
+            if self._ends_at is None:
+                self._ends_at = time.monotonic() + FLUSH_S
+                self._state.notify()
+        if self._thread is not None:
+            self._thread.join(max(0.0, self._ends_at - time.monotonic()))
+        with self._state:
+            if self._unsent:
+                why = self._failing or f"not sent {FLUSH_S:g} s after the end of the run"
+                self._lost[why] += self._unsent
+            self._abandoned, self._unsent = True, 0
+            self._queue.clear()
+            self._state.notify()
+        with suppress(OSError, AttributeError):  # wakes a thread that waits for an answer
+            self._connection.sock.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
+        return dict(self._lost)
+
+    def _run(self) -> None:
+        batch: list[bytes] = []
+        size = 0
+        while True:
+            with self._state:
+                in_time = self._state.wait_for(self._is_due, self._delay_s)
+                taken, self._queue = self._queue, []
+                ends = self._ends_at is not None
+            for item, count in taken:
+                for span in self._encoded(item, count):
+                    batch.append(span)
+                    size += len(span)
+                    if len(batch) >= self._batch_max or size >= BATCH_MAX_BYTES:
+                        self._send(batch)
+                        batch, size = [], 0
+            if batch and (ends or not in_time):
+                self._send(batch)
+                batch, size = [], 0
+            if self._abandoned or (ends and not taken):
+                break
+        if self._connection is not None:
+            self._connection.close()
+
+    def _is_due(self) -> bool:
+        return self._ends_at is not None or (bool(self._queue) and self._unsent >= self._batch_max)
+
+    def _encoded(self, item: T, count: int) -> list[bytes]:
+        try:
+            spans = self._encode(item)
+        except Exception as error:  # noqa: BLE001 - what cannot be encoded is a loss like any other
+            self._settle(count, f"not encoded ({type(error).__name__})")
+            return []
+        self._settle(count - len(spans))
+        return spans
+
+    def _settle(self, spans: int, lost: str = "", rejected: int = 0) -> None:
+        """Count spans as sent, or as lost for a reason."""
+        with self._state:
+            if self._abandoned:  # `close` has counted them
+                return
+            self._unsent -= spans
+            if lost:
+                self._lost[lost] += spans
+            if rejected:
+                self._lost["rejected by the collector"] += min(rejected, spans)
+
+    def _send(self, batch: list[bytes]) -> None:
+        body = self._wrap(batch)
+        give_up_at = time.monotonic() + self._destination.timeout_s
+        for pause in PAUSES_S[:1] if self._failing else PAUSES_S:
+            with self._state:
+                self._state.wait_for(lambda: self._abandoned, pause)
+                give_up_at = min(give_up_at, self._ends_at or give_up_at)
+            left_s = give_up_at - time.monotonic()
+            if self._abandoned or left_s <= 0:
+                break
+            try:
+                rejected = self._destination.send(self._connected(left_s), body)
+            except SendError as error:
+                self._failing = str(error)
+                self._disconnect()
+                if not error.retry:
+                    break
+            else:
+                self._failing = ""
+                self._settle(len(batch), rejected=rejected)
+                return
+        self._settle(len(batch), self._failing or "no answer in time")
+
+    def _connected(self, timeout_s: float) -> http.client.HTTPConnection:
+        if self._connection is None:
+            self._connection = self._destination.connect(timeout_s)
+        elif self._connection.sock is not None:
+            self._connection.sock.settimeout(timeout_s)
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
