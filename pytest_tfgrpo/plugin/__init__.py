@@ -24,6 +24,8 @@ MARKER = (
     "tfgrpo(domain, prompt, split='train', input=None, tools=None, attachments=(), min_score=None, "
     "timeout_s=None, tags=(), family=None): make the test function the checker of a scenario"
 )
+ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+"""How pytest ends when it has collected everything."""
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -83,7 +85,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         from pytest_tfgrpo.plugin.session import session_of
 
         session = session_of(metafunc.config)
-        markers.parametrize(metafunc, session.phases, learning=session.learning)
+        try:
+            markers.parametrize(metafunc, session.phases, learning=session.learning)
+        except pytest.UsageError as error:
+            session.misuse = error  # raised here, it would be a traceback under "ERROR collecting"
 
 
 @pytest.fixture
@@ -118,7 +123,7 @@ def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
 ) -> None:
     """Report that --tfgrpo found no scenario."""
-    for line in _unused(config) if exitstatus != pytest.ExitCode.USAGE_ERROR else ():
+    for line in _unused(config) if exitstatus in ENDED else ():
         terminalreporter.write_line(line)
 
 

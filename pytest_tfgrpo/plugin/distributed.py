@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
 
 RUN_ID = "tfgrpo_run_id"
 OUTPUT = "tfgrpo"
+MISUSE = "tfgrpo_misuse"
 MODES = ("load", "loadfile", "loadscope")
 _SLOT = re.compile(r"[\[-]tfgrpo-(?:baseline|epoch\d+(?:-eval)?|eval)-r\d+\]$")
 _SCOPE = "tfgrpo"
@@ -21,6 +23,17 @@ def is_scenario_id(node_id: str) -> bool:
     """Return whether a node id is that of a scenario item, a checker or the gate."""
     path = node_id.partition("::")[0]
     return path.endswith(SCENARIO_SUFFIXES) or path == "tfgrpo" or _SLOT.search(node_id) is not None
+
+
+@contextmanager
+def handing_over(config: pytest.Config) -> Iterator[None]:
+    """Let a usage error that a worker raises reach the controller, which else knows only that it ended."""
+    try:
+        yield
+    except pytest.UsageError as error:
+        if hasattr(config, "workeroutput"):
+            config.workeroutput[MISUSE] = str(error)
+        raise
 
 
 def register(config: pytest.Config, adopt: Callable[[dict[str, Any]], None]) -> None:
@@ -37,6 +50,10 @@ class Controller:
         self._config = config
         self._adopt = adopt
         self._run_id = ""
+        self._scenarios = False
+        """True when a worker found scenarios, good ones or not."""
+        self._errors = 0
+        """Files that no worker could collect."""
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -53,22 +70,37 @@ class Controller:
         mode = config.getoption("dist")
         return Deferring(config, log, mode) if mode in MODES else None
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note what could not be collected."""
+        if report.failed:
+            self._errors += 1
+            self._scenarios = self._scenarios or is_scenario_id(report.nodeid)
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        """Refuse scenarios in a mode that would run them in several workers at once."""
-        mode = self._config.getoption("dist")
-        if mode not in MODES and any(map(is_scenario_id, ids)):
-            pytest.exit(
-                f"tfgrpo: scenarios cannot run with --dist {mode}; use --dist load, loadfile or loadscope",
-                returncode=pytest.ExitCode.USAGE_ERROR,
+        """Refuse scenarios in a mode that would run them in several workers at once, and in part of a suite.
+
+        Without workers, pytest itself ends after errors of collection.
+        """
+        self._scenarios = self._scenarios or any(map(is_scenario_id, ids))
+        mode, errors = self._config.getoption("dist"), self._errors
+        if not self._scenarios:
+            return
+        if errors and not self._config.getoption("continue_on_collection_errors"):
+            raise pytest.Session.Interrupted(f"{errors} error{'s' if errors > 1 else ''} during collection")
+        if mode not in MODES:
+            raise pytest.UsageError(
+                f"scenarios cannot run with --dist {mode}; use --dist load, loadfile or loadscope"
             )
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take the report from the worker that made the run."""
-        output = getattr(node, "workeroutput", {}).get(OUTPUT)
-        if output is not None:
-            self._adopt(output)
+        """Take the report from the worker that made the run; raises the usage error of one that could not."""
+        output = getattr(node, "workeroutput", {})
+        if MISUSE in output:
+            raise pytest.UsageError(output[MISUSE])
+        if OUTPUT in output:
+            self._adopt(output[OUTPUT])
 
 
 class Deferring:

@@ -64,6 +64,8 @@ class TfgrpoSession:
             self._kinds.update(hook_calls.check_kinds(config))
         except pytest.UsageError as error:
             self._broken = str(error)
+        self.misuse: pytest.UsageError | None = None
+        """What is wrong with the mark of a test function."""
         self._unsound = ""
         """Why this fails whatever the gate says: a file was not written, or a replay lacked answers."""
         self._partial = False
@@ -90,13 +92,16 @@ class TfgrpoSession:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> Any:
         """Bring back whole scenarios, restore epoch order, add the gate, and prepare the run."""
-        functions = functions_of(items, learning=self.learning)
-        result = yield
-        self._partial = narrowed(session) or functions > functions_of(items, learning=self.learning)
-        chosen = [item for item in items if is_scenario_item(item)]
-        if chosen:
-            others = [item for item in items if not is_scenario_item(item)]
-            items[:] = others + self._select(session, chosen)
+        with distributed.handing_over(self.config):
+            if self.misuse is not None:
+                raise self.misuse
+            functions = functions_of(items, learning=self.learning)
+            result = yield
+            self._partial = narrowed(session) or functions > functions_of(items, learning=self.learning)
+            chosen = [item for item in items if is_scenario_item(item)]
+            if chosen:
+                others = [item for item in items if not is_scenario_item(item)]
+                items[:] = others + self._select(session, chosen)
         return result
 
     def _select(self, session: pytest.Session, chosen: list[pytest.Item]) -> list[pytest.Item]:
