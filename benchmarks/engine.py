@@ -43,7 +43,7 @@ async def solve(context: AgentContext) -> str:
     return "3" if context.seed % 2 else "4"
 
 
-def job(work: Path) -> Job:
+def job(temporary: Path) -> Job:
     """Return a job of one sweep."""
     scenarios = tuple(
         Scenario(
@@ -72,7 +72,7 @@ def job(work: Path) -> Job:
         library=empty(),
         stamps={},
         versions={},
-        work=work,
+        temporary=temporary,
     )
 
 
@@ -80,7 +80,7 @@ def engine_s(folder: Path) -> float:
     """Return the seconds of a run of the engine, files included."""
     seen: list[object] = []
     began = time.perf_counter()
-    run = asyncio.run(Engine(job(folder / "work"), folder=folder / "out", observe=seen.append).run())
+    run = asyncio.run(Engine(job(folder), folder=folder / "out", observe=seen.append).run())
     wall_s = time.perf_counter() - began
     assert sum(len(group.rollouts) for group in run.phases[0].groups) == ROLLOUTS
     return wall_s

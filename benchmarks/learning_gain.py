@@ -66,7 +66,7 @@ class Bench:
         settings |= {"group_size": GROUP_SIZE, "eval_rollouts": GROUP_SIZE, "seed": seed, "actor": "offline"}
         settings |= changed
         outlined = outline(settings, learning=True, sweep_rollouts=GROUP_SIZE) if phases is None else phases
-        with tempfile.TemporaryDirectory() as work:
+        with tempfile.TemporaryDirectory() as temporary:
             job = Job(
                 run_id=f"seed{seed}",
                 task_id="learning-gain",
@@ -81,7 +81,7 @@ class Bench:
                 library=library,
                 stamps={},
                 versions={},
-                work=Path(work),
+                temporary=Path(temporary),
             )
             return asyncio.run(Engine(job, folder=None, observe=lambda _: None).run())
 

@@ -18,6 +18,8 @@ SCENARIO_SUFFIXES = (".scenario.yaml", ".scenario.json", ".scenarios.jsonl", ".s
 """A file whose name ends so holds scenarios."""
 
 JOURNAL = "journal.jsonl"
+JOURNAL_START = b'{"n":1,"event":"run","data":{"schema":"tfgrpo.journal/'
+"""First bytes of a journal."""
 MANIFEST = "manifest.json"
 METRICS = "metrics.jsonl"
 PER_EPOCH = "per-epoch.json"
@@ -27,8 +29,10 @@ EXPERIENCES = "experiences.jsonl"
 EXPOSURES = "exposures.jsonl"
 LIBRARY = "library.json"
 RUNS = "runs"
-WORK = "work"
-"""Folder of a run's workspaces."""
+WORKSPACES = "workspaces.json"
+"""In a run's folder, names the folder of the run's workspaces, where a resumed run needs them."""
+WORKSPACES_PREFIX = "tfgrpo-workspaces-"
+"""Start of the name of a folder of workspaces, before the run id."""
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

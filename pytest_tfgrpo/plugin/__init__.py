@@ -5,7 +5,7 @@ Nothing heavy may be imported here: no numpy, jsonschema, yaml or asyncio. An un
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ import pytest
 
 from pytest_tfgrpo import hookspecs
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
-from pytest_tfgrpo.plugin import options
+from pytest_tfgrpo.plugin import agent_folders, options
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Rollout
@@ -36,6 +36,12 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare flags and ini keys."""
     options.declare(parser)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Load no conftest.py where agents write."""
+    agent_folders.refuse_arguments(early_config)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -65,6 +71,15 @@ def _adopt(config: pytest.Config, output: dict[str, Any]) -> None:
 def pytest_report_header(config: pytest.Config) -> str | None:
     """Say in one line what a learning run is set to."""
     return options.headline(config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_directory(
+    path: Path, parent: pytest.Collector
+) -> Generator[None, pytest.Collector | None, pytest.Collector | None]:
+    """Collect nothing where agents write."""
+    folder = yield
+    return None if folder is not None and agent_folders.is_agents(path, parent.config) else folder
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -106,7 +106,9 @@ def suite(train: int = 4, sweep: int = 3) -> list[Scenario]:
     return [one("long", n, "train") for n in range(train)] + [one("old", n, "eval") for n in range(sweep)]
 
 
-def make_job(actor: Actor, work: Path, *, scenarios: Sequence[Scenario] | None = None, **changes: Any) -> Job:
+def make_job(
+    actor: Actor, temporary: Path, *, scenarios: Sequence[Scenario] | None = None, **changes: Any
+) -> Job:
     """Return a learning job; settings are given by name, other fields as ``job_...``."""
     fields = {key[4:]: changes.pop(key) for key in list(changes) if key.startswith("job_")}
     settings: Any = {name: setting.default for name, setting in BY_NAME.items()}
@@ -128,7 +130,7 @@ def make_job(actor: Actor, work: Path, *, scenarios: Sequence[Scenario] | None =
         "library": empty(),
         "stamps": {"settings": "s"},
         "versions": {"python": "3"},
-        "work": work / "work",
+        "temporary": temporary,
     }
     return Job(**values | fields)
 

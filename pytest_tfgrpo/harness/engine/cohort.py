@@ -21,6 +21,7 @@ from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.executors import open_executor
 from pytest_tfgrpo.harness.engine.grader import Grader, unreached
+from pytest_tfgrpo.harness.engine.left_files import with_files
 from pytest_tfgrpo.harness.learning.prompts import Ask, RenderedPrompt
 from pytest_tfgrpo.harness.metrics.comparison import tally
 from pytest_tfgrpo.harness.metrics.costs import loose
@@ -28,10 +29,8 @@ from pytest_tfgrpo.harness.protocols import ActorCall, as_metered
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.schedule import group_id, rollout_id
 from pytest_tfgrpo.harness.run.seeds import rollout_seed
-from pytest_tfgrpo.harness.sandbox.changes import changes_in
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
-from pytest_tfgrpo.harness.scoring.checks.registry import is_blocking
 from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
 from pytest_tfgrpo.llm.queueing import take_ticket
 
@@ -74,7 +73,7 @@ class Cohort:
         self._writer = context.writer
         self._grader = Grader(context)
         self._places = count()
-        self._work = context.work
+        self._workspaces = context.workspaces
         self._observe = context.observe
         self._checks: asyncio.TaskGroup
         self._scenarios: dict[str, Scenario] = {}
@@ -166,7 +165,7 @@ class Cohort:
             scenario = self._scenarios[scenario_id] = question.scenario
             for index in range(phase.rollouts):
                 name = rollout_id(run_id, phase, scenario_id, index)
-                workspace = Workspace(self._work / name, scenario.attachments)
+                workspace = self._workspaces.new(name, scenario.attachments)
                 call = ActorCall(
                     task=question.task,
                     prompt=question.prompt,
@@ -189,8 +188,11 @@ class Cohort:
         take_ticket(next(self._places))
         recorded = self._job.resumed.rollouts.get(slot.rollout_id)
         if recorded is not None:
-            self._checks.create_task(self._repeat(slot, recorded))
-            return
+            left = self._left(slot, recorded)
+            if left is not None:
+                self._checks.create_task(self._repeat(slot, recorded, left))
+                return
+            self._abandon(recorded)
         outcome = await self._attempt(slot)
         if outcome is None:
             return
@@ -268,8 +270,7 @@ class Cohort:
         rollout = self._writer.rollout(rollout)
         self._paid.append(rollout)
         judged = await self._judge(scenario, rollout, workspace)
-        if workspace.made:
-            await asyncio.to_thread(workspace.remove)
+        self._workspaces.discard(workspace)
         if judged is not None:
             self._finish(slot, judged)
 
@@ -277,26 +278,24 @@ class Cohort:
         """Return a rollout with what it did to its workspace, and with its checks."""
         await asyncio.sleep(0)  # the next call, made a task just now, goes first
         self._make_ready()
-        if rollout.status == "ok" and self._keeps_files(scenario, workspace):
-            rollout = replace(rollout, files=await asyncio.to_thread(changes_in, workspace))
+        rollout = await with_files(self._job, scenario, rollout, workspace)
         if rollout.status == "failed":
             return replace(rollout, checks=unreached(scenario, rollout))
         if rollout.status == "ok" and scenario.checker is None:
             return await self._grader.evaluate(scenario, rollout, workspace)
         return rollout
 
-    def _keeps_files(self, scenario: Scenario, workspace: Workspace) -> bool:
-        """Return whether a replay will need what the agent left in its workspace."""
-        if not self._job.settings.get("record") or not workspace.made:
-            return False
-        return scenario.checker is not None or is_blocking(scenario.checks, self._job.kinds)
+    def _left(self, slot: Slot, rollout: Rollout) -> Workspace | None:
+        """Return the workspace that a rollout on file left; None when it still had to be looked at."""
+        waits = rollout.status == "ok" and slot.question.scenario.checker is not None
+        if not waits or rollout.rollout_id in self._job.resumed.checker_results:
+            return slot.call.workspace
+        return self._workspaces.left(slot.rollout_id, slot.call.workspace.attachments)
 
-    async def _repeat(self, slot: Slot, rollout: Rollout) -> None:
+    async def _repeat(self, slot: Slot, rollout: Rollout, workspace: Workspace) -> None:
         """Take a rollout from the journal instead of paying for it again."""
         self._paid.append(rollout)
-        scenario = slot.question.scenario
-        workspace = Workspace(self._work / slot.rollout_id, scenario.attachments, left=True)
-        judged = await self._judge(scenario, rollout, workspace)
+        judged = await self._judge(slot.question.scenario, rollout, workspace)
         if judged is not None:
             self._finish(slot, judged)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
 from pytest_tfgrpo.harness.engine.observers import Observers
 from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
 
@@ -27,6 +27,5 @@ class RunContext:
     """Where optimizer and judge ask their models."""
     checker_results: CheckerResults
     """What marked test functions find."""
-    work: Path
-    """Folder of the workspaces."""
+    workspaces: RunWorkspaces
     observe: Observers

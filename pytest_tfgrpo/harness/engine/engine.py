@@ -6,7 +6,6 @@ It knows neither pytest nor the bus: it receives `observe` and the results of ma
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -23,6 +22,7 @@ from pytest_tfgrpo.core.errors import (
     RecordingError,
     RewarderError,
 )
+from pytest_tfgrpo.core.files import WORKSPACES
 from pytest_tfgrpo.core.lessons import Revision
 from pytest_tfgrpo.core.records import (
     CheckerResult,
@@ -45,7 +45,8 @@ from pytest_tfgrpo.harness.learning.prompts import Ask, PromptBuilder
 from pytest_tfgrpo.harness.protocols import as_metered
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.journal_contents import run_of
-from pytest_tfgrpo.harness.sandbox.workspace import work_folder
+from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces
+from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.suite.packs import packs_in_use
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
@@ -103,49 +104,63 @@ class Engine:
         files cannot be written.
         """
         if self._job.resumed.complete:
+            await self._remove(self._open_workspaces())
             return self._tell_again()
         budget = self._begin_budget()
         writer = RunWriter(self._folder, self._job)
-        with work_folder(self._job.work) as work:
-            context = RunContext(
-                job=self._job,
-                writer=writer,
-                budget=budget,
-                calls=Calls(writer.call, self._job.resumed.calls),
-                checker_results=self._checker_results,
-                work=work,
-                observe=self._observe,
-            )
-            self._dev = DevSweeps(
-                self._job.scenarios,
-                self._job.settings,
-                prompts=lambda library: PromptBuilder(self._job, library).ask,
-                sweep=partial(self._sweep_dev, context),
-            )
-            try:
-                end: RunStatus = "complete"
-                for phase in self._job.phases:
-                    end = await self._turn(phase)
-                    if end == "complete":
-                        end = await self._phase(phase, context)
-                    if end != "complete":
-                        break
-                run = self._run(end)
-                writer.finish(run)
-                if end == "complete":  # else a resumed test function may still look into a workspace
-                    shutil.rmtree(work, ignore_errors=True)
-            finally:
-                with suppress(JournalError):  # the error that brought us here says more
-                    writer.close()
+        workspaces = self._open_workspaces()
+        context = RunContext(
+            job=self._job,
+            writer=writer,
+            budget=budget,
+            calls=Calls(writer.call, self._job.resumed.calls),
+            checker_results=self._checker_results,
+            workspaces=workspaces,
+            observe=self._observe,
+        )
+        self._dev = DevSweeps(
+            self._job.scenarios,
+            self._job.settings,
+            prompts=lambda library: PromptBuilder(self._job, library).ask,
+            sweep=partial(self._sweep_dev, context),
+        )
+        try:
+            end: RunStatus = "complete"
+            for phase in self._job.phases:
+                end = await self._turn(phase)
+                if end == "complete":
+                    end = await self._phase(phase, context)
+                if end != "complete":
+                    break
+            # a test function of a resumed run may still look into a workspace
+            await self._remove(workspaces, keep=end != "complete")
+            run = self._run(end)
+            writer.finish(run)
+        finally:
+            workspaces.close(keep=True)
+            with suppress(JournalError):  # the error that brought us here says more
+                writer.close()
         told = self._observe.warnings
         self._observe(run)
         late = self._observe.warnings[len(told) :]
         return replace(run, warnings=run.warnings + late) if late else run
 
+    def _open_workspaces(self) -> RunWorkspaces:
+        marked = any(scenario.checker is not None for scenario in self._job.scenarios)
+        pointer = self._folder / WORKSPACES if self._folder is not None and marked else None
+        return RunWorkspaces(self._job.run_id, self._job.temporary, pointer)
+
+    async def _remove(self, workspaces: RunWorkspaces, *, keep: bool = False) -> None:
+        """Remove the workspaces of a run that ends; what cannot be removed becomes a warning."""
+        try:
+            left = await call_in_daemon(workspaces.close, keep=keep)
+        except asyncio.CancelledError:  # the run has ended, and the removal goes on by itself
+            _uncancel()
+            return
+        self._warnings += [left] if left else []
+
     def _tell_again(self) -> Run:
         """Tell a complete run from its journal: nobody is asked, and nothing is written."""
-        if self._job.work is not None:
-            shutil.rmtree(self._job.work, ignore_errors=True)
         run = run_of(self._job.resumed, self._job)
         for result in run.phases:
             groups = (*result.groups, *result.dev)
@@ -317,9 +332,7 @@ class Engine:
 
     def _interrupted(self) -> RunStatus:
         """Let this task await again after it was cancelled: what was done is still to be written down."""
-        task = asyncio.current_task()
-        while task is not None and task.cancelling():
-            task.uncancel()
+        _uncancel()
         self._reason = "interrupted"
         return "cancelled"
 
@@ -342,6 +355,13 @@ class Engine:
             reason=redact(self._reason),
             packs=packs_in_use(job.packs, (s.domain for s in job.scenarios)),
         )
+
+
+def _uncancel() -> None:
+    """Let the present task await again."""
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
 
 
 async def _commit_often(writer: RunWriter) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import ActorError, ScenarioError, SettingError
-from pytest_tfgrpo.core.files import JOURNAL, WORK, run_folder
+from pytest_tfgrpo.core.files import JOURNAL, run_folder
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
@@ -32,6 +32,7 @@ from pytest_tfgrpo.harness.run.journal_contents import (
     read_log,
 )
 from pytest_tfgrpo.harness.sandbox.opening import require_apart
+from pytest_tfgrpo.harness.sandbox.run_workspaces import temporary_folder
 from pytest_tfgrpo.harness.suite.packs import load_packs, pack_for
 from pytest_tfgrpo.llm.budget import Budget, require_affordable
 
@@ -120,7 +121,7 @@ def prepare(
         library=library,
         stamps=stamps,
         versions=_versions(),
-        work=folder / WORK if folder else None,
+        temporary=temporary_folder(root, out),
         partial_selection=partial_selection,
         warnings=(
             *_warnings(library, actor, phases),

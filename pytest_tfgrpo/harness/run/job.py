@@ -42,7 +42,7 @@ class Job(RunHeader):
     """Where the run's spans go."""
     library: Library
     """The library at the start."""
-    work: Path | None
-    """Folder of the rollouts' workspaces, removed when the run is complete; None: a temporary one."""
+    temporary: Path
+    """Temporary folder, in which the run makes that of its workspaces."""
     resumed: JournalContents = field(default_factory=JournalContents)
     """What an interrupted run has on file; empty for a new one."""

@@ -142,7 +142,9 @@ def _take(log: JournalContents, event: Event) -> None:
             rollout_id = data.pop("rollout_id")
             log.checker_results[rollout_id] = from_wire(CheckerResult, data)
         case "abandoned":
-            log.abandoned.append(from_wire(Rollout, data))
+            abandoned = from_wire(Rollout, data)
+            log.abandoned.append(abandoned)
+            log.rollouts.pop(abandoned.rollout_id, None)  # a finished one, whose workspace was lost
         case "call":
             call = from_wire(ModelCall, data)
             log.calls[call.key] = call

@@ -7,7 +7,9 @@ import os
 import stat
 import uuid
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
+from pytest_tfgrpo.core.files import JOURNAL, JOURNAL_START, RUNS
 from pytest_tfgrpo.core.schema import short
 
 DEEPEST = 32
@@ -45,38 +47,58 @@ def confined(folder: Path, name: str, max_bytes: int) -> Path:
     return real
 
 
+def holds_journal(folder: Path) -> bool:
+    """Return whether `folder` is that of a run: it holds a journal of ours, at least the start of one."""
+    try:
+        handle = os.open(folder / JOURNAL, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return False
+        start = os.read(handle, len(JOURNAL_START))
+    finally:
+        os.close(handle)
+    return start == JOURNAL_START or (folder.parent.name == RUNS and JOURNAL_START.startswith(start))
+
+
 def read_untrusted(folder: Path, name: str, max_bytes: int) -> bytes:
     """Return the bytes of the file `name` in a folder that an agent wrote to; no link on the way is followed.
 
     Raises ValueError as `confined` does, and FileNotFoundError when there is no such file.
     """
+    with open_untrusted(folder, name, max_bytes) as file:
+        return file.read(max_bytes)
+
+
+def open_untrusted(folder: Path, name: str, max_bytes: int) -> BinaryIO:
+    """Open the file `name` in a folder that an agent wrote to; as `read_untrusted`, and raises the same."""
     check_name(name)
     *parents, last = PurePosixPath(name).parts
-    handles: list[int] = []
-
-    def step(part: str | Path, flag: int) -> None:
-        within = handles[-1] if handles else None
-        handles.append(os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flag, dir_fd=within))
-
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    at: int | None = None
     try:
-        step(folder, os.O_DIRECTORY)
-        for part in parents:
-            step(part, os.O_DIRECTORY)
-        step(last, os.O_NONBLOCK)  # opening a pipe that nobody writes to would wait for ever
-        status = os.fstat(handles[-1])
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError(f"{short(name)} is not a regular file")
-        if status.st_size > max_bytes:
-            raise ValueError(f"{short(name)} has {status.st_size} bytes, more than {max_bytes}")
-        with open(handles.pop(), "rb") as file:  # noqa: PTH123 - a descriptor, not a path
-            return file.read(max_bytes)
+        for part in (str(folder), *parents):
+            below = os.open(part, flags | os.O_DIRECTORY, dir_fd=at)
+            if at is not None:
+                os.close(at)
+            at = below
+        # opening a pipe that nobody writes to would wait for ever
+        handle = os.open(last, flags | os.O_NONBLOCK, dir_fd=at)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise ValueError(f"{short(name)} cannot be read without following links: {error.strerror}") from None
     finally:
-        for handle in handles:
-            os.close(handle)
+        if at is not None:
+            os.close(at)
+    status = os.fstat(handle)
+    if stat.S_ISREG(status.st_mode) and status.st_size <= max_bytes:
+        return open(handle, "rb")  # noqa: PTH123 - a descriptor, not a path
+    os.close(handle)
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError(f"{short(name)} is not a regular file")
+    raise ValueError(f"{short(name)} has {status.st_size} bytes, more than {max_bytes}")
 
 
 def write_untrusted(folder: Path, name: str, data: bytes) -> None:

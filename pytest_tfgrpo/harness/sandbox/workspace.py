@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.scenarios import Attachment
+from pytest_tfgrpo.harness.sandbox.removal import open_folder, remove
+
+PRIVATE = 0o700
+"""Mode of a folder that its owner alone can enter."""
 
 
 class Workspace:
     """The folder of one rollout; holds copies of the scenario's attachments."""
 
-    __slots__ = ("_attachments", "_made", "_path")
+    __slots__ = ("_attachments", "_identity", "_path", "_prepare")
 
-    def __init__(self, path: Path, attachments: tuple[Attachment, ...] = (), *, left: bool = False) -> None:
-        """`left`: keep the folder of an interrupted run, if it exists; otherwise start with a fresh one."""
+    def __init__(
+        self,
+        path: Path,
+        attachments: tuple[Attachment, ...] = (),
+        *,
+        left: bool = False,
+        prepare: Callable[[Path], None] | None = None,
+    ) -> None:
+        """`left`: keep the folder of an interrupted run, if it exists; otherwise start with a fresh one.
+
+        `prepare` is called with the path before the folder is made; without it the folder above is made, and
+        what is at the path removed.
+        """
         self._path = path
         self._attachments = attachments
-        self._made = left and path.is_dir()
+        self._prepare = prepare or _make_room
+        self._identity = identity(path) if left else None
 
     @property
     def path(self) -> Path:
         """The folder, with the attachments in it; raises ProviderError when it cannot be made."""
-        if not self._made:
-            self._make()
-            self._made = True
+        if self._identity is None:
+            self.make()
         return self._path
 
     @property
@@ -39,32 +54,53 @@ class Workspace:
     @property
     def made(self) -> bool:
         """True if the folder was used."""
-        return self._made
+        return self._identity is not None
 
-    def _make(self) -> None:
+    def make(self) -> None:
+        """Make the folder with the attachments in it; raises ProviderError when that is not possible."""
         try:
-            if self._path.is_dir():  # what a killed attempt left behind must not help or hurt the next one
-                shutil.rmtree(self._path)
-            self._path.mkdir(parents=True)
+            self._prepare(self._path)
+            self._path.mkdir(PRIVATE)
             for attachment in self._attachments:
                 target = self._path / attachment.name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(attachment.path, target)
+            self._identity = identity(self._path)
         except OSError as error:
             raise ProviderError(f"cannot make the workspace {self._path}: {error}", "workspace") from error
 
-    def remove(self) -> None:
-        """Delete the folder; does nothing when it was never made."""
-        if self._made:
-            shutil.rmtree(self._path, ignore_errors=True)
-            self._made = False
+    def secure(self) -> None:
+        """Put an empty folder in place of one that the agent removed, replaced or made unreadable.
+
+        Checks look there next: a program must not run where a link leads, and what an agent did to its own
+        folder is no error of ours. Raises ProviderError when it cannot be made.
+        """
+        if self._identity is None:
+            return
+        try:
+            if identity(self._path) != self._identity:
+                self._prepare(self._path)
+                self._path.mkdir(PRIVATE)
+                self._identity = identity(self._path)
+            os.close(open_folder(self._path))
+        except OSError as error:
+            raise ProviderError(f"cannot restore the workspace {self._path}: {error}", "workspace") from error
+
+    def forget(self) -> None:
+        """Count as unused: the folder belongs to somebody else now."""
+        self._identity = None
 
 
-@contextmanager
-def work_folder(folder: Path | None) -> Iterator[Path]:
-    """Give the folder of a run's workspaces; one made here, for None, is removed at the end."""
-    if folder is not None:
-        yield folder
-        return
-    with tempfile.TemporaryDirectory(prefix="tfgrpo-", ignore_cleanup_errors=True) as made:
-        yield Path(made)
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return device and inode of a folder that is no link, None when there is none."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
+
+
+def _make_room(path: Path) -> None:
+    if reason := remove(path):
+        raise OSError(f"what was there before cannot be removed: {reason}")
+    path.parent.mkdir(parents=True, exist_ok=True)

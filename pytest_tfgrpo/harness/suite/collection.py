@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.files import RUNS, SCENARIO_SUFFIXES
+from pytest_tfgrpo.core.files import RUNS, SCENARIO_SUFFIXES, WORKSPACES_PREFIX
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.sandbox.paths import holds_journal
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.suite.scenario import build_scenario, stamped
 from pytest_tfgrpo.harness.suite.scenario_files import Suite, load_scenarios
@@ -19,7 +20,9 @@ from pytest_tfgrpo.harness.suite.scenario_files import Suite, load_scenarios
 Source: TypeAlias = str | Path | Scenario | Mapping[str, Json]
 """A scenario file or a folder of them, relative to the root; a scenario, as a record or as in a file."""
 SKIPPED = frozenset({"__pycache__", "build", "dist", "node_modules", "venv"})
-"""Folders that hold no suite, as for pytest; so are those that start with a dot, and folders of runs."""
+"""Folders that hold no suite, as for pytest; so are folders of runs."""
+OTHERS = (".", WORKSPACES_PREFIX)
+"""Starts of the names of others."""
 
 
 def collect(root: Path, sources: Iterable[Source], kinds: Mapping[str, CheckKind]) -> list[Scenario]:
@@ -72,11 +75,11 @@ def _checked(scenario: Scenario, kinds: Mapping[str, CheckKind]) -> Scenario:
 def _files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
         if path.is_dir():
-            if path.name not in SKIPPED and not path.name.startswith(".") and not _holds_runs(path):
+            if path.name not in SKIPPED and not path.name.startswith(OTHERS) and not _holds_runs(path):
                 yield from _files(path)
         elif path.name.endswith(SCENARIO_SUFFIXES):
             yield path
 
 
 def _holds_runs(folder: Path) -> bool:
-    return any((task / RUNS).is_dir() for task in folder.iterdir() if task.is_dir())
+    return holds_journal(folder) or any((task / RUNS).is_dir() for task in folder.iterdir() if task.is_dir())

@@ -1,10 +1,12 @@
+import shutil
+import stat
 from pathlib import Path
 
 import pytest
 
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.scenarios import Attachment
-from pytest_tfgrpo.harness.sandbox.workspace import Workspace, work_folder
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
 
 @pytest.fixture
@@ -20,8 +22,6 @@ def test_the_folder_is_made_when_first_asked_for_with_the_attachments(
     workspace = Workspace(tmp_path / "work" / "r0", (attachment,))
     assert not (tmp_path / "work").exists()
     assert (workspace.path / "tables" / "data.csv").read_text() == "a,b\n"
-    workspace.remove()
-    assert not (tmp_path / "work" / "r0").exists()
 
 
 def test_an_attempt_never_sees_what_a_killed_one_left(tmp_path: Path, attachment: Attachment) -> None:
@@ -47,10 +47,33 @@ def test_a_folder_that_cannot_be_made_is_our_fault_not_the_agents(tmp_path: Path
         _ = Workspace(tmp_path / "file" / "r0").path
 
 
-def test_a_temporary_work_folder_is_removed_and_a_given_one_is_left(tmp_path: Path) -> None:
-    with work_folder(None) as made:
-        (made / "x").touch()
-    assert not made.exists()
-    with work_folder(tmp_path) as given:
-        assert given == tmp_path
-    assert tmp_path.is_dir()
+def test_nobody_else_can_enter_it(tmp_path: Path) -> None:
+    assert stat.S_IMODE(Workspace(tmp_path / "r0").path.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    "done", ["removed", "a file", "a link", "another folder", "unreadable", "left alone"]
+)
+def test_checks_find_the_folder_or_an_empty_one_whatever_the_agent_did_to_it(
+    tmp_path: Path, done: str
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "solution.txt").touch()
+    workspace = Workspace(tmp_path / "r0")
+    (workspace.path / "own.txt").touch()
+    if done == "unreadable":
+        workspace.path.chmod(0)
+    elif done != "left alone":
+        shutil.rmtree(workspace.path)
+    if done == "a file":
+        workspace.path.touch()
+    elif done == "a link":
+        workspace.path.symlink_to(elsewhere)
+    elif done == "another folder":
+        elsewhere.rename(workspace.path)
+    workspace.secure()
+    kept = ["own.txt"] if done in ("unreadable", "left alone") else []
+    assert sorted(path.name for path in workspace.path.iterdir()) == kept
+    assert stat.S_IMODE(workspace.path.lstat().st_mode) == 0o700
+    assert done == "another folder" or (elsewhere / "solution.txt").exists()

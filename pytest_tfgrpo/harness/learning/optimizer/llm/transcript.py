@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from pytest_tfgrpo.core.files import WORK
+from pytest_tfgrpo.core.files import WORKSPACES_PREFIX
 from pytest_tfgrpo.core.records import Frame, Rollout
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.scenarios import Scenario
@@ -24,7 +24,7 @@ SLACK = 200
 """Characters beyond a cut that are searched for secrets: half of one has no known shape."""
 
 _FOLDERS = r"(?<![\w./-])(?:/[^\s'\":;,()]{0,400}/)?"
-_WORKSPACE = rf"(?:/{WORK}/[\w.-]+)?"
+_WORKSPACE = rf"{WORKSPACES_PREFIX}{{run}}\.[0-9a-f]{{{{8}}}}(?:-kept)?(?:/{{run}}\.[\w.-]+)?"
 
 
 def transcript(rollout: Rollout, scenario: Scenario) -> str:
@@ -61,7 +61,8 @@ def without_run(text: str, run_id: str) -> str:
     """Return `text` without the id of its run, nor the paths and longer ids that have it in them."""
     if run_id not in text:
         return text
-    path = f"{_FOLDERS}{re.escape(run_id)}{_WORKSPACE}"
+    run = re.escape(run_id)
+    path = f"{_FOLDERS}(?:{_WORKSPACE.format(run=run)}|{run})"
     return re.sub(path, "(run)", text).replace(run_id, "(run)")
 
 

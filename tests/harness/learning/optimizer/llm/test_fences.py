@@ -8,7 +8,7 @@ from support.builders import make_frame
 from support.completers import ScriptedCompleter
 from support.teachers import context_of, learn, operation, question, says, scored, staged, suite
 
-from pytest_tfgrpo.core.files import WORK
+from pytest_tfgrpo.core.files import WORKSPACES_PREFIX
 from pytest_tfgrpo.llm.fingerprint import fingerprint
 
 LINE = re.compile(r"^\[(begin|end) (.+) ([0-9a-f]{16})\]$", re.MULTILINE)
@@ -75,8 +75,9 @@ def test_a_secret_across_a_cut_is_not_sent_either() -> None:
 def test_prompts_depend_on_no_run_id() -> None:
     def fingerprints(run: str) -> list[str]:
         def answer(index: int) -> str:
-            path = f"/somewhere/out/demo/runs/{run}/{WORK}/{run}.e1.letter-0.r{index}/notes.txt"
-            return f"see {path} and {run}.e1, {'long ' * 900 * index}"
+            folder = f"/somewhere/{WORKSPACES_PREFIX}{run}.0{run[-7:]}/{run}.e1.letter-0.r{index}"
+            words = f"{folder}/notes.txt, /somewhere/out/demo/runs/{run}/a and {run}.e1"
+            return f"see {words}, {'long ' * 900 * index}"
 
         teacher = ScriptedCompleter(
             staged(

@@ -1,0 +1,37 @@
+"""Left files: what an attempt left in its workspace, made safe for checks and kept for a replay."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from pytest_tfgrpo.core.errors import ProviderError
+from pytest_tfgrpo.core.records import Failure, Rollout
+from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.run.judgement import as_error
+from pytest_tfgrpo.harness.sandbox.changes import changes_in
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+from pytest_tfgrpo.harness.scoring.checks.registry import is_blocking
+
+
+async def with_files(job: Job, scenario: Scenario, rollout: Rollout, workspace: Workspace) -> Rollout:
+    """Return a rollout with what it left, where a replay will need that; checks can look there afterwards."""
+    try:
+        if rollout.status == "ok" and scenario.checker is not None and not workspace.made:
+            await asyncio.to_thread(workspace.make)  # a resumed run knows by it that nothing was lost
+    except ProviderError as error:
+        return as_error(rollout, error.code, str(error))
+    try:
+        workspace.secure()
+    except ProviderError as error:  # only its agent can have brought it into such a state
+        return replace(rollout, status="failed", failure=Failure(code=error.code, message=str(error)))
+    if rollout.status == "ok" and _are_needed(job, scenario, workspace):
+        return replace(rollout, files=await asyncio.to_thread(changes_in, workspace))
+    return rollout
+
+
+def _are_needed(job: Job, scenario: Scenario, workspace: Workspace) -> bool:
+    if not job.settings.get("record") or not workspace.made:
+        return False
+    return scenario.checker is not None or is_blocking(scenario.checks, job.kinds)

@@ -1,0 +1,231 @@
+"""The workspaces of a run: one private folder in the temporary one, and the removal of what is in it.
+
+What agents leave must not lie below the project, where pytest would collect it, nor near the journal, which
+holds the answers. A resumed run finds it by a pointer in the run's folder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+import os
+import queue
+import re
+import secrets
+import stat
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.files import WORKSPACES_PREFIX, write_json
+from pytest_tfgrpo.core.scenarios import Attachment
+from pytest_tfgrpo.harness.sandbox.paths import read_untrusted
+from pytest_tfgrpo.harness.sandbox.removal import OPEN, open_folder, remove
+from pytest_tfgrpo.harness.sandbox.workspace import PRIVATE, Workspace, identity
+
+TEMPORARY = ("/tmp", "/var/tmp")
+"""Tried where the temporary folder of this process lies in the project."""
+CLOSE_S = 10.0
+"""How long the end of a run waits for the removal of its workspaces; a later run removes the rest."""
+KEPT = "-kept"
+"""End of the name of a folder that a resumed run needs."""
+KEPT_S = 7 * 86_400.0
+"""How long such a folder of a dead run stays when the run is not resumed."""
+POINTER_BYTES = 10_000
+
+
+def temporary_folder(root: Path, out: Path | None) -> Path:
+    """Return a temporary folder outside the project and the output folder; raises SettingError without one.
+
+    In a project that is the whole file system, no folder is outside; what lies there is still not collected.
+    """
+    usual = tempfile.gettempdir()
+    tried = [Path(os.path.realpath(name)) for name in dict.fromkeys((usual, *TEMPORARY))]
+    inside = [Path(os.path.realpath(folder)) for folder in (root, out) if folder is not None]
+    inside = [folder for folder in inside if folder != Path(folder.anchor)]
+    for folder in tried:
+        outside = not any(folder.is_relative_to(project) for project in inside)
+        if outside and os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    raise SettingError(
+        f"agents work in a temporary folder outside the project, and {usual!r} lies in it; "
+        "set TMPDIR to a folder outside the project and the output folder"
+    )
+
+
+class RunWorkspaces:
+    """The folder of a run's workspaces, made with the first of them."""
+
+    def __init__(self, run_id: str, temporary: Path, pointer: Path | None = None) -> None:
+        """Take over what the pointer names, or nothing; `pointer` is a file that a resumed run reads.
+
+        Without `pointer` a resumed run needs nothing of what is left.
+        """
+        self._temporary = temporary
+        self._pointer = pointer
+        self._lock: int | None = None
+        self._mutex = threading.RLock()
+        self._identity: tuple[int, int] | None = None
+        self._discarded: queue.SimpleQueue[Path | None] = queue.SimpleQueue()
+        self._numbers = count()
+        self._ending = threading.Event()
+        self._deadline = math.inf
+        self._kept = False
+        self._left_over = ""
+        self._remover = threading.Thread(target=self._remove_all, name="tfgrpo-removal", daemon=True)
+        name = f"{WORKSPACES_PREFIX}{run_id}.{secrets.token_hex(4)}{KEPT if pointer is not None else ''}"
+        self._folder = temporary / name
+        found = None if pointer is None else _pointed_at(pointer, run_id)
+        if found is not None and (lock := _locked(found)) is not None:
+            self._folder = found
+            self._adopt(lock)
+
+    def new(self, rollout_id: str, attachments: tuple[Attachment, ...]) -> Workspace:
+        """Return the workspace of a rollout that is still to be made."""
+        return Workspace(self._folder / rollout_id, attachments, prepare=self._make_room)
+
+    def left(self, rollout_id: str, attachments: tuple[Attachment, ...]) -> Workspace | None:
+        """Return the workspace that a rollout of a run before left; None when it is gone."""
+        workspace = Workspace(self._folder / rollout_id, attachments, left=True, prepare=self._make_room)
+        return workspace if self._identity is not None and workspace.made else None
+
+    def discard(self, workspace: Workspace) -> None:
+        """Remove a workspace, beside the run; one that is stuck stays until the end."""
+        if not workspace.made:
+            return
+        with suppress(OSError):
+            self._set_aside(workspace.path)
+        workspace.forget()
+
+    def close(self, *, keep: bool) -> str:
+        """Remove the folder, unless a resumed run needs it; return what to say of what could not be removed.
+
+        Waits at most about `CLOSE_S`; what is left then, a later run removes. Blocks.
+        """
+        if self._identity is None:
+            return ""
+        self._deadline = time.monotonic() + CLOSE_S
+        self._kept = keep and self._pointer is not None
+        self._ending.set()
+        self._discarded.put(None)
+        self._remover.join(CLOSE_S + 1.0)
+        slow = "the removal does not end" if self._remover.is_alive() else ""
+        self._identity = None
+        if self._lock is not None:
+            os.close(self._lock)
+        if self._kept:
+            return ""
+        if self._pointer is not None:
+            with suppress(OSError):
+                self._pointer.unlink(missing_ok=True)
+        reason = self._left_over or slow
+        return (
+            f"agents left files that could not be removed ({reason}); they are in {self._folder}, and later "
+            "runs try again"
+            if reason
+            else ""
+        )
+
+    def _make_room(self, path: Path) -> None:
+        """See to it that a workspace can be made at `path`; raises OSError."""
+        with self._mutex:
+            self._require_folder()
+            if os.path.lexists(path):  # what a killed attempt left must neither help nor hurt the next one
+                self._set_aside(path)
+
+    def _require_folder(self) -> None:
+        """Make the folder, also anew after an agent removed or replaced it; raises OSError."""
+        if self._identity is not None and identity(self._folder) == self._identity:
+            os.close(open_folder(self._folder))
+            return
+        if os.path.lexists(self._folder):
+            self._folder.rename(f"{self._folder}.{secrets.token_hex(4)}")
+        self._folder.mkdir(PRIVATE)
+        if self._lock is not None:
+            os.close(self._lock)
+        self._adopt(_locked(self._folder))
+        if self._pointer is not None:
+            write_json(self._pointer, {"folder": str(self._folder)})
+
+    def _adopt(self, lock: int | None) -> None:
+        self._lock = lock
+        self._identity = identity(self._folder)
+        if not self._remover.is_alive():
+            self._remover.start()
+
+    def _set_aside(self, path: Path) -> None:
+        """Move what is at `path` out of the way, to be removed; raises OSError."""
+        moved = self._folder / f".{next(self._numbers)}-{secrets.token_hex(4)}"
+        path.rename(moved)
+        self._discarded.put(moved)
+
+    def _remove_all(self) -> None:
+        _sweep(self._temporary, self._ending.is_set)
+        while (path := self._discarded.get()) is not None:
+            remove(path, self._is_late)
+        if not self._kept:
+            self._left_over = remove(self._folder, self._is_late)
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._deadline
+
+
+def _pointed_at(pointer: Path, run_id: str) -> Path | None:
+    """Return the folder that a pointer names, if it is ours: an agent may have written the pointer."""
+    try:
+        folder = Path(json.loads(read_untrusted(pointer.parent, pointer.name, POINTER_BYTES))["folder"])
+        name = rf"{WORKSPACES_PREFIX}{re.escape(run_id)}\.[0-9a-f]{{8}}{KEPT}"
+        if re.fullmatch(name, folder.name) and str(folder) == os.path.realpath(folder) and _is_ours(folder):
+            return folder
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        pass
+    return None
+
+
+def _is_ours(folder: Path) -> bool:
+    """Return whether a folder is one that this user alone can enter, where no other user can replace it."""
+    try:
+        own, above = folder.lstat(), folder.parent.stat()
+    except OSError:
+        return False
+    user = os.geteuid()
+    private = stat.S_ISDIR(own.st_mode) and own.st_uid == user and not own.st_mode & 0o077
+    safe = above.st_mode & stat.S_ISVTX or not above.st_mode & 0o022
+    return bool(private and safe and above.st_uid in (0, user))
+
+
+def _locked(folder: Path) -> int | None:
+    """Return the descriptor that holds the lock on a folder; None when another process has it."""
+    try:
+        handle = os.open(folder, OPEN)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _sweep(temporary: Path, stop: Callable[[], bool]) -> None:
+    """Remove what dead runs of this user left in a temporary folder."""
+    with suppress(OSError):
+        for folder in temporary.glob(f"{WORKSPACES_PREFIX}*"):
+            if not _is_ours(folder) or _is_kept(folder):
+                continue
+            lock = _locked(folder)
+            if lock is not None:
+                remove(folder, stop)
+                os.close(lock)
+
+
+def _is_kept(folder: Path) -> bool:
+    """Return whether a run may still be resumed that needs this folder; raises OSError."""
+    return folder.name.endswith(KEPT) and time.time() - folder.lstat().st_mtime < KEPT_S

@@ -1,0 +1,221 @@
+"""Whatever an agent leaves is removed, without following a link; what is stuck is told, never raised."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.campaign import Campaign
+from support.hostile_trees import TREES, deep
+
+from pytest_tfgrpo.harness.sandbox.removal import remove
+
+ODD = ["", " ", "\udc80", "\n", "é", "-rf"]
+"""Ends of names."""
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder that links lead to; nothing in it may change."""
+    folder = tmp_path / "victim"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "precious.txt").write_text("precious")
+    (folder / "sub" / "more.txt").write_text("more")
+    before = sorted(folder.rglob("*"))
+    yield folder
+    assert sorted(folder.rglob("*")) == before
+    assert (folder / "precious.txt").read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_it_is_removed_and_what_links_lead_to_is_not(tmp_path: Path, victim: Path, name: str) -> None:
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    TREES[name](folder, victim)
+    assert remove(folder) == ""
+    assert not os.path.lexists(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize("name", ["unreadable", "deep and unreadable", "links", "many kinds"])
+def test_its_owner_needs_no_privilege(tmp_path: Path, name: str) -> None:
+    shared = Path(f"/tmp/tfgrpo-test-{os.getpid()}")
+    shared.mkdir()
+    os.chown(shared, 65534, 65534)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.setgid(65534)
+            os.setuid(65534)
+            folder = shared / "tree"
+            folder.mkdir()
+            TREES[name](folder, shared)
+            code = 0 if remove(folder) == "" and not os.path.lexists(folder) else 2
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    shutil.rmtree(shared)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_a_link_in_place_of_the_folder_is_removed_alone(tmp_path: Path, victim: Path) -> None:
+    (tmp_path / "tree").symlink_to(victim)
+    assert remove(tmp_path / "tree") == ""
+    assert not os.path.lexists(tmp_path / "tree")
+
+
+def test_a_folder_that_is_not_there_is_no_complaint(tmp_path: Path) -> None:
+    assert remove(tmp_path / "nothing") == ""
+    assert remove(tmp_path / "nothing" / "below") == ""
+
+
+def test_what_is_stuck_stays_is_told_and_the_rest_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "tree"
+    for name in ("a", "b", "c"):
+        (folder / name / "below").mkdir(parents=True)
+        (folder / name / "below" / "file").touch()
+    (folder / "b" / "below" / "stuck").touch()
+    unlink: Callable[..., None] = os.unlink
+
+    def guarded(name: str, **place: int) -> None:
+        if name == "stuck":
+            raise PermissionError(1, "Operation not permitted")
+        unlink(name, **place)
+
+    monkeypatch.setattr(os, "unlink", guarded)
+    assert remove(folder) == "'stuck': Operation not permitted"
+    monkeypatch.undo()
+    assert [path.name for path in folder.rglob("*") if path.is_file()] == ["stuck"]
+    assert remove(folder) == ""
+
+
+def test_an_immutable_file_stays_and_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "tree"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub" / "fixed").touch()
+    (folder / "other").touch()
+    if subprocess.run(
+        ["chattr", "+i", folder / "sub" / "fixed"], check=False, capture_output=True
+    ).returncode:
+        pytest.skip("this file system has no immutable files, or chattr is missing or not allowed")
+    try:
+        assert remove(folder) == "'fixed': Operation not permitted"
+        assert not (folder / "other").exists()
+    finally:
+        subprocess.run(["chattr", "-R", "-i", folder], check=True)
+
+
+def test_another_file_system_mounted_in_it_is_not_entered(tmp_path: Path, victim: Path) -> None:
+    (tmp_path / "tree" / "sub" / "mounted").mkdir(parents=True)
+    (tmp_path / "tree" / "file").touch()
+    mounted = tmp_path / "tree" / "sub" / "mounted"
+    if subprocess.run(["mount", "--bind", victim, mounted], check=False, capture_output=True).returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        assert "busy" in remove(tmp_path / "tree")
+        assert not (tmp_path / "tree" / "file").exists()
+    finally:
+        found = next((tmp_path / "tree").rglob("mounted"))
+        subprocess.run(["umount", found], check=True)
+
+
+def test_it_needs_few_descriptors(tmp_path: Path) -> None:
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    deep(folder, 500)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = max(int(path.name) for path in Path("/dev/fd").iterdir()) + 8
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, limits[1]))
+    try:
+        assert remove(folder) == ""
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_it_ends_early_when_it_is_told_to(tmp_path: Path) -> None:
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    for n in range(200):
+        (folder / str(n)).touch()
+    left = iter(range(50))
+    assert remove(folder, lambda: next(left, None) is None) == "out of time"
+    assert 100 < len(list(folder.iterdir())) < 200
+    assert remove(folder) == ""
+
+
+def test_a_tree_that_changes_meanwhile_is_no_exception(tmp_path: Path, victim: Path) -> None:
+    folder = tmp_path / "tree"
+    ended = threading.Event()
+
+    def disturb() -> None:
+        n = 0
+        while not ended.is_set():
+            n += 1
+            try:
+                place = folder / f"d{n % 7}"
+                place.mkdir(parents=True, exist_ok=True)
+                (place / "sub").mkdir(exist_ok=True)
+                (place / f"f{n}").touch()
+                (place / "sub").rename(place / f"moved{n}")
+                (place / "sub").symlink_to(victim)
+            except OSError:
+                continue
+
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    try:
+        for _ in range(30):
+            end = time.monotonic() + 0.05
+            remove(folder, lambda end=end: time.monotonic() > end)  # type: ignore[misc]
+    finally:
+        ended.set()
+        thread.join()
+    assert remove(folder) == ""
+
+
+@pytest.mark.faults
+def test_random_trees_are_removed(tmp_path: Path, victim: Path, campaign: Campaign) -> None:
+    dice = campaign.random("trees")
+    for number in range(campaign.count(20, 300)):
+        folder = tmp_path / f"tree{number}"
+        folder.mkdir()
+        places = [folder]
+        for n in range(dice.randrange(1, 60)):
+            place = dice.choice(places) / (str(n) + dice.choice(ODD))
+            match dice.randrange(6):
+                case 0 | 1:
+                    place.mkdir()
+                    places.append(place)
+                case 2:
+                    place.symlink_to(dice.choice([victim, *places, Path(), Path("nowhere")]))
+                case 3:
+                    os.mkfifo(place)
+                case 4:
+                    place.write_bytes(b"x" * dice.randrange(100))
+                case 5:
+                    os.link(victim / "precious.txt", place)
+        for place in dice.sample(places, dice.randrange(len(places) + 1)):
+            place.chmod(dice.choice([0, 0o100, 0o400, 0o500, 0o777]))
+        assert remove(folder) == ""
+        assert not os.path.lexists(folder)
+
+
+def test_a_socket_in_use_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("s")
+        server.listen()
+        assert remove(folder) == ""
