@@ -143,8 +143,9 @@ def _open(
     arguments: Mapping[str, Any],
 ) -> Launch:
     from pytest_tfgrpo.core.scenarios import Scenario
+    from pytest_tfgrpo.core.text import few
     from pytest_tfgrpo.harness.launch.launch import open_launch, planned, read_gates, select
-    from pytest_tfgrpo.harness.suite.collection import collect
+    from pytest_tfgrpo.harness.suite.collection import collect, uncollected
 
     root = root.resolve()
     settings = from_arguments(arguments, learning=learning)
@@ -153,9 +154,16 @@ def _open(
 
         supplied = replace(supplied, tracing=open_telemetry(settings, os.environ))
     one = isinstance(scenarios, str | Path | Scenario | Mapping)
-    sources = (".",) if scenarios is None else (scenarios,) if one else scenarios
-    found = collect(root, sources, supplied.kinds)  # type: ignore[arg-type]
+    sources: Sequence[Source]
+    sources = (".",) if scenarios is None else (scenarios,) if one else scenarios  # type: ignore[assignment]
+    found = collect(root, sources, supplied.kinds)
     chosen = select(found, settings)
+
+    def elsewhere(ids: Sequence[str]) -> str:
+        looked_in = [root / source for source in sources if isinstance(source, str | Path)]
+        missed = uncollected(root, looked_in, ids)
+        return f"{few(missed)} of the baseline in files that are no part of `scenarios`" if missed else ""
+
     return open_launch(
         root,
         settings,
@@ -165,4 +173,5 @@ def _open(
         gates=read_gates(settings, root, found, partial=False),
         environ=os.environ,
         resume=resume,
+        elsewhere=None if scenarios is None else elsewhere,
     )

@@ -72,7 +72,7 @@ def compare(arguments: Arguments) -> Iterator[str]:
     project = project_of(arguments)
     before, after = find(project, arguments.a), find(project, arguments.b)
     margin = project.settings["gate_margin"] if arguments.margin is None else arguments.margin
-    compared = compare_baselines(before, after, margin=margin)
+    compared = compare_baselines(before, after, margin=margin, strict=arguments.strict)
     yield from compared.lines
     outcome = compared.verdict.outcome
     if outcome == "fail" and (arguments.gate or arguments.strict):

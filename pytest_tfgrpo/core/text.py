@@ -132,6 +132,11 @@ def wrapped(text: str, width: int, indent: str = "", hanging: str | None = None)
     )
 
 
+def few(names: Sequence[str], limit: int = 5) -> str:
+    """Return the first `limit` of some names, and that there are more."""
+    return ", ".join(line(name, 120) for name in names[:limit]) + (", ..." if len(names) > limit else "")
+
+
 def phase_label(epoch: int, mode: str, dev_sweep: int = 0) -> str:
     """Return the name of a phase: ``baseline``, ``epoch1``, ``epoch1-dev2``, ``epoch3-eval``."""
     suffix = "-eval" if mode == "eval" else f"-dev{dev_sweep}" if dev_sweep else ""

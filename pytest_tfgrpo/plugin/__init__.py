@@ -82,6 +82,15 @@ def pytest_collect_directory(
     return None if folder is not None and agent_folders.is_agents(path, parent.config) else folder
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Make the session where a baseline is set: its gate fails also if no scenario is left to collect."""
+    if options.settings_of(session.config)["baseline"] is not None:
+        from pytest_tfgrpo.plugin.session import session_of
+
+        session_of(session.config)
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect scenario files."""
     if not file_path.name.endswith(SCENARIO_SUFFIXES):

@@ -12,6 +12,7 @@ import pytest
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
 
 RUN_ID = "tfgrpo_run_id"
+PLACES = "tfgrpo_places"
 OUTPUT = "tfgrpo"
 MISUSE = "tfgrpo_misuse"
 MODES = ("load", "loadfile", "loadscope")
@@ -42,6 +43,20 @@ def register(config: pytest.Config, adopt: Callable[[dict[str, Any]], None]) -> 
         config.pluginmanager.register(Controller(config, adopt), "tfgrpo-controller")
 
 
+def places(config: pytest.Config) -> tuple[list[str], bool]:
+    """Return the paths that pytest looks in, and whether they are the whole suite.
+
+    That is what ``testpaths`` says, else the rootdir. A worker knows it from the controller.
+    """
+    given = getattr(config, "workerinput", None)
+    if given is not None:
+        return given.get(PLACES, ([], True))  # type: ignore[no-any-return]
+    start, root = config.invocation_params.dir, config.rootpath.resolve()
+    found = [(start / arg.partition("::")[0]).resolve() for arg in config.args]
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    return [*map(str, found)], whole or any(root.is_relative_to(path) for path in found)
+
+
 class Controller:
     """The controller's side: one run id, one scheduler, one report."""
 
@@ -63,6 +78,7 @@ class Controller:
 
             self._run_id = new_run_id()
         node.workerinput[RUN_ID] = self._run_id
+        node.workerinput[PLACES] = places(self._config)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:

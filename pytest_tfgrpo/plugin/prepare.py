@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,8 @@ def prepare(
     phases: Sequence[Phase],
     kinds: Mapping[str, CheckKind],
     gates: Iterable[NamedGate],
-    partial_selection: bool,
+    partial: str,
+    elsewhere: Callable[[Sequence[str]], str],
 ) -> Launch:
     """Return the launch of what pytest selected; raises pytest.UsageError on any misuse."""
     from pytest_tfgrpo.harness.launch.launch import open_launch
@@ -59,7 +60,8 @@ def prepare(
         environ=os.environ,
         resume=config.getoption("tfgrpo_resume"),
         run_id=getattr(config, "workerinput", {}).get(RUN_ID),
-        partial_selection=partial_selection,
+        partial=partial,
+        elsewhere=elsewhere,
     )
 
 

@@ -26,14 +26,18 @@ def functions_of(items: Iterable[pytest.Item], *, learning: bool) -> frozenset[s
     )
 
 
-def narrowed(session: pytest.Session) -> bool:
-    """Return whether pytest was told, or forced, not even to collect some scenarios of the suite.
+def narrowed(session: pytest.Session) -> str:
+    """Return why pytest did not even collect some scenarios of the suite; empty when it did, or may have.
 
     Node ids and --lf keep it from looking at the rest, a file that is broken keeps its scenarios to itself.
     """
     config = session.config
-    last_failed = config.getoption("lf", False) and config.cache and config.cache.get("cache/lastfailed", {})
-    return bool(last_failed) or session.testsfailed > 0 or any("::" in arg for arg in config.args)
+    if config.getoption("lf", False) and config.cache and config.cache.get("cache/lastfailed", {}):
+        return "--lf"
+    if session.testsfailed > 0:
+        return "a file could not be collected"
+    named = next((arg for arg in config.args if "::" in arg), "")
+    return f"only {named} and the like were asked for" if named else ""
 
 
 def whole(items: Iterable[ScenarioItem]) -> list[ScenarioItem]:

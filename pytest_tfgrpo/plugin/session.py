@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,15 @@ import pytest
 from pytest_tfgrpo.core.errors import ScenarioError, TfgrpoError
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.harness.launch.launch import is_gated, phases_of, planned, read_gates, select
+from pytest_tfgrpo.core.text import few
+from pytest_tfgrpo.harness.launch.launch import (
+    is_gated,
+    phases_of,
+    planned,
+    read_gates,
+    select,
+    stored_baseline,
+)
 from pytest_tfgrpo.plugin import distributed, hook_calls, options, prepare
 from pytest_tfgrpo.plugin.catalog import Catalog, Marked
 from pytest_tfgrpo.plugin.checkers import Checkers
@@ -68,8 +76,10 @@ class TfgrpoSession:
         """What is wrong with the mark of a test function."""
         self._unsound = ""
         """Why this fails whatever the gate says: a file was not written, or a replay lacked answers."""
-        self._partial = False
-        """True when scenarios of the suite were left out before they could be counted."""
+        self._partial = ""
+        """What left out scenarios of the suite; empty when all of them were selected."""
+        self._unrun = ""
+        """Why the gate fails though nothing ran: no eval scenario is left."""
         self._ran = False
         """True once pytest has run its items to the end; an interrupt at any time leaves it false."""
         self._named: list[NamedGate] = []
@@ -97,11 +107,12 @@ class TfgrpoSession:
                 raise self.misuse
             functions = functions_of(items, learning=self.learning)
             result = yield
-            self._partial = narrowed(session) or functions > functions_of(items, learning=self.learning)
+            self._partial = narrowed(session)
+            if left_out := functions - functions_of(items, learning=self.learning):
+                self._partial = self._partial or f"{few(sorted(left_out))} deselected"
             chosen = [item for item in items if is_scenario_item(item)]
-            if chosen:
-                others = [item for item in items if not is_scenario_item(item)]
-                items[:] = others + self._select(session, chosen)
+            others = [item for item in items if not is_scenario_item(item)]
+            items[:] = others + (self._select(session, chosen) if chosen else self._without_eval(session))
         return result
 
     def _select(self, session: pytest.Session, chosen: list[pytest.Item]) -> list[pytest.Item]:
@@ -117,6 +128,7 @@ class TfgrpoSession:
         wanted = select(wanted, self.settings)
         added = make_items(session, [s for s in wanted if s.id not in selected], self)
         phases = planned(wanted, self.settings)
+        self._partial = self._partial or self._left_out(selected, {s.id for s in wanted})
         ordered = order(phases, [*(whole(files) if self.learning else files), *added], functions)
         kept = {item.nodeid for item in ordered}
         dropped = [item for item in chosen if item.nodeid not in kept]
@@ -125,18 +137,54 @@ class TfgrpoSession:
         if not ordered:
             idle = wanted if self.learning else selected
             self._lines = [ONLY_DEV if self.learning else ONLY_TRAIN] if idle else []
-            return []
+            return self._without_eval(session)
         known = [*self._catalog.scenarios.values(), *wanted]
         with prepare.usage_errors():
-            self._named = read_gates(self.settings, self.config.rootpath, known, partial=self._partial)
+            self._named = read_gates(self.settings, self.config.rootpath, known, partial=bool(self._partial))
         if not self.config.option.collectonly:
             self._prepare(wanted, phases, functions)
         if self.config.getoption("tfgrpo_dry_run"):
             return []
         return [*ordered, *make_gates(session, self, self._named)] if is_gated(self.settings) else ordered
 
+    def _left_out(self, selected: Collection[str], wanted: Collection[str]) -> str:
+        """Return which collected scenarios were not selected, or dropped by a hook, and by what."""
+        collected = [s.id for s in self._catalog.scenarios.values() if self.learning or s.split == "eval"]
+        if deselected := [id for id in collected if id not in selected]:
+            return f"{few(deselected)} deselected"
+        dropped = [id for id in collected if id not in wanted]
+        return f"a hook pytest_tfgrpo_scenarios dropped {few(dropped)}" if dropped else ""
+
+    def _elsewhere(self, ids: Sequence[str], *, anywhere: bool = False) -> str:
+        """Return which of `ids` are outside the paths that pytest looked in.
+
+        Unless `anywhere`, what the whole suite leaves out is nowhere.
+        """
+        looked_in, whole = distributed.places(self.config)
+        missing = [id for id in ids if id not in self._catalog.scenarios]
+        if (whole and not anywhere) or not missing:
+            return ""
+        from pytest_tfgrpo.harness.suite.collection import uncollected
+
+        found = uncollected(self.config.rootpath.resolve(), list(map(Path, looked_in)), missing)
+        return f"{few(found)} of the baseline in files that were not asked for" if found else ""
+
+    def _without_eval(self, session: pytest.Session) -> list[pytest.Item]:
+        """Return the gate, which fails, where a baseline is set and the whole suite has nothing to run."""
+        if not self.settings["baseline"] or self._partial or self.config.getoption("tfgrpo_dry_run"):
+            return []
+        with prepare.usage_errors():
+            baseline = stored_baseline(self.settings, self.config.rootpath)
+        ids = list(baseline.scenarios) if baseline is not None else []
+        if self._elsewhere(ids, anywhere=not self._catalog.scenarios):
+            return []
+        self._unrun = (
+            f"gate  FAILED: no eval scenario was collected to compare with the {len(ids)} of the baseline "
+            f"{self.settings['baseline']!r}; bring them back, or set tfgrpo_baseline = none"
+        )
+        return [*make_gates(session, self, [])]
+
     def _prepare(self, scenarios: list[Scenario], phases: list[Phase], functions: list[Marked]) -> None:
-        collected = {s.id for s in self._catalog.scenarios.values() if self.learning or s.split == "eval"}
         launch = prepare.prepare(
             self.config,
             self.settings,
@@ -144,7 +192,8 @@ class TfgrpoSession:
             phases=phases,
             kinds=self._kinds,
             gates=self._named,
-            partial_selection=self._partial or not collected <= {s.id for s in scenarios},
+            partial=self._partial,
+            elsewhere=self._elsewhere,
         )
         self._live = RunMonitor(self.config, launch)
         by_node = {str(f.scenario.checker): f.scenario for f in functions}
@@ -210,6 +259,8 @@ class TfgrpoSession:
         """Wait for the end of the run, and raise ItemFailed when the gate fails."""
         from pytest_tfgrpo.plugin import gates
 
+        if self._unrun:
+            raise ItemFailed(self._unrun)
         live = self._run()
         live.finish()
         conclusion = self._conclude()

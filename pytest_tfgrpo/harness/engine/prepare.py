@@ -69,12 +69,12 @@ def prepare(
     environ: Mapping[str, str],
     resume: str | None = None,
     run_id: str | None = None,
-    partial_selection: bool = False,
+    partial: str = "",
 ) -> Prepared:
     """Return the job; raises TfgrpoError on any misuse. No call is made, and nothing is written.
 
     `resume` names the run to go on with, or is ``latest``; a `run_id` that has a journal is gone on with too.
-    `environ` holds the keys that model endpoints name.
+    `environ` holds the keys that model endpoints name, `partial` says what left out a part of the suite.
     """
     budget = Budget(settings.values)
     people = open_components(root, settings, supplied, environ=environ, spending=budget)
@@ -97,6 +97,7 @@ def prepare(
         preflight = _findings(settings, scenarios, kinds=supplied.kinds, packs=packs, library=library)
         preflight["evaluations"] = earlier_evaluations(out, task_id, run_id, stamps["eval"])
         preflight |= _exposures(settings, out, task_id, library, stamps=stamps, people=people)
+    preflight = {**preflight, "partial": partial} if partial else preflight
     folder = run_folder(out, task_id, run_id) if out else None
     job = Job(
         run_id=run_id,
@@ -122,7 +123,7 @@ def prepare(
         stamps=stamps,
         versions=_versions(),
         temporary=temporary_folder(root, out),
-        partial_selection=partial_selection,
+        partial_selection=bool(partial),
         warnings=(
             *_warnings(library, actor, phases),
             *_idle(people, scenarios, settings, phases),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import fsum
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,18 +13,17 @@ from pytest_tfgrpo.core.errors import BaselineError
 from pytest_tfgrpo.core.files import write_atomic
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.schema import pointer, violations
 from pytest_tfgrpo.core.settings import is_task_id
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.core.strict import finite
+from pytest_tfgrpo.core.strict import finite, unique
 from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.core.wire import Json, from_wire, to_wire
+from pytest_tfgrpo.core.wire import SPARSE, Json, from_wire, to_wire
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
 
 SCHEMA = "tfgrpo.baseline/2"
-FIRST = "tfgrpo.baseline/1"
-"""Files without domains and without a hash, which are still read."""
 FOLDER = "baselines"
+ROUNDING = 1e-6
 COMPARED_STAMPS = ("actor", "packs")
 """Stamps that show whether two runs used the same inputs."""
 
@@ -46,11 +45,13 @@ class Baseline:
     stamps: Mapping[str, str]
     scenarios: Mapping[str, Tally]
     """Tallies by scenario id."""
+    unsigned: bool | None = field(default=None, metadata=SPARSE)
+    """True when its file has no hash, so that nobody knows whether it was edited; never written."""
 
     @property
     def hash(self) -> str:
         """Stamp of the content, which the file carries so that an edit by hand is found."""
-        return stamp(to_wire(self))
+        return stamp(to_wire(replace(self, unsigned=None)))
 
 
 def from_run(run: Run, name: str) -> Baseline:
@@ -112,6 +113,41 @@ def actor_name(run: Run) -> str:
     return str(run.identities.get("actor", {}).get("name") or run.settings.get("actor"))
 
 
+UNFAIR_ADVICE = "save the baseline again, or run under the same conditions"
+
+
+def why_unfair(baseline: Baseline, *, temperature: float, stamps: Mapping[str, str]) -> str:
+    """Return why a sweep and a baseline cannot be compared; empty if they can."""
+    if baseline.temperature != temperature:
+        return f"the baseline was made at temperature {baseline.temperature:g}, the sweep at {temperature:g}"
+    if len({stamps.get("judge"), baseline.stamps.get("judge")} - {None}) == 2:
+        return "the baseline was scored by another judge"
+    return ""
+
+
+def what_differs(
+    baseline: Baseline, *, actor: str, stamps: Mapping[str, str], tallies: Mapping[str, Tally]
+) -> list[str]:
+    """Return other differences between a baseline and a sweep, which do not prevent a comparison."""
+    notes = ["not signed (its file has no hash, so an edit by hand would not be found)"] * bool(
+        baseline.unsigned
+    )
+    if actor != baseline.actor:
+        notes.append(f"made with another actor ({line(baseline.actor, 60)})")
+    elif _other("actor", stamps, baseline):
+        notes.append("made with another version or configuration of the actor")
+    if _other("packs", stamps, baseline):
+        notes.append("made with other prompt packs")
+    common = sum(id in tallies and tallies[id].stamp == t.stamp for id, t in baseline.scenarios.items())
+    if common < max(len(tallies), len(baseline.scenarios)):
+        notes.append(f"made with other scenarios ({common} in common)")
+    return notes
+
+
+def _other(key: str, stamps: Mapping[str, str], baseline: Baseline) -> bool:
+    return key in baseline.stamps and stamps.get(key) != baseline.stamps[key]
+
+
 def locate(name: str, root: Path) -> Path:
     """Return the file of a baseline: ``baselines/<name>.json`` under `root`, or `name` if it ends in .json.
 
@@ -129,18 +165,21 @@ def locate(name: str, root: Path) -> Path:
 def load(path: Path) -> Baseline:
     """Return the baseline in a file; raises BaselineError naming the file and the key."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=finite)
+        text = path.read_text(encoding="utf-8")
+        data = json.loads(text, parse_constant=finite, parse_float=finite, object_pairs_hook=unique)
     except FileNotFoundError:
         raise BaselineError(
             f"{path}: there is no such baseline; create it with `tfgrpo baseline save`"
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise BaselineError(f"{path}: cannot read the baseline: {error}") from error
-    for pointer, message in _problems(data):
-        raise BaselineError(f"{path}: {pointer or '/'}: {message}; save the baseline again")
+    for place, message in _problems(data):
+        raise BaselineError(f"{path}: {place or '/'}: {message}; save the baseline again")
     written = data.pop("hash", None)
     baseline = from_wire(Baseline, data)
-    if written not in (None, baseline.hash):
+    if written is None:
+        return replace(baseline, unsigned=True)
+    if written != baseline.hash:
         raise BaselineError(
             f"{path}: /hash: {written!r} is not the hash of its content; if it was edited on purpose and "
             f"reviewed, set it to {baseline.hash!r}"
@@ -163,7 +202,8 @@ def describe(baseline: Baseline) -> list[str]:
     errors = sum(row.errors for row in baseline.scenarios.values())
     width = max((len(line(id)) for id in baseline.scenarios), default=0)
     return [
-        f"baseline {line(baseline.name)}: mean {_mean(means)} over {len(means)} scenarios, {errors} errors",
+        f"baseline {line(baseline.name)}: mean {_mean(means)} over {len(means)} scenarios, {errors} errors"
+        f"{', not signed' if baseline.unsigned else ''}",
         f"  run {line(baseline.run_id)} of task {line(baseline.task_id)}, {line(baseline.created_at)}",
         f"  actor {line(baseline.actor)} at temperature {baseline.temperature:g}, "
         f"library {line(baseline.library)[:12] or 'none'}",
@@ -187,18 +227,20 @@ def _problems(data: Any) -> Iterator[tuple[str, str]]:
     yield from ((violation.pointer, violation.message) for violation in broken)
     if broken:
         return
-    if "hash" not in data and data["schema"] != FIRST:
-        yield "", "missing key 'hash'"
     for id, row in data["scenarios"].items():
-        for key in ("sum", "sum_sq"):
-            if row[key] > row["n"]:  # scores lie in [0, 1]
-                yield f"/scenarios/{id}/{key}", f"{row[key]!r} is more than n = {row['n']}"
+        place = pointer(("scenarios", id))
+        for key in ("n", "errors"):
+            if not isinstance(row[key], int):  # to a JSON Schema 4.0 is an integer
+                yield f"{place}/{key}", f"{row[key]!r} is not an integer"
+        for key, most, what in (("sum", row["n"], "n"), ("sum_sq", row["sum"], "sum")):
+            if row[key] > most + ROUNDING:  # scores lie in [0, 1]
+                yield f"{place}/{key}", f"{row[key]!r} is more than {what} = {most!r}"
+        if row["sum"] ** 2 > row["n"] * row["sum_sq"] + ROUNDING:  # Cauchy-Schwarz
+            yield f"{place}/sum_sq", f"{row['sum_sq']!r} is too small for a sum of {row['sum']!r}"
 
 
 def _to_file(baseline: Baseline) -> dict[str, Any]:
-    """Return the value of a file; a baseline read from an older form is written in the present one."""
-    present = replace(baseline, schema=SCHEMA)
-    return {"schema": SCHEMA, "hash": present.hash, **to_wire(present)}
+    return {"schema": SCHEMA, "hash": baseline.hash, **to_wire(replace(baseline, unsigned=None))}
 
 
 def _pretty(data: dict[str, Any]) -> str:

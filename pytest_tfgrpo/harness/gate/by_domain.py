@@ -39,7 +39,7 @@ def judge(of: GateInput, *, gain: bool) -> Iterator[RuleResult]:
         for domain, part in parts.items():
             yield _named(rules.judge_minimum(part), domain)
     if of.baseline is not None:
-        yield from _against(parts, of.baseline, of.sweeps.rows_after, of.settings["gate_margin"])
+        yield from _against(of, parts, of.baseline)
     if gain:
         found = {domain: rules.judge_gain(part) for domain, part in parts.items()}
         sides = {d: _sides_in((of.sweeps.rows_before, of.sweeps.rows_after), d) for d in found}
@@ -72,10 +72,9 @@ def corrected(found: Mapping[str, RuleResult], sides: Mapping[str, Sides], margi
     ]
 
 
-def _against(
-    parts: Mapping[str, GateInput], baseline: Baseline, tallies: Mapping[str, Tally], margin: float
-) -> list[RuleResult]:
-    """Compare each domain with the baseline; one that the suite lost leaves the question open."""
+def _against(of: GateInput, parts: Mapping[str, GateInput], baseline: Baseline) -> list[RuleResult]:
+    """Compare each domain with the baseline, also one that the suite has lost."""
+    tallies, margin = of.sweeps.rows_after, of.settings["gate_margin"]
     known = {id: row.domain for id, row in tallies.items()}
     rows = {id: replace(row, domain=known.get(id, row.domain)) for id, row in baseline.scenarios.items()}
     lost = {row.domain for row in rows.values()} - parts.keys() - {""}
@@ -83,10 +82,7 @@ def _against(
     for domain in sorted(parts.keys() | lost):
         sides[domain] = _sides_in((rows, tallies), domain)
         own = replace(baseline, scenarios=sides[domain][0])
-        if domain in lost:
-            found[domain] = rules.judge_difference("baseline", *sides[domain], margin)
-        else:
-            found[domain] = rules.judge_regression(replace(parts[domain], baseline=own))
+        found[domain] = rules.judge_regression(replace(parts.get(domain, of), baseline=own))
     return corrected(found, sides, margin)
 
 
@@ -121,7 +117,7 @@ def _weighed(result: RuleResult, p: float, domains: int) -> RuleResult:
     if "difference" not in result.figures:
         return result
     result = replace(result, figures={**result.figures, "p_holm": p})
-    if result.outcome != "fail" or p < ALPHA:
+    if result.outcome != "fail" or p < ALPHA or "lost" in result.figures:
         return result
     advice = f"with {domains} domains, such a drop may be chance (p {p:.3f} after Holm, {ALPHA:g} needed)"
     return replace(result, outcome="inconclusive", advice=advice)

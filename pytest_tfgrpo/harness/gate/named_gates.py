@@ -116,7 +116,7 @@ def _part_of(opened: OpenGate, run: Run) -> Baseline | None:
     gate, baseline = opened.gate, opened.baseline
     if baseline is None:
         return None
-    judged = {s.id: gate.selects(s) for s in run.scenarios}
+    judged = {s.id: gate.selects(s) for s in run.scenarios if s.split == "eval"}
     rows = {
         id: row
         for id, row in baseline.scenarios.items()

@@ -6,16 +6,23 @@ Rules about means are checked twice, with errors excluded and with errors as 0, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.lessons import LeakedAnswer
 from pytest_tfgrpo.core.records import PhaseResult, Run
 from pytest_tfgrpo.core.setting_values import SettingValues
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.text import few, line
 from pytest_tfgrpo.core.wire import Json, to_wire
-from pytest_tfgrpo.harness.gate.baseline import Baseline, actor_name, compared_stamps
+from pytest_tfgrpo.harness.gate.baseline import (
+    UNFAIR_ADVICE,
+    Baseline,
+    actor_name,
+    compared_stamps,
+    what_differs,
+    why_unfair,
+)
 from pytest_tfgrpo.harness.gate.sample_size import settling_advice
 from pytest_tfgrpo.harness.metrics.comparison import (
     Sweeps,
@@ -89,7 +96,7 @@ def judge_complete(of: GateInput) -> RuleResult:
         message += f": {line(run.reason, 200)}" if run.reason else ""
         return RuleResult(name="complete", outcome="fail", message=message, advice="run it again")
     if run.partial_selection:
-        return _not_judged("complete", "only part of the suite was selected")
+        return _not_judged("complete", _partial(run))
     return _usable(of.sweeps.after) or RuleResult(
         name="complete", outcome="pass", message=f"{len(run.phases)} of {len(run.phases)} phases ended"
     )
@@ -145,54 +152,62 @@ def judge_regression(of: GateInput) -> RuleResult:
     baseline, sweep, tallies = of.baseline, of.sweeps.after, of.sweeps.rows_after
     if baseline is None:
         return _skipped("baseline", "no baseline is set", "save one with `tfgrpo baseline save`")
+    if sweep is None and of.run.status == "complete" and not of.run.partial_selection:
+        message = (
+            f"the run has no eval sweep to compare with the baseline of {len(baseline.scenarios)} scenarios"
+        )
+        advice = f"give the suite eval scenarios, or {_save(baseline)}"
+        return RuleResult(name="baseline", outcome="fail", message=message, advice=advice)
     if sweep is None or _why_not(of):
         return _not_judged("baseline", _why_not(of))
     stamps = compared_stamps(of.run)
     unfair = why_unfair(baseline, temperature=sweep.phase.temperature, stamps=stamps)
     if unfair:
-        return RuleResult(name="baseline", outcome="not_judged", message=unfair, advice=UNFAIR_ADVICE)
-    notes = what_differs(baseline, actor=actor_name(of.run), stamps=stamps, tallies=tallies)
-    result = judge_difference("baseline", baseline.scenarios, tallies, of.settings["gate_margin"])
-    if not notes:
-        return result
-    return RuleResult(
-        name=result.name,
-        outcome=result.outcome,
-        message=f"{result.message}; the baseline was {', '.join(notes)}",
-        advice=result.advice,
-        figures={**result.figures, "notes": notes},
-    )
+        result = RuleResult(name="baseline", outcome="not_judged", message=unfair, advice=UNFAIR_ADVICE)
+    else:
+        notes = what_differs(baseline, actor=actor_name(of.run), stamps=stamps, tallies=tallies)
+        result = judge_difference("baseline", baseline.scenarios, tallies, of.settings["gate_margin"])
+        if notes:
+            message = f"{result.message}; the baseline was {', '.join(notes)}"
+            result = replace(result, message=message, figures={**result.figures, "notes": notes})
+    present = {s.id: s.stamp for s in of.run.scenarios if s.split == "eval"}
+    return held_to(result, baseline, present, strict=bool(of.settings["gate_strict"]))
 
 
-UNFAIR_ADVICE = "save the baseline again, or run under the same conditions"
+def held_to(
+    result: RuleResult, baseline: Baseline, present: Mapping[str, str], *, strict: bool
+) -> RuleResult:
+    """Return the result of a comparison, worse where the baseline itself does not hold any more.
+
+    `present` are the task stamps of the eval split by id. A scenario that it lost fails the result: a gate
+    must not be had by removing what is hard. A pass is open where a task is another now and, when `strict`,
+    where the file has no hash and so may have been edited (decision 21a).
+    """
+    lost = [id for id in baseline.scenarios if id not in present]
+    changed = [id for id, row in baseline.scenarios.items() if present.get(id, row.stamp) != row.stamp]
+    if lost:
+        message = f"{_named(lost)} of the baseline no longer in the eval split; {result.message}"
+        advice = f"removed, renamed, ignored or moved on purpose? then {_save(baseline)}"
+        figures = {**result.figures, "lost": lost}
+        return replace(result, outcome="fail", message=message, advice=advice, figures=figures)
+    if changed and result.outcome == "pass":
+        message = f"{result.message}; {_named(changed)} not compared, as the task is another now"
+        figures = {**result.figures, "changed": changed}
+        return replace(
+            result, outcome="inconclusive", message=message, advice=_save(baseline), figures=figures
+        )
+    if baseline.unsigned and strict and result.outcome == "pass":
+        advice = f"review the file, and {_save(baseline)}, which signs it"
+        return replace(result, outcome="inconclusive", advice=advice)
+    return result
 
 
-def why_unfair(baseline: Baseline, *, temperature: float, stamps: Mapping[str, str]) -> str:
-    """Return why a sweep and a baseline cannot be compared; empty if they can."""
-    if baseline.temperature != temperature:
-        return f"the baseline was made at temperature {baseline.temperature:g}, the sweep at {temperature:g}"
-    if len({stamps.get("judge"), baseline.stamps.get("judge")} - {None}) == 2:
-        return "the baseline was scored by another judge"
-    return ""
+def _named(ids: Sequence[str]) -> str:
+    return f"{len(ids)} scenarios ({few(ids)})" if len(ids) > 1 else f"scenario {few(ids)}"
 
 
-def what_differs(
-    baseline: Baseline, *, actor: str, stamps: Mapping[str, str], tallies: Mapping[str, Tally]
-) -> list[str]:
-    """Return other differences between a baseline and a sweep, which do not prevent a comparison."""
-    notes = []
-    if actor != baseline.actor or _other("actor", stamps, baseline):
-        notes.append(f"made with another actor ({line(baseline.actor, 60)})")
-    if _other("packs", stamps, baseline):
-        notes.append("made with other prompt packs")
-    common = sum(id in tallies and tallies[id].stamp == t.stamp for id, t in baseline.scenarios.items())
-    if common < max(len(tallies), len(baseline.scenarios)):
-        notes.append(f"made with other scenarios ({common} in common)")
-    return notes
-
-
-def _other(key: str, stamps: Mapping[str, str], baseline: Baseline) -> bool:
-    return key in baseline.stamps and stamps.get(key) != baseline.stamps[key]
+def _save(baseline: Baseline) -> str:
+    return f"save the baseline again with `tfgrpo baseline save {line(baseline.name, 60)}`"
 
 
 def judge_gain(of: GateInput) -> RuleResult:
@@ -259,11 +274,10 @@ def judge_contamination(leaks: Sequence[LeakedAnswer], settings: SettingValues) 
     if not leaks:
         return RuleResult(name="contamination", outcome="pass", message="no lesson contains an eval answer")
     named = [f"{leak.experience_id} (scenario {leak.scenario_id})" for leak in leaks]
-    shown = ", ".join(line(name, 120) for name in named[:5]) + (", ..." if len(named) > 5 else "")
     return RuleResult(
         name="contamination",
         outcome="inconclusive" if settings.get("contamination") == "warn" else "fail",
-        message=f"contaminated: {len(leaks)} lessons contain an eval answer: {shown}",
+        message=f"contaminated: {len(leaks)} lessons contain an eval answer: {few(named)}",
         advice="remove those lessons, or move their scenarios to the train split",
         figures={"leaks": [to_wire(leak) for leak in leaks]},
     )
@@ -336,10 +350,16 @@ def _not_judged(name: str, message: str) -> RuleResult:
     return RuleResult(name=name, outcome="not_judged", message=message, advice="run the whole suite")
 
 
+def _partial(run: Run) -> str:
+    """Return that only part of the suite was selected, and what left out the rest where that is known."""
+    why = run.preflight.get("partial")
+    return "only part of the suite was selected" + (f": {line(why, 300)}" if why else "")
+
+
 def _why_not(of: GateInput) -> str:
     """Return why means of the final sweep cannot be judged; empty when they can."""
     if of.run.partial_selection:
-        return "only part of the suite was selected"
+        return _partial(of.run)
     sweep = of.sweeps.after
     if sweep is None:
         return "the run has no final sweep"

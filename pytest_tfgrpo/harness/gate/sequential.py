@@ -18,8 +18,8 @@ from pytest_tfgrpo.core.records import Phase, PhaseResult, Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import seed_of
-from pytest_tfgrpo.harness.gate.baseline import Baseline, Stamped, compared_stamps
-from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE, why_unfair
+from pytest_tfgrpo.harness.gate.baseline import Baseline, Stamped, compared_stamps, why_unfair
+from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally, tally
 from pytest_tfgrpo.numerics.planning import normal_quantile
 from pytest_tfgrpo.numerics.stats import MIN_BCA, MIN_RESAMPLED, rare_event_bound
@@ -275,6 +275,8 @@ def open_watch(
         rules.append(WatchedRule("minimum mean", zeros, planned, bar=minimum, difference=False))
     if baseline is not None:
         needs_end = why_unfair(baseline, temperature=phase.temperature, stamps=stamps)
+        if any(planned.get(id) != row.stamp for id, row in baseline.scenarios.items()) or baseline.unsigned:
+            needs_end = needs_end or "the baseline does not hold any more"
         if not needs_end:
             rules.append(WatchedRule("baseline", baseline.scenarios, planned, bar=margin, difference=True))
     if earlier is not None and earlier.library_hash != library:

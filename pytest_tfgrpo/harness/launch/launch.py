@@ -5,7 +5,7 @@ The pytest plugin and the Python API call the same functions, each in its own or
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,8 +107,7 @@ class Launch:
         job = self.prepared.job
         if self.settings.learning or job.partial_selection or not is_gated(self.settings):
             return frozenset()
-        from pytest_tfgrpo.harness.gate.baseline import compared_stamps
-        from pytest_tfgrpo.harness.gate.rules import why_unfair
+        from pytest_tfgrpo.harness.gate.baseline import compared_stamps, why_unfair
 
         stamps, temperature = compared_stamps(job), self.settings["temperature_eval"]
 
@@ -184,14 +183,24 @@ def open_launch(
     environ: Mapping[str, str],
     resume: str | None = None,
     run_id: str | None = None,
-    partial_selection: bool = False,
+    partial: str = "",
+    elsewhere: Callable[[Sequence[str]], str] | None = None,
 ) -> Launch:
     """Return a launch of `scenarios`; raises TfgrpoError on any misuse, before a call is made.
 
-    Arguments as of `prepare`; `gates` are the named gates, whose baselines are opened here.
+    Arguments as of `prepare`; `gates` are the named gates, whose baselines are opened here. `elsewhere` says
+    which scenarios of a baseline are where nobody looked; empty where none is.
     """
     from pytest_tfgrpo.harness.engine.prepare import prepare
 
+    baseline = stored_baseline(settings, root)
+    opened = tuple(_open_gate(gate, settings, root) for gate in gates)
+    if elsewhere is not None and not partial:
+        stored = [b.scenarios for b in (baseline, *(one.baseline for one in opened)) if b is not None]
+        missing = dict.fromkeys(id for rows in stored for id in rows)
+        for scenario in scenarios:
+            missing.pop(scenario.id, None)
+        partial = elsewhere(list(missing)) if missing else ""
     prepared = prepare(
         root,
         settings,
@@ -201,16 +210,21 @@ def open_launch(
         environ=environ,
         resume=resume,
         run_id=run_id,
-        partial_selection=partial_selection,
+        partial=partial,
     )
     return Launch(
         root=root,
         settings=settings,
         supplied=supplied,
         prepared=prepared,
-        baseline=_baseline(settings["baseline"], root),
-        gates=tuple(_open_gate(gate, settings, root) for gate in gates),
+        baseline=baseline,
+        gates=opened,
     )
+
+
+def stored_baseline(settings: Settings, root: Path) -> Baseline | None:
+    """Return the baseline that the setting names, None without one; raises BaselineError."""
+    return _baseline(settings["baseline"], root)
 
 
 def _baseline(name: str | None, root: Path) -> Baseline | None:

@@ -26,7 +26,7 @@ class Tally:
     errors: int
     """Rollouts that are errors."""
     domain: str = ""
-    """Empty when it is unknown: in baselines of the first form."""
+    """Empty when it is unknown."""
 
     def mean(self, *, errors_as_zero: bool = False) -> float | None:
         """Return the mean gt_score; None when nothing counts."""

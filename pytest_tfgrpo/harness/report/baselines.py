@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_tfgrpo.core.text import interval, line, number, table, wrapped
-from pytest_tfgrpo.harness.gate.baseline import Baseline
+from pytest_tfgrpo.core.text import few, interval, line, number, table, wrapped
+from pytest_tfgrpo.harness.gate.baseline import UNFAIR_ADVICE, Baseline, what_differs, why_unfair
 from pytest_tfgrpo.harness.gate.by_domain import corrected
 from pytest_tfgrpo.harness.gate.rules import (
-    UNFAIR_ADVICE,
     RuleResult,
+    held_to,
     judge_difference,
-    what_differs,
-    why_unfair,
 )
 from pytest_tfgrpo.harness.metrics.comparison import Comparison, compare, in_domain, sentence
 from pytest_tfgrpo.harness.report.gates import OUTCOMES
@@ -35,13 +33,15 @@ class Compared:
     """As the gate judges; ``not_judged`` when the two were not measured alike."""
 
 
-def compare_baselines(before: Baseline, after: Baseline, *, margin: float) -> Compared:
+def compare_baselines(before: Baseline, after: Baseline, *, margin: float, strict: bool = False) -> Compared:
     """Return how `after` compares with `before`, which is what the gate would compare it with."""
     unfair = why_unfair(before, temperature=after.temperature, stamps=after.stamps)
     if unfair:
         verdict = RuleResult(name="baseline", outcome="not_judged", message=unfair, advice=UNFAIR_ADVICE)
     else:
         verdict = judge_difference("baseline", before.scenarios, after.scenarios, margin)
+    present = {id: row.stamp for id, row in after.scenarios.items()}
+    verdict = held_to(verdict, before, present, strict=strict)
     return Compared(lines=tuple(_lines(before, after, verdict, margin)), verdict=verdict)
 
 
@@ -144,5 +144,4 @@ def _alone(before: Baseline, after: Baseline) -> Iterator[str]:
 
 
 def _named(ids: Sequence[str]) -> str:
-    shown = ", ".join(line(id, 60) for id in ids[:NAMED])
-    return f"{len(ids)} ({shown}{', ...' if len(ids) > NAMED else ''})"
+    return f"{len(ids)} ({few(ids, NAMED)})"

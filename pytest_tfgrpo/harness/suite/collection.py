@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -42,6 +43,26 @@ def collect(root: Path, sources: Iterable[Source], kinds: Mapping[str, CheckKind
     if not suite.scenarios:
         raise ScenarioError(f"no scenario was found in {root} (looked for *{', *'.join(SCENARIO_SUFFIXES)})")
     return list(suite.scenarios.values())
+
+
+def uncollected(root: Path, places: Sequence[Path], ids: Iterable[str]) -> list[str]:
+    """Return those of `ids` that a file below `root`, but in none of `places`, seems to hold by its text.
+
+    A marked test function has an id that starts with the name of its module.
+    """
+    wanted, found = set(ids), set[str]()
+    for at, folders, names in os.walk(root):
+        here = Path(at)
+        folders[:] = [f for f in folders if f not in SKIPPED and f[0] != "." and not _holds_runs(here / f)]
+        for path in (here / name for name in names):
+            if any(path.is_relative_to(place) for place in places):
+                continue
+            if path.suffix == ".py":
+                found |= {id for id in wanted if id.startswith(f"{path.stem}.")}
+            elif path.name.endswith(SCENARIO_SUFFIXES):
+                text, stem = path.read_text(encoding="utf-8", errors="replace"), path.name.partition(".")[0]
+                found |= {id for id in wanted if id in text or id.rpartition("-")[0] == stem}
+    return sorted(found)
 
 
 def _scenarios(root: Path, source: Source, n: int, kinds: Mapping[str, CheckKind]) -> Iterator[Scenario]:

@@ -1,5 +1,6 @@
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,35 +48,117 @@ def test_a_scenario_keeps_its_domain(tmp_path: Path) -> None:
 def test_an_edit_by_hand_is_found_and_can_be_confirmed(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     save(path, from_run(RUN, "x"))
-    path.write_text(path.read_text().replace('"sum": 3.0', '"sum": 0.0'))
+    path.write_text(path.read_text().replace('"sum": 1.5', '"sum": 1.3'))
     with pytest.raises(BaselineError, match=r"x\.json: /hash: .* is not the hash of its content") as refusal:
         load(path)
     old, new = re.findall("[0-9a-f]{64}", str(refusal.value))
     path.write_text(path.read_text().replace(old, new))
-    assert load(path).scenarios["a"].sum == 0
+    assert load(path).scenarios["b"].sum == 1.3
 
 
-def test_the_first_form_of_the_file_is_still_read(tmp_path: Path) -> None:
-    path = tmp_path / "x.json"
-    save(path, from_run(RUN, "x"))
-    data = json.loads(path.read_text()) | {"schema": "tfgrpo.baseline/1"}
-    del data["hash"]
-    for row in data["scenarios"].values():
-        del row["domain"]
-    path.write_text(json.dumps(data))
-    old = load(path)
-    assert {row.domain for row in old.scenarios.values()} == {""}
-    assert old.scenarios["b"].sum == 1.5
-    save(path, old)
-    assert load(path).scenarios == old.scenarios
-    assert json.loads(path.read_text())["schema"] == "tfgrpo.baseline/2"
-
-
-def test_the_present_form_needs_its_hash(tmp_path: Path) -> None:
+def test_a_file_without_its_hash_is_unsigned_until_it_is_saved_again(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     save(path, from_run(RUN, "x"))
     path.write_text(re.sub(r'  "hash".*\n', "", path.read_text()))
-    with pytest.raises(BaselineError, match=r"x\.json: /: missing key 'hash'"):
+    found = load(path)
+    assert (found.unsigned, from_run(RUN, "x").unsigned) == (True, None)
+    assert describe(found)[0] == "baseline x: mean 0.875 over 2 scenarios, 1 errors, not signed"
+    save(path, found)
+    assert load(path) == from_run(RUN, "x")
+
+
+def edit(key: str, value: object, *, of: str = "") -> Callable[[str], str]:
+    """Return an edit of a key of the file, or of its row of a scenario."""
+
+    def made(text: str) -> str:
+        data = json.loads(text)
+        (data["scenarios"][of] if of else data)[key] = value
+        return json.dumps(data)
+
+    return made
+
+
+def without(*keys: str) -> Callable[[str], str]:
+    """Return an edit that drops a key, at the end of a path."""
+
+    def made(text: str) -> str:
+        data = json.loads(text)
+        at = data
+        for key in keys[:-1]:
+            at = at[key]
+        del at[keys[-1]]
+        return json.dumps(data)
+
+    return made
+
+
+def swapped(text: str) -> str:
+    data = json.loads(text)
+    rows = data["scenarios"]
+    rows["a"]["sum"], rows["b"]["sum"] = rows["b"]["sum"], rows["a"]["sum"]
+    return json.dumps(data)
+
+
+def other_hash(text: str) -> str:
+    other = make_run({"a": [0]}, {"a": [0.5]})
+    return edit("hash", from_run(other, "x").hash)(text)
+
+
+ROW = {"stamp": "x", "n": 1, "sum": 1, "sum_sq": 1, "errors": 0, "domain": "text"}
+EDITS: dict[str, tuple[Callable[[str], str], str]] = {
+    "a score is lower": (edit("sum", 1.3, of="b"), "/hash: "),
+    "scores are swapped": (swapped, "sum"),
+    "a row is dropped": (without("scenarios", "a"), "/hash: "),
+    "a row is added": (edit("scenarios", {"new": ROW}), "/hash: "),
+    "a row under another name": (lambda text: text.replace('"a": {', '"c": {'), "/hash: "),
+    "another task": (edit("stamp", "f" * 64, of="a"), "/hash: "),
+    "more errors": (edit("errors", 3, of="a"), "/hash: "),
+    "another domain": (edit("domain", "easy", of="a"), "/hash: "),
+    "another temperature": (edit("temperature", 0.9), "/hash: "),
+    "an impossible temperature": (edit("temperature", 9), "/temperature: "),
+    "another actor": (edit("actor", "python:other:solve"), "/hash: "),
+    "no stamp of the judge": (edit("stamps", {}), "/hash: "),
+    "the hash of another file": (other_hash, "/hash: "),
+    "an empty hash": (edit("hash", ""), "/hash: "),
+    "no hash but null": (edit("hash", None), "/hash: "),
+    "the first version without a hash": (
+        lambda text: without("hash")(edit("schema", "tfgrpo.baseline/1")(text)),
+        "/schema: ",
+    ),
+    "a version to come": (edit("schema", "tfgrpo.baseline/3"), "/schema: "),
+    "not a number": (edit("sum", float("nan"), of="a"), "cannot read .*NaN"),
+    "infinite": (edit("sum", float("inf"), of="a"), "cannot read .*Infinity"),
+    "too large to be finite": (
+        lambda text: text.replace('"sum": 3.0', '"sum": 1e999'),
+        "cannot read .*1e999",
+    ),
+    "a huge count": (edit("n", 10**400, of="a"), "/scenarios/a/n: "),
+    "a count with digits without end": (
+        lambda text: text.replace('"n": 3', f'"n": {"9" * 5000}'),
+        "cannot read",
+    ),
+    "a negative count": (edit("errors", -1, of="a"), "/scenarios/a/errors: "),
+    "a count that is no integer": (edit("errors", 4.0, of="a"), "/scenarios/a/errors: 4.0 is not an integer"),
+    "a count that is a truth value": (edit("n", True, of="a"), "/scenarios/a/n: "),
+    "squares below what the sum needs": (edit("sum_sq", 0.1, of="a"), "/scenarios/a/sum_sq: "),
+    "a key twice": (lambda text: text.replace('"a": {', '"a": {"n": 9, ', 1), "cannot read .*twice"),
+    "a row twice": (
+        lambda text: text.replace('"scenarios": {', '"scenarios": {"a": ' + json.dumps(ROW) + ","),
+        "cannot read .*twice",
+    ),
+    "an unknown key": (edit("unsigned", False), "unknown key 'unsigned'"),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edited_baseline_is_refused_with_file_and_key(tmp_path: Path, name: str) -> None:
+    change, complaint = EDITS[name]
+    path = tmp_path / "x.json"
+    save(path, from_run(RUN, "x"))
+    before = path.read_text()
+    path.write_text(change(before))
+    assert path.read_text() != before
+    with pytest.raises(BaselineError, match=rf"x\.json: .*{complaint}"):
         load(path)
 
 

@@ -87,7 +87,8 @@ def test_what_the_suite_lost_belongs_to_the_selection_by_its_domain() -> None:
         scenarios=tuple(s for s in BOTH.scenarios if s.domain == "text" or s.id[-1] in "0123"),
     )
     dates = rule(verdict(fewer, before, domains=("dates",)), "baseline")
-    assert (dates.outcome, dates.figures["share"]) == ("inconclusive", 0.4)
+    assert (dates.outcome, dates.figures["share"]) == ("fail", 0.4)
+    assert len(dates.figures["lost"]) == round(0.6 * dates.figures["n"] / 0.4)
     assert rule(verdict(fewer, before, domains=("text",)), "baseline").figures["share"] == 1
 
 
@@ -229,11 +230,12 @@ def test_too_few_scenarios_in_a_domain_say_how_many_would_do() -> None:
     )
 
 
-def test_a_domain_that_the_suite_lost_leaves_the_question_open() -> None:
+def test_a_domain_that_the_suite_lost_fails_by_itself() -> None:
     run = swept(evenly(60, [1], "text"))
     found = verdict(run, from_run(BOTH, "main"), per_domain=True)
-    assert rule(found, "baseline (dates)").outcome == "inconclusive"
-    assert "0% of the scenarios are in both" in rule(found, "baseline (dates)").advice
+    assert rule(found, "baseline (dates)").outcome == "fail"
+    assert "of the baseline no longer in the eval split" in rule(found, "baseline (dates)").message
+    assert rule(found, "baseline (text)").outcome == "pass"
 
 
 def test_a_baseline_without_domains_takes_them_from_the_suite() -> None:

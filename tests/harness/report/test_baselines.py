@@ -99,10 +99,11 @@ def test_without_domains_there_is_no_table_of_them() -> None:
     assert "by domain" not in text(compared(old, old))
 
 
-def test_nothing_in_common_is_open() -> None:
+def test_what_the_second_no_longer_has_fails_it() -> None:
     found = compared(stored(evenly(12, [1], "a")), stored(evenly(12, [1], "b")))
-    assert found.verdict.outcome == "inconclusive"
+    assert found.verdict.outcome == "fail"
     assert "no scenario is in both" in text(found)
+    assert "only in" in text(found)
 
 
 @given(

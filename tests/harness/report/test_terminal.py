@@ -58,8 +58,8 @@ def test_a_learning_run_reads_well_as_markdown(golden: Golden) -> None:
 
 
 def test_a_compared_run_reads_well(golden: Golden) -> None:
-    run = make_run(final=drawn([f"s{i}" for i in range(40)], 0.8, 5))
-    stored = make_run(final=drawn([f"s{i}" for i in range(45)], 0.8, 4))
+    run = make_run(final=drawn([f"s{i}" for i in range(45)], 0.8, 5))
+    stored = make_run(final=drawn([f"s{i}" for i in range(40)], 0.8, 4))
     value = report(run, baseline=from_run(stored, "main"))
     golden("terminal-compared.txt", "\n".join(terminal(value)) + "\n")
 
