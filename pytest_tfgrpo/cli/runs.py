@@ -35,7 +35,7 @@ def runs(arguments: Arguments) -> Iterator[str]:
     if rows:
         yield from table(["run", "status", "gate", "eval mean", "gain", "cost"], rows, left=3)
         if killed:
-            yield f"to finish a killed run, use: pytest --tfgrpo --tfgrpo-resume {killed}"
+            yield f"to finish a killed run, use: pytest --tfgrpo --tfgrpo-resume={killed}"
     else:
         yield f"no runs of task {project.task_id!r} under {project.out}; run pytest --tfgrpo"
 

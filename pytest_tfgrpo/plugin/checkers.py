@@ -11,7 +11,14 @@ from pytest_tfgrpo.core.records import CheckerResult, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import block
 from pytest_tfgrpo.plugin import markers, score
-from pytest_tfgrpo.plugin.failures import ItemFailed, judge_group, note_rollout, report_low
+from pytest_tfgrpo.plugin.failures import (
+    ItemFailed,
+    ItemNotRun,
+    end_unrun,
+    judge_group,
+    note_rollout,
+    report_low,
+)
 from pytest_tfgrpo.plugin.run_monitor import RunMonitor
 
 SHOWN = 2000
@@ -44,16 +51,23 @@ class Checkers:
         config.pluginmanager.register(SkipJudged(self), "tfgrpo-unneeded")
 
     def rollout(self, item: pytest.Item) -> Rollout:
-        """Return the rollout that an item judges, waiting for it; raises ItemFailed when there is none."""
+        """Return the rollout that an item judges, waiting for it; ends the item where there is none."""
+        rollout = self._wait_for(item)
+        if rollout is None:
+            self._live.stop_when_broken(item.session)
+            scenario = self._scenarios[markers.base_id(item)]
+            unrun = f"{scenario.id} did not run to the end: {self._live.why}"
+            if self._live.error is not None:
+                pytest.fail(unrun, pytrace=False)
+            end_unrun(item, ItemNotRun(unrun))
+        return rollout
+
+    def _wait_for(self, item: pytest.Item) -> Rollout | None:
         slot, scenario = markers.slot_of(item), self._scenarios.get(markers.base_id(item))
         if slot is None or scenario is None:
             raise pytest.UsageError(f"{item.nodeid}: the mark `tfgrpo` is missing on the test function")
         self._live.enter(slot.epoch)
-        rollout = self._live.rollout(slot.epoch, scenario.id, slot.index)
-        if rollout is None:
-            self._live.stop_when_broken(item.session)
-            raise ItemFailed(f"{scenario.id} did not run to the end: {self._live.why}")
-        return rollout
+        return self._live.rollout(slot.epoch, scenario.id, slot.index)
 
     def workspace(self, item: pytest.Item) -> Path:
         """Return the workspace of the rollout that an item judges."""
@@ -107,12 +121,13 @@ class Checkers:
         report = yield
         if call.when != "setup" or call.excinfo is None or markers.slot_of(item) is None:
             return report
-        if isinstance(call.excinfo.value, (ItemFailed, KeyboardInterrupt, pytest.exit.Exception)):
+        rollout = self._wait_for(item)
+        if rollout is None or isinstance(call.excinfo.value, (KeyboardInterrupt, pytest.exit.Exception)):
             return report
         skipped = report.skipped
         reason = f"a fixture {'skipped' if skipped else 'failed'}: {_first_line(call.excinfo.value)}"
-        self._judge(self.rollout(item), CheckerResult(outcome="skip" if skipped else "error", reason=reason))
-        judged = self._judged[self.rollout(item).group_id].values()
+        self._judge(rollout, CheckerResult(outcome="skip" if skipped else "error", reason=reason))
+        judged = self._judged[rollout.group_id].values()
         whole_group_broke = len(judged) == self._size(item) and all(j.outcome == "error" for j in judged)
         if self._settings.learning and report.failed and not whole_group_broke:
             path, line, _ = item.location
@@ -137,6 +152,8 @@ class Checkers:
                 group = self._live.group(rollout.epoch, scenario.id)
                 try:
                     judge_group(self._config, scenario, group, item.nodeid, why=self._live.why)
+                except ItemNotRun as unrun:
+                    end_unrun(item, unrun)
                 except ItemFailed as shortfall:
                     pytest.fail(str(shortfall), pytrace=False)
             return

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import shlex
+from typing import NoReturn
 
 import pytest
 
 from pytest_tfgrpo.core.records import CheckerResult, Group, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import TABLE
+from pytest_tfgrpo.harness.launch.launch import is_gated
 from pytest_tfgrpo.plugin.options import settings_of
 
 TOLD = pytest.StashKey[dict[str, str]]()
 """The first item with each error message: a thousand items may fail for one wrong key."""
+
+
+UNRUN = pytest.StashKey[str]()
+"""The first item that did not run where no gate fails for it."""
 
 
 class ItemFailed(Exception):
@@ -30,6 +36,17 @@ def rerun_command(config: pytest.Config, node_id: str) -> str:
     return shlex.join(["pytest", *words, node_id])
 
 
+class ItemNotRun(ItemFailed):
+    """The run ended before an item's scenario was through."""
+
+
+def end_unrun(item: pytest.Item, unrun: ItemNotRun) -> NoReturn:
+    """End an item that did not run: it is skipped, for the gate fails; without a gate the first one fails."""
+    if is_gated(settings_of(item.config)) or item.config.stash.setdefault(UNRUN, item.nodeid) != item.nodeid:
+        pytest.skip(str(unrun))
+    pytest.fail(str(unrun), pytrace=False)
+
+
 def judge_group(
     config: pytest.Config,
     scenario: Scenario,
@@ -42,10 +59,10 @@ def judge_group(
     """Raise ItemFailed if a group makes its item fail.
 
     It does if all of it errored, and in a sweep below the `min_score` of the scenario, or below `least` where
-    the scenario sets none. `why` tells why a group is missing.
+    the scenario sets none. ItemNotRun: there is no group; `why` tells why.
     """
     if group is None:
-        raise ItemFailed(f"{scenario.id} did not run to the end: {why}")
+        raise ItemNotRun(f"{scenario.id} did not run to the end: {why}")
     mean = group.gt_mean
     least = least if scenario.min_score is None else scenario.min_score
     if mean is None or (least is not None and group.mode not in ("train", "dev") and mean < least):

@@ -25,7 +25,14 @@ from pytest_tfgrpo.harness.launch.launch import (
 from pytest_tfgrpo.plugin import distributed, hook_calls, options, prepare
 from pytest_tfgrpo.plugin.catalog import Catalog, Marked
 from pytest_tfgrpo.plugin.checkers import Checkers
-from pytest_tfgrpo.plugin.failures import ItemFailed, judge_group, note_group, report_low
+from pytest_tfgrpo.plugin.failures import (
+    ItemFailed,
+    ItemNotRun,
+    end_unrun,
+    judge_group,
+    note_group,
+    report_low,
+)
 from pytest_tfgrpo.plugin.items import GateItem, ScenarioItem, make_gates, make_items
 from pytest_tfgrpo.plugin.run_monitor import RunMonitor
 from pytest_tfgrpo.plugin.selection import functions_of, is_scenario_item, narrowed, order, whole
@@ -207,7 +214,7 @@ class TfgrpoSession:
         """Wait for the item's groups, and raise ItemFailed when the item fails."""
         live = self._run()
         live.enter(item.phase.epoch)
-        problems = []
+        problems: list[ItemFailed] = []
         for scenario in live.drawn(item.phase.epoch, item.scenarios):
             group = live.group(item.phase.epoch, scenario.id)
             if group is None and live.is_settled(item.phase.epoch, scenario.id):
@@ -218,13 +225,16 @@ class TfgrpoSession:
                 least = None if self.learning or scenario.id in self._excused else self.settings["min_score"]
                 judge_group(self.config, scenario, group, item.nodeid, least=least, why=live.why)
             except ItemFailed as shortfall:
-                problems.append(str(shortfall))
+                problems.append(shortfall)
             if group is not None and len(item.scenarios) == 1:
                 note_group(item, group)
         problems += self._show_dev(item, live)
         live.stop_when_broken(item.session)
-        if problems:
-            raise ItemFailed("\n\n".join(problems[:10]))
+        unrun = [problem for problem in problems if isinstance(problem, ItemNotRun)]
+        if len(unrun) < len(problems) or (unrun and live.error is not None):
+            raise ItemFailed("\n\n".join(map(str, problems[:10])))
+        if unrun:
+            end_unrun(item, unrun[0])
         self._report_low(item, live)
 
     def _report_low(self, item: ScenarioItem, live: RunMonitor) -> None:
@@ -236,9 +246,9 @@ class TfgrpoSession:
         if group is not None and group.gt_mean is not None and group.gt_mean < least:
             report_low(group.gt_mean, least)
 
-    def _show_dev(self, item: ScenarioItem, live: RunMonitor) -> list[str]:
+    def _show_dev(self, item: ScenarioItem, live: RunMonitor) -> list[ItemFailed]:
         """Return what is wrong with the dev scenarios of an item; skips one that did not run."""
-        epoch, problems = item.phase.epoch, []
+        epoch, problems = item.phase.epoch, list[ItemFailed]()
         for scenario in item.scenarios:
             if not live.decides(epoch, scenario.id):
                 continue
@@ -250,7 +260,7 @@ class TfgrpoSession:
             try:
                 judge_group(self.config, scenario, group, item.nodeid, why=live.why)
             except ItemFailed as shortfall:
-                problems.append(str(shortfall))
+                problems.append(shortfall)
             if group is not None and len(item.scenarios) == 1:
                 note_group(item, group)
         return problems

@@ -118,7 +118,7 @@ def test_runs_are_listed_with_what_they_came_to(project: Path) -> None:
     assert head.split() == ["run", "status", "gate", "eval", "mean", "gain", "cost"]
     assert re.fullmatch(r"\S+ +complete +(pass|inconclusive) +[01]\.\d{3} +[+-][01]\.\d{3} +\$0\.00", run)
     assert killed.split() == ["29990101T000000-killed", "killed", "-", "-", "-", "-"]
-    assert advice.endswith("pytest --tfgrpo --tfgrpo-resume 29990101T000000-killed")
+    assert advice.endswith("pytest --tfgrpo --tfgrpo-resume=29990101T000000-killed")
 
 
 def test_a_run_that_goes_on_is_listed_as_running_and_one_killed_after_it_was_resumed_as_killed(

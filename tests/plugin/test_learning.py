@@ -222,7 +222,7 @@ def test_metrics_have_a_line_per_call_and_per_rollout_and_the_manifest_tells_wha
     project.learn()
     text = (project.runs()[-1] / "metrics.jsonl").read_text()
     lines = [json.loads(line) for line in text.splitlines()]
-    keys = ["epoch", "group_id", "rollout_id", "tool", "tokens", "cost_usd", "latency_ms"]
+    keys = ["epoch", "mode", "group_id", "rollout_id", "tool", "tokens", "cost_usd", "latency_ms"]
     assert all(list(line) == keys for line in lines)
     assert [line["epoch"] for line in lines] == sorted(line["epoch"] for line in lines)
     rollouts = 4 * (2 + 2 * 12 + 2)

@@ -226,6 +226,51 @@ def test_each_difference_from_the_run_to_resume_is_named(
     assert project.learn("--tfgrpo-resume").ret == 0
 
 
+TARDY = """
+async def tardy(context):
+    import asyncio
+    await asyncio.sleep(0.02)
+    return "3"
+"""
+UNRUN = """
+@pytest.mark.tfgrpo(domain="text", split="eval", prompt="How many words has 'a b c'?")
+def test_it(rollout):
+    assert rollout.answer == "3"
+
+@pytest.mark.tfgrpo(domain="text", split="train", prompt="How many words has 'a d c'?")
+def test_without_asking_for_it(request):
+    pass
+"""
+
+
+def test_what_a_budget_did_not_reach_is_skipped_with_the_reason_and_one_gate_is_red(project: Project) -> None:
+    project.checker(UNRUN).scenarios(train=3, sweep=3).ini(actor="python:agent2:tardy", group_size=2)
+    project.agent(TARDY)
+    result = project.learn("--tfgrpo-budget-s=0.001", "-rsf")
+    text = result.stdout.str()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    outcomes = result.parseoutcomes()
+    assert (outcomes["failed"], outcomes.get("errors", 0)) == (1, 0)
+    assert outcomes["skipped"] + outcomes.get("passed", 0) == 2 * (2 * 2 + 2 * 3)
+    result.stdout.fnmatch_lines(["*SKIPPED*did not run to the end: budget_s of 0.001 s is used up"])
+    result.stdout.fnmatch_lines(["FAILED tfgrpo::gate*"])
+    assert "Error" not in text
+    assert "plugin/checkers.py" not in text  # no traceback of ours
+
+
+@pytest.mark.parametrize("gate", [(), ("--tfgrpo-gate-min-mean=0.1",)])
+def test_a_plain_run_that_a_budget_ended_is_red_once(project: Project, gate: tuple[str, ...]) -> None:
+    project.checker(UNRUN).scenarios(train=0, sweep=5).ini(actor="python:agent2:tardy", concurrency=1)
+    project.agent(TARDY)
+    result = project.run("--tfgrpo-budget-s=0.001", *gate, "-rf")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    outcomes = result.parseoutcomes()
+    assert outcomes["failed"] == 1
+    assert outcomes["skipped"] >= 4
+    failed = "tfgrpo::gate" if gate else "did not run to the end: budget_s of 0.001 s is used up"
+    assert failed in result.stdout.str()
+
+
 def test_more_budget_finishes_a_run_that_ran_out_of_it(project: Project) -> None:
     project.scenarios(train=2, sweep=2).ini(actor="python:agent:right", concurrency=1)
     project.learn("--tfgrpo-budget-s", "0.001")
