@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import ssl
 import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Self
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -71,8 +73,8 @@ class Conduct:
     """Sent in place of HTTP."""
     silent: bool = False
     """Never answer."""
-    failures: int = 0
-    """So many requests are answered with `status` before all is well."""
+    failures: int | None = None
+    """So many requests are answered with `status` before all is well; None: all."""
 
 
 @dataclass
@@ -80,6 +82,8 @@ class Collector:
     """The receiver; to be used in a ``with`` statement."""
 
     conduct: Conduct = field(default_factory=Conduct)
+    tls: tuple[Path, Path] | None = None
+    """Certificate and key."""
 
     def __post_init__(self) -> None:
         self.headers: list[dict[str, str]] = []
@@ -102,7 +106,11 @@ class Collector:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        if self.tls is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*self.tls)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.url = f"http{'s' * bool(self.tls)}://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
@@ -127,10 +135,9 @@ class Collector:
             handler.wfile.write(conduct.raw)
             handler.close_connection = True
             return
-        status = conduct.status
+        status = 200 if conduct.failures == 0 else conduct.status
         if conduct.failures:
             conduct.failures -= 1
-            status = conduct.status if conduct.failures else 200
         if status == 200 and conduct.body is None:
             self.bodies.append(body)
         partial = ExportTracePartialSuccess(rejected_spans=conduct.rejected)

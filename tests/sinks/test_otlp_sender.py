@@ -1,0 +1,180 @@
+"""The sender: what it loses, it counts, and it never keeps its caller waiting."""
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+
+import pytest
+from support.collector import Collector, Conduct
+
+from pytest_tfgrpo.sinks import otlp_sender
+from pytest_tfgrpo.sinks.otlp_destination import destination
+from pytest_tfgrpo.sinks.otlp_sender import Sender
+
+pytestmark = pytest.mark.service
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
+    monkeypatch.setattr(otlp_sender, "FLUSH_S", 0.5)
+    with Collector() as running:
+        yield running
+
+
+def lines(spans: Iterable[bytes]) -> bytes:
+    return b"\n".join(spans)
+
+
+def sender(
+    url: str, *, queue_max: int = 1000, batch_max: int = 10, delay_s: float = 60, timeout: str = "5"
+) -> Sender[int]:
+    """Return a sender of items that become so many spans; a negative one cannot be encoded."""
+
+    def encode(item: int) -> list[bytes]:
+        if item < 0:
+            raise ValueError(item)
+        return [b"x" * item] * item
+
+    found = destination({"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_EXPORTER_OTLP_TIMEOUT": timeout})
+    return Sender(found, encode, lines, queue_max=queue_max, batch_max=batch_max, delay_s=delay_s)
+
+
+def received(collector: Collector) -> list[int]:
+    return [len(body.split(b"\n")) for body in collector.bodies]
+
+
+def wait_for(collector: Collector, requests: int) -> None:
+    deadline = time.monotonic() + 10
+    while len(collector.paths) < requests and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert len(collector.paths) >= requests
+
+
+def test_full_batches_go_at_once_and_the_rest_at_the_end(collector: Collector) -> None:
+    one = sender(collector.url)
+    for _ in range(8):
+        one.put(3, 3)
+    wait_for(collector, 2)
+    assert received(collector) == [10, 10]
+    assert one.close() == {}
+    assert received(collector) == [10, 10, 4]
+    assert {headers.get("connection", "") for headers in collector.headers} == {""}
+
+
+def test_an_incomplete_batch_waits_for_the_delay(collector: Collector) -> None:
+    one = sender(collector.url, delay_s=0.05)
+    one.put(3, 3)
+    wait_for(collector, 1)
+    assert received(collector) == [3]
+    assert one.close() == {}
+
+
+def test_nothing_to_send_starts_no_thread(collector: Collector) -> None:
+    before = threading.active_count()
+    one = sender(collector.url)
+    assert threading.active_count() == before
+    assert one.close() == {}
+    assert collector.paths == []
+
+
+def test_closing_twice_says_the_same_and_what_comes_later_is_lost(collector: Collector) -> None:
+    one = sender(collector.url)
+    one.put(3, 3)
+    assert one.close() == one.close() == {}
+    one.put(2, 2)
+    assert one.close() == {"the collector is too slow": 2}
+
+
+def test_what_cannot_be_encoded_is_lost_alone(collector: Collector) -> None:
+    one = sender(collector.url)
+    for item in (3, -1, 3):
+        one.put(item, abs(item))
+    assert one.close() == {"not encoded (ValueError)": 1}
+    assert received(collector) == [6]
+
+
+def test_a_request_stays_small_where_spans_are_large(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(otlp_sender, "BATCH_MAX_BYTES", 20)
+    one = sender(collector.url, batch_max=500)
+    for _ in range(4):
+        one.put(8, 8)
+    assert one.close() == {}
+    assert sum(received(collector)) == 32
+    assert max(received(collector)) == 3
+
+
+@pytest.mark.parametrize(
+    ("conduct", "reason"),
+    [
+        (Conduct(status=500), "HTTP 500"),
+        (Conduct(status=503), "HTTP 503"),
+        (Conduct(raw=b"garbage\r\n\r\n"), "the answer is not HTTP (BadStatusLine)"),
+        (Conduct(body=b"<html>", content_type="text/html"), "the answer is text/html: not an OTLP receiver"),
+        (Conduct(rejected=100), "rejected by the collector"),
+        (Conduct(silent=True), "not sent 0.5 s after the end of the run"),
+        (Conduct(delay_s=3), "not sent 0.5 s after the end of the run"),
+    ],
+)
+def test_every_span_that_is_not_taken_is_counted(collector: Collector, conduct: Conduct, reason: str) -> None:
+    collector.conduct = conduct
+    one = sender(collector.url)
+    for _ in range(9):
+        one.put(5, 5)
+    started = time.monotonic()
+    assert one.close() == {reason: 45}
+    assert time.monotonic() - started < 2
+
+
+def test_nobody_listening_loses_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Collector() as gone:
+        pass
+    one = sender(gone.url)
+    for _ in range(9):
+        one.put(5, 5)
+    started = time.monotonic()
+    assert one.close() == {"connection refused": 45}
+    assert time.monotonic() - started < 3
+
+
+def test_a_receiver_that_comes_back_loses_only_what_it_missed(collector: Collector) -> None:
+    collector.conduct = Conduct(status=500, failures=1)
+    one = sender(collector.url)
+    for _ in range(5):
+        one.put(10, 10)
+    assert one.close() == {"HTTP 500": 10}
+    assert received(collector) == [10] * 4
+
+
+def test_a_request_is_repeated_where_that_may_help(collector: Collector) -> None:
+    collector.conduct = Conduct(status=503, failures=2)
+    one = sender(collector.url)
+    one.put(10, 10)
+    wait_for(collector, 3)
+    assert one.close() == {}
+    assert received(collector) == [10]
+
+
+def test_a_receiver_that_hangs_fills_the_queue_and_no_more(collector: Collector) -> None:
+    collector.conduct = Conduct(silent=True)
+    one = sender(collector.url, queue_max=100, timeout="0.2")
+    started = time.monotonic()
+    for _ in range(1000):
+        one.put(10, 10)
+    assert time.monotonic() - started < 1
+    lost = one.close()
+    assert sum(lost.values()) == 10_000
+    assert time.monotonic() - started < 3
+
+
+def test_a_thread_that_was_given_up_ends(collector: Collector) -> None:
+    collector.conduct = Conduct(silent=True)
+    one = sender(collector.url, timeout="30")
+    one.put(10, 10)
+    wait_for(collector, 1)
+    one.close()
+    deadline = time.monotonic() + 5
+    while any(thread.name == "tfgrpo-otel" for thread in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
