@@ -33,6 +33,8 @@ Finished: TypeAlias = tuple[int, Group | PhaseResult | Run]
 RESULT = "gen_ai.evaluation.result"
 OTHER = "_OTHER"
 """The conventions' error type where there is no better one."""
+UNNAMED = frozenset({"command", "python"})
+"""Stand in frames for a model that the agent did not name."""
 NAME_CHARS = 200
 SLACK_NS = 2_000_000
 """Times of records are cut to milliseconds."""
@@ -41,10 +43,20 @@ SLACK_NS = 2_000_000
 def span_count(record: Group | PhaseResult | Run) -> int:
     """Return how many spans a record becomes."""
     if isinstance(record, Group):
-        return 1 + sum(1 + len(rollout.frames) for rollout in record.rollouts)
+        return 1 + _rollout_spans(record.rollouts)
     if isinstance(record, PhaseResult):
-        return 1 + len(record.calls) + sum(1 + len(r.frames) for r in _cut_short(record))
+        return 1 + len(record.calls) + _rollout_spans(_cut_short(record))
     return 1
+
+
+def _rollout_spans(rollouts: Iterable[Rollout]) -> int:
+    return sum(1 + sum(map(_is_reported, rollout.frames)) for rollout in rollouts)
+
+
+def _is_reported(frame: Frame) -> bool:
+    """Return whether the agent told of this call: one that told of none has a frame of its answer alone."""
+    unknown = frame.name in UNNAMED and not frame.tokens and frame.cost_usd is None
+    return frame.kind == "tool" or not unknown
 
 
 def _cut_short(result: PhaseResult) -> list[Rollout]:
@@ -157,6 +169,8 @@ class SpanWriter:
         conversation = attribute("gen_ai.conversation.id", rollout.rollout_id)
         next_ns = start_ns
         for place, frame in enumerate(rollout.frames):
+            if not _is_reported(frame):
+                continue
             began_ns = _time_ns(frame.started_at) if frame.started_at else next_ns
             if not start_ns - SLACK_NS <= began_ns <= end_ns + SLACK_NS:  # recorded elsewhere
                 began_ns = next_ns
@@ -195,16 +209,18 @@ class SpanWriter:
     def _model(
         self, frame: Frame, own: bytes, parent: bytes, start_ns: int, end_ns: int, *shared: bytes
     ) -> bytes:
-        model = frame.name[:NAME_CHARS]
-        rest = [*shared, self._operation("chat"), common("gen_ai.request.model", model, str), *_used(frame)]
+        model = "" if frame.name in UNNAMED else frame.name[:NAME_CHARS]
+        rest = [*shared, self._operation("chat"), *_used(frame)]
         rest.append(attribute("latency_ms", float(frame.latency_ms)))
+        if model:
+            rest.append(common("gen_ai.request.model", model, str))
         if frame.finish:
             rest.append(common("gen_ai.response.finish_reasons", (frame.finish,), tuple))
         if self._content:
             rest += self._messages(frame.input, frame.output, frame.finish)
         if frame.error is not None:
             rest.append(self._error(OTHER, frame.error))
-        return span(self._trace, own, parent, f"chat {model}", start_ns, end_ns, *rest, kind=CLIENT)
+        return span(self._trace, own, parent, f"chat {model}".strip(), start_ns, end_ns, *rest, kind=CLIENT)
 
     def _tool(
         self, frame: Frame, own: bytes, parent: bytes, start_ns: int, end_ns: int, *shared: bytes
@@ -230,7 +246,7 @@ class SpanWriter:
     def _call(self, call: ModelCall, group_size: int, epoch: bytes, dev: frozenset[str], at_ns: int) -> bytes:
         """Return the span of a learning or judge call; a vote on a rollout belongs to its group."""
         start_ns = _time_ns(call.started_at) if call.started_at else at_ns
-        judged = call.purpose == "judge" and call.subject not in dev
+        judged = call.purpose == "judge" and call.subject and call.subject not in dev
         parent = span_id("group", f"{self._run_id}.e{call.epoch}.{call.subject}") if judged else epoch
         provider, _, model = call.model.partition(":")
         model = model.partition("@")[0] or call.model

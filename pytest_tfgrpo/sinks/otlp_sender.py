@@ -18,7 +18,7 @@ FLUSH_S = 2.0
 """How long the end of a run waits for what is not yet sent."""
 BATCH_MAX_BYTES = 4_000_000
 PAUSES_S = (0.0, 0.0, 0.25, 0.5, 1.0, 2.0)
-"""Before each attempt at a request; while requests fail, only one attempt is made."""
+"""Before each attempt at a request; only one is made while requests fail, two at the end of a run."""
 
 
 class Sender(Generic[T]):
@@ -55,7 +55,7 @@ class Sender(Generic[T]):
     def put(self, item: T, spans: int) -> None:
         """Queue an item of so many spans; it is lost where the queue is full. Never blocks."""
         with self._state:
-            if self._ends_at is not None or self._unsent + spans > self._queue_max:
+            if self._ends() or self._unsent + spans > self._queue_max:
                 self._lost[self._failing or "the collector is too slow"] += spans
                 return
             self._queue.append((item, spans))
@@ -92,7 +92,7 @@ class Sender(Generic[T]):
             with self._state:
                 in_time = self._state.wait_for(self._is_due, self._delay_s)
                 taken, self._queue = self._queue, []
-                ends = self._ends_at is not None
+                ends = self._ends()
             for item, count in taken:
                 for span in self._encoded(item, count):
                     batch.append(span)
@@ -109,7 +109,14 @@ class Sender(Generic[T]):
             self._connection.close()
 
     def _is_due(self) -> bool:
-        return self._ends_at is not None or (bool(self._queue) and self._unsent >= self._batch_max)
+        return self._ends() or (bool(self._queue) and self._unsent >= self._batch_max)
+
+    def _ends(self) -> bool:
+        return self._ends_at is not None
+
+    def _is_over(self) -> bool:
+        """Return whether the time for sending is over; `close` counts what is left."""
+        return self._ends_at is not None and time.monotonic() >= self._ends_at
 
     def _encoded(self, item: T, count: int) -> list[bytes]:
         try:
@@ -136,16 +143,21 @@ class Sender(Generic[T]):
         give_up_at = time.monotonic() + self._destination.timeout_s
         for pause in PAUSES_S[:1] if self._failing else PAUSES_S:
             with self._state:
-                self._state.wait_for(lambda: self._abandoned, pause)
+                if pause and self._state.wait_for(self._ends, pause):
+                    break
                 give_up_at = min(give_up_at, self._ends_at or give_up_at)
             left_s = give_up_at - time.monotonic()
-            if self._abandoned or left_s <= 0:
+            if self._is_over():
+                return
+            if left_s <= 0:
                 break
             try:
                 rejected = self._destination.send(self._connected(left_s), body)
             except SendError as error:
-                self._failing = str(error)
                 self._disconnect()
+                if self._is_over():
+                    return
+                self._failing = str(error)
                 if not error.retry:
                     break
             else:
