@@ -69,9 +69,11 @@ Evaluations = TypedDict("Evaluations", {"earlier": int, "runs": list[str]})
 Lesson = TypedDict("Lesson", {
     "id": str, "domain": str, "polarity": str, "text": str, "epoch": int, "gt_score": float, "groups": int,
     "rollouts": int, "actor": str, "parents": list[str]})
+RefusedLesson = TypedDict("RefusedLesson", {"code": str, "text": str, "reason": str, "epoch": int, "n": int})
 LibraryBlock = TypedDict("LibraryBlock", {
     "start": str, "hash": str, "groups": int, "informative_groups": int, "lesson_groups": int,
-    "refused": Counts, "failures": Counts, "lessons": list[Lesson]})
+    "refused": Counts, "refusals": NotRequired[list[RefusedLesson]], "failures": Counts,
+    "lessons": list[Lesson]})
 TrialRow = TypedDict("TrialRow", {
     "n": int, "changes": int, "lessons": list[str], "before": str, "after": str, "scenarios": int,
     "changed": int, "difference": float | None, "ci95": Bounds, "p": Share, "p_adjusted": Share,

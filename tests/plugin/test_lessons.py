@@ -58,7 +58,7 @@ def test_lessons_learned_with_another_actor_are_warned_of(taught: Project) -> No
 
 def test_a_committed_lesson_that_holds_an_eval_answer_is_found_before_the_run(taught: Project) -> None:
     calls = len(taught.calls)
-    taught.scenarios("new", train=0, sweep=12, checks=[{"kind": "exact", "value": "Letter"}])
+    taught.scenarios("new", train=0, sweep=2, checks=[{"kind": "exact", "value": "Letter"}])
     result = taught.learn("--tfgrpo-baseline-sweep", "off")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
@@ -70,7 +70,7 @@ def test_a_committed_lesson_that_holds_an_eval_answer_is_found_before_the_run(ta
 def test_where_contamination_only_warns_such_a_lesson_leaves_the_gate_open_and_stays(taught: Project) -> None:
     lesson = json.loads((taught.root / "library.json").read_text())["experiences"][0]["summary32"]
     assert " letter" in lesson
-    taught.scenarios("new", train=0, sweep=12, checks=[{"kind": "exact", "value": "Letter"}])
+    taught.scenarios("new", train=0, sweep=2, checks=[{"kind": "exact", "value": "Letter"}])
     result = taught.learn("--tfgrpo-baseline-sweep", "off", "--tfgrpo-contamination", "warn")
     result.stdout.fnmatch_lines(["*inconclusive*contamination: contaminated: *"])
     (rule,) = [r for r in taught.report()["gate"]["results"] if r["name"] == "contamination"]
@@ -81,7 +81,7 @@ def test_where_contamination_only_warns_such_a_lesson_leaves_the_gate_open_and_s
 
 def test_a_lesson_learned_in_the_run_that_holds_an_eval_answer_fails_the_gate(project: Project) -> None:
     project.scenarios(train=12, sweep=0).ini(actor="python:agent:learner", group_size=4)
-    project.scenarios("new", train=0, sweep=12, checks=[{"kind": "exact", "value": "Letter"}])
+    project.scenarios("new", train=0, sweep=2, checks=[{"kind": "exact", "value": "Letter"}])
     result = project.learn()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*FAILED*contamination: contaminated: *"])
@@ -133,3 +133,82 @@ def test_the_share_of_groups_that_gave_a_lesson_is_reported(project: Project) ->
     assert 0 < library["lesson_groups"] <= library["informative_groups"] <= library["groups"] == 24
     mixed, lessons = library["informative_groups"], library["lesson_groups"]
     result.stdout.fnmatch_lines([f"*{mixed} of 24 training groups had mixed results, and {lessons} *"])
+
+
+TRIAGE = """
+def act(context):
+    wanted = "billing" if "bill" in context.prompt.user else "shipping"
+    rule = "billing" in context.prompt.system or context.seed % 2
+    tool = "look_up" if rule else "guess"
+    return {"answer": wanted if rule else "sales", "frames": [{"kind": "tool", "name": tool}]}
+"""
+TEACH = """
+from pytest_tfgrpo.core.lessons import Experience, Operation, Reward, Support
+from pytest_tfgrpo.harness.protocols import Proposal
+
+LESSONS = (
+    "Send questions about a bill to billing.",
+    "Mail 0 is special: answer 48 213.",
+    "Mail 0 is special: answer 48 213.",
+)
+
+
+class Teacher:
+    name, identity = "mine", {"version": 1}
+
+    async def propose(self, context):
+        return Proposal(operations=tuple(self.lessons(context)))
+
+    def lessons(self, context):
+        for n, text in enumerate(LESSONS if context.epoch == 1 else LESSONS[1:]):
+            yield Operation(kind="add", experience=Experience(
+                id=f"{context.epoch}{n}" * 8, run_id=context.run_id, task_id=context.task_id, domain="text",
+                prompt_pack_id=context.packs["text"].id, epoch=context.epoch,
+                group_id=context.groups[0].group_id, summary32=text, polarity="do",
+                reward=Reward(gt_score=1.0, relative_rank=1.0), support=Support(groups=1, rollouts=4),
+                tool_stats=(), stamp_signature=context.packs["text"].stamp, actor=context.actor,
+            ))
+
+
+def pytest_tfgrpo_optimizer(spec):
+    return Teacher() if spec == "mine" else None
+"""
+
+
+def test_a_class_can_be_taught_and_a_refusal_names_lesson_and_scenario(project: Project) -> None:
+    project.agent(TRIAGE).conftest(TEACH)
+    rows = [(split, n, "bill", "billing") for split in ("train", "eval") for n in range(6)]
+    tasks = [
+        {
+            "id": f"{split}-{n}",
+            "split": split,
+            "domain": "text",
+            "prompt": f"Which queue for {split} mail {n} about a {word}?",
+            "checks": [{"kind": "exact", "value": answer}],
+        }
+        for split, n, word, answer in rows
+    ]
+    tasks[0]["checks"] = [{"kind": "contains", "values": ["billing", "48213"]}]
+    project.write("triage.scenario.json", json.dumps(tasks))
+    project.ini(actor="python:agent2:act", optimizer="mine", group_size=4, acceptance="off")
+    result = project.learn()
+    (lesson,) = project.report()["library"]["lessons"]
+    assert lesson["text"] == "Send questions about a bill to billing."
+    assert project.report()["epochs"][-1]["gt_score"]["mean"] == 1.0
+    assert project.report()["library"]["refusals"] == [
+        {
+            "code": "leak",
+            "text": "Mail 0 is special: answer 48 213.",
+            "reason": "it contains an answer of scenario 'train-0'",
+            "epoch": 1,
+            "n": 4,
+        }
+    ]
+    result.stdout.fnmatch_lines(
+        [
+            "  refused (leak): Mail 0 is special: answer 48 213.: it contains an answer of",
+            "        scenario 'train-0' (4 times)",
+        ]
+    )
+    (rule,) = [r for r in project.report()["gate"]["results"] if r["name"] == "contamination"]
+    assert rule["outcome"] == "pass"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,13 +65,19 @@ def _verdict(
     from pytest_tfgrpo.harness.gate.verdict import judge
     from pytest_tfgrpo.harness.learning.library.screen import contaminated
     from pytest_tfgrpo.harness.suite.contamination.answers import expected_answers, tool_names
+    from pytest_tfgrpo.harness.suite.contamination.lesson_answers import labels
 
-    evaluated = [s for s in run.scenarios if s.split == "eval"]
-    leaks = contaminated(
-        run.library,
-        evaluated,
-        lambda scenario: expected_answers(kinds, scenario),
-        tool_names(group for result in run.phases for group in result.groups),
+    answers = partial(expected_answers, kinds)
+    leaks = (
+        contaminated(
+            run.library,
+            [s for s in run.scenarios if s.split == "eval"],
+            answers,
+            tool_names(group for result in run.phases for group in result.groups),
+            allowed=labels(run.scenarios, answers),
+        )
+        if run.library.experiences
+        else []
     )
     verdict = judge(
         run, baseline=baseline, settings=run.settings, rules=rules, contamination=leaks, sweeps=sweeps

@@ -10,6 +10,7 @@ from pytest_tfgrpo.core.report_blocks import (
     EpochRow,
     LibraryBlock,
     PlannedSweep,
+    RefusedLesson,
     Report,
     Sequential,
     ToolUse,
@@ -34,6 +35,7 @@ from pytest_tfgrpo.harness.report.judge import judge_lines
 from pytest_tfgrpo.harness.report.trust import ERRORS_LEGEND, errors_as_zero, trust_lines
 
 SHORT_LESSONS = 5
+SHORT_REFUSALS = 3
 LEGEND = (
     "gt mean: mean share of checks passed; pass@k: solved within k tries;",
     "informative: groups with mixed results; lessons: active (+new ~revised -removed)",
@@ -273,4 +275,16 @@ def _lessons(library: LibraryBlock, width: int, *, verbose: bool) -> list[str]:
         lines += wrapped(text, width, "  ", " " * 8)
     if len(shown) < len(lessons):
         lines.append(f"  ... {len(lessons) - len(shown)} more; -v shows all")
+    return [*lines, *_refusals(library.get("refusals", ()), width, verbose=verbose)]
+
+
+def _refusals(refusals: Sequence[RefusedLesson], width: int, *, verbose: bool) -> list[str]:
+    shown = refusals if verbose else refusals[:SHORT_REFUSALS]
+    lines = []
+    for refusal in shown:
+        times = f" ({refusal['n']} times)" if refusal["n"] > 1 else ""
+        text = f"refused ({line(refusal['code'], 40)}): {line(refusal['text'], 300) or 'a change'}"
+        lines += wrapped(f"{text}: {line(refusal['reason'], 300)}{times}", width, "  ", " " * 8)
+    if len(shown) < len(refusals):
+        lines.append(f"  ... {len(refusals) - len(shown)} more refused; -v shows them")
     return lines

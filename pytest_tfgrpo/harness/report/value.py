@@ -6,10 +6,10 @@ Equal runs give equal reports, except for times, ids, and the count of earlier r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.core.lessons import Experience
+from pytest_tfgrpo.core.lessons import Experience, Revision
 from pytest_tfgrpo.core.records import Group, Mode, Run
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.report_blocks import (
@@ -19,6 +19,7 @@ from pytest_tfgrpo.core.report_blocks import (
     Lesson,
     LibraryBlock,
     LowScenario,
+    RefusedLesson,
     Regression,
     Report,
     RuleFinding,
@@ -27,6 +28,7 @@ from pytest_tfgrpo.core.report_blocks import (
 )
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import sets_gate
+from pytest_tfgrpo.core.text import cut
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.metrics import costs, noise, significance
 from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, Tally, compare, figures, tally
@@ -41,6 +43,10 @@ if TYPE_CHECKING:
 
 SCHEMA = "tfgrpo.report/1"
 REGRESSIONS = 5
+REFUSALS = 20
+"""Refused lessons that the report lists."""
+LONGEST_LESSON = 600
+"""Characters of one of them."""
 
 
 def build(
@@ -232,7 +238,7 @@ def _faults(run: Run) -> dict[str, Counts]:
 def _library(run: Run) -> LibraryBlock:
     revisions = [result.revision for result in run.phases if result.revision is not None]
     refused = Counter(refusal.code for revision in revisions for refusal in revision.refused)
-    return {
+    value: LibraryBlock = {
         "start": run.library_start.hash,
         "hash": run.library.hash,
         "groups": sum(len(result.groups) for result in run.phases if result.revision is not None),
@@ -242,6 +248,27 @@ def _library(run: Run) -> LibraryBlock:
         "failures": _failures(run),
         "lessons": [_lesson(experience) for experience in run.library.experiences],
     }
+    if refused:
+        value["refusals"] = _refusals(revisions)
+    return value
+
+
+def _refusals(revisions: Iterable[Revision]) -> list[RefusedLesson]:
+    """Return the first lessons that were refused, each once, repetitions of known lessons last."""
+    rows: dict[tuple[str, str, str], RefusedLesson] = {}
+    for revision in revisions:
+        for refusal in revision.refused:
+            safe = refusal.operation.redacted()
+            text = safe.experience.summary32 if safe.experience is not None else ""
+            row: RefusedLesson = {
+                "code": refusal.code,
+                "text": cut(text, LONGEST_LESSON),
+                "reason": redact(refusal.reason),
+                "epoch": revision.epoch,
+                "n": 0,
+            }
+            rows.setdefault((refusal.code, text, refusal.reason), row)["n"] += 1
+    return sorted(rows.values(), key=lambda row: row["code"] == "duplicate")[:REFUSALS]
 
 
 def _failures(run: Run) -> dict[str, int]:

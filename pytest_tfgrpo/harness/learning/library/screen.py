@@ -9,7 +9,10 @@ from pytest_tfgrpo.core.lessons import Experience, LeakedAnswer, Library
 from pytest_tfgrpo.core.redact import MARK, find_secret
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.harness.learning.library.experience_lines import check
-from pytest_tfgrpo.harness.suite.contamination.answers import AnswerIndex, Answers, bare
+from pytest_tfgrpo.harness.learning.library.injection import find_order
+from pytest_tfgrpo.harness.suite.contamination.answers import Answers
+from pytest_tfgrpo.harness.suite.contamination.lesson_answers import LessonAnswers, labels
+from pytest_tfgrpo.harness.suite.contamination.spelling import bare
 
 _ROLE_MARKER = re.compile(
     r"<\|[^|<>]{0,40}\|>"
@@ -21,6 +24,10 @@ _ROLE_MARKER = re.compile(
 )
 _DELIMITER = re.compile(r"</?[A-Za-z!?]|/>|```|~~~|\]\]>|(?:^|\s)(?:-{3,}|={3,}|\*{3,})(?:\s|$)")
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]{0,20}://[^\s<>\"']+|\bwww\.[^\s<>\"']+", re.IGNORECASE)
+
+
+NAMED = 5
+"""Scenarios that the reason of a refusal names."""
 
 
 class Screen:
@@ -43,7 +50,7 @@ class Screen:
         for scenario in known:
             if scenario.split == "eval":
                 raise ValueError(f"eval scenario {scenario.id!r} must not screen lessons")
-        self._answers = AnswerIndex(known, answers, tools)
+        self._answers = LessonAnswers(known, answers, tools, allowed=labels(known, answers))
         self._packs = packs
         self._max_words = max_words
         self._urls = {domain: _urls("\n".join((p.system, *p.inject))) for domain, p in packs.items()}
@@ -76,6 +83,8 @@ class Screen:
             return "secret", "it contained what looks like a secret, which is taken out"
         if marker := _ROLE_MARKER.search(text):
             return "role_marker", f"it contains the role marker {marker[0]!r}"
+        if order := find_order(text):
+            return "injection", f"it contains {order!r}, an order to the model that reads it"
         if delimiter := _DELIMITER.search(text):
             return (
                 "delimiter",
@@ -86,20 +95,33 @@ class Screen:
         return None
 
     def _leak(self, text: str) -> tuple[str, str] | None:
-        scenario_id = self._answers.find(text)
-        return ("leak", f"it contains an answer of scenario {scenario_id!r}") if scenario_id else None
+        found = self._answers.find(text)
+        if not found:
+            return None
+        of = ", ".join(repr(each.scenario) for each in found[:NAMED]) + ", ..." * (len(found) > NAMED)
+        what = "an answer of scenario" if len(found) == 1 else "a list of short answers of scenarios"
+        return "leak", f"it contains {what} {of}"
 
 
 def contaminated(
-    library: Library, scenarios: Iterable[Scenario], answers: Answers, tools: Collection[str] = ()
+    library: Library,
+    scenarios: Iterable[Scenario],
+    answers: Answers,
+    tools: Collection[str] = (),
+    *,
+    allowed: Collection[str] = (),
 ) -> list[LeakedAnswer]:
     """Return the active lessons that contain an answer of one of `scenarios`, the eval split.
 
-    What it finds fails the gate; it never edits a library (decision 21).
+    `allowed` are keys of answers that a lesson may name: the labels of the whole suite. What it finds fails
+    the gate; it never edits a library (decision 21).
     """
-    index = AnswerIndex(scenarios, answers, tools)
-    found = ((e.id, index.find(e.summary32)) for e in library.experiences)
-    return [LeakedAnswer(experience_id=id, scenario_id=scenario) for id, scenario in found if scenario]
+    index = LessonAnswers(scenarios, answers, tools, allowed=allowed)
+    return [
+        LeakedAnswer(experience_id=experience.id, scenario_id=found.scenario)
+        for experience in library.experiences
+        for found in index.find(experience.summary32)[:1]
+    ]
 
 
 def _urls(text: str) -> set[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from typing import NamedTuple
 from pytest_tfgrpo.core.records import Group
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+from pytest_tfgrpo.harness.suite.contamination.spelling import bare
 
 MIN_ANSWER_CHARACTERS = 4
 
@@ -77,14 +77,6 @@ class AnswerIndex:
 
 def _whole(answer: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?<!\d[.,]){re.escape(answer)}(?!\w|[.,]\d)")
-
-
-def bare(text: str) -> str:
-    """Return `text` in compatible characters without the marks that combine with them, visible or not."""
-    if text.isascii():
-        return text
-    letters = unicodedata.normalize("NFKD", text)
-    return unicodedata.normalize("NFKC", "".join(c for c in letters if unicodedata.category(c) != "Mn"))
 
 
 def spellings(text: str) -> tuple[str, ...]:

@@ -10,11 +10,10 @@ from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.stamp import canonical
 from pytest_tfgrpo.harness.suite.contamination.answers import AnswerIndex, Answers, SoughtAnswer, spellings
-from pytest_tfgrpo.harness.suite.contamination.findings import Finding, called, excerpt
+from pytest_tfgrpo.harness.suite.contamination.findings import Finding, OverlapKind, called, excerpt
+from pytest_tfgrpo.harness.suite.contamination.lesson_answers import LABEL_TASKS, LessonAnswers, labels
 from pytest_tfgrpo.harness.suite.contamination.overlap import SPLITS
 
-LABEL_TASKS = 3
-"""An answer of so many tasks is a label, such as a class or a yes, which a prompt pack may list."""
 MAX_PROMPTS = 3
 """An answer in more prompts than these is what the tasks are about, not a leak."""
 _PROMPT_CHARACTERS = 20_000
@@ -48,14 +47,14 @@ def _owners(scenarios: Iterable[Scenario], answers: Answers) -> Counter[str]:
     )
 
 
-def _finding(kind: str, found: SoughtAnswer, other: str, other_where: str = "") -> Finding:
+def _finding(kind: OverlapKind, scenario: Scenario, text: str, other: str, other_where: str = "") -> Finding:
     return Finding(
-        kind=kind,  # type: ignore[arg-type]
-        subject=called(found.scenario),
-        where=found.scenario.source,
+        kind=kind,
+        subject=called(scenario),
+        where=scenario.source,
         other=other,
         other_where=other_where,
-        excerpt=excerpt(found.text),
+        excerpt=excerpt(text),
     )
 
 
@@ -72,7 +71,9 @@ def _in_packs(
         for found in AnswerIndex(own, answers).matches("\n".join((pack.system, *pack.inject))):
             if owners[found.text] < LABEL_TASKS and found.scenario.id not in told:
                 told.add(found.scenario.id)
-                yield _finding("answer_in_pack", found, f"prompt pack {excerpt(pack.id)}")
+                yield _finding(
+                    "answer_in_pack", found.scenario, found.text, f"prompt pack {excerpt(pack.id)}"
+                )
 
 
 def _in_lessons(
@@ -81,11 +82,12 @@ def _in_lessons(
     """Yield answers in lessons of the starting library, as the screen of new lessons would find them."""
     if not lessons:
         return
-    index = AnswerIndex(scenarios, answers, _tools(lessons))
+    known = {s.id: s for s in scenarios}
+    allowed = labels(scenarios, answers)
+    index = LessonAnswers(scenarios, answers, _tools(lessons), allowed=allowed)
     for lesson in lessons:
-        found = next(index.matches(lesson.summary32), None)
-        if found is not None:
-            yield _finding("answer_in_lesson", found, f"lesson {lesson.id}")
+        for found in index.find(lesson.summary32)[:1]:
+            yield _finding("answer_in_lesson", known[found.scenario], found.answer, f"lesson {lesson.id}")
 
 
 def _tools(lessons: Iterable[Experience]) -> set[str]:
@@ -121,7 +123,7 @@ def _in_prompts(scenarios: Sequence[Scenario], answers: Answers, owners: Counter
         pair = found.scenario.id, holder.id
         if SPLITS.index(holder.split) < SPLITS.index(found.scenario.split) and pair not in told:
             told.add(pair)
-            yield _finding("answer_in_prompt", found, called(holder), holder.source)
+            yield _finding("answer_in_prompt", found.scenario, found.text, called(holder), holder.source)
 
 
 def _asked(scenario: Scenario) -> str:

@@ -14,15 +14,15 @@ _HIDDEN = re.compile(
 _RULE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}")
 """Three and more of one sign draw a line, a heading or a fence."""
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
-_SPACELESS = (
+SPACELESS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003134f"
 )
 """Scripts that part no words by spaces: Thai to Myanmar, Khmer, kana, Han. Each character is a word."""
 _WORD = re.compile(
     r"[0-9]+(?:[.,:/-][0-9]+)*"  # numbers, dates, times
-    rf"|[{_SPACELESS}]"
-    rf"|[^\W_{_SPACELESS}]+"
+    rf"|[{SPACELESS}]"
+    rf"|[^\W_{SPACELESS}]+"
     r"|[-*/%](?=\s?(?:[0-9(]|[^\W\d_]\b))|!(?==)|\$(?=[0-9])|[+<>=|~^]"  # signs of arithmetic and code
     r"|[^\w\s\x00-\x7f]"
 )
