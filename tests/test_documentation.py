@@ -6,9 +6,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import examples, reference
+from support.collector import Collector, ReceivedSpan
 from support.examples import ROOT, Block
 from support.tools import require_tool, run_pytest
 
@@ -21,8 +23,14 @@ from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.models_file import load_models
 from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios
 from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
+from pytest_tfgrpo.sinks.otlp_destination import DEFAULT_ENDPOINT
 
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "guides").glob("*.md")),
+]
 LANGUAGES = {
     "console",
     "csv",
@@ -45,7 +53,7 @@ def text_of(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_examples_of_a_page_work_as_shown(page: Path, tmp_path: Path) -> None:
+def test_the_examples_of_a_page_work_as_shown(page: Path, tmp_path: Path, collector: Collector) -> None:
     folder, before = tmp_path, None
     for block in examples.blocks_of(text_of(page)):
         if block.folder:
@@ -54,6 +62,17 @@ def test_the_examples_of_a_page_work_as_shown(page: Path, tmp_path: Path) -> Non
             where = f"{page.name}:{block.line}"
             assert block.language in LANGUAGES, f"{where}: say what the block is"
             before = check(block, folder, where, before)
+    if page.name == "telemetry.md":
+        check_spans(collector.spans, text_of(page))
+
+
+def check_spans(spans: list[ReceivedSpan], page: str) -> None:
+    """Check that a page has what its commands have sent, and nothing that is never sent."""
+    assert {span.resource["service.name"] for span in spans} == {"my-agent"}
+    known = set(re.findall(r"`([a-z_]+(?:\.[a-z_]+)*)`", page))
+    assert {key for span in spans for key in span.attributes} <= known
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "pytest_tfgrpo" / "sinks").glob("*.py"))
+    assert [n for n in known if n.startswith(("gen_ai.", "tfgrpo.")) and f'"{n}"' not in source] == []
 
 
 def check(block: Block, folder: Path, where: str, before: examples.Done | None) -> examples.Done | None:
@@ -169,7 +188,7 @@ def anchors(page: Path) -> set[str]:
 @pytest.mark.parametrize("page", [p for p in PAGES if p.name != "CHANGELOG.md"], ids=lambda page: page.name)
 def test_a_page_names_only_what_there_is(page: Path) -> None:
     flags = {s.flag for s in TABLE} | {"--tfgrpo", "--tfgrpo-resume", "--tfgrpo-dry-run"}
-    keys = {s.ini for s in TABLE}
+    keys = {s.ini for s in TABLE} | {"tfgrpo_epoch"}  # an attribute of spans
     variables = {name for s in TABLE for name in (s.env, *s.aliases)} | {"FEATURE_TFGRPO_GROUP", "TFGRPO_X_Y"}
     hooks = {name for name in dir(hookspecs) if name.startswith("pytest_tfgrpo_")}
     text = text_of(page)
@@ -183,7 +202,9 @@ def test_a_page_names_only_what_there_is(page: Path) -> None:
 def test_every_page_can_be_reached_from_the_index() -> None:
     index = text_of(ROOT / "docs" / "index.md")
     assert [
-        p.name for p in PAGES if p.parent.name == "docs" and p.name != "index.md" and p.name not in index
+        p.name
+        for p in PAGES
+        if p.parent != ROOT and p.name != "index.md" and p.relative_to(ROOT / "docs").as_posix() not in index
     ] == []
 
 
@@ -200,6 +221,20 @@ def test_generated_parts_say_what_the_program_says(page: Path, pytestconfig: pyt
 def test_every_generated_part_is_in_a_page() -> None:
     used = {match[2] for page in PAGES for match in GENERATED.finditer(text_of(page))}
     assert used == reference.PARTS.keys()
+
+
+def test_the_collector_of_the_page_on_telemetry_listens_where_spans_are_sent() -> None:
+    blocks = examples.blocks_of(text_of(ROOT / "docs" / "guides" / "telemetry.md"))
+    (text,) = (block.text for block in blocks if "collector" in block.words)
+    config: Any = parse_yaml(text).value
+    host = config["receivers"]["otlp"]["protocols"]["http"]["endpoint"]
+    assert f"http://{host}" == DEFAULT_ENDPOINT
+    for pipeline in config["service"]["pipelines"].values():
+        for kind in ("receivers", "processors", "exporters"):
+            assert set(pipeline[kind]) == config[kind].keys()
+    dropped = {action["key"] for action in config["processors"]["attributes/content"]["actions"]}
+    source = (ROOT / "pytest_tfgrpo" / "sinks" / "genai_spans.py").read_text("utf-8")
+    assert all(f'"{key}"' in source for key in dropped)
 
 
 def test_pytests_help_shows_every_setting(tmp_path: Path) -> None:
