@@ -89,6 +89,8 @@ class TfgrpoSession:
         """Why the gate fails though nothing ran: no eval scenario is left."""
         self._ran = False
         """True once pytest has run its items to the end; an interrupt at any time leaves it false."""
+        self._failed = False
+        """True when a gate failed, whatever became of its item."""
         self._named: list[NamedGate] = []
         self._excused: frozenset[str] = frozenset()
         """Ids of the scenarios that a gate judges in place of their items."""
@@ -289,6 +291,7 @@ class TfgrpoSession:
     def adopt(self, output: dict[str, Any]) -> None:
         """Take over the terminal section from the xdist worker that made the run."""
         self._lines, self._notes = list(output["lines"]), list(output["notes"])
+        self._failed = output["failed"]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self) -> Any:
@@ -312,14 +315,24 @@ class TfgrpoSession:
                 advice = f"go on with --tfgrpo-resume={self._live.job.run_id}" if kept else "nothing is kept"
                 self._lines = [AGAIN + advice]
                 session.exitstatus = pytest.ExitCode.INTERRUPTED
-        if self._unsound and exitstatus == pytest.ExitCode.OK:
+        if self._is_bypassed():
+            self._lines = ["tfgrpo: the gate did not run: something removed its items, or ended the session"]
+            self._failed = True
+        if (self._unsound or self._failed) and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         nothing_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
         if nothing_ran and self.config.getoption("tfgrpo_dry_run") and self._lines:
             session.exitstatus = pytest.ExitCode.OK
         output = getattr(self.config, "workeroutput", None)
         if output is not None and self._lines:
-            output[distributed.OUTPUT] = {"lines": self._lines, "notes": self._notes}
+            output[distributed.OUTPUT] = {"lines": self._lines, "notes": self._notes, "failed": self._failed}
+
+    def _is_bypassed(self) -> bool:
+        """Return whether a gated run was prepared in this process, and none of its items was ever run."""
+        if self._live is None or self._live.started or hasattr(self.config, "workerinput"):
+            return False
+        idle = ("tfgrpo_dry_run", "setuponly", "setupplan")
+        return is_gated(self.settings) and not any(self.config.getoption(name, False) for name in idle)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the section of the run."""
@@ -349,6 +362,8 @@ class TfgrpoSession:
             live.run, warnings=(*live.warnings, *broken), sections=sections, files=self._files(launch)
         )
         self._conclusion = conclusion
+        verdict = conclusion.verdict
+        self._failed = verdict is not None and (verdict.failed or any(gate.failed for gate in verdict.gates))
         self._lines = terminal(conclusion.report, verbosity=self.config.get_verbosity())
         if is_gated(self.settings):
             from pytest_tfgrpo.plugin import github

@@ -97,15 +97,15 @@ def judge_complete(of: GateInput) -> RuleResult:
         return RuleResult(name="complete", outcome="fail", message=message, advice="run it again")
     if run.partial_selection:
         return _not_judged("complete", _partial(run))
-    return _usable(of.sweeps.after) or RuleResult(
+    ended = RuleResult(
         name="complete", outcome="pass", message=f"{len(run.phases)} of {len(run.phases)} phases ended"
     )
+    sweep = of.sweeps.after
+    return ended if sweep is None else _usable(sweep, ended, strict=bool(of.settings["gate_strict"]))
 
 
-def _usable(sweep: PhaseResult | None) -> RuleResult | None:
-    """Return the result for a final sweep without answers or with too many exclusions, else None."""
-    if sweep is None:
-        return None
+def _usable(sweep: PhaseResult, ended: RuleResult, *, strict: bool) -> RuleResult:
+    """Return the result for a final sweep that has `ended`, by what it lacks: answers, scenarios."""
     statuses = {rollout.status for group in sweep.groups for rollout in group.rollouts}
     if statuses and "ok" not in statuses:
         first = sweep.groups[0].rollouts[0]
@@ -113,12 +113,26 @@ def _usable(sweep: PhaseResult | None) -> RuleResult | None:
         message = f"no rollout of {sweep.phase.label} has an answer; the first one{why}"
         advice = f"`tfgrpo show {first.rollout_id}` prints it in full; is the actor set up?"
         return RuleResult(name="complete", outcome="fail", message=message, advice=advice)
+    if not sweep.excluded:
+        return ended
     planned, excluded = len(sweep.phase.scenarios) - len(sweep.settled), len(sweep.excluded)
-    if planned - excluded < MIN_SHARE * planned:
-        message = f"{excluded} of {planned} scenarios of {sweep.phase.label} were excluded by skips"
-        advice = "a checker that skips an answer hides it; let it fail instead"
-        return RuleResult(name="complete", outcome="inconclusive", message=message, advice=advice)
-    return None
+    many = planned - excluded < MIN_SHARE * planned
+    return replace(
+        ended,
+        outcome="inconclusive" if many or strict else "pass",
+        message=f"{ended.message}; {skipped(sweep)}, so they count for nothing",
+        advice="a test function that skips a bad answer hides it; let it fail instead",
+        figures={"skipped": list(sweep.excluded), "of": planned},
+    )
+
+
+def skipped(sweep: PhaseResult) -> str:
+    """Return which scenarios of a phase were skipped by their test functions, and with how many rollouts."""
+    planned = len(sweep.phase.scenarios) - len(sweep.settled)
+    return (
+        f"{len(sweep.excluded)} of {planned} scenarios of {sweep.phase.label} were skipped by their test "
+        f"function ({few(sweep.excluded)}), with {len(sweep.excluded) * sweep.phase.rollouts} rollouts"
+    )
 
 
 def judge_minimum(of: GateInput) -> RuleResult:
@@ -137,12 +151,16 @@ def judge_minimum(of: GateInput) -> RuleResult:
     message = f"eval mean {mean:.3f}, at least {minimum:g} required"
     if any(tally.errors for tally in tallies):
         message += f"; {with_errors:.3f} with errors as 0"
+    if of.sweeps.after is not None and of.sweeps.after.excluded:
+        message += f"; without {len(of.sweeps.after.excluded)} scenarios that were skipped"
     passed = min(mean, with_errors) >= minimum
     return RuleResult(
         name="minimum mean",
         outcome="pass" if passed else "fail",
         message=message,
-        advice="" if passed else "read the failing eval scenarios above, or lower the minimum",
+        advice=""
+        if passed
+        else "read the scenarios with the lowest scores in the report, or lower the minimum",
         figures={"minimum": minimum, **views},
     )
 

@@ -30,6 +30,7 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import sets_gate
 from pytest_tfgrpo.core.text import cut
 from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.gate.rules import skipped
 from pytest_tfgrpo.harness.metrics import costs, noise, significance
 from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, Tally, compare, figures, tally
 from pytest_tfgrpo.harness.metrics.epochs import per_epoch
@@ -323,7 +324,7 @@ def _warnings(run: Run) -> Iterator[str]:
         if result.status != "complete":
             yield f"{label} is {result.status}" + (f": {result.reason}" if result.reason else "")
         if result.excluded:
-            yield f"{label}: {len(result.excluded)} scenarios were skipped by their test function"
+            yield f"{skipped(result)}: they count for nothing"
         if revision is not None and revision.note:
             yield f"{label}: {revision.note}"
     if failures := _failures(run):

@@ -67,7 +67,13 @@ def test_scenarios_that_checkers_skipped_leave_the_question_open_when_they_are_m
         excluded=ids[:excluded],
     )
     found = verdict(replace(run, phases=(*before, thinned)))
-    assert rule(found, "complete").outcome == outcome
+    complete = rule(found, "complete")
+    assert complete.outcome == outcome
+    assert f"{excluded} of 10 scenarios of epoch2-eval were skipped" in complete.message
+    assert complete.figures["skipped"] == list(ids[:excluded])
+    strict = verdict(replace(run, phases=(*before, thinned)), gate_strict=True, gate_min_mean=0.5)
+    assert rule(strict, "complete").outcome == "inconclusive"
+    assert f"without {excluded} scenarios that were skipped" in rule(strict, "minimum mean").message
 
 
 @pytest.mark.parametrize("status", ["incomplete", "aborted", "cancelled"])

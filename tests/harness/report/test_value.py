@@ -109,7 +109,8 @@ def test_what_a_phase_has_to_say_is_a_warning() -> None:
     assert report(replace(run, phases=(aborted,)))["warnings"] == [
         "3 experiences were left out",
         "epoch2-eval is aborted: a rewarder hung",
-        "epoch2-eval: 1 scenarios were skipped by their test function",
+        "1 of 2 scenarios of epoch2-eval were skipped by their test function (x), with 1 rollouts: they "
+        "count for nothing",
     ]
 
 
