@@ -1,0 +1,316 @@
+"""The folder of a run's workspaces: where it is, who may use it again, and that it goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.harness.sandbox import run_workspaces
+from pytest_tfgrpo.harness.sandbox.run_workspaces import KEPT_S, RunWorkspaces, temporary_folder
+
+RUN = "20260101T000000-00000000"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Return the folder of a run."""
+    folder = tmp_path / "out" / "demo" / "runs" / RUN
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def temporary(tmp_path: Path) -> Path:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    return folder
+
+
+def left_behind(temporary: Path, pointer: Path | None) -> Path:
+    """Use a workspace in a process that is then killed; return the workspace."""
+    program = f"""
+import os, signal
+from pathlib import Path
+from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces
+pointer = {None if pointer is None else str(pointer)!r}
+workspaces = RunWorkspaces({RUN!r}, Path({str(temporary)!r}), pointer and Path(pointer))
+workspace = workspaces.new("r0", ())
+(workspace.path / "answer.txt").write_text("half an answer")
+print(workspace.path, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    return Path(done.stdout.strip())
+
+
+def test_it_is_private_named_after_the_run_and_gone_at_its_end(temporary: Path) -> None:
+    workspaces = RunWorkspaces(RUN, temporary)
+    assert list(temporary.iterdir()) == []
+    workspace = workspaces.new("r0", ())
+    (workspace.path / "file").touch()
+    (folder,) = temporary.iterdir()
+    assert workspace.path == folder / "r0"
+    assert folder.name.startswith(f"tfgrpo-workspaces-{RUN}.")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert workspaces.close(keep=True) == ""
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_workspace_is_removed_while_the_run_goes_on(temporary: Path) -> None:
+    workspaces = RunWorkspaces(RUN, temporary)
+    first, second = workspaces.new("r0", ()), workspaces.new("r1", ())
+    (first.path / "file").touch()
+    (second.path / "file").touch()
+    folder = first.path.parent
+    workspaces.discard(first)
+    deadline = time.monotonic() + 20
+    while [path.name for path in folder.iterdir()] != ["r1"] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert [path.name for path in folder.iterdir()] == ["r1"]
+    assert not first.made
+    assert list(first.path.iterdir()) == []  # an agent that is still there gets an empty one
+    workspaces.close(keep=False)
+
+
+def test_a_resumed_run_finds_what_a_killed_one_left_and_removes_it_at_its_end(
+    temporary: Path, run: Path
+) -> None:
+    pointer = run / "workspaces.json"
+    folder = left_behind(temporary, pointer)
+    workspaces = RunWorkspaces(RUN, temporary, pointer)
+    workspace = workspaces.left("r0", ())
+    assert workspace is not None
+    assert (workspace.path / "answer.txt").read_text() == "half an answer"
+    assert workspaces.left("r1", ()) is None
+    assert list(workspaces.new("r0", ()).path.iterdir()) == []
+    assert workspaces.close(keep=False) == ""
+    assert not folder.parent.exists()
+    assert not pointer.exists()
+
+
+def test_an_interrupted_run_keeps_it_for_the_next(temporary: Path, run: Path) -> None:
+    pointer = run / "workspaces.json"
+    workspaces = RunWorkspaces(RUN, temporary, pointer)
+    (workspaces.new("r0", ()).path / "file").touch()
+    assert workspaces.close(keep=True) == ""
+    again = RunWorkspaces(RUN, temporary, pointer)
+    found = again.left("r0", ())
+    assert found is not None
+    assert (found.path / "file").exists()
+    again.close(keep=False)
+
+
+def test_two_processes_do_not_share_one(temporary: Path, run: Path) -> None:
+    pointer = run / "workspaces.json"
+    first = RunWorkspaces(RUN, temporary, pointer)
+    _ = first.new("r0", ()).path
+    second = RunWorkspaces(RUN, temporary, pointer)
+    assert second.left("r0", ()) is None
+    assert second.new("r0", ()).path.parent != first.new("r0", ()).path.parent
+    second.close(keep=False)
+    first.close(keep=False)
+
+
+def _renamed(pointer: Path, folder: Path) -> None:
+    other = folder.with_name("important")
+    folder.rename(other)
+    pointer.write_text(json.dumps({"folder": str(other)}))
+
+
+def _linked(pointer: Path, folder: Path) -> None:
+    other = folder.with_name("important")
+    folder.rename(other)
+    folder.symlink_to(other)
+
+
+def _linked_above(pointer: Path, folder: Path) -> None:
+    link = folder.parent.with_name("link")
+    link.symlink_to(folder.parent)
+    pointer.write_text(json.dumps({"folder": str(link / folder.name)}))
+
+
+def _dotted(pointer: Path, folder: Path) -> None:
+    pointer.write_text(json.dumps({"folder": f"{folder.parent}/../{folder.parent.name}/{folder.name}"}))
+
+
+def _relative(pointer: Path, folder: Path) -> None:
+    pointer.write_text(json.dumps({"folder": os.path.relpath(folder)}))
+
+
+def _of_another_run(pointer: Path, folder: Path) -> None:
+    other = folder.with_name(folder.name.replace(RUN, "20250101T000000-00000000"))
+    folder.rename(other)
+    pointer.write_text(json.dumps({"folder": str(other)}))
+
+
+def _a_file(pointer: Path, folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.touch()
+
+
+def _a_pipe(pointer: Path, folder: Path) -> None:
+    pointer.unlink()
+    os.mkfifo(pointer)
+
+
+def _linked_pointer(pointer: Path, folder: Path) -> None:
+    pointer.rename(pointer.with_name("elsewhere"))
+    pointer.symlink_to("elsewhere")
+
+
+CORRUPTIONS: dict[str, Callable[[Path, Path], object]] = {
+    "is gone": lambda pointer, folder: shutil.rmtree(folder),
+    "has another name": _renamed,
+    "is a link": _linked,
+    "is reached by a link": _linked_above,
+    "is reached by dots": _dotted,
+    "is relative": _relative,
+    "belongs to another run": _of_another_run,
+    "is a file": _a_file,
+    "others can enter": lambda pointer, folder: folder.chmod(0o750),
+    "others can replace": lambda pointer, folder: folder.parent.chmod(0o777),
+    "is nowhere": lambda pointer, folder: pointer.write_text('{"folder": null}'),
+    "has a null": lambda pointer, folder: pointer.write_text('{"folder": "/tmp/\\u0000"}'),
+    "is too long": lambda pointer, folder: pointer.write_text(json.dumps({"folder": "/x" * 100_000})),
+    "is no JSON": lambda pointer, folder: pointer.write_bytes(b"\xff{"),
+    "is nested": lambda pointer, folder: pointer.write_text("[" * 9_000),
+    "is a pipe": _a_pipe,
+    "is told by a link": _linked_pointer,
+}
+if os.geteuid() == 0:
+    CORRUPTIONS["is somebody else's"] = lambda pointer, folder: os.chown(folder, 65534, 65534)
+    CORRUPTIONS["is in somebody else's"] = lambda pointer, folder: os.chown(folder.parent, 65534, 65534)
+
+
+@pytest.mark.parametrize("how", CORRUPTIONS)
+def test_a_pointer_is_not_believed_when_the_folder(temporary: Path, run: Path, how: str) -> None:
+    pointer = run / "workspaces.json"
+    folder = left_behind(temporary, pointer).parent
+    before = sorted(path for path in temporary.rglob("*") if path.name == "answer.txt")
+    assert before
+    CORRUPTIONS[how](pointer, folder)
+    kept = [path for path in temporary.rglob("*") if path.name == "answer.txt"]
+    workspaces = RunWorkspaces(RUN, temporary, pointer)
+    assert workspaces.left("r0", ()) is None
+    assert list(workspaces.new("r0", ()).path.iterdir()) == []
+    assert workspaces.close(keep=False) == ""
+    assert [path for path in temporary.rglob("*") if path.name == "answer.txt"] == kept
+
+
+def test_the_next_run_removes_what_a_killed_one_left(temporary: Path, run: Path) -> None:
+    folder = left_behind(temporary, None).parent
+    needed = left_behind(temporary, run / "workspaces.json").parent
+    going_on = RunWorkspaces("20260101T000001-00000000", temporary)
+    in_use = going_on.new("r0", ()).path
+    foreign = temporary / "tfgrpo-workspaces-of-mine"
+    foreign.mkdir(mode=0o755)
+    (foreign / "file").touch()
+    link = temporary / f"tfgrpo-workspaces-{RUN}.01234567"
+    link.symlink_to(run)
+    old = time.time() - KEPT_S - 60
+
+    def next_run() -> None:
+        workspaces = RunWorkspaces("20260101T000002-00000000", temporary)
+        _ = workspaces.new("r0", ()).path
+        deadline = time.monotonic() + 20
+        while folder.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        workspaces.close(keep=False)
+
+    next_run()
+    assert not folder.exists()
+    assert needed.exists()
+    assert in_use.exists()
+    assert (foreign / "file").exists()
+    assert link.is_symlink()
+    os.utime(needed, (old, old))
+    folder.mkdir(mode=0o700)
+    next_run()
+    assert not needed.exists()
+    going_on.close(keep=False)
+
+
+def test_an_agent_that_removes_or_replaces_the_folder_of_all_does_not_end_the_run(
+    temporary: Path, run: Path
+) -> None:
+    workspaces = RunWorkspaces(RUN, temporary)
+    folder = workspaces.new("r0", ()).path.parent
+    shutil.rmtree(folder)
+    assert workspaces.new("r1", ()).path.is_dir()
+    shutil.rmtree(folder)
+    folder.symlink_to(run)
+    assert workspaces.new("r2", ()).path.is_dir()
+    assert not folder.is_symlink()
+    assert list(run.iterdir()) == []
+    folder.chmod(0o500)
+    assert workspaces.new("r3", ()).path.is_dir()
+    assert workspaces.close(keep=False) == ""
+    assert not folder.exists()
+
+
+def test_what_cannot_be_removed_is_told_once_the_run_ends(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_workspaces, "remove", lambda folder, stop: "'stuck': Device or resource busy")
+    workspaces = RunWorkspaces(RUN, temporary)
+    workspace = workspaces.new("r0", ())
+    folder = workspace.path.parent
+    workspaces.discard(workspace)
+    warning = workspaces.close(keep=False)
+    assert "could not be removed ('stuck': Device or resource busy)" in warning
+    assert str(folder) in warning
+
+
+def test_the_end_of_a_run_does_not_wait_for_a_removal_without_end(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_workspaces, "CLOSE_S", 0.2)
+    workspaces = RunWorkspaces(RUN, temporary)
+    workspace = workspaces.new("r0", ())
+    for n in range(3_000):
+        (workspace.path / str(n)).touch()
+    monkeypatch.setattr(
+        run_workspaces.RunWorkspaces,
+        "_is_late",
+        lambda self: time.sleep(0.01) or time.monotonic() > self._deadline,
+    )
+    workspaces.discard(workspace)
+    began = time.monotonic()
+    assert "out of time" in workspaces.close(keep=False)
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("inside", ["project", "output folder"])
+def test_a_temporary_folder_in_the_project_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: str
+) -> None:
+    root, out = tmp_path / "project", tmp_path / "out"
+    place = (root if inside == "project" else out) / "tmp"
+    place.mkdir(parents=True)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    monkeypatch.setattr(run_workspaces, "TEMPORARY", (str(tmp_path / "missing"), str(outside)))
+    assert temporary_folder(root, out) == outside
+    monkeypatch.setattr(run_workspaces, "TEMPORARY", ())
+    with pytest.raises(SettingError, match=r"set TMPDIR to a folder outside the project"):
+        temporary_folder(root, out)
+    link = tmp_path / "link"
+    link.symlink_to(root)
+    with pytest.raises(SettingError):
+        temporary_folder(link if inside == "project" else root, out)
+
+
+def test_a_project_that_is_the_whole_file_system_has_a_temporary_folder_all_the_same() -> None:
+    assert temporary_folder(Path("/"), Path("/out")) == Path(os.path.realpath(tempfile.gettempdir()))
