@@ -214,6 +214,8 @@ class Rollout:
     """When its actor was asked, ISO 8601 in UTC."""
     extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
     """What the agent reported beside its answer."""
+    decoy: str | None = field(default=None, metadata=SPARSE)
+    """Where it gave its run's decoy: ``answer``, or the name of a file; None: nowhere."""
 
     @property
     def trajectory_id(self) -> str:

@@ -137,6 +137,9 @@ GateBlock = TypedDict("GateBlock", {
 Sequential = TypedDict("Sequential", {
     "scenarios": int, "asked": int, "left_out": int, "rollouts_saved": int, "reason": str})
 
+DecoyUse = TypedDict("DecoyUse", {"rollout": str, "scenario": str, "where": str})
+ReachBlock = TypedDict("ReachBlock", {"why": str, "decoys": list[DecoyUse]})
+
 Report = TypedDict("Report", {
     "schema": str, "run_id": str, "task_id": str, "status": str, "reason": str, "started_at": str,
     "finished_at": str, "partial_selection": bool, "files": str, "epochs": list[EpochRow],
@@ -146,7 +149,8 @@ Report = TypedDict("Report", {
     "acceptance": NotRequired[AcceptanceBlock | None], "contamination": NotRequired[Contaminated | None],
     "evaluations": NotRequired[Evaluations | None], "noise": NotRequired[Noise | None],
     "flaky": NotRequired[list[Flaky]], "low": NotRequired[list[LowScenario]],
-    "as_failures": NotRequired[list[AsFailures]], "cost": CostBlock,
+    "as_failures": NotRequired[list[AsFailures]], "reach": NotRequired[ReachBlock],
+    "cost": CostBlock,
     "gate": GateBlock | None, "sequential": NotRequired[Sequential | None], "settings": dict[str, Any],
     "stamps": dict[str, str], "versions": dict[str, str], "warnings": list[str], "sections": list[str]})
 # fmt: on

@@ -73,6 +73,7 @@ class Cohort:
         self._writer = context.writer
         self._grader = Grader(context)
         self._places = count()
+        self._context = context
         self._workspaces = context.workspaces
         self._observe = context.observe
         self._checks: asyncio.TaskGroup
@@ -263,7 +264,7 @@ class Cohort:
         workspace = slot.call.workspace
         scenario = slot.question.scenario
         try:
-            rollout = await self._checked(scenario, rollout, workspace)
+            rollout = await self._checked(slot, rollout)
         except asyncio.CancelledError:
             self._cancel(slot, outcome)
             raise
@@ -274,15 +275,16 @@ class Cohort:
         if judged is not None:
             self._finish(slot, judged)
 
-    async def _checked(self, scenario: Scenario, rollout: Rollout, workspace: Workspace) -> Rollout:
+    async def _checked(self, slot: Slot, rollout: Rollout) -> Rollout:
         """Return a rollout with what it did to its workspace, and with its checks."""
+        scenario = slot.question.scenario
         await asyncio.sleep(0)  # the next call, made a task just now, goes first
         self._make_ready()
-        rollout = await with_files(self._job, scenario, rollout, workspace)
+        rollout = await with_files(self._context, slot.call, scenario, rollout)
         if rollout.status == "failed":
             return replace(rollout, checks=unreached(scenario, rollout))
         if rollout.status == "ok" and scenario.checker is None:
-            return await self._grader.evaluate(scenario, rollout, workspace)
+            return await self._grader.evaluate(scenario, rollout, slot.call.workspace)
         return rollout
 
     def _left(self, slot: Slot, rollout: Rollout) -> Workspace | None:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
 from pytest_tfgrpo.harness.engine.observers import Observers
 from pytest_tfgrpo.harness.run.job import Job
-from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
 
 if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.engine.decoys import Decoys
     from pytest_tfgrpo.harness.engine.writer import RunWriter
+    from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,4 +29,5 @@ class RunContext:
     checker_results: CheckerResults
     """What marked test functions find."""
     workspaces: RunWorkspaces
+    decoys: Decoys
     observe: Observers

@@ -38,6 +38,7 @@ from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
 from pytest_tfgrpo.harness.engine.cohort import Cohort
 from pytest_tfgrpo.harness.engine.context import RunContext
+from pytest_tfgrpo.harness.engine.decoys import Decoys, clear_decoys
 from pytest_tfgrpo.harness.engine.observers import Observer, Observers
 from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.learning.acceptance.dev_sweeps import DevSweeps, Unfinished
@@ -105,6 +106,7 @@ class Engine:
         """
         if self._job.resumed.complete:
             await self._remove(self._open_workspaces())
+            clear_decoys(self._folder)
             return self._tell_again()
         budget = self._begin_budget()
         writer = RunWriter(self._folder, self._job)
@@ -116,6 +118,7 @@ class Engine:
             calls=Calls(writer.call, self._job.resumed.calls),
             checker_results=self._checker_results,
             workspaces=workspaces,
+            decoys=Decoys(self._job, self._folder),
             observe=self._observe,
         )
         self._dev = DevSweeps(
@@ -138,6 +141,7 @@ class Engine:
             writer.finish(run)
         finally:
             workspaces.close(keep=True)
+            clear_decoys(self._folder)
             with suppress(JournalError):  # the error that brought us here says more
                 writer.close()
         told = self._observe.warnings

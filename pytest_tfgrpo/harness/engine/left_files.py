@@ -1,4 +1,4 @@
-"""Left files: what an attempt left in its workspace, made safe for checks and kept for a replay."""
+"""Left files: what an attempt left in its workspace, made safe for checks, searched and kept for a replay."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import replace
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.records import Failure, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.harness.engine.context import RunContext
+from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.judgement import as_error
 from pytest_tfgrpo.harness.sandbox.changes import changes_in
@@ -15,8 +17,9 @@ from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.harness.scoring.checks.registry import is_blocking
 
 
-async def with_files(job: Job, scenario: Scenario, rollout: Rollout, workspace: Workspace) -> Rollout:
-    """Return a rollout with what it left, where a replay will need that; checks can look there afterwards."""
+async def with_files(context: RunContext, call: ActorCall, scenario: Scenario, rollout: Rollout) -> Rollout:
+    """Return a rollout with what it left, where that counts; checks can look there afterwards."""
+    workspace = call.workspace
     try:
         if rollout.status == "ok" and scenario.checker is not None and not workspace.made:
             await asyncio.to_thread(workspace.make)  # a resumed run knows by it that nothing was lost
@@ -26,7 +29,14 @@ async def with_files(job: Job, scenario: Scenario, rollout: Rollout, workspace: 
         workspace.secure()
     except ProviderError as error:  # only its agent can have brought it into such a state
         return replace(rollout, status="failed", failure=Failure(code=error.code, message=str(error)))
-    if rollout.status == "ok" and _are_needed(job, scenario, workspace):
+    decoys, used = context.decoys, None
+    if decoys.may_use(rollout, workspace):
+        used = await asyncio.to_thread(decoys.used, rollout, call.prompt, workspace)
+    else:
+        used = decoys.used(rollout, call.prompt, workspace)
+    if used is not None:
+        rollout = replace(rollout, decoy=used)
+    if rollout.status == "ok" and _are_needed(context.job, scenario, workspace):
         return replace(rollout, files=await asyncio.to_thread(changes_in, workspace))
     return rollout
 

@@ -9,6 +9,7 @@ from typing import Any
 from pytest_tfgrpo.core.records import Mode
 from pytest_tfgrpo.core.report_blocks import AsFailures, Flaky, Report
 from pytest_tfgrpo.core.text import line, number, wrapped
+from pytest_tfgrpo.harness.report.reach import in_reach
 
 ERRORS_LEGEND = "errors=0: gt mean with errors counted as failures"
 MARKDOWN_FLAKY = 20
@@ -17,7 +18,7 @@ SWEEPS: Mapping[Mode, str] = {"eval": "final", "baseline": "baseline"}
 
 
 def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
-    """Return noise floor, flaky scenarios and earlier runs for the terminal; in full when `every` is."""
+    """Return noise floor, flaky scenarios, earlier runs, reach for the terminal; in full when `every` is."""
     found = wrapped(f"noise  {text}", width, hanging="       ") if (text := noise(report)) else []
     if text := flaky(report):
         found += wrapped(f"flaky  {text}" + ("" if every else "; -v names them"), width, hanging="       ")
@@ -26,6 +27,8 @@ def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
                 found += wrapped(text, width, "  ", "    ")
     if text := earlier(report):
         found += wrapped(f"reused  {text}", width, hanging="        ")
+    if text := in_reach(report):
+        found += wrapped(f"reach  {text}", width, hanging="       ")
     contamination = report.get("contamination")
     if every and contamination:
         for finding in contamination["findings"]:
@@ -41,6 +44,8 @@ def trust_markdown(report: Report, escaped: Callable[[object], str]) -> list[str
         found += [f"  - {text}." for text in _named(report["flaky"], escaped, MARKDOWN_FLAKY)]
     if text := earlier(report):
         found += [f"- Reused: {text}."]
+    if text := in_reach(report):
+        found += [f"- Reach: {text}."]
     failures = report.get("as_failures") or []
     if failures:
         means = ", ".join(f"{_label(row)} {number(row['mean'])}{_interval(row)}" for row in failures)

@@ -37,6 +37,7 @@ from pytest_tfgrpo.harness.metrics.epochs import per_epoch
 from pytest_tfgrpo.harness.report.acceptance import acceptance_report
 from pytest_tfgrpo.harness.report.attribution import attribution_report
 from pytest_tfgrpo.harness.report.judge import judge_report
+from pytest_tfgrpo.harness.report.reach import reach_report, reach_warnings
 from pytest_tfgrpo.harness.report.trust import contamination_warnings
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def build(
     before, after = sweeps.rows_before, sweeps.rows_after
     compared = compare(before, after)
     gain = _gain(sweeps, compared)
+    reach = reach_report(run)
     value: Report = {
         "schema": SCHEMA,
         "run_id": run.run_id,
@@ -98,12 +100,15 @@ def build(
         "versions": dict(run.versions),
         "warnings": [
             *run.warnings,
+            *reach_warnings(reach),
             *contamination_warnings(run.preflight),
             *_estimates(run),
             *_warnings(run),
         ],
         "sections": list(sections),
     }
+    if reach is not None:
+        value["reach"] = reach
     if run.settings.get("gate_sequential"):
         _add_sequential(value, run, sweeps, verdict)
     if is_plain(run) and sets_gate(run.settings):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.records import FileChange
 from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.harness.sandbox.paths import check_name, read_untrusted
+from pytest_tfgrpo.harness.sandbox.paths import check_name, open_untrusted, walk
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
 MAX_FILES = 1000
@@ -29,12 +27,13 @@ def changes_in(workspace: Workspace) -> tuple[FileChange, ...] | None:
     changes: list[FileChange] = []
     room, seen = MAX_BYTES, set()
     try:
-        for name in _names(workspace.path):
+        for name in walk(workspace.path, CACHES):
             seen.add(name)
-            data = read_untrusted(workspace.path, name, MAX_BYTES)
+            with open_untrusted(workspace.path, name, MAX_BYTES) as file:
+                data = file.read(MAX_BYTES)
+                executable = bool(os.fstat(file.fileno()).st_mode & stat.S_IXUSR)
             if given.get(name) == stamp_bytes(data):
                 continue
-            executable = bool((workspace.path / name).lstat().st_mode & stat.S_IXUSR)
             changes.append(_change(name, data, executable))
             room -= len(data)
             if room < 0 or len(changes) > MAX_FILES:
@@ -43,13 +42,6 @@ def changes_in(workspace: Workspace) -> tuple[FileChange, ...] | None:
         return None
     gone = [FileChange(name=name) for name in given if name not in seen]
     return tuple(sorted([*changes, *gone], key=lambda change: change.name))
-
-
-def _names(folder: Path) -> Iterator[str]:
-    for parent, folders, files in os.walk(folder):
-        folders[:] = sorted(set(folders) - CACHES)
-        for name in (*files, *(f for f in folders if (Path(parent) / f).is_symlink())):
-            yield (Path(parent) / name).relative_to(folder).as_posix()
 
 
 def _change(name: str, data: bytes, executable: bool) -> FileChange:

@@ -6,12 +6,16 @@ import contextlib
 import os
 import stat
 import uuid
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from pytest_tfgrpo.core.files import JOURNAL, JOURNAL_START, RUNS
 from pytest_tfgrpo.core.schema import short
 
+FOLLOWING_NOTHING = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Flags that open something to read it, and nothing through a link."""
+WALKED, DEEPEST_WALKED = 100_000, 100
 DEEPEST = 32
 """Folders on the way to a file that is written; each costs a descriptor for a moment."""
 
@@ -75,23 +79,17 @@ def open_untrusted(folder: Path, name: str, max_bytes: int) -> BinaryIO:
     """Open the file `name` in a folder that an agent wrote to; as `read_untrusted`, and raises the same."""
     check_name(name)
     *parents, last = PurePosixPath(name).parts
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-    at: int | None = None
     try:
-        for part in (str(folder), *parents):
-            below = os.open(part, flags | os.O_DIRECTORY, dir_fd=at)
-            if at is not None:
-                os.close(at)
-            at = below
-        # opening a pipe that nobody writes to would wait for ever
-        handle = os.open(last, flags | os.O_NONBLOCK, dir_fd=at)
+        within = _descend(folder, parents)
+        try:
+            # opening a pipe that nobody writes to would wait for ever
+            handle = os.open(last, FOLLOWING_NOTHING | os.O_NONBLOCK, dir_fd=within)
+        finally:
+            os.close(within)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise ValueError(f"{short(name)} cannot be read without following links: {error.strerror}") from None
-    finally:
-        if at is not None:
-            os.close(at)
     status = os.fstat(handle)
     if stat.S_ISREG(status.st_mode) and status.st_size <= max_bytes:
         return open(handle, "rb")  # noqa: PTH123 - a descriptor, not a path
@@ -99,6 +97,45 @@ def open_untrusted(folder: Path, name: str, max_bytes: int) -> BinaryIO:
     if not stat.S_ISREG(status.st_mode):
         raise ValueError(f"{short(name)} is not a regular file")
     raise ValueError(f"{short(name)} has {status.st_size} bytes, more than {max_bytes}")
+
+
+def _descend(folder: Path, names: Iterable[str]) -> int:
+    """Return the descriptor of a folder below `folder`, of which few are held on the way; raises OSError."""
+    at = os.open(folder, FOLLOWING_NOTHING | os.O_DIRECTORY)
+    for name in names:
+        try:
+            below = os.open(name, FOLLOWING_NOTHING | os.O_DIRECTORY, dir_fd=at)
+        finally:
+            os.close(at)
+        at = below
+    return at
+
+
+def walk(folder: Path, skipped: Collection[str] = ()) -> Iterator[str]:
+    """Yield the names of all that is no folder below a folder that an agent wrote to; follows no link.
+
+    Folders called as in `skipped` are left out. Raises ValueError where there are more than WALKED entries or
+    they lie deeper than DEEPEST_WALKED folders, OSError where a folder cannot be read.
+    """
+    waiting: list[tuple[str, ...]] = [()]
+    room = WALKED
+    while waiting:
+        parts = waiting.pop()
+        if len(parts) > DEEPEST_WALKED:
+            raise ValueError(f"there are folders more than {DEEPEST_WALKED} deep")
+        within = _descend(folder, parts)
+        try:
+            with os.scandir(within) as entries:
+                for entry in entries:
+                    room -= 1
+                    if room < 0:
+                        raise ValueError(f"there are more than {WALKED} files and folders")
+                    if not entry.is_dir(follow_symlinks=False):
+                        yield "/".join((*parts, entry.name))
+                    elif entry.name not in skipped:
+                        waiting.append((*parts, entry.name))
+        finally:
+            os.close(within)
 
 
 def write_untrusted(folder: Path, name: str, data: bytes) -> None:

@@ -106,9 +106,9 @@ class RunWorkspaces:
     def close(self, *, keep: bool) -> str:
         """Remove the folder, unless a resumed run needs it; return what to say of what could not be removed.
 
-        Waits at most about `CLOSE_S`; what is left then, a later run removes. Blocks.
+        Waits at most about `CLOSE_S`; what is left then, a later run removes. The first call counts.
         """
-        if self._identity is None:
+        if self._identity is None or self._ending.is_set():
             return ""
         self._deadline = time.monotonic() + CLOSE_S
         self._kept = keep and self._pointer is not None

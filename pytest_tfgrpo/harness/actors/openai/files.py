@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from pytest_tfgrpo.harness.actors.openai.context import ToolContext
-from pytest_tfgrpo.harness.sandbox.paths import read_untrusted, write_untrusted
+from pytest_tfgrpo.harness.sandbox.paths import read_untrusted, walk, write_untrusted
 
 READ_MAX_BYTES = 10_000_000
 READ_CHARS = 20_000
@@ -20,17 +18,14 @@ LISTED = 500
 def list_files(context: ToolContext) -> list[str]:
     """List the files in the workspace."""
     names: list[str] = []
-    for name in _names(context.workspace):
-        if len(names) == LISTED:
-            return [*sorted(names), "and more"]
-        names.append(name)
+    try:
+        for name in walk(context.workspace):
+            if len(names) == LISTED:
+                return [*sorted(names), "and more"]
+            names.append(name)
+    except ValueError:
+        return [*sorted(names), "and more"]
     return sorted(names)
-
-
-def _names(folder: Path) -> Iterator[str]:
-    for parent, _, files in os.walk(folder):  # follows no link
-        for file in files:
-            yield Path(parent, file).relative_to(folder).as_posix()
 
 
 def read_file(

@@ -1,0 +1,54 @@
+"""Reach: what the report says of answers that the agent could read, and of agents that looked for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_tfgrpo.core.records import Rollout, Run
+from pytest_tfgrpo.core.report_blocks import ReachBlock, Report
+from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.harness.run.reach import why_in_reach
+
+NAMED = 5
+"""Rollouts that a warning names."""
+
+
+def reach_report(run: Run) -> ReachBlock | None:
+    """Return why answers were in reach and which rollouts gave a decoy; None where they were not."""
+    why = why_in_reach(run.identities)
+    if not why:
+        return None
+    used = [(r.rollout_id, r.scenario_id, r.decoy) for r in _rollouts(run) if r.decoy is not None]
+    return {
+        "why": why,
+        "decoys": [{"rollout": id, "scenario": scenario, "where": where} for id, scenario, where in used],
+    }
+
+
+def _rollouts(run: Run) -> Iterator[Rollout]:
+    for result in run.phases:
+        for group in (*result.groups, *result.dev):
+            yield from group.rollouts
+        yield from result.loose
+
+
+def reach_warnings(block: ReachBlock | None) -> Iterator[str]:
+    """Yield what to say of rollouts that gave a decoy."""
+    used = block["decoys"] if block is not None else []
+    if used:
+        named = ", ".join(f"{one['rollout']} ({line(one['where'], 100)})" for one in used[:NAMED])
+        more = f" and {len(used) - NAMED} more" if len(used) > NAMED else ""
+        gave = "1 rollout gave" if len(used) == 1 else f"{len(used)} rollouts gave"
+        yield (
+            f"{gave} an answer that stands only in a decoy in the run's folder: {named}{more}; "
+            "the agent looked for answers, so do not trust its other scores either"
+        )
+
+
+def in_reach(report: Report) -> str:
+    """Return in words that answers were in reach; empty where they were not."""
+    block = report.get("reach")
+    if not block:
+        return ""
+    advice = "; tfgrpo_sandbox = bwrap hides them" if "sandbox" in block["why"] else ""
+    return f"the agent could read the scenarios and their answers, as {block['why']}{advice}"

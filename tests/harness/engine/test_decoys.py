@@ -1,0 +1,122 @@
+"""Decoys: wrong, not to be guessed, and recognised in every spelling but in nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders import make_rollout, make_scenario
+from support.hostile_trees import TREES
+from support.jobs import ScriptedActor, make_job, suite, three_or_not
+
+from pytest_tfgrpo.core.records import CheckResult, Rollout
+from pytest_tfgrpo.core.scenarios import Check, Prompt
+from pytest_tfgrpo.harness.engine.decoys import Decoys, decoy, gives
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+
+ONE = make_scenario("one", stamp="0" * 64)
+IN_PYTEST = {"actor": {"name": "python:agent:solve", "identity": {}}}
+
+
+def evaluated(check: Check, answer: str) -> CheckResult:
+    context = CheckContext(answer=answer, frames=(), workspace=Workspace(Path("nowhere")), task=ONE.task())
+    return KINDS[check.kind].evaluate(check, context)
+
+
+@given(run=st.text(max_size=30), value=st.floats(allow_nan=False, allow_infinity=False) | st.integers())
+def test_the_decoy_of_a_number_is_a_number_that_is_wrong(run: str, value: float) -> None:
+    expected = str(value)
+    made = decoy(run, ONE, expected)
+    if re.fullmatch(r"-?\d+\.?\d*", expected) and abs(value) >= 1:
+        assert re.fullmatch(r"\d+\.\d+", made)
+        assert len(made) == 10
+        assert not evaluated(Check(kind="number", params={"value": value, "rel_tol": 0.1}), made).passed
+
+
+@given(run=st.text(max_size=30), expected=st.text(max_size=30))
+def test_a_decoy_never_is_the_answer_and_is_recognised(run: str, expected: str) -> None:
+    made = decoy(run, ONE, expected)
+    assert made != expected
+    assert not evaluated(Check(kind="exact", params={"value": expected}), made).passed
+    for text in (made, f"The answer is {made}.", f'{{"answer": "{made}"}}', made.upper(), f"\n{made}\n"):
+        assert gives(text, made)
+
+
+def test_equal_runs_have_equal_decoys_and_others_have_others() -> None:
+    scenarios = [make_scenario(f"s{n}", stamp=f"{n:064}") for n in range(1_000)]
+    for expected in ("3", "Paris"):
+        first = [decoy("run1", scenario, expected) for scenario in scenarios]
+        assert first == [decoy("run1", scenario, expected) for scenario in scenarios]
+        other = [decoy("run2", scenario, expected) for scenario in scenarios]
+        assert len({*first, *other}) == 2_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["48213.9075", "48,213.9075", "48 213,9075", "48'213.9075", "48_213.9075", "482139075", "x=48213.9075;"],
+)
+def test_a_number_is_recognised_in_any_grouping(text: str) -> None:
+    assert gives(text, "48213.9075")
+
+
+@pytest.mark.parametrize(
+    "text", ["Bafu Dorime", "bafu-dorime", "bafu_dorime", "(bafu\n  dorime)", "BAFU DORIME"]
+)
+def test_words_are_recognised_in_any_spacing(text: str) -> None:
+    assert gives(text, "bafu dorime")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "48213", "48213.9", "148213.9075", "48213.90755", "9075", "48, 213, 9075, 1", "bafu", "dorime bafu"],
+)
+def test_nothing_else_is_taken_for_one(text: str) -> None:
+    assert not gives(text, "48213.9075")
+    assert not gives(text, "bafu dorime")
+
+
+@given(text=st.text(alphabet="0123456789., \n-abcdefghij", max_size=300), run=st.integers(0, 10**6))
+def test_what_an_honest_agent_writes_is_not_taken_for_one(text: str, run: int) -> None:
+    for expected in ("3", "48213.5", "Paris"):
+        assert not gives(text, decoy(str(run), ONE, expected))
+
+
+def decoys_in(folder: Path) -> tuple[Decoys, str]:
+    job = make_job(ScriptedActor(three_or_not), folder, job_identities=IN_PYTEST)
+    return Decoys(job, folder), decoy("run1", job.scenarios[0], "3")
+
+
+def rollout_of(answer: str) -> Rollout:
+    return make_rollout(scenario_id=suite()[0].id, answer=answer)
+
+
+def test_a_decoy_that_a_lesson_put_into_the_prompt_is_no_evidence(tmp_path: Path) -> None:
+    decoys, wanted = decoys_in(tmp_path)
+    unused = Workspace(tmp_path / "r0")
+    rollout = rollout_of(f"it is {wanted}")
+    assert decoys.used(rollout, Prompt(system="", user="How many?"), unused) == "answer"
+    assert decoys.used(rollout, Prompt(system=f"Answer {wanted}.", user="How many?"), unused) is None
+    assert not unused.made
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_a_strange_workspace_is_searched_within_limits(tmp_path: Path, name: str) -> None:
+    decoys, wanted = decoys_in(tmp_path)
+    workspace = Workspace(tmp_path / "r0")
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "victim" / "precious.txt").write_text(wanted)
+    TREES[name](workspace.path, tmp_path / "victim")
+    found = decoys.used(rollout_of("3"), Prompt(system="", user=""), workspace)
+    assert found == ("hard" if name == "many kinds" else None)  # a hard link is the file itself
+
+
+def test_no_decoys_where_no_agent_can_read_them(tmp_path: Path) -> None:
+    for identities in ({}, {"actor": {"name": "offline"}}, {"actor": {"name": "openai:gpt"}}):
+        job = make_job(ScriptedActor(three_or_not), tmp_path, job_identities=identities)
+        Decoys(job, tmp_path)
+        assert not (tmp_path / "answers.json").exists()
