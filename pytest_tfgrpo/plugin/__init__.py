@@ -92,13 +92,33 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect scenario files."""
-    if not file_path.name.endswith(SCENARIO_SUFFIXES):
-        return None
-    from pytest_tfgrpo.plugin.files import ScenarioFile
+    """Collect scenario files, and the ini file where the command line names a gate by it."""
+    if file_path.name.endswith(SCENARIO_SUFFIXES):
+        from pytest_tfgrpo.plugin.files import ScenarioFile
 
-    file: pytest.Collector = ScenarioFile.from_parent(parent, path=file_path)
-    return file
+        file: pytest.Collector = ScenarioFile.from_parent(parent, path=file_path)
+        return file
+    if file_path == parent.config.inipath and parent.session.isinitpath(file_path):
+        from pytest_tfgrpo.plugin.items import RunFile
+        from pytest_tfgrpo.plugin.session import session_of
+
+        session_of(parent.config)
+        return RunFile.of(parent)
+    return None
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, object, object]:
+    """Let a hook add scenarios to a suite that has none."""
+    result = yield
+    implemented = config.hook.pytest_tfgrpo_scenarios.get_hookimpls()
+    if implemented and not config.pluginmanager.hasplugin("tfgrpo-session"):
+        from pytest_tfgrpo.plugin.session import session_of
+
+        session_of(config).arrange(session, items)
+    return result
 
 
 @pytest.hookimpl(trylast=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.harness.suite.records import revised
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.gate.verdict import GateRule
@@ -64,20 +66,25 @@ def report_sections(config: pytest.Config, run: Run) -> tuple[list[str], list[st
         return [], [f"hook pytest_tfgrpo_report_section raised {type(error).__name__}: {error}"]
 
 
-def revise_scenarios(config: pytest.Config, scenarios: Sequence[Scenario]) -> list[Scenario]:
-    """Return the scenarios as plugins would have them, each plugin given the answer of the one before."""
+def revise_scenarios(
+    config: pytest.Config, scenarios: Sequence[Scenario], kinds: Mapping[str, CheckKind]
+) -> list[Scenario]:
+    """Return the scenarios as plugins would have them, each plugin given the answer of the one before.
+
+    What they add or change is checked and stamped as in a scenario file. Raises pytest.UsageError.
+    """
     name, known = "pytest_tfgrpo_scenarios", list(scenarios)
     for implementation in config.hook.pytest_tfgrpo_scenarios.get_hookimpls():
         given = {"config": config, "scenarios": tuple(known)}
         try:
             answer: Any = implementation.function(*(given[key] for key in implementation.argnames))
+            known = known if answer is None else list(answer)
         except Exception as error:
             raise pytest.UsageError(f"hook {name} raised {type(error).__name__}: {error}") from error
-        if answer is not None:
-            known = list(answer)
-    if len({s.id for s in known}) != len(known):
-        raise pytest.UsageError("hook pytest_tfgrpo_scenarios: scenario ids must be unique")
-    return known
+    try:
+        return revised(scenarios, known, config.rootpath, kinds)
+    except (ScenarioError, TypeError, AttributeError) as error:  # the latter of fields that hold anything
+        raise pytest.UsageError(f"hook {name}: {error}") from error
 
 
 def supply_rewarders(config: pytest.Config) -> tuple[Rewarder, ...]:

@@ -1,4 +1,4 @@
-"""Items: one per scenario and phase, and the gate."""
+"""Items: one per scenario and phase, and the gate with its file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 BULK = 20_000
 """A file with more scenarios collects to one item per phase."""
-GATE_ID = "tfgrpo::gate"
+RUN_ID = "tfgrpo"
+"""Node id of a run, of which its gates are part."""
 
 
 class SessionView(Protocol):
@@ -78,8 +79,9 @@ class ScenarioItem(_Plain):
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Return where the scenario is written."""
-        line = self.scenarios[0].source.rpartition(":")[2]
-        return self.path, int(line) - 1 if line.isdigit() else None, self.name
+        file, _, line = self.scenarios[0].source.rpartition(":")
+        known = line.isdigit() and file and self.path.as_posix().endswith(file)
+        return self.path, int(line) - 1 if known else None, self.name
 
 
 class GateItem(_Plain):
@@ -96,8 +98,41 @@ class GateItem(_Plain):
         self.board.show_gate(self)
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
-        """Return the root folder: the gate belongs to no file."""
+        """Return the ini file: the gate belongs to no other."""
         return self.path, None, f"tfgrpo {self.name}"
+
+
+class StandIn(pytest.Item):
+    """What the command line names of a run, until the run makes its items."""
+
+    def runtest(self) -> None:
+        """Never called."""
+        raise AssertionError(f"{self.nodeid} is taken out of the items before they run")
+
+
+class RunFile(pytest.File):
+    """The file of what no file of the suite has: the gates, and scenarios that a hook adds.
+
+    Editors draw the tree of tests by the paths of files, and run one by its path and name. So this is the ini
+    file, as far as there is one in the rootdir.
+    """
+
+    @classmethod
+    def of(cls, parent: pytest.Collector) -> RunFile:
+        """Return the file of a run."""
+        config = parent.config
+        path = config.inipath
+        if path is None or not path.is_relative_to(config.rootpath):
+            path = config.rootpath / RUN_ID
+        made: RunFile = cls.from_parent(parent, path=path, name=RUN_ID, nodeid=RUN_ID)
+        return made
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """Return a stand-in for each item that the command line names; the run makes the items themselves."""
+        start = self.config.invocation_params.dir
+        named = (word.partition("::") for word in self.config.args)
+        for name in dict.fromkeys(name for path, _, name in named if name and start / path == self.path):
+            yield StandIn.from_parent(self, name=name, nodeid=f"{RUN_ID}::{name}")
 
 
 def items_of(
@@ -141,15 +176,15 @@ def _item(
 ) -> ScenarioItem:
     # The explicit node id keeps --lf and --ff right on pytest 9.2, which would otherwise escape the name.
     make: Callable[..., ScenarioItem] = ScenarioItem.from_parent
-    prefix = parent.nodeid or "tfgrpo"
-    return make(parent, name=name, nodeid=f"{prefix}::{name}", board=board, phase=phase, scenarios=scenarios)
+    nodeid = f"{parent.nodeid}::{name}"
+    return make(parent, name=name, nodeid=nodeid, board=board, phase=phase, scenarios=scenarios)
 
 
 def make_gates(parent: pytest.Collector, board: SessionView, gates: Iterable[NamedGate]) -> list[pytest.Item]:
     """Return the items of the named gates, and of the default gate, which is the last."""
     make: Callable[..., pytest.Item] = GateItem.from_parent
     return [
-        make(parent, name=f"gate{part}", nodeid=f"{GATE_ID}{part}", board=board, named=gate)
+        make(parent, name=f"gate{part}", nodeid=f"{parent.nodeid}::gate{part}", board=board, named=gate)
         for gate in (*gates, None)
         for part in (f"[{gate.name}]" if gate is not None else "",)
     ]

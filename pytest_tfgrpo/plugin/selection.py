@@ -40,6 +40,16 @@ def narrowed(session: pytest.Session) -> str:
     return f"only {named} and the like were asked for" if named else ""
 
 
+def may_add(session: pytest.Session, *, asked: bool) -> bool:
+    """Return whether a hook may add scenarios where none was collected.
+
+    Not to tests that the command line selects by name, unless a run was `asked` for.
+    """
+    config = session.config
+    by_name = narrowed(session) or config.getoption("keyword", "") or config.getoption("markexpr", "")
+    return bool(config.hook.pytest_tfgrpo_scenarios.get_hookimpls()) and (asked or not by_name)
+
+
 def whole(items: Iterable[ScenarioItem]) -> list[ScenarioItem]:
     """Return `items` and those that their scenarios lack: choosing one item brings its whole scenario."""
     chosen = {item.nodeid: item for item in items}

@@ -33,9 +33,9 @@ from pytest_tfgrpo.plugin.failures import (
     note_group,
     report_low,
 )
-from pytest_tfgrpo.plugin.items import GateItem, ScenarioItem, make_gates, make_items
+from pytest_tfgrpo.plugin.items import GateItem, RunFile, ScenarioItem, StandIn, make_gates, make_items
 from pytest_tfgrpo.plugin.run_monitor import RunMonitor
-from pytest_tfgrpo.plugin.selection import functions_of, is_scenario_item, narrowed, order, whole
+from pytest_tfgrpo.plugin.selection import functions_of, is_scenario_item, may_add, narrowed, order, whole
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.gate.config import NamedGate
@@ -116,13 +116,24 @@ class TfgrpoSession:
                 raise self.misuse
             functions = functions_of(items, learning=self.learning)
             result = yield
-            self._partial = narrowed(session)
             if left_out := functions - functions_of(items, learning=self.learning):
-                self._partial = self._partial or f"{few(sorted(left_out))} deselected"
-            chosen = [item for item in items if is_scenario_item(item)]
-            others = [item for item in items if not is_scenario_item(item)]
-            items[:] = others + (self._select(session, chosen) if chosen else self._without_eval(session))
+                self._partial = f"{few(sorted(left_out))} deselected"
+        self.arrange(session, items)
         return result
+
+    def arrange(self, session: pytest.Session, items: list[pytest.Item]) -> None:
+        """Select the scenarios of a run, order their items, and prepare it; raises pytest.UsageError."""
+        with distributed.handing_over(self.config):
+            self._partial = narrowed(session) or self._partial
+            chosen = [item for item in items if is_scenario_item(item)]
+            named = [item for item in items if isinstance(item, StandIn)]
+            others = [item for item in items if not is_scenario_item(item) and item not in named]
+            if chosen or may_add(session, asked=bool(named) or self.learning):
+                items[:] = others + self._select(session, chosen)
+            elif named:
+                raise pytest.UsageError(f"{named[0].nodeid} needs the scenarios of its run; select these too")
+            else:
+                items[:] = others + self._without_eval(session)
 
     def _select(self, session: pytest.Session, chosen: list[pytest.Item]) -> list[pytest.Item]:
         files = [item for item in chosen if isinstance(item, ScenarioItem)]
@@ -133,9 +144,13 @@ class TfgrpoSession:
         chosen_ids |= {function.scenario.id for function in functions}
         # In order of collection, whatever --ff or random-order plugins made of it.
         selected = {id: s for id, s in self._catalog.scenarios.items() if id in chosen_ids}
-        wanted = hook_calls.revise_scenarios(self.config, list(selected.values()))
+        wanted = hook_calls.revise_scenarios(self.config, list(selected.values()), self._kinds)
+        changed = {s.id: s for s in wanted}
+        for item in files:
+            item.scenarios = tuple(changed.get(s.id, s) for s in item.scenarios)
         wanted = select(wanted, self.settings)
-        added = make_items(session, [s for s in wanted if s.id not in selected], self)
+        home = RunFile.of(session)
+        added = make_items(home, [s for s in wanted if s.id not in selected], self)
         phases = planned(wanted, self.settings)
         self._partial = self._partial or self._left_out(selected, {s.id for s in wanted})
         ordered = order(phases, [*(whole(files) if self.learning else files), *added], functions)
@@ -154,7 +169,7 @@ class TfgrpoSession:
             self._prepare(wanted, phases, functions)
         if self.config.getoption("tfgrpo_dry_run"):
             return []
-        return [*ordered, *make_gates(session, self, self._named)] if is_gated(self.settings) else ordered
+        return [*ordered, *make_gates(home, self, self._named)] if is_gated(self.settings) else ordered
 
     def _left_out(self, selected: Collection[str], wanted: Collection[str]) -> str:
         """Return which collected scenarios were not selected, or dropped by a hook, and by what."""
@@ -191,7 +206,7 @@ class TfgrpoSession:
             f"gate  FAILED: no eval scenario was collected to compare with the {len(ids)} of the baseline "
             f"{self.settings['baseline']!r}; bring them back, or set tfgrpo_baseline = none"
         )
-        return [*make_gates(session, self, [])]
+        return [*make_gates(RunFile.of(session), self, [])]
 
     def _prepare(self, scenarios: list[Scenario], phases: list[Phase], functions: list[Marked]) -> None:
         launch = prepare.prepare(

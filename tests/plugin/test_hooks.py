@@ -262,3 +262,102 @@ def test_a_gate_rule_that_breaks_fails_the_gate(project: Project) -> None:
     rule = "class Rule:\n    name = 'r'\n    def judge(self, *a):\n        raise OSError('x')\n"
     project.scenarios().conftest(rule + "def pytest_tfgrpo_gate_rules():\n    return [Rule()]\n")
     assert project.learn().ret == pytest.ExitCode.TESTS_FAILED
+
+
+MADE = """
+from pytest_tfgrpo.core.scenarios import Attachment, Check, Criterion, Scenario
+
+CHECKS = (Check(kind="exact", params={"value": "3"}),)
+
+def pytest_tfgrpo_scenarios(config, scenarios):
+    return [*scenarios, *(Scenario(
+        id=f"made{n}", domain="text", split="eval", prompt=f"How many words has 'a b c', {n}?", checks=CHECKS
+    ) for n in range(6))]
+"""
+
+
+def test_scenarios_that_a_hook_makes_are_stamped_like_those_of_a_file(project: Project) -> None:
+    project.conftest(MADE).ini(actor="python:agent:half")
+    project.run().assert_outcomes(failed=6 - sum(_solved(project)), passed=sum(_solved(project)))
+    seeds = {line.split()[1] for line in (project.root / "calls.log").read_text().splitlines()}
+    assert len(seeds) == 6
+
+
+def _solved(project: Project) -> list[bool]:
+    lines = (project.root / "calls.log").read_text().splitlines()
+    return [int(line.split()[1]) % 2 == 1 for line in lines[:6]]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--tfgrpo",), (".",)])
+def test_a_hook_is_called_without_a_scenario_file(project: Project, arguments: tuple[str, ...]) -> None:
+    project.conftest(MADE).write("test_x.py", "def test_x(): pass\n").write("out.txt", "")
+    result = project.run("-v", *arguments)
+    assert result.ret == 0
+    assert set(project.calls) == {f"made{n}" for n in range(6)}
+    assert "no scenario was collected" not in result.stdout.str()
+
+
+def test_a_hook_in_a_folder_is_called_without_a_scenario_file(project: Project) -> None:
+    project.write("deep/er/conftest.py", MADE).write("deep/er/test_x.py", "def test_x(): pass\n")
+    project.run().assert_outcomes(passed=7)
+
+
+@pytest.mark.parametrize("selection", [("test_x.py::test_x",), ("-k", "test_x"), ("-m", "not slow")])
+def test_a_hook_adds_nothing_to_tests_selected_by_name(project: Project, selection: tuple[str, ...]) -> None:
+    project.conftest(MADE).write("test_x.py", "def test_x(): pass\n")
+    project.run(*selection).assert_outcomes(passed=1)
+    assert project.calls == []
+
+
+def test_workers_run_what_a_hook_makes_once(project: Project) -> None:
+    project.plugins("xdist").conftest(MADE).write("test_x.py", "def test_x(): pass\n")
+    project.run("-n", "2").assert_outcomes(passed=7)
+    assert len(project.calls) == 6
+
+
+@pytest.mark.parametrize(
+    ("scenario", "said"),
+    [
+        ('replace(one, checks=(Check(kind="exakt"),))', "unknown check kind 'exakt'; did you mean 'exact'?"),
+        ('replace(one, checks=(Check(kind="exact", params={"valu": "3"}),))', "did you mean 'value'?"),
+        ('replace(one, checks=(Check(kind="number", params={}),))', "missing key 'value'"),
+        ("replace(one, checks=())", "missing key 'checks'"),
+        ('replace(one, split="test")', "'test' is not one of"),
+        ('replace(one, id="a b")', "'a b' does not match"),
+        ('replace(one, prompt="")', "needs at least one of 'prompt', 'input'"),
+        ("replace(one, min_score=2)", "2 is greater than the maximum of 1"),
+        ('replace(one, truth="judge")', "truth: judge needs a rubric"),
+        ('replace(one, checker="test_x.py::test_x")', "leave checker out"),
+        ('replace(one, id="other", split="train")', "give both the same split"),
+        (
+            'replace(one, attachments=(Attachment(name="a", path=Path("/none"), sha256=""),))',
+            "cannot read /none",
+        ),
+        ("3", "3 is not a Scenario"),
+        ("replace(one, id=[])", "unhashable"),
+    ],
+)
+def test_a_scenario_that_a_file_may_not_have_is_a_usage_error(
+    project: Project, scenario: str, said: str
+) -> None:
+    kept = "*scenarios" if '"other"' in scenario else "*scenarios[1:]"
+    project.conftest(
+        "from dataclasses import replace\nfrom pathlib import Path\n"
+        "from pytest_tfgrpo.core.scenarios import Attachment, Check\n"
+        "def pytest_tfgrpo_scenarios(scenarios):\n"
+        f"    one = scenarios[0]\n    return [{kept}, {scenario}]\n"
+    )
+    result = project.scenarios(train=0).learn()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (error,) = [line for line in result.errlines if line.startswith("ERROR")]
+    assert error.startswith("ERROR: hook pytest_tfgrpo_scenarios: ")
+    assert said in result.stderr.str()
+    assert project.calls == []
+
+
+def test_what_a_hook_changes_counts_for_the_items_of_the_file(project: Project) -> None:
+    project.conftest(
+        "from dataclasses import replace\n"
+        "def pytest_tfgrpo_scenarios(scenarios):\n    return [replace(s, min_score=0.0) for s in scenarios]\n"
+    )
+    project.scenarios().ini(actor="python:agent:wrong").run().assert_outcomes(passed=2, deselected=2)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.files import RUNS, SCENARIO_SUFFIXES, WORKSPACES_PREFIX
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.paths import holds_journal
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
-from pytest_tfgrpo.harness.suite.scenario import build_scenario, stamped
+from pytest_tfgrpo.harness.suite.records import checked
+from pytest_tfgrpo.harness.suite.scenario import build_scenario
 from pytest_tfgrpo.harness.suite.scenario_files import Suite, load_scenarios
 
 Source: TypeAlias = str | Path | Scenario | Mapping[str, Json]
@@ -67,7 +66,7 @@ def uncollected(root: Path, places: Sequence[Path], ids: Iterable[str]) -> list[
 
 def _scenarios(root: Path, source: Source, n: int, kinds: Mapping[str, CheckKind]) -> Iterator[Scenario]:
     if isinstance(source, Scenario):
-        yield _checked(source, kinds)
+        yield _checked(source, root, kinds)
     elif isinstance(source, Mapping):
         yield build_scenario(source, source=f"scenarios[{n}]", checker=None, folder=root, kinds=kinds)
     else:
@@ -78,19 +77,14 @@ def _scenarios(root: Path, source: Source, n: int, kinds: Mapping[str, CheckKind
             yield from load_scenarios(file, root=root, kinds=kinds)
 
 
-def _checked(scenario: Scenario, kinds: Mapping[str, CheckKind]) -> Scenario:
-    """Return a record with its stamp; raises ScenarioError on a checker or an unknown check kind."""
+def _checked(scenario: Scenario, root: Path, kinds: Mapping[str, CheckKind]) -> Scenario:
+    """Return a record with its stamp; raises ScenarioError, also on a checker."""
     if scenario.checker is not None:
         raise ScenarioError(
             f"scenario {scenario.id!r} is checked by the test function {scenario.checker}, which only pytest "
             "can call; run it with pytest --tfgrpo, or give it checks"
         )
-    for check in scenario.checks:
-        if check.kind not in kinds:
-            raise ScenarioError(
-                f"scenario {scenario.id!r}: unknown check kind {check.kind!r}{nearest(check.kind, kinds)}"
-            )
-    return replace(stamped(scenario), source=scenario.source or f"scenario {scenario.id!r}")
+    return checked(scenario, root, kinds)
 
 
 def _files(folder: Path) -> Iterator[Path]:

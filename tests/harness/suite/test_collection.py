@@ -1,13 +1,16 @@
 """A suite collected without pytest has the scenarios that pytest collects, in the same order."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.builders import make_scenario
 from support.project import Project, item_names
 
 from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.collection import collect
 
@@ -56,3 +59,40 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     assert [word in str(error.value) for word in ("bad.scenario.json", "nowhere", "t.py::test_x")] == [
         True
     ] * 3
+
+
+def test_a_record_of_a_file_is_taken_as_it_is_and_one_made_by_hand_is_completed(tmp_path: Path) -> None:
+    (tmp_path / "golden.txt").write_text("3\n")
+    checks = [
+        {"kind": "file", "path": "a.txt", "golden": "golden.txt"},
+        {"kind": "command", "run": "test -f a.txt", "weight": 2},
+    ]
+    data = {"id": "one", "split": "eval", "prompt": "Write.", "attachments": ["golden.txt"], "checks": checks}
+    more = {
+        "tags": ["t"],
+        "tools": ["x"],
+        "min_score": 0.5,
+        "timeout_s": 3,
+        "family": "f",
+        "rubric": "Is short.",
+    }
+    (tmp_path / "one.scenario.json").write_text(json.dumps(data | more))
+    (loaded,) = collect(tmp_path, ["."], KINDS)
+    assert collect(tmp_path, [loaded], KINDS) == [loaded]
+    made = [Check(kind=str(c.pop("kind")), weight=float(c.pop("weight", 1)), params=c) for c in checks]
+    (by_hand,) = collect(tmp_path, [replace(loaded, checks=tuple(made), stamp="")], KINDS)
+    assert by_hand == loaded
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"checks": (Check(kind="exact", params={"valu": "3"}),)}, "#/checks/0/valu: unknown key 'valu'"),
+        ({"id": ".."}, "'..' does not match"),
+        ({"timeout_s": -1}, "#/timeout_s: "),
+    ],
+)
+def test_a_record_keeps_the_rules_of_a_file(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        collect(tmp_path, [make_scenario(**{"id": "x"} | changes)], KINDS)
+    assert said in str(error.value)

@@ -1,0 +1,102 @@
+"""Scenarios given as records: the rules of a scenario file, and a stamp, for what a program made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.core.scenarios import Attachment, Check, Scenario
+from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+from pytest_tfgrpo.harness.suite.scenario import build_scenario, stamped
+from pytest_tfgrpo.harness.suite.scenario_files import Suite
+
+AS_THEY_ARE = ("id", "domain", "split", "prompt", "input", "min_score", "timeout_s", "family")
+
+
+def checked(scenario: Scenario, root: Path, kinds: Mapping[str, CheckKind]) -> Scenario:
+    """Return a record with its stamp; raises ScenarioError with all that a scenario file may not have."""
+    source = scenario.source or f"scenario {scenario.id!r}"
+    file = root / source.rpartition(":")[0]
+    folder = file.parent if file.is_file() else root
+    made = build_scenario(
+        _as_written(scenario, folder, kinds),
+        source=source,
+        checker=scenario.checker,
+        folder=folder,
+        kinds=kinds,
+    )
+    attachments = tuple(_attached(one, source) for one in scenario.attachments)
+    return stamped(replace(made, attachments=attachments))
+
+
+def revised(
+    before: Iterable[Scenario], after: Iterable[Scenario], root: Path, kinds: Mapping[str, CheckKind]
+) -> list[Scenario]:
+    """Return the scenarios `after` a change, those that are new or other than `before` checked and stamped.
+
+    Raises ScenarioError, also where an id comes twice or a task is in two splits.
+    """
+    known = {scenario.id: scenario for scenario in before}
+    suite, problems, found = Suite(), [], list[Scenario]()
+    for one in after:
+        if not isinstance(one, Scenario):
+            raise ScenarioError(f"{short(one)} is not a Scenario")
+        was = known.get(one.id)
+        if one.id in suite.scenarios:
+            problems.append(f"{one.source or 'scenario'}: the id {one.id!r} comes twice; ids must be unique")
+        elif one.checker is not None and (
+            was is None or (was.checker, was.split) != (one.checker, one.split)
+        ):
+            problems.append(
+                f"scenario {one.id!r} is checked by the test function {one.checker}, whose items have "
+                "another id or split; leave checker out, and give it checks"
+            )
+        else:
+            try:
+                found.append(one if one is was else checked(one, root, kinds))
+                problems += [problem] if (problem := suite.add(found[-1])) is not None else []
+            except ScenarioError as error:
+                problems.append(str(error))
+    if problems:
+        raise ScenarioError("\n".join(problems))
+    return found
+
+
+def _as_written(scenario: Scenario, folder: Path, kinds: Mapping[str, CheckKind]) -> dict[str, Json]:
+    """Return a record as a scenario file would have it, without its attachments."""
+    fields = {name: getattr(scenario, name) for name in AS_THEY_ARE}
+    fields |= {"tools": scenario.tools, "tags": scenario.tags or None, "truth": scenario.truth}
+    fields["rubric"] = [asdict(criterion) for criterion in scenario.rubric] or None
+    fields["checks"] = [_check(check, folder, kinds) for check in scenario.checks] or None
+    return {
+        name: value for name, value in fields.items() if value is not None and (name, value) != ("prompt", "")
+    }
+
+
+def _check(check: Check, folder: Path, kinds: Mapping[str, CheckKind]) -> dict[str, Json]:
+    """Return a check as written: without what its kind adds to the parameters of one that was loaded."""
+    params, kind = dict(check.params), kinds.get(check.kind)
+    written = (
+        {key: params[key] for key in params if key in kind.params.get("properties", params)}
+        if kind
+        else params
+    )
+    if kind is not None and len(written) < len(params):
+        with suppress(ValueError, KeyError):  # what is wrong is said where the scenario is built
+            params = written if kind.prepare(written, folder) == params else params
+    return {"kind": check.kind, "weight": check.weight, **params}
+
+
+def _attached(attachment: Attachment, source: str) -> Attachment:
+    try:
+        return replace(attachment, sha256=stamp_bytes(attachment.path.read_bytes()))
+    except OSError as error:
+        raise ScenarioError(
+            f"{source}: #/attachments: cannot read {attachment.path}: {error.strerror}"
+        ) from None
