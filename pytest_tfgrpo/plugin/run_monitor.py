@@ -6,6 +6,7 @@ import queue
 import signal
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.engine.observers import AwaitingChecker, Record
 from pytest_tfgrpo.harness.launch.engine_thread import EngineFailed, EngineThread
+from pytest_tfgrpo.harness.launch.exit_guard import guard_exits, tell_stderr
 from pytest_tfgrpo.harness.launch.launch import Launch
 from pytest_tfgrpo.harness.run.schedule import rollout_id
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
@@ -54,6 +56,7 @@ class RunMonitor:
         self._sweep: Phase | None = None
         """The sweep of the dev split that goes on."""
         self.started = False
+        self._guard = ExitStack()
 
     @property
     def ended(self) -> bool:
@@ -138,6 +141,7 @@ class RunMonitor:
         if not self.started:
             self.started = True
             self._end_clean_on_termination(True)
+            self._guard.enter_context(guard_exits(self._leave))
             self._thread.start()
         self._thread.open_phase(epoch)
         for earlier in self._phases:
@@ -167,6 +171,18 @@ class RunMonitor:
                 except queue.Empty:
                     self.error = TimeoutError(f"the run did not end within {LAST_RECORD_S:g} s")
         self._thread.join()
+
+    def release(self) -> None:
+        """Let this process end as it likes again: the run has ended, or never will."""
+        self._guard.close()
+
+    def _leave(self, text: str) -> None:
+        """Tell why pytest ends here and now, past its capture; what it has printed comes first."""
+        capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
+        with nullcontext() if capture is None else capture.global_and_fixture_disabled():
+            self._config.get_terminal_writer().flush()
+            advice = f"run {self.job.run_id} is unfinished: let the agent return or raise, and run again"
+            tell_stderr(f"\n{text}; {advice}")
 
     def _wait(self, done: Callable[[], bool]) -> None:
         while not (done() or self.ended):

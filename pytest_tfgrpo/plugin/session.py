@@ -349,6 +349,11 @@ class TfgrpoSession:
         idle = ("tfgrpo_dry_run", "setuponly", "setupplan")
         return is_gated(self.settings) and not any(self.config.getoption(name, False) for name in idle)
 
+    def pytest_unconfigure(self) -> None:
+        """Restore what was changed in this process for the run."""
+        if self._live is not None:
+            self._live.release()
+
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the section of the run."""
         if self._lines:

@@ -15,6 +15,7 @@ from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.harness.engine.observers import Observer, Observers, Record
 from pytest_tfgrpo.harness.gate.verdict import Verdict
 from pytest_tfgrpo.harness.launch.engine_thread import JOIN_S, EngineFailed, EngineThread
+from pytest_tfgrpo.harness.launch.exit_guard import guard_exits
 from pytest_tfgrpo.harness.launch.launch import Launch
 
 
@@ -51,6 +52,11 @@ def run_launch(launch: Launch, observers: Observer | Sequence[Observer] = ()) ->
     Ctrl-C cancels the run, waits until it is flushed and reported, and raises KeyboardInterrupt again.
     Raises TfgrpoError when its files cannot be written.
     """
+    with guard_exits():
+        return _run(launch, observers)
+
+
+def _run(launch: Launch, observers: Observer | Sequence[Observer]) -> RunResult:
     told, ended = Observers(observers), list[Run | EngineFailed]()
     thread = EngineThread(launch.prepared.job, folder=launch.prepared.folder, watch=launch.watch)
     thread.start()
@@ -70,6 +76,11 @@ async def arun_launch(launch: Launch, observers: Observer | Sequence[Observer] =
     Cancelling it cancels the run, waits until that is flushed and reported, and raises again. Raises
     TfgrpoError when its files cannot be written.
     """
+    with guard_exits():
+        return await _arun(launch, observers)
+
+
+async def _arun(launch: Launch, observers: Observer | Sequence[Observer]) -> RunResult:
     told, ended = Observers(observers), list[Run | EngineFailed]()
     loop = asyncio.get_running_loop()
     records: asyncio.Queue[Record | EngineFailed] = asyncio.Queue()

@@ -1,0 +1,84 @@
+"""The exit guard: an agent in this process that ends it does not make an unfinished run look like a success.
+
+``os._exit(0)`` and ``os.exec*`` end a process at once: nothing is flushed, reported or judged.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from pytest_tfgrpo.core.text import line
+
+CODE = 3
+"""Exit code of a process whose run was cut off so."""
+ENDS = ("_exit", "execv", "execve")
+"""What ends a process at once; the rest of the exec family calls these."""
+_lock = threading.Lock()
+_tellers: list[Callable[[str], None]] = []
+"""Of the runs that go on, in any thread."""
+_undo: list[Callable[[], None]] = []
+
+
+def tell_stderr(text: str) -> None:
+    """Write a line to standard error, past all buffers."""
+    os.write(2, f"{text}\n".encode("utf-8", "backslashreplace"))
+
+
+@contextmanager
+def guard_exits(tell: Callable[[str], None] = tell_stderr) -> Iterator[None]:
+    """Let nothing end this process quietly meanwhile: `tell` is told who tried, and it ends with CODE.
+
+    Child processes end as they like. Modules that took a function by its name are guarded too, and all is as
+    before at the end.
+    """
+    with _lock:
+        if not _tellers:
+            for name in ENDS:
+                _replace(name, _guard(name, getattr(os, name), os.getpid()))
+        _tellers.append(tell)
+    try:
+        yield
+    finally:
+        with _lock:
+            _tellers.remove(tell)
+            while not _tellers and _undo:
+                _undo.pop()()
+
+
+def _guard(name: str, really: Callable[..., Any], pid: int) -> Callable[..., Any]:
+    def guard(*args: Any, **kwargs: Any) -> Any:
+        if os.getpid() == pid and _tellers:
+            call = line(f"os.{name}({', '.join(map(repr, args))})", 200)
+            text = f"{_caller()} called {call}"
+            for tell in tuple(_tellers):
+                with suppress(Exception):
+                    tell(f"tfgrpo: {text} before the run had ended; leaving with exit code {CODE}")
+            leave(CODE)
+        return really(*args, **kwargs)
+
+    leave = really if name == "_exit" else getattr(vars(os)["_exit"], "really", really)
+    guard.really = really  # type: ignore[attr-defined]
+    return guard
+
+
+def _caller() -> str:
+    """Return who called the guard: file, line and function."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__") in (__name__, "os"):  # os.execvp and the like
+        frame = frame.f_back
+    return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"
+
+
+def _replace(name: str, guard: Callable[..., Any]) -> None:
+    really = guard.really  # type: ignore[attr-defined]
+    for module in tuple(sys.modules.values()):
+        space = getattr(module, "__dict__", {})
+        if space.get(name) is really:
+            space[name] = guard
+            _undo.append(lambda space=space: space.__setitem__(name, really))  # type: ignore[misc]
