@@ -1,0 +1,143 @@
+"""Small projects, one for each way in which a run asks: what the fault campaigns attack."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from support.fake_model import Body
+from support.project import Project
+from support.teachers import asked, operation, says
+
+PYTHON = """
+import asyncio
+from pathlib import Path
+
+async def solve(context):
+    with Path(__file__).with_name("calls.log").open("a") as file:
+        file.write(".\\n")
+    await asyncio.sleep(0.001)
+    right = context.seed % 3 == 0 or "<experiences" in context.prompt.system
+    frame = {"kind": "tool", "name": "count" if right else "guess", "tokens": 3, "cost_usd": 0.001}
+    return {"answer": "3" if right else "4", "frames": [frame]}
+"""
+COMMAND = """read -r job
+echo . >> "$CALLS_LOG"
+seed=${job##*'"seed": '}
+case "${seed%%[,\\}]*}" in *[13579]) echo 3;; *) echo 4;; esac
+"""
+FUNCTIONS = """
+@pytest.mark.parametrize("n", range(3))
+@pytest.mark.tfgrpo(domain="text", split="eval", prompt="How many words has 'a b {n}'?")
+def test_it(rollout, n):
+    assert rollout.answer == "3"
+
+@pytest.mark.parametrize("n", range(3))
+@pytest.mark.tfgrpo(domain="text", split="train", prompt="How many words has 'a c {n}'?")
+def test_that(rollout, n):
+    assert rollout.answer == "3"
+"""
+LESSON = "For letters: count each of the words, one by one."
+RUBRIC = ["The answer is 3."]
+SMALL = {"group_size": 2, "eval_rollouts": 2, "epochs": 2, "concurrency": 4, "task_id": "demo"}
+
+
+def model(body: Body, attempt: int) -> str:
+    """Be pupil, teacher or judge; the same request always has the same answer."""
+    if body["model"] == "judge":
+        keys = body["response_format"]["json_schema"]["schema"]["properties"]
+        return json.dumps({key: {"why": "it is so", "met": body["seed"] % 2 == 0} for key in keys})
+    if body["model"] == "teacher":
+        if "Several tasks of one domain" in asked(body):
+            return says(operation(lesson=LESSON, sources=["P1"]))
+        return says(operation(lesson=LESSON))
+    return "3" if LESSON in body["messages"][0]["content"] or body["seed"] % 3 == 0 else "4"
+
+
+def python(project: Project) -> None:
+    project.agent(PYTHON).tasks(train=4, dev=20, eval=3).ini(actor="python:agent2:solve", **SMALL)
+
+
+def offline(project: Project) -> None:
+    project.tasks(train=4, dev=20, eval=3).ini(actor="offline", **SMALL)
+
+
+def command(project: Project) -> None:
+    project.write("agent.sh", COMMAND).tasks(train=3, eval=3)
+    project.ini(actor="command:sh agent.sh", **SMALL)
+
+
+def functions(project: Project) -> None:
+    project.agent(PYTHON).checker(FUNCTIONS).ini(actor="python:agent2:solve", **SMALL)
+
+
+def openai(project: Project) -> None:
+    project.tasks(train=3, dev=20, eval=3, fields={"rubric": RUBRIC})
+    models = {"actor": "openai:pupil", "teacher": "openai:teacher", "judge": "openai:judge"}
+    project.ini(**models, **SMALL | {"epochs": 1, "eval_mode": "separate", "optimizer": "llm"})
+
+
+def replay(project: Project) -> None:
+    python(project)
+    assert project.learn("--tfgrpo-record=recording.jsonl").ret == 0
+    shutil.rmtree(project.root / "out")
+    project.ini(actor="replay:recording.jsonl", **SMALL)
+
+
+KINDS: dict[str, Callable[[Project], None]] = {
+    kind.__name__: kind for kind in (python, offline, command, functions, openai, replay)
+}
+TIMES_AND_IDS = re.compile(r"latency|seconds|_at$|^(.*_)?id$|^(parents|manifest_path|evaluations|origins)$")
+
+
+def outcome(root: Path) -> dict[str, Any]:
+    """Return what the one run of a project left, without times, ids and paths; asserts that it is whole."""
+    (folder,) = (root / "out/demo/runs").iterdir()
+    assert not list(root.glob("out/**/.*.tmp"))
+    assert not list(root.glob("out/**/work"))
+    lines = [json.loads(line) for line in (folder / "journal.jsonl").read_bytes().splitlines()]
+    assert [line["n"] for line in lines] == list(range(1, len(lines) + 1))
+    assert lines[-1]["event"] == "finish"
+    done = Counter(line["data"]["rollout_id"] for line in lines if line["event"] == "rollout")
+    assert set(done.values()) == {1}, "a finished rollout was repeated"
+    names = ("report.json", "per-epoch.json", "manifest.json", "../../library.json")
+    texts = {name: (folder / name).read_text().replace(folder.name, "RUN") for name in names}
+    found = {name: clean(json.loads(text)) for name, text in texts.items()}
+    metrics = (folder / "metrics.jsonl").read_text().replace(folder.name, "RUN").splitlines()
+    store = (root / "out/demo/experiences.jsonl").read_text().splitlines()
+    return found | {
+        "metrics": sorted(json.dumps(clean(json.loads(line))) for line in metrics),
+        "store": sorted(json.dumps(clean(json.loads(line))) for line in store),
+        "rollouts": sorted(id.replace(folder.name, "RUN") for id in done),
+    }
+
+
+def clean(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: clean(one) for key, one in value.items() if not TIMES_AND_IDS.search(key)}
+    if isinstance(value, str) and re.fullmatch("[0-9a-f]{16}", value):
+        return "ID"
+    return [clean(one) for one in value] if isinstance(value, list) else value
+
+
+def on_file(root: Path) -> Counter[str]:
+    """Return how many events of each kind the journal has, its torn last line left out."""
+    journals = list((root / "out/demo/runs").glob("*/journal.jsonl"))
+    lines = journals[0].read_bytes().splitlines(keepends=True) if journals else []
+    return Counter(json.loads(line)["event"] for line in lines if line.endswith(b"\n"))
+
+
+def differences(one: Any, other: Any, at: str = "") -> list[str]:
+    """Return where two outcomes differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = sorted(one.keys() | other.keys())
+        return [text for key in keys for text in differences(one.get(key), other.get(key), f"{at}/{key}")]
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = enumerate(zip(one, other, strict=True))
+        return [text for n, pair in pairs for text in differences(*pair, f"{at}/{n}")]
+    return [] if one == other else [f"{at}: {one!r:.300} != {other!r:.300}"]

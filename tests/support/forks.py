@@ -1,0 +1,84 @@
+"""Run pytest in many processes that start at once: forks of one that has imported everything."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from support import ROOT
+
+SERVER = """
+import json, os, signal, sys
+import pytest
+import support.project
+
+for line in sys.stdin:
+    job = json.loads(line)
+    pid = os.fork()
+    if not pid:
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        out = os.open(job["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        for fd, to in ((os.open(os.devnull, os.O_RDONLY), 0), (out, 1), (out, 2)):
+            os.dup2(fd, to)
+        os.chdir(job["cwd"])
+        os.environ.clear()
+        os.environ.update(job["env"])
+        sys.path.insert(0, job["cwd"])
+        sys.exit(pytest.main(job["args"]))
+    print(pid, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+"""
+
+
+class Forks:
+    """The process that forks; use it as a context manager, for one child at a time."""
+
+    def __enter__(self) -> Self:
+        env = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+        self._server = subprocess.Popen(
+            [sys.executable, "-c", SERVER], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.close()
+        self._server.stdout.close()
+        self._server.wait(30)
+
+    def start(self, cwd: Path, *args: str, **env: str) -> int:
+        """Start pytest in `cwd`, with `env` added to the environment; returns its process id."""
+        job = {
+            "cwd": str(cwd),
+            "args": ["-q", "-p", "no:cacheprovider", *args],
+            "env": {**os.environ, **env},
+            "output": str(cwd / "output.txt"),
+        }
+        assert self._server.stdin is not None
+        self._server.stdin.write(json.dumps(job) + "\n")
+        self._server.stdin.flush()
+        return int(self._said())
+
+    def wait(self) -> int:
+        """Wait for the end of the child; returns its exit code, negative after a signal."""
+        return int(self._said())
+
+    def run(self, cwd: Path, args: Sequence[str], **env: str) -> tuple[int, str]:
+        """Run pytest to its end; returns exit code and output."""
+        self.start(cwd, *args, **env)
+        return self.wait(), (cwd / "output.txt").read_text(errors="replace")
+
+    def _said(self) -> str:
+        assert self._server.stdout is not None
+        return self._server.stdout.readline() or str(-signal.SIGABRT)
