@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pytest_tfgrpo.cli.project import Project
 from pytest_tfgrpo.core.errors import JournalError, SettingError, StoreError
-from pytest_tfgrpo.core.files import JOURNAL, REPORT_JSON
+from pytest_tfgrpo.core.files import JOURNAL, REPORT_JSON, read_plain
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Rollout, Run, Score
 from pytest_tfgrpo.core.scenarios import Scenario
@@ -114,7 +114,7 @@ def read_report(folder: Path) -> dict[str, Any] | None:
     """Return the report of a run, None when it was killed before there was one; raises JournalError."""
     path = folder / REPORT_JSON
     try:
-        report = json.loads(path.read_text(encoding="utf-8"))
+        report = json.loads(read_plain(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import glob
 import json
 import os
+import stat
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pytest_tfgrpo.core.errors import JournalError
 
@@ -37,6 +39,38 @@ WORKSPACES_PREFIX = "tfgrpo-workspaces-"
 """Start of the name of a folder of workspaces, before the run id."""
 
 
+LARGEST = 256_000_000
+"""Bytes of a file that is read whole."""
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """Open a file that a person named; raises OSError, also for what is no regular file.
+
+    A pipe without a writer would wait for ever, and a device never end.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        return open(handle, "rb")  # noqa: PTH123 - a descriptor, not a path
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def read_plain(path: Path, largest: int = LARGEST) -> bytes:
+    """Return the content of a file that a person named; raises OSError, also where it is too large."""
+    with open_plain(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = b"" if size > largest else file.read(largest + 1)
+    if size > largest or len(data) > largest:
+        raise OSError(errno.EFBIG, f"it has more than {largest} bytes", str(path))
+    return data
+
+
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON file atomically; raises JournalError."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False) + "\n")
@@ -45,7 +79,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically; raises JournalError."""
     try:
-        write_atomic(path, [text.encode()])
+        write_atomic(path, [text.encode("utf-8", "backslashreplace")])
     except OSError as error:
         raise JournalError(f"cannot write {path}: {error}") from error
 

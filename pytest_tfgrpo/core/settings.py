@@ -54,7 +54,7 @@ def _real(low: float, high: float = math.inf) -> Callable[[Any], float]:
     def parse(value: Any) -> float:
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(f"must be a number {bounds}") from None
         if isinstance(value, bool) or not math.isfinite(number) or not low <= number <= high:
             raise ValueError(f"must be a number {bounds}")

@@ -98,12 +98,20 @@ def _scalar_reader(hint: type) -> WireReader:
         def read_float(data: Any, where: str) -> float:
             if isinstance(data, bool) or not isinstance(data, int | float):
                 raise ValueError(f"{where}: expected a number, got {data!r}")
-            return float(data)
+            try:
+                return float(data)
+            except OverflowError:
+                raise ValueError(f"{where}: a number of {_digits(int(data))} digits is too large") from None
 
         return read_float
     if hint is type(None):
         return lambda data, where: _expect(data, type(None), where)
     return lambda data, where: _expect(data, hint, where)
+
+
+def _digits(number: int) -> int:
+    """Return about how many decimal digits an integer has; Python prints those of thousands not at all."""
+    return int(number.bit_length() * 0.30103) + 1
 
 
 def _literal_reader(values: tuple[Any, ...]) -> WireReader:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 
@@ -26,7 +25,7 @@ def score(value: float, reason: str = "") -> None:
     """
     if not _running:
         raise RuntimeError("score() was called outside a test function marked with `tfgrpo`")
-    if not (isinstance(value, int | float) and math.isfinite(value) and 0 <= value <= 1):
+    if not (isinstance(value, int | float) and 0 <= value <= 1):
         raise ValueError(f"a score must be a number between 0 and 1, not {value!r}")
     _running[-1].score = float(value)
     _running[-1].reason = str(reason)

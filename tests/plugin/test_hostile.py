@@ -91,3 +91,27 @@ def test_a_report_that_cannot_be_written_fails_the_run(
     result = project.run("--tfgrpo-out", "out", *(["--tfgrpo"] if learning else []))
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*cannot write report.html: the disk is full*"])
+
+
+HUGE = """
+def act(context):
+    import sys
+    frame = {"kind": "tool", "name": "x", "cost_usd": 10**400 if context.seed % 2 else 0.1}
+    return {"answer": "3", "frames": [frame]}
+"""
+
+
+@pytest.mark.parametrize("actor", ["python:agent2:act", "command:sh agent.sh"])
+def test_a_cost_of_400_digits_is_the_agents_malformed_answer(project: Project, actor: str) -> None:
+    frame = '{"frame": {"kind": "tool", "name": "x", "cost_usd": 1' + "0" * 400 + "}}"
+    project.write("agent.sh", f"echo '{frame}'\necho '{{\"answer\": \"3\"}}'\n")
+    project.scenarios(train=0, sweep=2).agent(HUGE).ini(actor=actor, eval_rollouts=4)
+    result = project.run("--tfgrpo-out", "out")
+    failures = [e["failure"] for e in project.events("rollout") if e["status"] == "failed"]
+    assert failures
+    for failure in failures:
+        assert failure == {
+            "code": "garbage",
+            "message": "frame 1: Frame/cost_usd: a number of 401 digits is too large",
+        }
+    assert "Overflow" not in result.stdout.str()

@@ -101,6 +101,19 @@ def read_output(stdout: bytes) -> str | dict[str, Json]:
     return {**final, "frames": [*frames, *listed] if isinstance(listed, list) else listed}
 
 
+def is_amount(value: object) -> bool:
+    """Return whether a value can be tokens, dollars or milliseconds of one frame."""
+    return type(value) in (int, float) and 0 <= value <= TOKENS_MAX  # type: ignore[operator]
+
+
+def is_usage(usage: object) -> bool:
+    """Return whether a value is the usage of a model call, with counts that can be."""
+    return isinstance(usage, Usage) and all(
+        type(n) is int and is_amount(n)
+        for n in (usage.prompt, usage.completion, usage.reasoning, usage.cached)
+    )
+
+
 def total_max_bytes(answer_max_bytes: int) -> int:
     """Return how many bytes an answer and its frames may have together."""
     return TOTAL_FACTOR * answer_max_bytes
@@ -228,10 +241,12 @@ def _frame(data: Json, where: str) -> Frame:
         raise AgentFailure(f"{where}: {error}{hint}", "garbage") from None
     for key in USAGE:
         number = getattr(frame, key)
-        if number is not None and not 0 <= number <= TOKENS_MAX:
+        if number is not None and not is_amount(number):
             raise AgentFailure(
-                f"{where}: {key} must be between 0 and {TOKENS_MAX}, not {number!r}", "garbage"
+                f"{where}: {key} must be between 0 and {TOKENS_MAX}, not {_brief(number)}", "garbage"
             )
+    if frame.usage is not None and not is_usage(frame.usage):
+        raise AgentFailure(f"{where}: the tokens of usage must be between 0 and {TOKENS_MAX}", "garbage")
     return frame
 
 
@@ -259,6 +274,9 @@ def _object(line: str) -> dict[str, Json] | None:
 
 def _brief(value: Any) -> str:
     if isinstance(value, str | int | float | None):
-        text = repr(value)
+        try:
+            text = repr(value)
+        except ValueError:  # Python prints no integer of thousands of digits
+            return "an integer of thousands of digits"
         return text if len(text) <= 80 else text[:77] + "..."
     return f"a value of type {type(value).__name__}"

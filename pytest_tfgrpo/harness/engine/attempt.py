@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,10 +19,10 @@ from pytest_tfgrpo.core.errors import (
     RolloutFault,
     describe,
 )
-from pytest_tfgrpo.core.records import Failure, Frame, Status, Trajectory, Usage
+from pytest_tfgrpo.core.records import Failure, Frame, Status, Trajectory
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.harness.actors.output import limited
+from pytest_tfgrpo.harness.actors.output import TOKENS_MAX, is_amount, is_usage, limited
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall
 from pytest_tfgrpo.llm.queueing import current_ticket
 
@@ -166,11 +165,15 @@ def _sound(trajectory: object, call: ActorCall) -> Trajectory:
             "garbage",
         )
     if type(trajectory.frames) is not tuple or not all(map(_is_frame, trajectory.frames)):
-        raise AgentFailure("the actor returned invalid frames", "garbage")
+        raise AgentFailure(
+            "the actor returned invalid frames: each needs a kind, a name, an output, and tokens, latency_ms "
+            f"and cost_usd between 0 and {TOKENS_MAX}",
+            "garbage",
+        )
     if not isinstance(trajectory.extra, Mapping):
         raise AgentFailure(f"the actor returned {trajectory.extra!r:.100} as extra", "garbage")
     if not _is_latency(trajectory.latency_ms):
-        raise AgentFailure(f"the actor returned a latency of {trajectory.latency_ms!r} ms", "garbage")
+        raise AgentFailure(f"the latency must be between 0 and {TOKENS_MAX} ms", "garbage")
     # A character has at most four bytes: short answers need no second look.
     if len(trajectory.answer) > call.answer_max_bytes // 4:
         size = len(trajectory.answer.encode("utf-8", "surrogatepass"))
@@ -190,13 +193,7 @@ def _is_sound(fault: RolloutFault) -> bool:
 
 
 def _is_latency(value: object) -> bool:
-    return value is None or (type(value) in (int, float) and 0 <= value < math.inf)  # type: ignore[operator]
-
-
-def _is_usage(usage: object) -> bool:
-    return isinstance(usage, Usage) and all(
-        type(n) is int and n >= 0 for n in (usage.prompt, usage.completion, usage.reasoning, usage.cached)
-    )
+    return value is None or is_amount(value)
 
 
 def _is_frame(frame: object) -> bool:
@@ -210,6 +207,6 @@ def _is_frame(frame: object) -> bool:
         and type(frame.finish) is str
         and isinstance(frame.extra, Mapping)
         and (frame.started_at is None or type(frame.started_at) is str)
-        and (frame.usage is None or _is_usage(frame.usage))
-        and all(0 <= n < math.inf for n in (frame.tokens, frame.latency_ms, frame.cost_usd or 0))
+        and (frame.usage is None or is_usage(frame.usage))
+        and all(is_amount(n) for n in (frame.tokens, frame.latency_ms, frame.cost_usd or 0))
     )

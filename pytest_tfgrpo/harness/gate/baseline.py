@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pytest_tfgrpo.core.errors import BaselineError
-from pytest_tfgrpo.core.files import write_atomic
+from pytest_tfgrpo.core.files import read_plain, write_atomic
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.schema import pointer, violations
@@ -165,7 +165,7 @@ def locate(name: str, root: Path) -> Path:
 def load(path: Path) -> Baseline:
     """Return the baseline in a file; raises BaselineError naming the file and the key."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_plain(path).decode()
         data = json.loads(text, parse_constant=finite, parse_float=finite, object_pairs_hook=unique)
     except FileNotFoundError:
         raise BaselineError(

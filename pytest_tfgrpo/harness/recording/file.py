@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import RecordingError
-from pytest_tfgrpo.core.files import write_atomic
+from pytest_tfgrpo.core.files import open_plain, write_atomic
 from pytest_tfgrpo.harness.recording.entries import RecordingEntry, RecordingKey
 from pytest_tfgrpo.harness.recording.lines import Header, Line, decode, decode_header, encode_header, key_in
 
@@ -90,7 +90,7 @@ def naming(path: Path, number: int) -> Iterator[None]:
 def lines_of(path: Path) -> Iterator[Line]:
     """Yield the lines of a file, of a missing one none; raises RecordingError on a line too long or torn."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             number = 0
             while text := file.readline(MAX_LINE + 1):
                 number += 1

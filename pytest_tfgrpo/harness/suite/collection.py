@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.files import RUNS, SCENARIO_SUFFIXES, WORKSPACES_PREFIX
+from pytest_tfgrpo.core.files import RUNS, SCENARIO_SUFFIXES, WORKSPACES_PREFIX, read_plain
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.paths import holds_journal
@@ -59,7 +59,10 @@ def uncollected(root: Path, places: Sequence[Path], ids: Iterable[str]) -> list[
             if path.suffix == ".py":
                 found |= {id for id in wanted if id.startswith(f"{path.stem}.")}
             elif path.name.endswith(SCENARIO_SUFFIXES):
-                text, stem = path.read_text(encoding="utf-8", errors="replace"), path.name.partition(".")[0]
+                try:
+                    text, stem = read_plain(path).decode("utf-8", "replace"), path.name.partition(".")[0]
+                except OSError:  # a pipe, or a file of somebody else
+                    continue
                 found |= {id for id in wanted if id in text or id.rpartition("-")[0] == stem}
     return sorted(found)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
+from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.core.schema import Path, extent, short
 from pytest_tfgrpo.core.wire import Json
 
@@ -133,10 +135,10 @@ class Builder:
 def read_text(path: FilePath, max_bytes: int) -> str:
     """Return the text of the file `path`, which is UTF-8 with or without byte order mark; raises Refused."""
     try:
-        if path.stat().st_size > max_bytes:
-            raise Refused(1, f"larger than {max_bytes} bytes; split the file")
-        data = path.read_bytes()
+        data = read_plain(path, max_bytes)
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise Refused(1, f"larger than {max_bytes} bytes; split the file") from None
         raise Refused(1, f"cannot be read: {error.strerror}") from None
     try:
         return data.decode("utf-8-sig")

@@ -23,6 +23,8 @@ from pytest_tfgrpo.harness.suite.ground_truth import criteria_of, misfits
 EVAL_SHARE = 0.3
 """Share of the families that a hash puts into the eval split."""
 ATTACHMENT_MAX_BYTES = 10_000_000
+MAX_WEIGHT = 1_000_000
+"""Of a check, as its schema has it."""
 DEFAULT_DOMAIN = "general"
 
 
@@ -95,7 +97,11 @@ class Loader:
 
     def _check(self, data: Json) -> Check:
         weight = data.get("weight", 1.0) if isinstance(data, dict) else None
-        if not isinstance(weight, int | float) or not isinstance(data.get("kind"), str):
+        if (
+            not isinstance(weight, int | float)
+            or abs(weight) > MAX_WEIGHT
+            or not isinstance(data.get("kind"), str)
+        ):
             raise Invalid([])  # the schema of the scenario has said it
         params = {key: value for key, value in data.items() if key not in ("kind", "weight")}
         kind = self._kinds.get(data["kind"])

@@ -58,6 +58,10 @@ def test_a_trajectory_passes_through() -> None:
     assert read(trajectory) == trajectory
 
 
+HUGE = 10**400
+"""An integer that no float can hold."""
+
+
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
@@ -86,6 +90,15 @@ def test_a_trajectory_passes_through() -> None:
         ({"answer": "2", "frames": [{**TOOL_FRAME, "input": {1, 2}}]}, "a value of type set is not JSON"),
         ({"answer": "2", "cost_usd": -0.1}, "the answer's usage: cost_usd must be between 0"),
         ({"answer": "2", "tokens": 10**5000}, "a value that JSON cannot represent"),
+        ({"answer": "2", "cost_usd": HUGE}, "usage: Frame/cost_usd: a number of 401 digits is too large"),
+        ({"answer": "2", "cost_usd": -HUGE}, "usage: Frame/cost_usd: a number of 401 digits is too large"),
+        ({"answer": "2", "latency_ms": HUGE}, "usage: Frame/latency_ms: a number of 401 digits is too"),
+        ({"answer": "2", "tokens": HUGE}, "tokens must be between 0 and 1000000000000, not 1000"),
+        (
+            {"answer": "2", "frames": [{**TOOL_FRAME, "usage": {"prompt": HUGE, "completion": 1}}]},
+            "frame 1: the tokens of usage must be between 0 and",
+        ),
+        ({"answer": "2", "frames": [{**TOOL_FRAME, "cost_usd": HUGE}]}, "frame 1: Frame/cost_usd: a number"),
         (Trajectory(answer="2", frames=(Frame(kind="tool", name=3),)), "frame 1: Frame/name: expected str"),  # type: ignore[arg-type]
     ],
 )

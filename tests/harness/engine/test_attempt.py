@@ -149,6 +149,11 @@ def test_an_answer_after_the_time_limit_is_none(tmp_path: Path) -> None:
         (Frame(kind="model", name="x", usage={"prompt": 1}),),  # type: ignore[arg-type]
         (Frame(kind="model", name="x", finish=None),),  # type: ignore[arg-type]
         (Frame(kind="tool", name="x", cost_usd="much"),),  # type: ignore[arg-type]
+        (Frame(kind="tool", name="x", cost_usd=10**400),),
+        (Frame(kind="tool", name="x", latency_ms=10**400),),
+        (Frame(kind="tool", name="x", tokens=10**400),),
+        (Frame(kind="tool", name="x", cost_usd=1e300),),
+        (Frame(kind="model", name="x", usage=Usage(prompt=10**400, completion=2)),),
     ],
 )
 def test_frames_that_are_none_are_garbage(tmp_path: Path, frames: Any) -> None:
@@ -183,7 +188,7 @@ def test_what_a_failure_carries_and_cannot_be_kept_is_dropped(
     assert (outcome.frames, outcome.answer) == ((), "")
 
 
-@pytest.mark.parametrize("latency_ms", [math.nan, -1.0, "1"])
+@pytest.mark.parametrize("latency_ms", [math.nan, -1.0, "1", 10**400, 1e300])
 def test_a_recorded_latency_must_be_one(tmp_path: Path, latency_ms: Any) -> None:
     outcome = ask(lambda call: Trajectory(answer="3", latency_ms=latency_ms), tmp_path)
     assert code(outcome) == ("failed", "garbage")

@@ -321,3 +321,24 @@ def test_a_bad_mark_is_refused_with_its_source_and_pointer(tmp_path, changes, me
             {"id": "a", "prompt": "p"} | changes, source="tests/test_x.py:3", checker="x", folder=tmp_path
         )
     assert str(error.value).startswith("tests/test_x.py:3: " + message)
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_a_weight_that_no_float_can_hold_is_refused_by_its_pointer(tmp_path, sign):
+    weight = sign + "1" + "0" * 400
+    check = f'{{"kind": "exact", "value": "3", "weight": {weight}}}'
+    (tmp_path / "x.scenario.json").write_text(
+        f'{{"id": "a", "domain": "d", "prompt": "p", "checks": [{check}]}}'
+    )
+    with pytest.raises(ScenarioError, match=r"x\.scenario\.json:1: #/checks/0/weight: "):
+        load_scenarios(tmp_path / "x.scenario.json", root=tmp_path, kinds=KINDS)
+
+
+def test_the_answers_of_a_json_check_may_have_any_number_of_digits(tmp_path):
+    value = "1" + "0" * 400
+    (tmp_path / "x.scenario.json").write_text(
+        f'{{"id": "a", "domain": "d", "prompt": "p", "checks": [{{"kind": "json", "value": {value}}}]}}'
+    )
+    (scenario,) = load_scenarios(tmp_path / "x.scenario.json", root=tmp_path, kinds=KINDS)
+    (check,) = scenario.checks
+    assert value in KINDS["json"].answers(check)

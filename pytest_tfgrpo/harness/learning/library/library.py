@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.core.files import write_atomic
+from pytest_tfgrpo.core.files import read_plain, write_atomic
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Refusal, Revision
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.scenarios import PromptPack
@@ -181,7 +181,7 @@ def load_library(path: Path) -> Library:
     from pytest_tfgrpo.harness.learning.library.experience_lines import check
 
     try:
-        data = json.loads(path.read_bytes())
+        data = json.loads(read_plain(path))
     except OSError as error:
         raise StoreError(f"cannot read the library {path}: {error}") from error
     except (ValueError, RecursionError) as error:
@@ -191,8 +191,8 @@ def load_library(path: Path) -> Library:
     for number, item in enumerate(data["experiences"]):
         place = f"/experiences/{number}"
         _require(path, "experience", item, place)
-        experience = from_wire(Experience, item)
         try:
+            experience = from_wire(Experience, item)
             check(experience)  # a schema lets NaN pass
         except ValueError as error:
             raise StoreError(f"{path}: {place}: {error}") from None

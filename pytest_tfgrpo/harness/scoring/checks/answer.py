@@ -74,7 +74,7 @@ def _finite(params: Mapping[str, Json], _folder: Path) -> Mapping[str, Json]:
 
 def number_texts(value: float) -> tuple[str, ...]:
     """Return the usual ways to write `value`, which the leakage screen looks for."""
-    whole = [int(value)] if math.isfinite(value) and value == int(value) else []
+    whole = [int(value)] if isinstance(value, int) or (math.isfinite(value) and value == int(value)) else []
     return tuple(dict.fromkeys(text for n in (value, *whole) for text in (str(n), f"{n:,}")))
 
 

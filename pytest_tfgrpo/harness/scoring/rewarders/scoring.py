@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -123,7 +124,7 @@ def _named(extra: Sequence[Rewarder]) -> Sequence[Rewarder]:
     for rewarder in extra:
         if rewarder.name in seen:
             raise RewarderError(f"two rewarders are called {rewarder.name!r}; rename one")
-        if not 0 <= rewarder.weight < math.inf:
+        if not 0 <= rewarder.weight <= sys.float_info.max:
             raise RewarderError(
                 f"rewarder {rewarder.name!r} has weight {rewarder.weight!r}; it must be a finite number >= 0"
             )

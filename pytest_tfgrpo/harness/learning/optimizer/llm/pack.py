@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import PackError
+from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.harness.suite.packs import MANIFEST, load_pack
 from pytest_tfgrpo.llm.templates import places
 
@@ -54,7 +55,7 @@ def load_prompts(packs: Path | None) -> TeacherPrompts:
             f"{folder / MANIFEST} serves the domain {pack.domain!r}; a folder {FOLDER!r} holds the prompts "
             f"of the optimizer llm: give it the domain {DOMAIN!r}, or rename the folder"
         )
-    manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+    manifest = json.loads(read_plain(folder / MANIFEST))
     files = [manifest["system"], *manifest.get("inject", [])]
     texts = dict(zip(files, (pack.system, *pack.inject), strict=True))
     sections = {name: _section(folder, name, texts) for name in PLACES}
