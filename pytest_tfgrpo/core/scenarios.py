@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire import SPARSE, Json
 
 Split: TypeAlias = Literal["train", "dev", "eval"]
 """train scenarios teach, dev scenarios decide which lessons are kept, eval scenarios measure the result."""
@@ -93,6 +93,8 @@ class Scenario:
     """Node id of the marked test function that checks its rollouts; None for file scenarios."""
     rubric: tuple[Criterion, ...] = ()
     """Criteria of the judge; empty if no judge is used."""
+    hashed: bool | None = field(default=None, metadata=SPARSE, compare=False)
+    """True where its file names no split, so that a hash of its family chose it."""
     truth: Truth = "checks"
     """Where `gt_score` comes from: its checks or, without ground truth, the majority or the judge."""
 

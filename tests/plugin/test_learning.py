@@ -1,10 +1,13 @@
 """Learning mode: pytest --tfgrpo."""
 
 import json
+from collections import Counter
 from xml.etree import ElementTree
 
 import pytest
 from support.project import Project, item_names
+
+from pytest_tfgrpo.harness.suite.scenario import split_of
 
 
 def test_scenarios_become_items_in_epoch_order_and_the_gate_is_last(project: Project) -> None:
@@ -71,13 +74,13 @@ def test_the_header_names_who_takes_part(project: Project) -> None:
 
 
 def test_an_error_that_many_items_share_is_told_once(project: Project) -> None:
-    project.scenarios(train=0, sweep=3).ini(actor="python:agent:provider", group_size=2)
+    project.scenarios(train=1, sweep=3).ini(actor="python:agent:provider", group_size=2)
     result = project.learn("-rf")
     shown = result.stdout.str()
     assert shown.count("\nprompt:\n") == 1
     assert (
         shown.count("\nthe same as suite.scenario.json::suite-eval0[baseline]; see it in full: tfgrpo show ")
-        == 5
+        == 7
     )
     result.stdout.fnmatch_lines(["suite-eval2: every rollout is an error: provider: *"])
 
@@ -100,10 +103,41 @@ def test_an_eval_item_fails_below_min_score_only_where_the_scenario_sets_it(proj
 def test_choosing_any_item_brings_its_whole_scenario(project: Project, choice: tuple[str, ...]) -> None:
     result = project.scenarios().learn("-v", *choice)
     assert item_names(result) == [
-        "suite.scenario.json::suite-eval0[baseline]",
         "suite.scenario.json::suite-eval0[epoch3-eval]",
         "tfgrpo::gate",
     ]
+
+
+def test_nothing_is_swept_twice_without_training_between(project: Project) -> None:
+    result = project.scenarios(train=0, sweep=3).ini(actor="python:agent:right", group_size=2).learn()
+    assert [row["mode"] for row in project.report()["epochs"]] == ["eval"]
+    assert len(project.calls) == 6
+    result.stdout.fnmatch_lines(["*skipped*gain: no train scenario, so nothing was learned and one sweep*"])
+    project.write(
+        "suite.scenario.json", (project.root / "suite.scenario.json").read_text().replace("eval", "train")
+    )
+    result = project.learn()
+    assert [row["mode"] for row in project.report()["epochs"]] == ["train", "train"]
+    result.stdout.fnmatch_lines(
+        ["gate  inconclusive*", "*not checked*gain: no eval scenario, so nothing was measured*"]
+    )
+
+
+def test_a_split_by_hash_is_said_with_its_counts(project: Project) -> None:
+    tasks = [
+        {"id": f"t{n}", "prompt": f"Letter {n}: a b c?", "checks": [{"kind": "exact", "value": "3"}]}
+        for n in range(12)
+    ]
+    project.write("hashed.scenario.json", json.dumps(tasks))
+    splits = Counter(split_of(task["id"]) for task in tasks)
+    line = (
+        f"a hash chose the split of the 12 scenarios that name none: {splits['train']} train, "
+        f"{splits['eval']} eval"
+    )
+    project.learn().stdout.fnmatch_lines([line])
+    assert project.report()["sections"] == [line]
+    project.write("hashed.scenario.json", json.dumps([task | {"split": "eval"} for task in tasks]))
+    project.learn().stdout.no_fnmatch_line("a hash chose*")
 
 
 def test_the_gate_does_not_pass_a_partial_selection(project: Project) -> None:
@@ -156,7 +190,7 @@ def test_last_failed_reruns_the_scenario_that_failed(project: Project) -> None:
     assert run("--tfgrpo").ret == 1
     result = run("--tfgrpo", "--lf", "-v")
     assert [n for n in item_names(result) if "good" in n] == []
-    assert "bad.scenario.json::bad-eval0[baseline]" in item_names(result)
+    assert "bad.scenario.json::bad-eval0[epoch3-eval]" in item_names(result)
     run("--tfgrpo", "--ff", "-v").stdout.fnmatch_lines(["*tfgrpo::gate*", "*= tfgrpo =*"])
 
 
@@ -164,7 +198,7 @@ def test_reruns_return_the_recorded_group(project: Project) -> None:
     project.scenarios(train=0, sweep=1, min_score=1.0).ini(actor="python:agent:wrong", group_size=2)
     result = project.plugins("rerunfailures").learn("--reruns", "3")
     result.stdout.fnmatch_lines(["*rerun*"])
-    assert len(project.calls) == 4
+    assert len(project.calls) == 2
 
 
 def test_real_latencies_go_to_junit_properties(project: Project) -> None:

@@ -149,7 +149,7 @@ def test_it(rollout):
     log = Path(__file__).with_name("judged.log")
     with log.open("a") as file:
         file.write(rollout.rollout_id + "\\n")
-    if len(log.read_text().splitlines()) == 5:
+    if len(log.read_text().splitlines()) == 3:
         import time
         time.sleep(0.2)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -161,8 +161,8 @@ def test_it(rollout):
     assert process.returncode == -signal.SIGKILL
     finish(project, "--tfgrpo-resume")
     judged = Counter((project.root / "judged.log").read_text().split())
-    assert len(judged) == 8
-    assert sum(judged.values()) <= 9
+    assert len(judged) == 4
+    assert sum(judged.values()) <= 5
     assert project.manifest()["status"] == "complete"
 
 
@@ -194,7 +194,7 @@ def test_it(rollout, rollout_workspace):
     process.communicate(timeout=30)
     assert process.returncode == pytest.ExitCode.INTERRUPTED
     finish(project, "--tfgrpo-resume")
-    assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0, 1.0]
+    assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0]
     assert not list((project.root / "out").rglob("x.txt"))
 
 
@@ -333,7 +333,7 @@ def test_it(rollout, n):
     (folder / "manifest.json").unlink()
     again = project.learn("--tfgrpo-resume")
     assert again.ret == first.ret == 0
-    assert again.parseoutcomes() == first.parseoutcomes() == {"passed": 17, "skipped": 8}
+    assert again.parseoutcomes() == first.parseoutcomes() == {"passed": 9, "skipped": 4, "deselected": 12}
     assert comparable(folder) == expected
     assert (project.root / "ran.log").read_text() == ran
 
@@ -372,7 +372,7 @@ def test_it(rollout):
     assert [end["status"] for end in project.events("finish")] in ([], ["cancelled"])
     finish(project, "--tfgrpo-resume")
     assert {result["outcome"] for result in project.events("judgement")} == {"score"}
-    assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0, 1.0]
+    assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0]
     assert (
         max(Counter((project.root / "judged.log").read_text().split()).values()) == 2
     )  # the interrupted one
@@ -393,4 +393,4 @@ def test_it(rollout):
     project.start().communicate(timeout=60)
     assert not project.events("judgement")
     finish(project, "--tfgrpo-resume")
-    assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0, 1.0]
+    assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0]

@@ -125,7 +125,7 @@ def prepare(
         temporary=temporary_folder(root, out),
         partial_selection=bool(partial),
         warnings=(
-            *_warnings(library, actor, phases),
+            *_warnings(library, actor, phases, learning=settings.learning),
             *_idle(people, scenarios, settings, phases),
             *require_apart(values, root, scenarios),
         ),
@@ -282,13 +282,13 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: version(name) for name in names}
 
 
-def _warnings(library: Library, actor: Actor, phases: Sequence[Phase]) -> list[str]:
+def _warnings(library: Library, actor: Actor, phases: Sequence[Phase], *, learning: bool) -> list[str]:
     warnings = []
     others = sorted({e.actor for e in library.experiences} - {actor.name})
     if others:
         warnings.append(f"the library contains lessons learned with another actor: {', '.join(others)}")
     modes = {phase.mode for phase in phases}
-    if "train" not in modes and "baseline" in modes:
+    if learning and "train" not in modes:
         warnings.append("no train scenario is selected: nothing can be learned")
     if "train" in modes and "eval" not in modes:
         warnings.append("no eval scenario is selected: the run cannot show whether learning helped")

@@ -230,8 +230,14 @@ def _save(baseline: Baseline) -> str:
 
 def judge_gain(of: GateInput) -> RuleResult:
     """Compare the final sweep with the run's own baseline sweep: learning must not have made things worse."""
-    sweeps = of.sweeps
+    sweeps, trained = of.sweeps, any(result.phase.mode == "train" for result in of.run.phases)
     if sweeps.before is None:
+        if trained and sweeps.after is None and of.run.status == "complete" and not of.run.partial_selection:
+            advice = "give some scenarios split: eval"
+            return replace(_not_judged("gain", "no eval scenario, so nothing was measured"), advice=advice)
+        if not trained and sweeps.after is not None and sweeps.after.phase.epoch > 1:
+            message = "no train scenario, so nothing was learned and one sweep is enough"
+            return _skipped("gain", message, "give some scenarios split: train")
         return _skipped("gain", "the run has no baseline sweep")
     if sweeps.after is None or _why_not(of):
         return _not_judged("gain", _why_not(of))

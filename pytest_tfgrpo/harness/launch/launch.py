@@ -43,8 +43,14 @@ def select(scenarios: Iterable[Scenario], settings: Settings) -> list[Scenario]:
 
 
 def planned(scenarios: Iterable[Scenario], settings: Settings) -> list[Phase]:
-    """Return the phases of a run over `scenarios`; those without a scenario are left out."""
-    return plan(phases_of(settings), scenarios, settings.values)
+    """Return the phases of a run over `scenarios`; those without a scenario are left out.
+
+    So is the baseline sweep where nothing trains after it: it would be the final sweep, paid for twice.
+    """
+    known, phases = list(scenarios), phases_of(settings)
+    if not any(s.split == "train" for s in known):
+        phases = [phase for phase in phases if phase.mode != "baseline"]
+    return plan(phases, known, settings.values)
 
 
 def is_gated(settings: Settings) -> bool:
@@ -130,7 +136,9 @@ class Launch:
     ) -> Conclusion:
         """Return verdict and report of `run`, with `warnings` and `sections` added; `files` is its folder."""
         from pytest_tfgrpo.harness.report.conclusion import conclude
+        from pytest_tfgrpo.harness.run.splits import hashed_line
 
+        by_hash = hashed_line(run.scenarios) if self.settings.learning else []
         tracing = self.supplied.tracing
         lost = [text] if tracing is not None and (text := tracing.close()) else []
         return conclude(
@@ -140,7 +148,7 @@ class Launch:
             baseline=self.baseline,
             rules=self.supplied.rules,
             gates=self.gates,
-            sections=[*map(redact, sections)],
+            sections=[*by_hash, *map(redact, sections)],
             files=files,
         )
 

@@ -22,6 +22,7 @@ LISTED = 20
 """Latest earlier runs that are named."""
 _HEAD = 65_536
 """Bytes at the start of a journal that contain its stamps, except with very long settings."""
+_REPLAY = re.compile(rb'"settings":\{"actor":"replay:')
 _STAMPS = re.compile(rb'"stamps":(\{[^{}]*\})')
 
 
@@ -34,7 +35,7 @@ def earlier_evaluations(out: Path | None, task_id: str, run_id: str, stamp: str)
     """Return how many runs of the task before `run_id` swept the eval split with `stamp`, and the latest.
 
     Run ids sort by time, so that a resumed run counts what it counted before. A run that cannot be read
-    counts for nothing.
+    counts for nothing, and neither does a replay: it repeats answers that were counted when they were given.
     """
     folders = sorted(run_folder(out, task_id, run_id).parent.glob(f"*/{JOURNAL}")) if out is not None else []
     found = [
@@ -46,10 +47,13 @@ def earlier_evaluations(out: Path | None, task_id: str, run_id: str, stamp: str)
 
 
 def _stamp_in(path: Path) -> str | None:
-    """Return the stamp of the eval split in the header of a journal; None when there is none."""
+    """Return the stamp of the eval split in the header of a journal; None without one, and of a replay."""
     try:
         with path.open("rb") as file:
-            found = _STAMPS.search(file.read(_HEAD))
+            head = file.read(_HEAD)
+            if _REPLAY.search(head):
+                return None
+            found = _STAMPS.search(head)
             stamps = json.loads(found[1]) if found is not None else {}
             if "eval" in stamps:
                 return str(stamps["eval"])

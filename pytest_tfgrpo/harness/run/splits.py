@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -24,6 +25,15 @@ def with_dev(scenarios: Iterable[Scenario], share: float) -> list[Scenario]:
     if any(s.split == "dev" for s in known) or len(dev) < MIN_DEV:
         return known
     return [replace(s, split="dev") if s.id in dev else s for s in known]
+
+
+def hashed_line(scenarios: Iterable[Scenario]) -> list[str]:
+    """Return the line about the scenarios whose split a hash chose, as their files name none."""
+    splits = Counter(s.split for s in scenarios if s.hashed)
+    if not splits:
+        return []
+    each = ", ".join(f"{splits[split]} {split}" for split in ("train", "dev", "eval") if splits[split])
+    return [f"a hash chose the split of the {splits.total()} scenarios that name none: {each}"]
 
 
 def shortage(scenarios: Iterable[Scenario], settings: SettingValues) -> str:

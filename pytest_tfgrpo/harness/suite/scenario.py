@@ -174,6 +174,7 @@ def _record(
         checker=checker,
         rubric=rubric,
         truth=truth,
+        hashed=True if not data.get("split") and truth != "majority" else None,
     )
 
 

@@ -46,6 +46,13 @@ def test_older_runs_that_swept_the_same_eval_split_are_counted(tmp_path: Path) -
     assert earlier_evaluations(None, "demo", "r9", STAMP) == {"earlier": 0, "runs": []}
 
 
+def test_a_replay_is_no_further_look(tmp_path: Path) -> None:
+    write_run(tmp_path, "r1", settings={"actor": "offline"})
+    write_run(tmp_path, "r2", settings={"actor": "replay:recording.jsonl"})
+    write_run(tmp_path, "r3", settings={"actor": "offline", "teacher": '"settings":{"actor":"replay:x'})
+    assert earlier(tmp_path) == {"earlier": 2, "runs": ["r1", "r3"]}
+
+
 def test_of_many_the_latest_are_named(tmp_path: Path) -> None:
     for n in range(LISTED + 5):
         write_run(tmp_path, f"a{n:03}")
