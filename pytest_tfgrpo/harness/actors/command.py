@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import os
 import shlex
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,16 +22,11 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.command_input import check_placeholders, fill, stdin_of
 from pytest_tfgrpo.harness.actors.events.registry import EVENTS, Reader
 from pytest_tfgrpo.harness.actors.output import read_trajectory, total_max_bytes
+from pytest_tfgrpo.harness.actors.talk import TERM_GRACE_S, Talk
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.sandbox.bubblewrap import Sandbox
 from pytest_tfgrpo.harness.sandbox.opening import open_sandbox
 
-STDERR_TAIL_BYTES = 2000
-LINGER_S = 0.5
-"""How long to read on when the program has ended but something else holds its output open."""
-TERM_GRACE_S = 0.5
-"""How long a program may take to end by itself after SIGTERM."""
-REAP_S = 5.0
 MARGIN_S = 2 * TERM_GRACE_S
 MARGIN_SHARE = 0.1
 """An agent has so much less than the engine's time limit, at which nothing would be known of what it did."""
@@ -49,7 +42,8 @@ class CommandActor:
     """Starts the program once per rollout, with the workspace as its working folder.
 
     The reader that `events` names says what it may print.
-    At the time limit, or when the call is cancelled, the whole process group ends.
+    At the time limit, or when the call is cancelled, or when this process is killed, the program ends with
+    all its descendants.
     """
 
     def __init__(
@@ -84,20 +78,20 @@ class CommandActor:
         """Try the scenario once; see Actor."""
         workspace = call.workspace.path.absolute()
         started = time.perf_counter()
-        talk = _Talk(total_max_bytes(call.answer_max_bytes))
+        talk = Talk(total_max_bytes(call.answer_max_bytes))
         argv = self._command_line(call, workspace)
-        with stdin_of(self._argv, call, workspace, as_text=self._events != OWN_EVENTS) as stdin:
-            transport = await self._start(argv, talk, stdin, workspace, self._environment(call))
-        left_s = None if self._events == OWN_EVENTS else _limit(call) - (time.perf_counter() - started)
         try:
-            in_time = await talk.finished(left_s)
+            with stdin_of(self._argv, call, workspace, as_text=self._events != OWN_EVENTS) as stdin:
+                await self._start(argv, talk, stdin, workspace, self._environment(call))
+            spent_s = time.perf_counter() - started
+            in_time = await talk.finished(None if self._events == OWN_EVENTS else _limit(call) - spent_s)
         finally:
-            await _end(transport, talk)
+            await talk.end()
         if not in_time:
             kept = _frames(EVENTS[self._events], bytes(talk.stdout), call.answer_max_bytes)
             raise AgentFailure(f"no answer within {call.timeout_s:g} s", "timeout", frames=kept)
         elapsed_ms = round((time.perf_counter() - started) * 1000, 3)
-        return _trajectory(talk, transport.get_returncode(), EVENTS[self._events], call, elapsed_ms)
+        return _trajectory(talk, EVENTS[self._events], call, elapsed_ms)
 
     def _command_line(self, call: ActorCall, workspace: Path) -> list[str]:
         filled = [self._argv[0], *fill(self._argv[1:], call, workspace)]
@@ -112,23 +106,10 @@ class CommandActor:
         return self._sandbox.environment(_search(), passed | traced)
 
     async def _start(
-        self, argv: list[str], talk: _Talk, stdin: IO[bytes], workspace: Path, env: Mapping[str, str]
-    ) -> asyncio.SubprocessTransport:
-        loop = asyncio.get_running_loop()
-        starting = loop.create_task(
-            loop.subprocess_exec(
-                lambda: talk,
-                *argv,
-                stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd=workspace,
-                env=env,
-                start_new_session=True,
-            )
-        )
+        self, argv: list[str], talk: Talk, stdin: IO[bytes], workspace: Path, env: Mapping[str, str]
+    ) -> None:
         try:
-            transport, _ = await asyncio.shield(starting)
+            await talk.start(argv, workspace, env, stdin.fileno())
         except OSError as error:
             hint = (
                 "remove {prompt} from the command line; the prompt then comes on stdin"
@@ -138,14 +119,6 @@ class CommandActor:
             raise ProviderError(
                 f"cannot start {self._argv[0]!r}: {error.strerror}; {hint}", "spawn"
             ) from error
-        except (
-            asyncio.CancelledError
-        ):  # the process may be half started: finish that, so that it can be ended
-            await asyncio.wait([starting])
-            if starting.exception() is None:
-                await _end(starting.result()[0], talk)
-            raise
-        return transport
 
     def bound(self, call_count: int) -> Mapping[str, float | None]:  # noqa: ARG002 - part of the Protocol
         """Return unknown: a program reports its use only afterwards."""
@@ -158,42 +131,6 @@ class CommandActor:
 def _limit(call: ActorCall) -> float:
     """Return the seconds after which an agent is ended here, so that what it did until then is kept."""
     return call.timeout_s - min(MARGIN_S, MARGIN_SHARE * call.timeout_s)
-
-
-class _Talk(asyncio.SubprocessProtocol):
-    """The output of one process: stdout up to a cap, and the tail of stderr."""
-
-    def __init__(self, stdout_max_bytes: int) -> None:
-        loop = asyncio.get_running_loop()
-        self.stdout = bytearray()
-        self.stderr = b""
-        self.exited: asyncio.Future[None] = loop.create_future()
-        self.overflowed = False
-        self._closed: asyncio.Future[None] = loop.create_future()
-        self.stdout_max_bytes = stdout_max_bytes
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        if fd == 2:
-            self.stderr = (self.stderr + data)[-STDERR_TAIL_BYTES:]
-        elif not self.overflowed:
-            self.stdout += data
-            if len(self.stdout) > self.stdout_max_bytes:
-                self.overflowed = True
-                _settle(self._closed)
-
-    def process_exited(self) -> None:
-        _settle(self.exited)
-
-    def connection_lost(self, exc: BaseException | None) -> None:  # noqa: ARG002 - asyncio's signature
-        _settle(self._closed)
-
-    async def finished(self, limit_s: float | None) -> bool:
-        """Return True when the process has ended or printed too much, False after `limit_s`."""
-        ends = [self.exited, self._closed]
-        done, _ = await asyncio.wait(ends, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
-        if done:
-            await asyncio.wait([self._closed], timeout=LINGER_S)
-        return bool(done)
 
 
 def open_command(argument: str, root: Path, settings: SettingValues) -> CommandActor:
@@ -253,11 +190,9 @@ def _inherited() -> dict[str, str]:
     }
 
 
-def _trajectory(
-    talk: _Talk, status: int | None, read: Reader, call: ActorCall, elapsed_ms: float
-) -> Trajectory:
+def _trajectory(talk: Talk, read: Reader, call: ActorCall, elapsed_ms: float) -> Trajectory:
     """Return what the process answered; raises AgentFailure or ProviderError."""
-    stdout, limit = bytes(talk.stdout), call.answer_max_bytes
+    stdout, status, limit = bytes(talk.stdout), talk.exit_code, call.answer_max_bytes
     if talk.overflowed:
         message = f"the program printed more than {talk.stdout_max_bytes} bytes"
         raise AgentFailure(message, "oversize", frames=_frames(read, stdout, limit))
@@ -267,10 +202,10 @@ def _trajectory(
         if not isinstance(fault, AgentFailure) and fault.code != "spawn":
             raise
         if status != 0 and fault.code in UNTOLD:
-            raise _crash(talk, status, fault.frames) from None
+            raise _crash(talk, fault.frames) from None
         raise type(fault)(str(fault) + _tail(talk.stderr), fault.code, frames=fault.frames) from None
     if status != 0:
-        raise _crash(talk, status, trajectory.frames)
+        raise _crash(talk, trajectory.frames)
     return trajectory
 
 
@@ -286,8 +221,8 @@ def _checked(value: str | dict[str, Json], limit: int, elapsed_ms: float) -> Tra
         raise
 
 
-def _crash(talk: _Talk, status: int | None, frames: tuple[Frame, ...]) -> AgentFailure:
-    return AgentFailure(f"the program {_ending(status)}{_tail(talk.stderr)}", "crash", frames=frames)
+def _crash(talk: Talk, frames: tuple[Frame, ...]) -> AgentFailure:
+    return AgentFailure(f"the program {_ending(talk.exit_code)}{_tail(talk.stderr)}", "crash", frames=frames)
 
 
 def _frames(read: Reader, stdout: bytes, limit: int) -> tuple[Frame, ...]:
@@ -299,7 +234,9 @@ def _frames(read: Reader, stdout: bytes, limit: int) -> tuple[Frame, ...]:
 
 
 def _ending(status: int | None) -> str:
-    if status is None or status >= 0:
+    if status is None:
+        return "was lost: the process that watched it was killed"
+    if status >= 0:
         return f"ended with status {status}"
     with contextlib.suppress(ValueError):
         return f"was killed by {signal.Signals(-status).name}"
@@ -309,28 +246,3 @@ def _ending(status: int | None) -> str:
 def _tail(stderr: bytes) -> str:
     text = stderr.decode("utf-8", "replace").strip()
     return f"; its stderr ends: {text}" if text else ""
-
-
-async def _end(transport: asyncio.SubprocessTransport, talk: _Talk) -> None:
-    """End the whole process group: SIGTERM, a moment's grace, SIGKILL; return when its leader is reaped."""
-    group = transport.get_pid()
-    try:
-        if not talk.exited.done():
-            _signal(group, signal.SIGTERM)
-            await asyncio.wait([talk.exited], timeout=TERM_GRACE_S)
-    finally:
-        _signal(group, signal.SIGKILL)
-        try:
-            await asyncio.wait([talk.exited], timeout=REAP_S)
-        finally:
-            transport.close()
-
-
-def _signal(group: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
-
-
-def _settle(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -15,18 +16,16 @@ from pytest_tfgrpo.core.errors import ActorError
 PROBE_TIMEOUT_S = 10.0
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
 """Folders of programs and libraries; a link among them stays one."""
-NO_SYSTEM = (Path("/usr/src"), Path("/usr/home"))
-"""Folders below those where people keep their own files."""
-ETC = (
-    "alternatives", "ca-certificates/extracted", "crypto-policies", "group", "host.conf", "hosts",
-    "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf", "passwd", "perl",
-    "pki/ca-trust", "pki/tls/cert.pem", "pki/tls/certs", "pki/tls/openssl.cnf", "protocols", "services",
-    "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
+ETC = ("alternatives", "group", "ld.so.cache", "localtime", "passwd")
+"""What programs read of /etc; each mount takes some tenths of a millisecond per rollout."""
+ETC_NETWORK = (
+    "ca-certificates/extracted", "crypto-policies", "gai.conf", "hosts", "nsswitch.conf", "pki/ca-trust",
+    "pki/tls/cert.pem", "pki/tls/certs", "pki/tls/openssl.cnf", "resolv.conf", "services", "ssl/cert.pem",
+    "ssl/certs", "ssl/openssl.cnf",
 )  # fmt: skip
-"""What programs read of /etc; nothing here is a secret, so not all of ssl."""
-ETC_NETWORK = ("gai.conf", "resolv.conf")
-KERNEL = ("sys", "irq", "bus", "fs", "mtrr", "sysrq-trigger")
-"""Entries of /proc through which root, in a sandbox too, could change the machine."""
+"""What they read of it to reach others; not all of ssl and pki, where keys are."""
+KERNEL = ("sys", "fs", "irq", "mtrr")
+"""Entries of /proc through which root, in a sandbox too, could change the machine, and bubblewrap lets it."""
 HOME = "/tmp"
 """Home of a program in a sandbox: like all of its /tmp it is its own, and gone with it."""
 PROBE = "if (: >> /proc/sys/kernel/core_pattern) 2> /dev/null; then exit 99; fi"
@@ -51,64 +50,63 @@ class Sandbox:
 
     def argv(self, program: Sequence[str], workspace: Path | None) -> list[str]:
         """Return the command line that runs `program` in this sandbox, in `workspace`, which it can write."""
-        isolation = ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-        if self.network == "host":
-            isolation.append("--share-net")
-        inside = ["--chdir", str(workspace)] if workspace else []
-        return [
-            self.bwrap,
-            *isolation,
-            *self._mounts(workspace),
-            *inside,
-            "--remount-ro",
-            "/",
-            "--",
-            *program,
-        ]
+        inside = ["--bind", str(workspace), str(workspace), "--chdir", str(workspace)] if workspace else []
+        return [self.bwrap, *_always(self), *inside, "--remount-ro", "/", "--", *program]
 
     def environment(self, search: str, passed: Mapping[str, str]) -> dict[str, str]:
         """Return the environment in this sandbox: of PATH what can be seen there, and what is `passed`."""
-        seen = [*map(Path, SYSTEM), *self.readable, *self.writable]
-        folders = [
-            folder
-            for folder in search.split(os.pathsep)
-            if folder.startswith("/")
-            and any(Path(folder).is_relative_to(path) or path.is_relative_to(folder) for path in seen)
-        ]
-        path = os.pathsep.join(folders) or os.defpath
-        return {"PATH": path, "HOME": HOME, "TMPDIR": HOME, "LANG": "C.UTF-8", **passed}
-
-    def _mounts(self, workspace: Path | None) -> Iterator[str]:
-        for folder in SYSTEM:
-            if os.path.islink(folder):  # noqa: PTH114
-                yield from ("--symlink", os.readlink(folder), folder)  # noqa: PTH115
-            elif os.path.isdir(folder):  # noqa: PTH112
-                yield from ("--ro-bind", folder, folder)
-        for name in (*ETC, *(ETC_NETWORK if self.network == "host" else ())):
-            if os.path.exists(f"/etc/{name}"):  # noqa: PTH110
-                yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
-        yield from ("--dev", "/dev", "--proc", "/proc")
-        for name in KERNEL:
-            if os.path.exists(f"/proc/{name}"):  # noqa: PTH110
-                yield from ("--ro-bind", f"/proc/{name}", f"/proc/{name}")
-        yield from ("--tmpfs", "/tmp")
-        writable = (*self.writable, *([workspace] if workspace else []))
-        for path, way in _ordered(self.hidden, self.readable, writable):
-            yield from ((way, str(path)) if way == "--tmpfs" else (way, str(path), str(path)))
+        return {"PATH": _path(self, search), "HOME": HOME, "TMPDIR": HOME, "LANG": "C.UTF-8", **passed}
 
 
-def _ordered(
-    hidden: Iterable[Path], readable: Iterable[Path], writable: Iterable[Path]
-) -> Iterator[tuple[Path, str]]:
-    """Yield the mounts that change something, outer folders first; the strongest of equal paths."""
-    listed = [*readable, *writable]
+@cache
+def _always(sandbox: Sandbox) -> tuple[str, ...]:
+    """Return the arguments that are the same for every workspace."""
+    isolation = ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    if sandbox.network == "host":
+        isolation.append("--share-net")
+    return (*isolation, *_system(sandbox), *_listed(sandbox))
+
+
+def _system(sandbox: Sandbox) -> Iterator[str]:
+    for folder in map(Path, SYSTEM):
+        yield from _shown(folder)
+    for name in (*ETC, *(ETC_NETWORK if sandbox.network != "none" else ())):
+        yield from _shown(Path("/etc") / name)
+    yield from ("--dev", "/dev", "--proc", "/proc")
+    for name in KERNEL:
+        yield from _shown(Path("/proc") / name)
+    yield from ("--tmpfs", "/tmp")
+
+
+def _shown(path: Path) -> tuple[str, ...]:
+    """Return the arguments that show a path of the system, as a link if it is one into a system folder."""
+    if path.is_symlink() and path.resolve().is_relative_to("/usr"):
+        return ("--symlink", str(path.readlink()), str(path))
+    return ("--ro-bind", str(path), str(path)) if path.exists() else ()
+
+
+@cache
+def _path(sandbox: Sandbox, search: str) -> str:
+    seen = [*map(Path, SYSTEM), *sandbox.readable, *sandbox.writable]
+    folders = [
+        folder
+        for folder in search.split(os.pathsep)
+        if folder.startswith("/")
+        and any(Path(folder).is_relative_to(path) or path.is_relative_to(folder) for path in seen)
+    ]
+    return os.pathsep.join(folders) or os.defpath
+
+
+def _listed(sandbox: Sandbox) -> Iterator[str]:
+    """Yield the mounts of listed paths, outer folders first; none that changes nothing."""
+    listed = [*sandbox.readable, *sandbox.writable]
     masks = [
         path
-        for path in (*NO_SYSTEM, *hidden)
+        for path in sandbox.hidden
         if path.is_dir() and not any(path.is_relative_to(kept) for kept in listed)
     ]
-    ways = dict.fromkeys(masks, "--tmpfs") | dict.fromkeys(readable, "--ro-bind")
-    ways |= dict.fromkeys(writable, "--bind")
+    ways = dict.fromkeys(masks, "--tmpfs") | dict.fromkeys(sandbox.readable, "--ro-bind")
+    ways |= dict.fromkeys(sandbox.writable, "--bind")
     mounted = [(Path(folder), "--ro-bind") for folder in SYSTEM if Path(folder).is_dir()]
     for path in sorted(ways, key=lambda path: path.parts):
         way = ways[path]
@@ -116,7 +114,7 @@ def _ordered(
         around = max(above, key=lambda outer: len(outer[0].parts))[1] if above else "--tmpfs"
         if around != way:
             mounted.append((path, way))
-            yield path, way
+            yield from ((way, str(path)) if way == "--tmpfs" else (way, str(path), str(path)))
 
 
 def open_bwrap() -> str:

@@ -37,7 +37,7 @@ def open_sandbox(
     }
     sandbox = Sandbox(
         bwrap=open_bwrap(),
-        readable=(*needed(argv, search), *_existing("sandbox_readable", settings, root)),
+        readable=(*needed(argv, search, root), *_existing("sandbox_readable", settings, root)),
         writable=tuple(_writable(settings, root)),
         hidden=(root, _out(settings, root)),
         network=settings.get("sandbox_network", "none"),

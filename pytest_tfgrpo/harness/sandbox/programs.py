@@ -11,16 +11,17 @@ LINKS = 16
 SCRIPTS = 4
 """An interpreter can be a script, whose interpreter can be one too."""
 PYTHON = ("bin", "lib", "lib64", "ssl", "pyvenv.cfg")
-"""What a Python installation or virtual environment needs; it may share its folder with a project."""
+"""What a Python installation or virtual environment needs that shares its folder with a project or a home."""
 
 
-def needed(argv: Sequence[str], search: str) -> tuple[Path, ...]:
+def needed(argv: Sequence[str], search: str, root: Path) -> tuple[Path, ...]:
     """Return what the program and the files that `argv` names need, each path once, as it is and resolved.
 
     That is a program's interpreter, a Python's environment and libraries, and the ``node_modules`` folder of
-    a script in one. `search` is the PATH on which the interpreter of a ``#!/usr/bin/env`` line is found.
+    a script in one. The project `root` is never among it as a whole.
+    `search` is the PATH on which the interpreter of a ``#!/usr/bin/env`` line is found.
     """
-    found = list(_program(Path(argv[0]), search, SCRIPTS))
+    found = list(_program(Path(argv[0]), search, SCRIPTS, root))
     for word in argv[1:]:
         if word.startswith("/") and os.path.isfile(word):  # noqa: PTH113 - Path.is_file raises on a long word
             found += _file(Path(word))
@@ -37,13 +38,13 @@ def chain(path: Path) -> Iterator[Path]:
     yield path.resolve()
 
 
-def _program(path: Path, search: str, depth: int) -> Iterator[Path]:
+def _program(path: Path, search: str, depth: int, root: Path) -> Iterator[Path]:
     yield from _file(path)
     for step in chain(path):
-        yield from _python(step.parent.parent)
+        yield from _python(step.parent.parent, root)
     for name in _interpreter(path) if depth else ():
         if found := shutil.which(name, path=search):
-            yield from _program(Path(found), search, depth - 1)
+            yield from _program(Path(found), search, depth - 1, root)
 
 
 def _file(path: Path) -> Iterator[Path]:
@@ -53,17 +54,21 @@ def _file(path: Path) -> Iterator[Path]:
             yield Path(*step.parts[: step.parts.index("node_modules") + 1])
 
 
-def _python(prefix: Path) -> Iterator[Path]:
+def _python(prefix: Path, root: Path) -> Iterator[Path]:
     """Yield the parts of the Python installation or virtual environment in the folder `prefix`, if one is."""
     config = prefix / "pyvenv.cfg"
     venv = config.is_file()
     if venv or any(prefix.glob("lib/python3*/os.py")):
-        yield from (prefix / name for name in PYTHON if (prefix / name).exists())
+        real = prefix.resolve()
+        if root.resolve().is_relative_to(real) or Path.home().resolve().is_relative_to(real):
+            yield from (prefix / name for name in PYTHON if (prefix / name).exists())
+        else:
+            yield prefix  # a mount less
     if venv:
         for line in config.read_text("utf-8", "replace").splitlines():
             key, _, value = (part.strip() for part in line.partition("="))
             if key == "home" and Path(value).is_absolute() and Path(value).parent != prefix:
-                yield from _python(Path(value).parent)
+                yield from _python(Path(value).parent, root)
 
 
 def _interpreter(path: Path) -> tuple[str, ...]:

@@ -268,7 +268,7 @@ def test_many_run_at_once_and_leak_no_file(
         outcomes = await asyncio.gather(*(attempt(actor, call) for call in calls))
         return [outcome.answer for outcome in outcomes]
 
-    asyncio.run(attempt(actor, make_call()))
+    asyncio.run(scene())
     before = open_files()
     assert asyncio.run(scene()) == [f"w{n}" for n in range(64)]
     assert open_files() == before

@@ -124,12 +124,14 @@ def test_a_program_brings_its_interpreter_links_and_modules(tmp_path: Path) -> N
     (tmp_path / "venv/pyvenv.cfg").write_text(f"home = {tmp_path}/python/bin\n")
     (tmp_path / "venv/notes.txt").write_text("")
 
-    def shown(*argv: str) -> set[str]:
-        paths = needed([str(tmp_path / argv[0]), *argv[1:]], f"{tmp_path}/nvm/bin")
+    def shown(*argv: str, root: str = "project") -> set[str]:
+        paths = needed([str(tmp_path / argv[0]), *argv[1:]], f"{tmp_path}/nvm/bin", tmp_path / root)
         return {str(path.relative_to(tmp_path)) for path in paths if path.is_relative_to(tmp_path)}
 
     node = {"nvm/bin/tool", "nvm/lib/node_modules", "nvm/lib/node_modules/tool/cli.js", "nvm/bin/node"}
     assert shown("nvm/bin/tool") == node
-    venv = {"venv/bin/x", "venv/bin", "venv/pyvenv.cfg", "python/bin", "python/lib"}
+    venv = {"venv/bin/x", "venv", "python"}
     assert shown("venv/bin/x", "word", f"{tmp_path}/nvm/bin") == venv
     assert shown("venv/bin/x", f"{tmp_path}/venv/notes.txt") == venv | {"venv/notes.txt"}
+    parts = {"venv/bin/x", "venv/bin", "venv/pyvenv.cfg", "python"}
+    assert shown("venv/bin/x", root="venv") == parts

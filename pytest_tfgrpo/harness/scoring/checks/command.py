@@ -1,14 +1,11 @@
-"""The check that runs a program in the workspace: no shell, scrubbed environment, killed as a whole group."""
+"""The check that runs a program in the workspace: no shell, scrubbed environment, killed with its tree."""
 
 from __future__ import annotations
 
-import atexit
-import contextlib
+import errno
 import os
 import select
 import shlex
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -20,6 +17,7 @@ from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.sandbox.processes import Channel, Launch, finish, start
 from pytest_tfgrpo.harness.scoring.checks.protocol import (
     BadParam,
     CheckContext,
@@ -31,23 +29,6 @@ from pytest_tfgrpo.harness.scoring.checks.protocol import (
 
 TAIL_BYTES = 8_192
 """The end of the output that is kept; the rest is read and dropped."""
-POLL_S = 0.02
-"""How soon the end of a program is noticed whose output somebody else holds open."""
-
-
-_running: set[int] = set()
-"""Process groups alive: an interrupted run does not wait for its checks, so they are killed at exit."""
-
-
-def _kill(group: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
-
-
-@atexit.register
-def _kill_running() -> None:
-    for group in tuple(_running):
-        _kill(group)
 
 
 class Ending(NamedTuple):
@@ -79,48 +60,58 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 def run_limited(argv: Sequence[str], folder: Path, timeout_s: float) -> Ending:
-    """Run a program in `folder` and return how it ended; its whole process group is dead afterwards.
+    """Run a program in `folder` and return how it ended; all its descendants are dead afterwards.
 
-    Raises OSError when it cannot be started.
+    They are also when this process ends, in whatever way. Raises OSError when the program cannot be started.
     """
     deadline = time.monotonic() + timeout_s
-    process = subprocess.Popen(
-        argv,
-        cwd=folder,
-        env=_environment(folder),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    _running.add(process.pid)
-    assert process.stdout is not None
-    with process.stdout as output:
-        try:
-            tail = _watch(process, output.fileno(), deadline)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(max(0.0, deadline - time.monotonic()))
-            code = process.returncode
-        finally:
-            _kill(process.pid)
-            process.wait()
-            _running.discard(process.pid)
-    return Ending(code, tail.decode("utf-8", "replace"))
+    output, written = os.pipe()
+    try:
+        with open(os.devnull, "rb") as nothing:  # noqa: PTH123
+            files = (nothing.fileno(), written, written)
+            channel = start(Launch(argv=argv, folder=folder, environment=_environment(folder), files=files))
+    except BaseException:
+        os.close(output)
+        raise
+    finally:
+        os.close(written)
+    try:
+        return _watch(channel, output, deadline)
+    finally:
+        os.close(output)
+        channel.end()
+        while (report := channel.read()) is not None and report[0] != "G":
+            continue
+        finish(channel, gone=report is not None)
 
 
-def _watch(process: subprocess.Popen[bytes], output: int, deadline: float) -> bytes:
-    """Return the end of the output, once the program has closed it or ended, or time is up."""
-    tail, ready = b"", select.poll()  # select() would refuse a descriptor beyond 1023
+def _watch(channel: Channel, output: int, deadline: float) -> Ending:
+    """Return how a program ended, or ran out of time, with the end of its output.
+
+    Raises OSError when it was not started. What something else writes afterwards is not waited for.
+    """
+    tail, code, ready = b"", None, select.poll()  # select() would refuse a descriptor beyond 1023
     ready.register(output, select.POLLIN)
-    while (left := deadline - time.monotonic()) > 0:
-        if ready.poll(1000 * min(left, POLL_S)):
+    ready.register(channel.fileno(), select.POLLIN)
+    open_output = True
+    while (open_output or code is None) and (left := deadline - time.monotonic()) > 0:
+        found = {fd for fd, _ in ready.poll(1000 * left if code is None else 0)}
+        if output in found:
             chunk = os.read(output, 65_536)
-            if not chunk:
-                break
             tail = (tail + chunk)[-TAIL_BYTES:]
-        elif process.poll() is not None:
+            if not chunk:
+                open_output = False
+                ready.unregister(output)
+        elif channel.fileno() in found:
+            report = channel.read()
+            if report is None:
+                raise OSError(errno.ECHILD, "the process that watches it was killed")
+            if report[0] == "E":
+                raise OSError(report[1], os.strerror(report[1]))
+            code = report[1] if report[0] == "X" else code
+        elif code is not None:
             break
-    return tail
+    return Ending(code, tail.decode("utf-8", "replace"))
 
 
 def _command(check: Check, context: CheckContext) -> CheckResult:

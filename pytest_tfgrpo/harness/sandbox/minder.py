@@ -1,0 +1,294 @@
+"""Start programs for a run, and end each with all its descendants; run as a script of its own.
+
+The run sends sockets over standard input, here a socket too. Each gets a minder, a fork of this process, that
+starts one program after the other and adopts what it leaves behind. When the run ends a program, or dies in
+whatever way, all descendants of the program die. An interpreter per program would cost ten times as much.
+Imports little, as the run waits for its start.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import marshal
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+RECORD = struct.Struct("<ci")
+"""What a minder reports: ``S``, process id; ``X``, exit code; ``E``, errno; ``G``, all are gone."""
+HEADER = struct.Struct("<q")
+"""What it is sent: the bytes of a request, TERMINATE, or END."""
+TERMINATE, END = 0, -1
+FILES = 3
+"""Descriptors with a request: standard input, output and error."""
+REAP_S = 5.0
+AGAIN_MS = 5
+SUBREAPER = 36
+RESTORED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGCHLD)
+"""Signals that Python handles or ignores, and a program must not."""
+
+Request: TypeAlias = Mapping[str, Any]
+
+
+class Minder:
+    """Watches one program at a time."""
+
+    def __init__(self, channel: socket.socket, run: list[int]) -> None:
+        """`run` is ready when the run has ended, where the system tells."""
+        _adopt_orphans()
+        self.channel = channel
+        self.woken = _child_signals()
+        self.program = 0
+        self.closing = False
+        self.poll = _poll(channel.fileno(), self.woken, *run)
+
+    def serve(self) -> None:
+        """Serve requests to the end of the run; nothing is left running."""
+        try:
+            while True:
+                for file, _ in self.poll.poll(AGAIN_MS if self.closing else None):
+                    if file == self.woken:
+                        os.read(file, 4096)
+                    elif file != self.channel.fileno() or not self._listen():
+                        return
+                self._bury()
+        finally:
+            _signal_group(self.program, signal.SIGKILL)
+            _sweep()
+
+    def _listen(self) -> bool:
+        """Handle what the run sends; returns False at its end."""
+        head, files, _, _ = socket.recv_fds(self.channel, HEADER.size, FILES, CLOSED_IN_PROGRAMS)
+        if len(head) < HEADER.size:
+            return False
+        size = HEADER.unpack(head)[0]
+        if size == TERMINATE:
+            _signal_group(self.program, signal.SIGTERM)
+        elif size == END:
+            self.closing = True
+            _signal_group(self.program, signal.SIGKILL)
+        else:
+            self._start(marshal.loads(_received(self.channel, size)), files)
+        return True
+
+    def _start(self, request: Request, files: list[int]) -> None:
+        try:
+            self.program = _spawn(request, files)
+        except OSError as error:
+            self._report(b"E", error.errno or errno.EIO)
+        else:
+            self._report(b"S", self.program)
+        for file in files:
+            os.close(file)
+
+    def _bury(self) -> None:
+        """Report that the program has ended; once nobody waits any more, kill what it left behind."""
+        ended, others = _reap()
+        if self.program in ended:
+            self._report(b"X", ended[self.program])
+        if self.closing and others:
+            for pid in _descendants(os.getpid()):
+                _kill(pid)
+        elif self.closing:
+            self.program, self.closing = 0, False
+            self._report(b"G", 0)
+
+    def _report(self, kind: bytes, value: int) -> None:
+        try:
+            self.channel.send(RECORD.pack(kind, value), getattr(socket, "MSG_NOSIGNAL", 0))
+        except OSError:
+            return  # nobody listens any more
+
+
+CLOSED_IN_PROGRAMS = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+
+
+def main() -> None:
+    """Fork a minder for each socket that comes, until the run ends."""
+    control, run = socket.socket(fileno=0), _end_of(os.getppid())
+    _adopt_orphans()
+    woken, minders = _child_signals(), set[int]()
+    poll = _poll(0, woken, *run)
+    while True:
+        ready = {file for file, _ in poll.poll()}
+        if woken in ready:
+            os.read(woken, 4096)
+            minders.difference_update(_reap()[0])
+            for orphan in set(_children(os.getpid())) - minders:  # of a minder that was killed
+                _kill(orphan)
+        channels = socket.recv_fds(control, 1, 1, CLOSED_IN_PROGRAMS)[1] if 0 in ready else []
+        if ready.intersection(run) or (0 in ready and not channels):
+            break
+        for channel in channels:
+            if pid := os.fork():
+                minders.add(pid)
+                os.close(channel)
+            else:
+                _mind(channel, run)
+    _sweep()
+
+
+def _mind(channel: int, run: list[int]) -> None:
+    try:
+        os.dup2(1, 0)  # the socket of the run; a descriptor below 3 must stay taken
+        Minder(socket.socket(fileno=channel), run).serve()
+    finally:
+        os._exit(0)
+
+
+def _received(channel: socket.socket, size: int) -> bytes:
+    parts = []
+    while size > 0:
+        part = channel.recv(min(size, 1 << 20))
+        if not part:
+            os._exit(0)
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _sweep() -> None:
+    """Kill all descendants, however often they fork; what they orphan comes here."""
+    deadline = time.monotonic() + REAP_S
+    while _reap()[1] and time.monotonic() < deadline:
+        for pid in _descendants(os.getpid()):
+            _kill(pid)
+        time.sleep(AGAIN_MS / 1000)
+
+
+def _spawn(request: Request, files: list[int]) -> int:
+    """Return the process id of a program in a session of its own; raises OSError when it cannot be started.
+
+    A name without a slash is looked for on the PATH of the program's environment.
+    """
+    argv, environment = request["argv"], request["environment"]
+    failure: OSError | None = None
+    places = [b""] if b"/" in argv[0] else environment.get(b"PATH", os.defpath.encode()).split(b":")
+    os.chdir(request["folder"])
+    try:
+        for place in places:
+            try:
+                return os.posix_spawn(
+                    os.path.join(place, argv[0]),  # noqa: PTH118
+                    argv,
+                    environment,
+                    file_actions=[(os.POSIX_SPAWN_DUP2, file, target) for target, file in enumerate(files)],
+                    setsid=True,
+                    setsigdef=RESTORED,
+                )
+            except OSError as error:
+                if failure is None or error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                    failure = error
+    finally:
+        os.chdir("/")
+    raise failure or OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+def _reap() -> tuple[dict[int, int], bool]:
+    """Return the exit codes of children that have ended, by process id, and whether others are left."""
+    ended: dict[int, int] = {}
+    try:
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            ended[found[0]] = os.waitstatus_to_exitcode(found[1])
+    except ChildProcessError:
+        return ended, False
+    return ended, True
+
+
+def _descendants(pid: int) -> list[int]:
+    found, left = [], [pid]
+    while left:
+        left = [child for one in left for child in _children(one)]
+        found += left
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    """Return the children of a process; without /proc none."""
+    try:
+        lists = [f"/proc/{pid}/task/{task}/children" for task in _list(f"/proc/{pid}/task")]
+        return [int(child) for name in lists for child in _read(name).split()]
+    except FileNotFoundError:
+        return _children_by_scan(pid) if os.path.exists(f"/proc/{pid}") else []  # noqa: PTH110
+    except OSError:
+        return []
+
+
+def _children_by_scan(pid: int) -> list[int]:
+    """Return the children of a process where the kernel keeps no list of them."""
+    found = []
+    for name in filter(str.isdigit, _list("/proc")):
+        try:
+            status = _read(f"/proc/{name}/stat")
+        except OSError:
+            continue
+        if int(status.rpartition(b")")[2].split()[1]) == pid:
+            found.append(int(name))
+    return found
+
+
+def _read(name: str) -> bytes:
+    with open(name, "rb") as file:  # noqa: PTH123 - pathlib would double the time to start
+        return file.read()
+
+
+def _list(folder: str) -> list[str]:
+    return os.listdir(folder)  # noqa: PTH208
+
+
+def _poll(*files: int) -> select.poll:
+    poll = select.poll()
+    for file in files:
+        poll.register(file, select.POLLIN)
+    return poll
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _signal_group(group: int, number: int) -> None:
+    try:
+        if group:
+            os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _end_of(pid: int) -> list[int]:
+    """Return a descriptor that is ready when a process has ended; none where the system has no such thing."""
+    try:
+        return [os.pidfd_open(pid)]
+    except (AttributeError, OSError):
+        return []
+
+
+def _child_signals() -> int:
+    """Return a descriptor that is ready when a child has ended."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    return reading
+
+
+def _adopt_orphans() -> None:
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+
+
+if __name__ == "__main__":
+    gc.disable()
+    main()

@@ -1,0 +1,193 @@
+"""Processes: programs that end with all their descendants, when their channel closes or this process dies."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import marshal
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_tfgrpo.harness.sandbox.minder import END, HEADER, RECORD, TERMINATE
+
+MINDER = Path(__file__).with_name("minder.py")
+END_S = 2.0
+IDLE = 4
+"""Minders kept without a program; where one program ends, the next one soon starts."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Launch:
+    """A program to start, in a session of its own."""
+
+    argv: Sequence[str]
+    """A program without a slash is looked for on the PATH of `environment`."""
+    folder: Path
+    """Where it runs."""
+    environment: Mapping[str, str]
+    files: tuple[int, int, int]
+    """Descriptors of its standard input, output and error."""
+
+
+class Channel:
+    """The connection to the minder of a program."""
+
+    __slots__ = ("_parts", "_socket")
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._parts = b""
+
+    def fileno(self) -> int:
+        """Return the descriptor to wait on until `read` has something."""
+        return self._socket.fileno()
+
+    def send(self, request: bytes, files: Sequence[int]) -> None:
+        """Have a program started; raises OSError when the minder is gone."""
+        socket.send_fds(self._socket, [HEADER.pack(len(request))], files)
+        self._socket.sendall(request)
+
+    def read(self) -> tuple[str, int] | None:
+        """Return the next report, None when the minder was killed; BlockingIOError if it must not wait.
+
+        ``S`` with the process id: started; ``E`` with an errno: not started; ``X`` with the exit code,
+        negative for a signal; ``G``: the program and all its descendants are gone.
+        """
+        while len(self._parts) < RECORD.size:
+            try:
+                part = self._socket.recv(RECORD.size - len(self._parts))
+            except ConnectionResetError:
+                return None
+            if not part:
+                return None
+            self._parts += part
+        kind, value = RECORD.unpack(self._parts)
+        self._parts = b""
+        return kind.decode(), value
+
+    def terminate(self) -> None:
+        """Send SIGTERM to the program's process group."""
+        self._command(TERMINATE)
+
+    def end(self) -> None:
+        """Kill the program and its descendants."""
+        self._command(END)
+
+    def set_blocking(self, blocking: bool) -> None:
+        """Choose whether `read` waits."""
+        self._socket.setblocking(blocking)
+
+    def close(self) -> None:
+        """Forget the program, which dies with its descendants if `read` has not returned ``G``."""
+        self._socket.close()
+
+    def _command(self, code: int) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.send(HEADER.pack(code))
+
+
+class _Keeper:
+    """The process that forks minders, and those without a program; all end with this process."""
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self.idle: list[Channel] = []
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(MINDER)],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,
+            )
+
+    def channel(self) -> Channel:
+        """Return the channel to a new minder; raises OSError when this process was killed."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                socket.send_fds(self._control, [b"M"], [theirs.fileno()])
+            except OSError:
+                ours.close()
+                raise
+        return Channel(ours)
+
+    def close(self) -> None:
+        self._control.close()
+        for channel in self.idle:
+            channel.close()
+        if self.owner == os.getpid():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(END_S)
+
+
+_keeper: _Keeper | None = None
+_changing = threading.RLock()
+
+
+def start(launch: Launch) -> Channel:
+    """Start a program, whose first report says whether that worked; raises OSError.
+
+    The descriptors of `launch` can be closed afterwards. Hand the channel to `finish` in the end.
+    """
+    request = marshal.dumps(
+        {
+            "argv": [os.fsencode(word) for word in launch.argv],
+            "folder": os.fsencode(launch.folder),
+            "environment": {os.fsencode(name): os.fsencode(v) for name, v in launch.environment.items()},
+        }
+    )
+    while True:
+        channel, fresh = _free()
+        try:
+            channel.send(request, launch.files)
+        except (BrokenPipeError, ConnectionResetError):  # somebody killed the minder
+            channel.close()
+            if fresh:
+                raise
+        else:
+            return channel
+
+
+def finish(channel: Channel, *, gone: bool) -> None:
+    """Give a channel back; `gone` says that `read` has returned ``G``, so another program can use it."""
+    with _changing:
+        if gone and _keeper and _keeper.owner == os.getpid() and len(_keeper.idle) < IDLE:
+            channel.set_blocking(True)
+            _keeper.idle.append(channel)
+        else:
+            channel.close()
+
+
+def _free() -> tuple[Channel, bool]:
+    """Return the channel to a minder without a program, and whether it is new."""
+    global _keeper
+    with _changing:
+        if _keeper is None or _keeper.owner != os.getpid():
+            _keeper = _Keeper()
+        if _keeper.idle:
+            return _keeper.idle.pop(), False
+        try:
+            return _keeper.channel(), True
+        except (BrokenPipeError, ConnectionResetError):  # somebody killed it
+            close_keeper()
+            _keeper = _Keeper()
+            return _keeper.channel(), True
+
+
+@atexit.register
+def close_keeper() -> None:
+    """End the process that forks minders; the next program starts another."""
+    global _keeper
+    with _changing:
+        keeper, _keeper = _keeper, None
+        if keeper is not None:
+            keeper.close()
