@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from pytest_tfgrpo.harness.sandbox.processes import Channel, Launch, finish, start
+from pytest_tfgrpo.harness.sandbox.processes import Channel, Start, finish, start
 
 STDERR_TAIL_BYTES = 2000
 LINGER_S = 0.5
@@ -50,7 +50,7 @@ class Talk:
         self._open = {out: self._on_stdout, err: self._on_stderr}
         try:
             self._channel = start(
-                Launch(
+                Start(
                     argv=argv,
                     folder=folder,
                     environment=environment,

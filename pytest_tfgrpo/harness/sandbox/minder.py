@@ -19,7 +19,8 @@ import struct
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from os import _exit
+from typing import Any
 
 RECORD = struct.Struct("<ci")
 """What a minder reports: ``S``, process id; ``X``, exit code; ``E``, errno; ``G``, all are gone."""
@@ -33,8 +34,6 @@ AGAIN_MS = 5
 SUBREAPER = 36
 RESTORED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGCHLD)
 """Signals that Python handles or ignores, and a program must not."""
-
-Request: TypeAlias = Mapping[str, Any]
 
 
 class Minder:
@@ -65,7 +64,7 @@ class Minder:
 
     def _listen(self) -> bool:
         """Handle what the run sends; returns False at its end."""
-        head, files, _, _ = socket.recv_fds(self.channel, HEADER.size, FILES, CLOSED_IN_PROGRAMS)
+        head, files = _with_files(self.channel, HEADER.size, FILES)
         if len(head) < HEADER.size:
             return False
         size = HEADER.unpack(head)[0]
@@ -78,7 +77,7 @@ class Minder:
             self._start(marshal.loads(_received(self.channel, size)), files)
         return True
 
-    def _start(self, request: Request, files: list[int]) -> None:
+    def _start(self, request: Mapping[str, Any], files: list[int]) -> None:
         try:
             self.program = _spawn(request, files)
         except OSError as error:
@@ -107,9 +106,6 @@ class Minder:
             return  # nobody listens any more
 
 
-CLOSED_IN_PROGRAMS = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
-
-
 def main() -> None:
     """Fork a minder for each socket that comes, until the run ends."""
     control, run = socket.socket(fileno=0), _end_of(os.getppid())
@@ -123,7 +119,7 @@ def main() -> None:
             minders.difference_update(_reap()[0])
             for orphan in set(_children(os.getpid())) - minders:  # of a minder that was killed
                 _kill(orphan)
-        channels = socket.recv_fds(control, 1, 1, CLOSED_IN_PROGRAMS)[1] if 0 in ready else []
+        channels = _with_files(control, 1, 1)[1] if 0 in ready else []
         if ready.intersection(run) or (0 in ready and not channels):
             break
         for channel in channels:
@@ -140,7 +136,15 @@ def _mind(channel: int, run: list[int]) -> None:
         os.dup2(1, 0)  # the socket of the run; a descriptor below 3 must stay taken
         Minder(socket.socket(fileno=channel), run).serve()
     finally:
-        os._exit(0)
+        _exit(0)
+
+
+def _with_files(channel: socket.socket, size: int, count: int) -> tuple[bytes, list[int]]:
+    """Return a message and its descriptors, which no program inherits."""
+    head, files, _, _ = socket.recv_fds(channel, size, count)
+    for file in files:
+        os.set_inheritable(file, False)
+    return head, files
 
 
 def _received(channel: socket.socket, size: int) -> bytes:
@@ -148,7 +152,7 @@ def _received(channel: socket.socket, size: int) -> bytes:
     while size > 0:
         part = channel.recv(min(size, 1 << 20))
         if not part:
-            os._exit(0)
+            _exit(0)
         parts.append(part)
         size -= len(part)
     return b"".join(parts)
@@ -163,7 +167,7 @@ def _sweep() -> None:
         time.sleep(AGAIN_MS / 1000)
 
 
-def _spawn(request: Request, files: list[int]) -> int:
+def _spawn(request: Mapping[str, Any], files: list[int]) -> int:
     """Return the process id of a program in a session of its own; raises OSError when it cannot be started.
 
     A name without a slash is looked for on the PATH of the program's environment.

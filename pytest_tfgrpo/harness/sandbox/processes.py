@@ -23,7 +23,7 @@ IDLE = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Launch:
+class Start:
     """A program to start, in a session of its own."""
 
     argv: Sequence[str]
@@ -109,8 +109,12 @@ class _Keeper:
                 start_new_session=True,
             )
 
+    def gone(self) -> bool:
+        """Return whether the process was killed, or belongs to another one, of which this is a fork."""
+        return self.owner != os.getpid() or self._process.poll() is not None
+
     def channel(self) -> Channel:
-        """Return the channel to a new minder; raises OSError when this process was killed."""
+        """Return the channel to a new minder; raises OSError when the process was killed just now."""
         ours, theirs = socket.socketpair()
         with theirs:
             try:
@@ -133,7 +137,7 @@ _keeper: _Keeper | None = None
 _changing = threading.RLock()
 
 
-def start(launch: Launch) -> Channel:
+def start(launch: Start) -> Channel:
     """Start a program, whose first report says whether that worked; raises OSError.
 
     The descriptors of `launch` can be closed afterwards. Hand the channel to `finish` in the end.
@@ -160,7 +164,7 @@ def start(launch: Launch) -> Channel:
 def finish(channel: Channel, *, gone: bool) -> None:
     """Give a channel back; `gone` says that `read` has returned ``G``, so another program can use it."""
     with _changing:
-        if gone and _keeper and _keeper.owner == os.getpid() and len(_keeper.idle) < IDLE:
+        if gone and _keeper and not _keeper.gone() and len(_keeper.idle) < IDLE:
             channel.set_blocking(True)
             _keeper.idle.append(channel)
         else:
@@ -171,16 +175,12 @@ def _free() -> tuple[Channel, bool]:
     """Return the channel to a minder without a program, and whether it is new."""
     global _keeper
     with _changing:
-        if _keeper is None or _keeper.owner != os.getpid():
+        if _keeper is None or _keeper.gone():
+            close_keeper()
             _keeper = _Keeper()
         if _keeper.idle:
             return _keeper.idle.pop(), False
-        try:
-            return _keeper.channel(), True
-        except (BrokenPipeError, ConnectionResetError):  # somebody killed it
-            close_keeper()
-            _keeper = _Keeper()
-            return _keeper.channel(), True
+        return _keeper.channel(), True
 
 
 @atexit.register

@@ -175,6 +175,16 @@ def test_an_agent_that_kills_what_watches_it_dies_too(
     assert ends(mark)
 
 
+def test_a_program_inherits_no_descriptor_but_its_own(
+    ask: Callable[..., AttemptResult], tmp_path: Path
+) -> None:
+    (tmp_path / "agent").write_text("#!/bin/sh\nexec ls /proc/self/fd\n")
+    (tmp_path / "agent").chmod(0o755)
+    outcome = ask("none")
+    assert outcome.failure is None
+    assert outcome.answer.split() == ["0", "1", "2", "3"]  # 3 is the folder
+
+
 def test_closing_leaves_no_process_and_the_next_program_starts_another(
     ask: Callable[..., AttemptResult], tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.harness.sandbox.processes import Channel, Launch, finish, start
+from pytest_tfgrpo.harness.sandbox.processes import Channel, Start, finish, start
 from pytest_tfgrpo.harness.scoring.checks.protocol import (
     BadParam,
     CheckContext,
@@ -69,7 +69,7 @@ def run_limited(argv: Sequence[str], folder: Path, timeout_s: float) -> Ending:
     try:
         with open(os.devnull, "rb") as nothing:  # noqa: PTH123
             files = (nothing.fileno(), written, written)
-            channel = start(Launch(argv=argv, folder=folder, environment=_environment(folder), files=files))
+            channel = start(Start(argv=argv, folder=folder, environment=_environment(folder), files=files))
     except BaseException:
         os.close(output)
         raise
