@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
-from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.core.redact import redact, unescaped
 
 SHORTEST = 8
 """Characters below which a key is a placeholder (``none``, ``EMPTY``), which texts may contain."""
 MARK = "[redacted:key]"
+ROUNDS = 3
+"""Escapes within escapes that are undone."""
 
 
 class Secret:
@@ -47,7 +49,26 @@ class Scrubber:
         for spelling in self._spellings:
             if spelling.reveal() in text:
                 text = text.replace(spelling.reveal(), MARK)
-        return text
+        pieces, done = [], 0
+        for start, end in sorted(self._escaped(text, ROUNDS)):
+            if start >= done:
+                pieces += [text[done:start], MARK]
+                done = end
+        return "".join([*pieces, text[done:]])
+
+    def _escaped(self, text: str, rounds: int) -> Iterator[tuple[int, int]]:
+        """Yield where keys stand that are spelled with the escapes of JSON, HTML and URLs."""
+        inner = unescaped(text) if rounds else None
+        if inner is None:
+            return
+        for spelling in self._spellings:
+            start = inner.text.find(spelling.reveal())
+            while start >= 0:
+                end = start + len(spelling.reveal())
+                yield inner.span(start, end)
+                start = inner.text.find(spelling.reveal(), end)
+        for start, end in self._escaped(inner.text, rounds - 1):
+            yield inner.span(start, end)
 
     def scrub_bytes(self, data: bytes) -> bytes:
         """Return `data` without the keys themselves."""

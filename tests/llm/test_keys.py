@@ -30,6 +30,9 @@ SPELLINGS = (
     "x" * 280 + KEY,
     " " * 9990 + KEY,
     "<p>" * 650 + KEY,
+    "".join(f"\\u{ord(c):04x}" for c in KEY),
+    "".join(f"&#{ord(c)};" for c in KEY),
+    f"<p>{KEY[:3]}&#{ord(KEY[3])};{KEY[4:]}</p>",
 )
 
 
@@ -121,6 +124,21 @@ def test_a_key_of_odd_characters_is_found_in_a_url() -> None:
         scrubber.scrub(f"/?k={quote(STRANGE)}&j={quote(STRANGE, safe='')}")
         == "/?k=[redacted:key]&j=[redacted:key]"
     )
+
+
+ESCAPED = (
+    r"key\u0020with\/odd+characters&=%",
+    "key with&#47;odd+characters&amp;=%",
+    "key&#x20;with&sol;odd+characters&=%",
+    r"key with\\/odd+characters&=%",
+    "&#107;ey with/odd&plus;characters&=%25",
+)
+
+
+@pytest.mark.parametrize("spelled", ESCAPED)
+def test_a_key_with_escapes_is_taken_out_and_what_stands_around_it_stays(spelled: str) -> None:
+    shown = Scrubber([Secret(STRANGE)]).scrub(rf"a\/b &amp; {spelled} c%20d")
+    assert shown == r"a\/b &amp; [redacted:key] c%20d"
 
 
 def test_a_secret_shows_nothing_and_cannot_be_stored() -> None:

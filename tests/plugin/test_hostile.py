@@ -115,3 +115,53 @@ def test_a_cost_of_400_digits_is_the_agents_malformed_answer(project: Project, a
             "message": "frame 1: Frame/cost_usd: a number of 401 digits is too large",
         }
     assert "Overflow" not in result.stdout.str()
+
+
+HALVES = r"""
+def act(context):
+    frame = {"kind": "tool", "name": "t\\udfff", "output": "\\ud800", "error": "x\\ud83d"}
+    return {"answer": "4 \\ud800 é 日本", "frames": [frame], "odd\\ud800": "\\ud800"}
+"""
+ODD_HOOKS = r"""
+from pytest_tfgrpo.harness.gate.verdict import RuleResult
+
+
+class Rule:
+    name = "house \\ud800"
+
+    def judge(self, run, baseline, settings):
+        return RuleResult(name=self.name, outcome="fail", message="m\\ud800 日本", advice="a\\udfff")
+
+
+def pytest_tfgrpo_gate_rules():
+    return [Rule()]
+
+
+def pytest_tfgrpo_report_section():
+    return ["odd \\ud800 é 日本"]
+
+
+def pytest_tfgrpo_rollout():
+    raise OSError("odd \\ud800")
+"""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
+def test_half_a_surrogate_pair_can_be_printed_and_written_anywhere(
+    project: Project, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", f"{encoding}:strict")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.root / "summary.md"))
+    project.scenarios(train=2, sweep=2).conftest(ODD_HOOKS.replace("\\\\", "\\"))
+    project.agent(HALVES.replace("\\\\", "\\")).ini(actor="python:agent2:act", group_size=2)
+    process = project.start("--junit-xml", "junit.xml")
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == pytest.ExitCode.TESTS_FAILED
+    for sign in ("INTERNALERROR", "UnicodeEncodeError", "Traceback"):
+        assert sign not in output
+    written = [path for path in (project.root / "out").rglob("*") if path.is_file()]
+    for path in (*written, project.root / "summary.md", project.root / "junit.xml"):
+        path.read_text("utf-8")
+    assert {path.name for path in written} > {"report.html", "report.json", "manifest.json"}
+    assert project.report()["sections"] == ["odd \ud800 é 日本"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 
@@ -73,10 +73,14 @@ class HeuristicStudy:
         self._shares = [shares(kind.prompts) for kind in kinds]
         self._barred = one_word_answers(context.scenarios.values())
         self._ordinal: Counter[str] = Counter()
+        self._shared: dict[tuple[str, str], list[tuple[int, Contrast]]] = {}
+        """What to avoid, by domain and advice, where kinds were found by similarity."""
         known = self._assign(context.library.experiences)
         for place, kind in enumerate(kinds):
             if kind.attempts:
                 self._learn(place, known.get(place, []))
+        for (domain, advice), found in self._shared.items():
+            self._learn_shared(domain, advice, found, known)
 
     def _learn(self, place: int, known: Sequence[_Known]) -> None:
         attempts = self._kinds[place].attempts
@@ -91,9 +95,11 @@ class HeuristicStudy:
             worst = worst or (worst_form(attempts) if best is None else None)
         if best:
             rivals = [k for k in do if k.claim.split()[0] == best.advice.split()[0]]
-            self._revise(place, "do", best, rivals)
-        if worst:
-            self._revise(place, "avoid", worst, [k for k in avoid if k.claim == worst.advice])
+            self._revise([place], "do", best, rivals)
+        if worst and self._kinds[place].cluster:
+            self._shared.setdefault((self._kinds[place].domain, worst.advice), []).append((place, worst))
+        elif worst:
+            self._revise([place], "avoid", worst, [k for k in avoid if k.claim == worst.advice])
         for k in avoid:
             if k.claim.removeprefix("avoid ") in way:
                 self._remove(k, "winners now use what it warned of")
@@ -102,13 +108,38 @@ class HeuristicStudy:
                 self._remove(k, "attempts that followed it earned less than half")
         self.mute += best is None and worst is None
 
+    def _learn_shared(
+        self,
+        domain: str,
+        advice: str,
+        found: Sequence[tuple[int, Contrast]],
+        known: Mapping[int, Sequence[_Known]],
+    ) -> None:
+        """Propose one lesson where several clusters of a domain, now or earlier, warn of the same.
+
+        Similar tasks are not surely of different kinds: the advice is kept once, and its support grows.
+        """
+        gone = {target for operation in self.operations for target in operation.targets}
+        old = [
+            k
+            for place, lessons in known.items()
+            for k in lessons
+            if (place < 0 or self._kinds[place].cluster)
+            and (k.experience.domain, k.experience.polarity, k.claim) == (domain, "avoid", advice)
+            and k.experience.id not in gone
+        ]
+        attempts = tuple(attempt for _, contrast in found for attempt in contrast.attempts)
+        self._revise([place for place, _ in found], "avoid", Contrast(advice=advice, attempts=attempts), old)
+
     def _remove(self, known: _Known, reason: str) -> None:
         self.operations.append(Operation(kind="remove", targets=(known.experience.id,), reason=reason))
 
-    def _revise(self, place: int, polarity: Polarity, finding: Contrast, old: Sequence[_Known]) -> None:
+    def _revise(
+        self, places: Sequence[int], polarity: Polarity, finding: Contrast, old: Sequence[_Known]
+    ) -> None:
         """Propose the lesson of `finding` in the place of `old` ones; evidence of the same claim adds up."""
         same = [k for k in old if k.claim == finding.advice]
-        new = self._experience(place, polarity, finding, same)
+        new = self._experience(places, polarity, finding, same)
         if new is None:
             self.mute += 1
             return
@@ -123,17 +154,17 @@ class HeuristicStudy:
         )
 
     def _experience(
-        self, place: int, polarity: Polarity, finding: Contrast, same: Sequence[_Known]
+        self, places: Sequence[int], polarity: Polarity, finding: Contrast, same: Sequence[_Known]
     ) -> Experience | None:
         """Return the lesson, or None when it does not fit into the word cap."""
-        context, kind, attempts = self._context, self._kinds[place], finding.attempts
+        context, kind, attempts = self._context, self._kinds[places[0]], finding.attempts
         lessons = [k.experience for k in same]
         advice = finding.advice
         if polarity == "avoid":
             lost = sum(a.sign < 0 for a in attempts) + sum(k.lost for k in same)
             count = len(attempts) + sum(k.experience.support.rollouts for k in same)
             advice += f"; it failed in {lost} of {count} attempts"
-        text = phrase(self._terms(place, same) or [kind.domain], advice, context.max_words)
+        text = phrase(self._terms(places, same) or [kind.domain], advice, context.max_words)
         if text is None:
             return None
         sign = 1 if polarity == "do" else -1
@@ -161,20 +192,18 @@ class HeuristicStudy:
             manifest_path=context.manifest_path,
         )
 
-    def _terms(self, place: int, same: Sequence[_Known]) -> list[str]:
-        kind, own = self._kinds[place], self._shares[place]
-        prompts = kind.prompts
-        if (
-            kind.cluster and same
-        ):  # a family's wordings are all at hand; a cluster's of earlier epochs are not
-            prompts = [*prompts, *(" ".join(k.terms) for k in same)]
+    def _terms(self, places: Sequence[int], same: Sequence[_Known]) -> list[str]:
+        kind, own = self._kinds[places[0]], self._shares[places[0]]
+        prompts = [prompt for place in places for prompt in self._kinds[place].prompts]
+        if kind.cluster:  # a family's wordings are all at hand; a cluster's of earlier epochs are not
+            prompts += [" ".join(k.terms) for k in same]
             own = shares(prompts)
-        others = [i for i in range(len(self._kinds)) if i != place]
+        others = [i for i in range(len(self._kinds)) if i not in places]
         rivals = [i for i in others if self._kinds[i].domain == kind.domain] or others
         return key_terms(prompts, own, [self._shares[i] for i in rivals], self._barred)
 
     def _assign(self, lessons: Iterable[Experience]) -> dict[int, list[_Known]]:
-        """Return the active lessons by the place of the kind that each is about."""
+        """Return the active lessons by the place of the kind that each is about, -1 where there is none."""
         found: dict[int, list[_Known]] = {}
         for lesson in lessons:
             known, pack = _read_back(lesson), self._context.packs.get(lesson.domain)
@@ -187,8 +216,7 @@ class HeuristicStudy:
                 if kind.domain == lesson.domain
             ]
             fit, place = max(fits, default=(0.0, 0))
-            if fit >= MIN_FIT:
-                found.setdefault(-place, []).append(known)
+            found.setdefault(-place if fit >= MIN_FIT else -1, []).append(known)
         return found
 
 

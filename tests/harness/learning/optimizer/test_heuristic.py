@@ -410,3 +410,45 @@ def test_the_optimizer_none_learns_nothing_and_an_unknown_one_is_an_error() -> N
     assert asyncio.run(open_optimizer("none").propose(context_of(distinct_groups(), SUITE))).operations == ()
     with pytest.raises(SettingError, match="'magic'"):
         open_optimizer("magic")
+
+
+MIXED = {
+    "sum": "Add the amounts of this invoice.",
+    "sort": "Order these surnames alphabetically.",
+    "dates": "Which weekday followed the parade?",
+    "units": "Convert the altitude into feet.",
+    "words": "Spell the capital backwards.",
+}
+
+
+def mixed_groups(epoch: int, *names: str) -> tuple[list[Group], list[Scenario]]:
+    """Return groups of tasks without a family, each won by a tool of its own and lost by a guess."""
+    tasks = [make_scenario(name, prompt=MIXED[name]) for name in names]
+    attempts = {n: [attempt(1.0, f"do_{n}"), attempt(0.0, "guess"), attempt(0.0, "guess")] for n in names}
+    return [group_of(task, attempts[task.id], epoch) for task in tasks], tasks
+
+
+def test_one_advice_of_several_clusters_and_epochs_is_one_lesson_whose_support_grows() -> None:
+    groups, tasks = mixed_groups(1, "sum", "sort", "dates")
+    first = revised(context_of(groups, tasks))
+    (lesson,) = [e for e in first.experiences if e.polarity == "avoid"]
+    assert "avoid guess; it failed in 6 of 6 attempts" in lesson.summary32
+    assert (lesson.support.groups, lesson.support.rollouts) == (3, 6)
+    assert len([e for e in first.experiences if e.polarity == "do"]) == 3
+    groups, tasks = mixed_groups(2, "units", "words")
+    second = revised(context_of(groups, tasks, first, epoch=2))
+    (lesson,) = [e for e in second.experiences if e.polarity == "avoid"]
+    assert "avoid guess; it failed in 10 of 10 attempts" in lesson.summary32
+    assert (lesson.support.groups, lesson.support.rollouts) == (5, 10)
+    assert len([e for e in second.experiences if e.polarity == "do"]) == 5
+    groups, tasks = mixed_groups(3, "sum", "words")
+    third = revised(context_of(groups, tasks, second, epoch=3))
+    (lesson,) = [e for e in third.experiences if e.polarity == "avoid"]
+    assert lesson.support.rollouts == 14
+
+
+def test_the_same_advice_of_two_families_stays_two_lessons() -> None:
+    groups, tasks = mixed_groups(1, "sum", "sort")
+    families = [replace(task, family=task.id) for task in tasks]
+    found = revised(context_of(groups, families))
+    assert len([e for e in found.experiences if e.polarity == "avoid"]) == 2
