@@ -1,8 +1,14 @@
-"""Settings with several values in one text: paths and names, separated by commas or lines."""
+"""Settings with several values in one text: paths, names and limits, separated by commas or lines."""
 
 from __future__ import annotations
 
 import re
+
+from pytest_tfgrpo.core.schema import nearest
+
+LIMITS = ("processes", "memory", "file_size")
+"""What ``sandbox_limits`` can limit; `processes` is a count, the others are bytes."""
+BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
 def listed(text: str | None) -> tuple[str, ...]:
@@ -19,3 +25,27 @@ def variables(text: str | None) -> tuple[str, ...]:
                 f"must be names of environment variables without their values ({name!r} is none)"
             )
     return names
+
+
+def limits(text: str | None) -> dict[str, int]:
+    """Return limits by name from a text such as ``processes=64, memory=2GB``; raises ValueError."""
+    found: dict[str, int] = {}
+    for entry in listed(text):
+        name, _, value = (part.strip() for part in entry.partition("="))
+        if name not in LIMITS:
+            raise ValueError(
+                f"must be limits of {', '.join(LIMITS)} ({name!r} is unknown{nearest(name, LIMITS)})"
+            )
+        if name in found:
+            raise ValueError(f"must name each limit once ({name!r} is there twice)")
+        found[name] = _number(name, value)
+    return found
+
+
+def _number(name: str, value: str) -> int:
+    units = BYTES if name != "processes" else {"": 1}
+    match = re.fullmatch(r"(\d{1,15}) ?([A-Za-z]*)", value)
+    if match is None or match[2] not in units or int(match[1]) < 1:
+        example = "processes=64" if name == "processes" else f"{name}=2GB"
+        raise ValueError(f"must be limits such as {example} ({name}={value!r} is none)")
+    return int(match[1]) * units[match[2]]

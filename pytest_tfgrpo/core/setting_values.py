@@ -54,6 +54,7 @@ class SettingValues(TypedDict, total=False):
     sandbox_writable: str | None
     sandbox_env: str | None
     sandbox_network: Literal["none", "host"]
+    sandbox_limits: str | None
     allow_paid: bool
     min_score: float
     baseline: str | None

@@ -105,7 +105,7 @@ def _listed(kind: str) -> Callable[[Any], str]:
         from pytest_tfgrpo.core import listed  # not needed by a start that sets none
 
         text = _text(value)
-        entries = {"paths": listed.listed, "names": listed.variables}[kind](text)
+        entries = {"paths": listed.listed, "names": listed.variables, "limits": listed.limits}[kind](text)
         if not entries:
             raise ValueError("must not be empty")
         return text
@@ -253,6 +253,8 @@ TABLE: tuple[Setting, ...] = (
             "environment variables that the sandbox passes on, by name"),
     Setting("sandbox_network", "prompts", _choice("none", "host"), "none",
             "network of an agent in the sandbox: none, or that of the host"),
+    Setting("sandbox_limits", "prompts", _listed("limits"), None,
+            "limits in the sandbox: processes, memory, file_size, for example memory=2GB, file_size=100MB"),
     Setting("allow_paid", "none", parse_bool, False,
             "let an actor that costs money run without --tfgrpo", "bool"),
     Setting("min_score", "gate", _real(0, 1), 1.0,

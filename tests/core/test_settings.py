@@ -62,7 +62,7 @@ def test_the_type_of_every_value_is_that_of_its_row_in_the_table():
             assert all(setting.parse(name) == name for name in kinds), setting.name
             assert f"one of {', '.join(kinds)}," in refused(flags={setting.name: "?"})
         else:
-            example = "KEY" if setting.name == "sandbox_env" else "1"
+            example = {"sandbox_env": "KEY", "sandbox_limits": "memory=2GB"}.get(setting.name, "1")
             value = setting.parse(example if setting.default is None else setting.default)
             assert [type(value)] == kinds, setting.name
             # a run has resolved the one default that depends on others

@@ -47,11 +47,13 @@ class Sandbox:
     hidden: tuple[Path, ...] = ()
     """Folders to be empty where they lie in a system folder, unless a listed path holds them."""
     network: Network = "none"
+    limited: tuple[str, ...] = ()
+    """Words before the program that run it with limits."""
 
     def argv(self, program: Sequence[str], workspace: Path | None) -> list[str]:
         """Return the command line that runs `program` in this sandbox, in `workspace`, which it can write."""
         inside = ["--bind", str(workspace), str(workspace), "--chdir", str(workspace)] if workspace else []
-        return [self.bwrap, *_always(self), *inside, "--remount-ro", "/", "--", *program]
+        return [self.bwrap, *_always(self), *inside, "--remount-ro", "/", "--", *self.limited, *program]
 
     def environment(self, search: str, passed: Mapping[str, str]) -> dict[str, str]:
         """Return the environment in this sandbox: of PATH what can be seen there, and what is `passed`."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.listed import listed
+from pytest_tfgrpo.core.listed import limits, listed
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.text import line
@@ -15,8 +16,11 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.bubblewrap import Sandbox, open_bwrap
 from pytest_tfgrpo.harness.sandbox.programs import chain, needed
 
-SHAPING = ("sandbox_readable", "sandbox_writable", "sandbox_env", "sandbox_network")
+SHAPING = ("sandbox_readable", "sandbox_writable", "sandbox_env", "sandbox_network", "sandbox_limits")
 """Settings that change what an agent in a sandbox can do."""
+RESOURCES = {"processes": "nproc", "memory": "data", "file_size": "fsize"}
+"""What prlimit calls a limit. Interpreters reserve far more addresses than they use, so memory is data."""
+SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 OPEN = {"sandbox_network": "none"}
 """Values of these settings that change nothing."""
 
@@ -30,6 +34,8 @@ def open_sandbox(
     where bubblewrap does not work.
     """
     if settings.get("sandbox", "none") == "none":
+        if settings.get("sandbox_limits"):
+            raise SettingError("sandbox_limits: a limit needs a sandbox; set sandbox = bwrap, or remove it")
         return None, {"sandbox": "none"}
     identity: dict[str, Json] = {"sandbox": "bwrap"}
     identity |= {
@@ -41,6 +47,7 @@ def open_sandbox(
         writable=tuple(_writable(settings, root)),
         hidden=(root, _out(settings, root)),
         network=settings.get("sandbox_network", "none"),
+        limited=tuple(_limited(settings)),
     )
     return sandbox, identity
 
@@ -57,12 +64,31 @@ def require_apart(settings: SettingValues, root: Path, scenarios: Iterable[Scena
             raise SettingError(_refusal(name, f"holds {str(held)!r} of the suite"))
     answers = [root.resolve(), _out(settings, root).resolve(), *suite]
     shown = {name.resolve(): name for name in _existing("sandbox_readable", settings, root)}
-    return [
+    root_user = "pytest runs as root: towards the files that the sandbox shows, an agent is root too"
+    return ([root_user] if os.geteuid() == 0 else []) + [
         f"sandbox_readable = {line(str(name), 200)} shows the agent answers, "
         f"as it holds {line(str(held), 200)}; list only what the agent needs"
         for real, name in shown.items()
         if (held := next((p for p in answers if p.is_relative_to(real)), None))
     ]
+
+
+def _limited(settings: SettingValues) -> Iterator[str]:
+    """Yield the words that run a program with limits; raises SettingError where one would not hold."""
+    wanted = limits(settings.get("sandbox_limits"))
+    if not wanted:
+        return
+    program = shutil.which("prlimit", path=SYSTEM_PATH)
+    if program is None:
+        raise SettingError("sandbox_limits: needs prlimit, which is not installed; install util-linux")
+    if "processes" in wanted and os.geteuid() == 0:
+        raise SettingError(
+            "sandbox_limits: the kernel limits no processes of root; run pytest as an ordinary user, or "
+            "remove 'processes' and limit the container (docker run --pids-limit)"
+        )
+    yield program
+    yield from (f"--{RESOURCES[name]}={value}:{value}" for name, value in wanted.items())
+    yield "--"
 
 
 def _out(settings: SettingValues, root: Path) -> Path:

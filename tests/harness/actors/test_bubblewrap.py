@@ -112,3 +112,22 @@ def test_a_bubblewrap_that_does_not_work_here_does_not_open(
         ActorError, match="cannot make a sandbox here: 'no permission'; allow user namespaces"
     ):
         open_actor(f"command:'{sys.executable}'", root=tmp_path, settings=BWRAP)
+
+
+@pytest.mark.parametrize(
+    ("limits", "source", "reason"),
+    [
+        ("memory=200MB", "print(len(b'x' * 500_000_000))", "MemoryError"),
+        ("file_size=1MB", "open('big', 'wb').write(b'x' * 2_000_000)", "File too large"),
+    ],
+)
+def test_an_agent_cannot_use_more_than_its_limits(
+    ask: Callable[..., AttemptResult], tmp_path: Path, limits: str, source: str, reason: str
+) -> None:
+    require_tool("bwrap")
+    (tmp_path / "agent.py").write_text(f"import resource\n{source}\nprint(3)\n")
+    spec = f"command:'{sys.executable}' agent.py"
+    assert ask(spec, settings=BWRAP).failure is None
+    failure = ask(spec, settings={**BWRAP, "sandbox_limits": limits}).failure
+    assert failure is not None
+    assert reason in failure.message

@@ -54,19 +54,24 @@ def test_a_writable_path_that_is_or_holds_what_decides_is_refused(
         opened(project, sandbox_writable=listed)
 
 
-def test_a_writable_path_that_holds_a_scenario_or_an_attachment_is_refused(project: Path) -> None:
+def test_a_writable_path_that_holds_a_scenario_or_an_attachment_is_refused(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     suite = [make_scenario("a", source="suite/a.scenario.yaml:1")]
     settings: Any = {"sandbox": "bwrap", "sandbox_writable": "suite"}
     with pytest.raises(SettingError, match=r"holds '.*a\.scenario\.yaml' of the suite.*list a folder of the"):
         require_apart(settings, project, suite)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert require_apart(settings | {"sandbox_writable": "cache"}, project, suite) == []
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert "runs as root" in require_apart(settings | {"sandbox_writable": "cache"}, project, suite)[0]
     assert require_apart(settings | {"sandbox": "none"}, project, suite) == []
 
 
 def test_a_readable_path_that_holds_the_suite_is_allowed_with_a_warning(project: Path) -> None:
     suite = [make_scenario("a", source="suite/a.scenario.yaml:1")]
     settings: Any = {"sandbox": "bwrap", "sandbox_readable": "cache, suite"}
-    (warning,) = require_apart(settings, project, suite)
+    *_, warning = require_apart(settings, project, suite)
     assert "/suite shows the agent answers, as it holds" in warning
     assert opened(project, sandbox_readable="suite")
 
@@ -135,3 +140,13 @@ def test_a_program_brings_its_interpreter_links_and_modules(tmp_path: Path) -> N
     assert shown("venv/bin/x", f"{tmp_path}/venv/notes.txt") == venv | {"venv/notes.txt"}
     parts = {"venv/bin/x", "venv/bin", "venv/pyvenv.cfg", "python"}
     assert shown("venv/bin/x", root="venv") == parts
+
+
+def test_limits_need_a_sandbox_and_a_user_whose_processes_the_kernel_limits(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SettingError, match="a limit needs a sandbox"):
+        opened(project, sandbox="none", sandbox_limits="memory=1GB")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    with pytest.raises(SettingError, match="limits no processes of root"):
+        opened(project, sandbox_limits="processes=64")

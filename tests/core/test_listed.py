@@ -1,0 +1,41 @@
+"""Settings with several values in one text."""
+
+import pytest
+
+from pytest_tfgrpo.core.listed import limits, listed, variables
+
+
+def test_entries_are_separated_by_commas_or_lines() -> None:
+    assert listed("a, b c\n d,,a\n") == ("a", "b c", "d")
+    assert listed(None) == ()
+    assert variables("KEY, _x1") == ("KEY", "_x1")
+
+
+def test_limits_have_units() -> None:
+    assert limits("processes=64, memory = 2GB\nfile_size=100 MiB") == {
+        "processes": 64,
+        "memory": 2 * 10**9,
+        "file_size": 100 * 2**20,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("memroy=2GB", "'memroy' is unknown; did you mean 'memory'"),
+        ("memory", "memory='' is none"),
+        ("memory=lots", "such as memory=2GB"),
+        ("memory=0", "such as memory=2GB"),
+        ("processes=2GB", "such as processes=64"),
+        ("memory=1GB, memory=2GB", "'memory' is there twice"),
+    ],
+)
+def test_a_wrong_limit_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        limits(text)
+
+
+@pytest.mark.parametrize("text", ["KEY=value", "1X", "A B"])
+def test_a_variable_is_named_without_its_value(text: str) -> None:
+    with pytest.raises(ValueError, match="names of"):
+        variables(text)
