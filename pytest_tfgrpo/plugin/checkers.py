@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Mapping
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from pytest_tfgrpo.plugin.run_monitor import RunMonitor
 
 SHOWN = 2000
 """Characters of an actor's own words that a failing item shows."""
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+(?=>)")
 FAILED = (AssertionError, pytest.fail.Exception)
 
 
@@ -80,6 +82,30 @@ class Checkers:
             reason = f"no answer to check: {block(failure.message, SHOWN) if failure else rollout.status}"
             return CheckerResult(outcome="error" if rollout.status == "error" else "score", reason=reason)
         return self._live.job.resumed.checker_results.get(rollout.rollout_id)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Let what fixtures assert read the same with and without ``-v``."""
+        return (yield from self._at_one_verbosity(item))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Let what the test function asserts read the same with and without ``-v``."""
+        return (yield from self._at_one_verbosity(item))
+
+    def _at_one_verbosity(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Run the rest of a hook as if without ``-v`` where a teacher reads what comes of it.
+
+        pytest cuts the values in its texts by that flag, and the prompts of a replay must be those recorded.
+        """
+        option = self._config.option
+        before = option.verbose
+        if self._settings.learning and markers.slot_of(item) is not None:
+            option.verbose = 0
+        try:
+            return (yield)
+        finally:
+            option.verbose = before
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
@@ -197,4 +223,5 @@ class SkipJudged:
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+    """Return the first line of an error's text, without addresses, which each process has anew."""
+    return ADDRESS.sub("", (str(error).strip().splitlines() or [type(error).__name__])[0][:300])
