@@ -50,6 +50,8 @@ def start(folder: Path, *, force: bool, example: str | None = None) -> Iterator[
     SettingError, before anything is written, when the ini lines cannot be added or there is no such example.
     """
     templates, keys = (_files() / "init_templates", STARTER_KEYS) if example is None else _example(example)
+    from pytest_tfgrpo.harness.engine.writer import make_output
+
     ini, text = _with_keys(folder, keys)
     for source, name in _walk(templates, Path()):
         target = folder / name
@@ -64,6 +66,9 @@ def start(folder: Path, *, force: bool, example: str | None = None) -> Iterator[
     else:
         ini.path.write_text(text, encoding="utf-8")
         yield f"set    {', '.join(keys)} in {ini.path.name}"
+    out = str(ini.keys.get("tfgrpo_out") or "out")
+    if make_output(folder / out):
+        yield f"wrote  {out}/.gitignore, as runs hold prompts and answers"
     yield f"next: {_next(folder, ini)}"
 
 

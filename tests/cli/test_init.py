@@ -14,6 +14,7 @@ from pytest_tfgrpo.harness.suite.scenario_files import Suite, load_scenarios
 FILES = {
     "fixtures/figures.scenario.yaml",
     "fixtures/words.scenario.yaml",
+    "out/.gitignore",
     "prompt-packs/starter/manifest.json",
     "prompt-packs/starter/system.md",
 }

@@ -175,4 +175,4 @@ def test_what_a_run_in_the_example_leaves_behind_is_not_copied(
     monkeypatch.setattr("pytest_tfgrpo.cli.init.__file__", str(tmp_path / "source" / "a" / "b" / "c.py"))
     tfgrpo("init", "--example", "coding", str(tmp_path / "new"))
     assert files(tmp_path / "new") == (files(EXAMPLE) - {"pytest.ini"}) | {"pyproject.toml"}
-    assert not (tmp_path / "new" / "out").exists()
+    assert [path.name for path in (tmp_path / "new" / "out").iterdir()] == [".gitignore"]

@@ -35,6 +35,20 @@ from pytest_tfgrpo.harness.suite.packs import packs_in_use
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.learning.library.experience_store import ExperienceStore
+IGNORED = "# Made by pytest-tfgrpo: runs hold prompts, answers and the answers expected.\n*\n"
+
+
+def make_output(out: Path) -> bool:
+    """Make the output folder, which git is to ignore; returns whether it was made.
+
+    One that is there is left as it is. What cannot be written is said by what is written next.
+    """
+    try:
+        out.mkdir(parents=True)
+        (out / ".gitignore").write_text(IGNORED, encoding="utf-8")
+    except OSError:
+        return False
+    return True
 
 
 class RunWriter:
@@ -52,6 +66,7 @@ class RunWriter:
         self._store: ExperienceStore | None = None
         if folder is None:
             return
+        make_output(folder.parent.parent.parent)
         self._journal = Journal(folder / JOURNAL)
         try:
             self._metrics = (folder / METRICS).open("w", encoding="utf-8")
