@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.settings import BY_NAME, Settings, default_task_id, resolve
+from pytest_tfgrpo.core.settings import BY_NAME, Settings, default_task_id, resolve, unknown_key
 
 INI_FILES = (
     "pytest.toml",
@@ -60,11 +60,10 @@ def open_project(start: Path, flags: Mapping[str, Any], environ: Mapping[str, st
     ini = find_ini(start)
     prefix = "tfgrpo_"
     keys = ini.keys if ini else {}
-    values = {
-        name: value
-        for key, value in keys.items()
-        if key.startswith(prefix) and (name := key.removeprefix(prefix)) in BY_NAME
-    }
+    values = {key.removeprefix(prefix): value for key, value in keys.items() if key.startswith(prefix)}
+    for name in values:
+        if name not in BY_NAME and ini is not None:
+            raise unknown_key(prefix + name, str(ini.path))
     return Project(root=ini.path.parent if ini else _root(start), settings=resolve(flags, environ, values))
 
 

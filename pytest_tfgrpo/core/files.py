@@ -16,7 +16,13 @@ from typing import Any, BinaryIO
 
 from pytest_tfgrpo.core.errors import JournalError
 
-SCENARIO_SUFFIXES = (".scenario.yaml", ".scenario.json", ".scenarios.jsonl", ".scenarios.csv")
+USUAL_SUFFIXES = (".scenario.yaml", ".scenario.json", ".scenarios.jsonl", ".scenarios.csv")
+"""Ends of the names of scenario files, as the documentation has them."""
+SCENARIO_SUFFIXES = (
+    *USUAL_SUFFIXES,
+    *(".scenario.yml", ".scenarios.yml", ".scenarios.yaml"),
+    *(".scenarios.json", ".scenario.jsonl", ".scenario.csv"),
+)
 """A file whose name ends so holds scenarios."""
 
 JOURNAL = "journal.jsonl"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -63,10 +63,18 @@ def _real(low: float, high: float = math.inf) -> Callable[[Any], float]:
     return parse
 
 
+class NoChoice(ValueError):
+    """A value is none of those that a setting has; the text starts with ``must``."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        super().__init__(f"must be one of {', '.join(names)}")
+        self.names = names
+
+
 def _choice(*names: str) -> Callable[[Any], str]:
     def parse(value: Any) -> str:
         if value not in names:
-            raise ValueError(f"must be one of {', '.join(names)}")
+            raise NoChoice(names)
         return str(value)
 
     return parse
@@ -343,7 +351,20 @@ def parse(setting: Setting, origin: Origin) -> Any:
     try:
         return setting.parse(origin.value)
     except ValueError as error:
-        raise _error(f"{setting.name} {error}, not {origin.value!r} ({origin.source})") from None
+        hint = _hint(str(origin.value), error.names) if isinstance(error, NoChoice) else ""
+        raise _error(f"{setting.name} {error}, not {origin.value!r} ({origin.source}){hint}") from None
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    from pytest_tfgrpo.core.schema import nearest  # not needed by a start without a mistake
+
+    return nearest(word, known)
+
+
+def unknown_key(key: str, file: str) -> SettingError:
+    """Return the error of an ini key that starts with ``tfgrpo_`` and is no setting."""
+    hint = _hint(key.removeprefix("tfgrpo_"), BY_NAME).replace("'", "'tfgrpo_", 1)
+    return _error(f"{file}: unknown ini key {key!r}{hint or '; remove it'}")
 
 
 def resolve(
@@ -390,9 +411,7 @@ def from_arguments(arguments: Mapping[str, Any], *, learning: bool) -> Settings:
     """
     for name in arguments:
         if name not in BY_NAME:
-            from pytest_tfgrpo.core.schema import nearest  # not needed by a start without a mistake
-
-            raise _error(f"unknown setting {name!r}{nearest(name, BY_NAME)}")
+            raise _error(f"unknown setting {name!r}{_hint(name, BY_NAME)}")
 
     def found(setting: Setting) -> list[Origin]:
         value = arguments.get(setting.name)

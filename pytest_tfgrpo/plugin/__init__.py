@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tfgrpo import hookspecs
-from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
+from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES, USUAL_SUFFIXES
 from pytest_tfgrpo.plugin import agent_folders, options
 
 if TYPE_CHECKING:
@@ -173,5 +173,5 @@ def pytest_terminal_summary(
 
 def _unused(config: pytest.Config) -> Iterable[str]:
     if options.settings_of(config).learning and not config.pluginmanager.hasplugin("tfgrpo-session"):
-        suffixes = ", ".join(f"*{suffix}" for suffix in SCENARIO_SUFFIXES)
+        suffixes = ", ".join(f"*{suffix}" for suffix in USUAL_SUFFIXES)
         yield f"tfgrpo: no scenario was collected (looked for {suffixes} and the `tfgrpo` marker)"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
+import warnings
 from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.core.settings import TABLE, Setting, Settings, resolve
+from pytest_tfgrpo.core.settings import BY_NAME, TABLE, Setting, Settings, resolve, unknown_key
 
 SETTINGS = pytest.StashKey[Settings]()
 
@@ -53,11 +54,25 @@ def words(config: pytest.Config) -> list[str]:
 
 def read(config: pytest.Config) -> Settings:
     """Return the settings; raises pytest.UsageError naming key, value and source of a bad one."""
+    _require_known(config)
     flags = {s.name: value for s in TABLE if (value := config.getoption(s.ini, None)) is not None}
     try:
         return resolve(flags, os.environ, _ini(config), learning_flag=config.getoption("tfgrpo", False))
     except ValueError as error:  # a SettingError is one
         raise pytest.UsageError(str(error)) from error
+
+
+def _require_known(config: pytest.Config) -> None:
+    """Raise pytest.UsageError on an ini key that starts like one of this plugin, and that nobody declared."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pytest 9 deprecates the only list of the keys, without a successor
+        keys = [key for key in getattr(config, "inicfg", ()) if key.startswith("tfgrpo_")]
+    for key in keys:
+        if key.removeprefix("tfgrpo_") not in BY_NAME:
+            try:
+                config.getini(key)  # another plugin may have declared it
+            except ValueError:
+                raise pytest.UsageError(str(unknown_key(key, str(config.inipath)))) from None
 
 
 def _ini(config: pytest.Config) -> dict[str, Any]:

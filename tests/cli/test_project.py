@@ -95,3 +95,12 @@ def test_a_malformed_ini_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.pytest")
     with pytest.raises(SettingError, match=r"pyproject.toml: cannot be read"):
         open_project(tmp_path, {}, {})
+
+
+def test_an_unknown_key_is_an_error_with_its_file(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntfgrpo_sead = 1\nother_key = 2\n")
+    with pytest.raises(SettingError) as error:
+        open_project(tmp_path, {}, {})
+    assert str(error.value) == (
+        f"{tmp_path}/pytest.ini: unknown ini key 'tfgrpo_sead'; did you mean 'tfgrpo_seed'?"
+    )

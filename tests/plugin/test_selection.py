@@ -92,3 +92,14 @@ def test_in_plain_mode_a_very_large_file_is_one_item_that_names_what_fails(proje
     assert result.ret == 0
     result = project.run("--tfgrpo-actor", "python:agent:wrong")
     result.stdout.fnmatch_lines([f"s{n}: gt_score 0.000, at least 1 required" for n in range(3)])
+
+
+def test_files_of_every_spelling_are_collected(project: Project) -> None:
+    check = '{"kind": "exact", "value": "3"}'
+    one = f'{{"id": "%s", "split": "eval", "prompt": "How many words, %s?", "checks": [{check}]}}'
+    names = ("a.scenario.yml", "b.scenarios.yaml", "c.scenario.jsonl", "d.scenarios.json")
+    for name in names:
+        project.write(name, one % (name[0], name[0]))
+    project.write("e.scenario.csv", "id,prompt,answer,split\ne,How many words has e?,3,eval\n")
+    project.run().assert_outcomes(passed=5)
+    assert project.calls == ["a", "b", "c", "d", "e"]

@@ -1,5 +1,7 @@
 """Settings as pytest reads them: flags, then environment, then ini file, then defaults."""
 
+from pathlib import Path
+
 import pytest
 from support.project import Project
 from support.tools import run_pytest
@@ -97,11 +99,15 @@ def test_a_native_value_of_another_type_is_named_with_its_file(project: Project,
     result.stderr.fnmatch_lines([f"*pyproject.toml*{line.split()[0]}*expects*"])
 
 
+def folders(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if path.is_dir()]
+
+
 def test_a_task_names_its_folder_after_the_root_unless_told_otherwise(project: Project) -> None:
     project.scenarios(train=1, sweep=1).learn()
-    assert [path.name for path in (project.root / "out").iterdir()] == [default_task_id(project.root.name)]
+    assert folders(project.root / "out") == [default_task_id(project.root.name)]
     project.learn("--tfgrpo-task-id", "mine", "--tfgrpo-out", "elsewhere")
-    assert [path.name for path in (project.root / "elsewhere").iterdir()] == ["mine"]
+    assert folders(project.root / "elsewhere") == ["mine"]
 
 
 def test_one_epoch_is_a_sweep_of_its_own_with_separate_evaluation(project: Project) -> None:
@@ -109,3 +115,69 @@ def test_one_epoch_is_a_sweep_of_its_own_with_separate_evaluation(project: Proje
     assert project.learn().ret == pytest.ExitCode.USAGE_ERROR
     assert project.learn("--tfgrpo-eval-mode", "separate", "--tfgrpo-baseline-sweep", "off").ret == 0
     assert [row["mode"] for row in project.report()["epochs"]] == ["train", "eval"]
+
+
+@pytest.mark.parametrize("learning", [False, True])
+@pytest.mark.parametrize("arguments", [(), ("--strict-config",), ("-W", "error")])
+def test_an_unknown_key_of_the_ini_file_is_an_error_with_its_file(
+    project: Project, learning: bool, arguments: tuple[str, ...]
+) -> None:
+    project.ini(actor="python:agent:right", gate_min_men=0.9).write("test_x.py", "def test_x(): pass\n")
+    result = project.run(*(["--tfgrpo"] if learning else []), *arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert result.stderr.str().strip() == (
+        f"ERROR: {project.root}/pytest.ini: unknown ini key 'tfgrpo_gate_min_men'; "
+        "did you mean 'tfgrpo_gate_min_mean'?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("pyproject.toml", "[tool.pytest.ini_options]\n"),
+        pytest.param("pyproject.toml", "[tool.pytest]\n", marks=SINCE_9),
+        ("tox.ini", "[pytest]\n"),
+        ("setup.cfg", "[tool:pytest]\n"),
+    ],
+)
+def test_every_kind_of_ini_file_is_looked_through(project: Project, file: str, text: str) -> None:
+    (project.root / "pytest.ini").unlink()
+    value = '"x"' if file.endswith("toml") else "x"
+    result = project.write(file, f"{text}tfgrpo_sead = {value}\n").run()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{file}: unknown ini key 'tfgrpo_sead'; did you mean 'tfgrpo_seed'[?]"])
+
+
+def test_an_unknown_key_given_by_an_option_is_an_error(project: Project) -> None:
+    result = project.run("-o", "tfgrpo_xyzzy=1")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*unknown ini key 'tfgrpo_xyzzy'; remove it"])
+
+
+def test_a_key_that_another_plugin_declares_is_known(project: Project) -> None:
+    project.conftest("def pytest_addoption(parser):\n    parser.addini('tfgrpo_mine', 'mine')\n")
+    project.write("test_x.py", "def test_x(): pass\n").ini(mine=1)
+    project.run().assert_outcomes(passed=1)
+
+
+def test_a_choice_has_its_nearest_name(project: Project) -> None:
+    result = project.run("--tfgrpo-acceptance=saef")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*acceptance must be one of strict, safe, off, not 'saef' (flag *); did you mean 'safe'[?]"]
+    )
+
+
+def test_git_ignores_the_output_folder_that_a_run_makes(project: Project) -> None:
+    project.scenarios(train=1, sweep=1).learn()
+    assert (project.root / "out" / ".gitignore").read_text().splitlines()[-1] == "*"
+
+
+def test_an_output_folder_that_is_there_is_left_as_it_is(project: Project) -> None:
+    project.scenarios(train=1, sweep=1).write("out/.gitignore", "mine\n").learn()
+    assert (project.root / "out" / ".gitignore").read_text() == "mine\n"
+    (project.root / "out" / ".gitignore").unlink()
+    project.learn()
+    assert not (project.root / "out" / ".gitignore").exists()
+    project.learn("--tfgrpo-out=.")
+    assert not (project.root / ".gitignore").exists()

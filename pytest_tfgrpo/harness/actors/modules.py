@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import ModuleType
 
 from pytest_tfgrpo.core.errors import ActorError
@@ -22,10 +22,20 @@ def import_module(name: str, root: Path, spec: str) -> ModuleType:
         except ModuleNotFoundError as error:
             if error.name is None or not (name + ".").startswith(error.name + "."):
                 raise ActorError(f"{spec!r}: importing {name!r} failed: {error}") from error
-            raise ActorError(f"{spec!r}: no module {name!r} in {root} or on the path") from None
+            hint = meant(name, spec.rpartition(":")[2], root)
+            raise ActorError(f"{spec!r}: no module {name!r} in {root} or on the path{hint}") from None
         except (Exception, SystemExit) as error:
             reason = f"{type(error).__name__}: {error}"
             raise ActorError(f"{spec!r}: importing {name!r} failed: {reason}") from error
+
+
+def meant(name: str, attribute: str, root: Path) -> str:
+    """Return a hint at the spec of what `name` seems to be, a Python file, module or program; else empty."""
+    path = PurePath(name)
+    if path.suffix in ("", ".py") and (root / path).with_suffix(".py").is_file() and not path.is_absolute():
+        module = ".".join(path.with_suffix("").parts)
+        return f"; did you mean 'python:{module}:{attribute or '<callable>'}'?"
+    return f"; did you mean 'command:./{path}'?" if (root / path).is_file() else ""
 
 
 _PATH = threading.RLock()

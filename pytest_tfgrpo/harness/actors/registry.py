@@ -10,6 +10,7 @@ from typing import TypeAlias
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.harness.actors.modules import meant
 from pytest_tfgrpo.harness.protocols import Actor
 from pytest_tfgrpo.llm.protocol import Completer
 
@@ -83,5 +84,6 @@ def open_actor(
     if name not in ACTORS:
         known = ", ".join([*sorted(ACTORS), "replay"])  # which stands for all of them, and is opened before
         where = f" in {spec!r}" if spec != name else ""
-        raise ActorError(f"unknown actor {name!r}{where}; known: {known}{nearest(name, (*ACTORS, 'replay'))}")
+        hint = nearest(name, (*ACTORS, "replay")) or meant(name, argument, root)
+        raise ActorError(f"unknown actor {name!r}{where}; known: {known}{hint}")
     return ACTORS[name](argument.strip(), Surroundings(root=root, settings=settings, model=model))

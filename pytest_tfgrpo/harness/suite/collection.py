@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.files import RUNS, SCENARIO_SUFFIXES, WORKSPACES_PREFIX, read_plain
+from pytest_tfgrpo.core.files import (
+    RUNS,
+    SCENARIO_SUFFIXES,
+    USUAL_SUFFIXES,
+    WORKSPACES_PREFIX,
+    read_plain,
+)
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.paths import holds_journal
@@ -40,7 +46,7 @@ def collect(root: Path, sources: Iterable[Source], kinds: Mapping[str, CheckKind
     if problems:
         raise ScenarioError("\n".join(problems))
     if not suite.scenarios:
-        raise ScenarioError(f"no scenario was found in {root} (looked for *{', *'.join(SCENARIO_SUFFIXES)})")
+        raise ScenarioError(f"no scenario was found in {root} (looked for *{', *'.join(USUAL_SUFFIXES)})")
     return list(suite.scenarios.values())
 
 

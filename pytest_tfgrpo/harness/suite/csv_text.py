@@ -60,6 +60,10 @@ def parse_csv(text: str, stem: str) -> Iterator[tuple[int, Json] | Problem]:
 
 
 def _check_header(header: list[str]) -> None:
+    parted = header[0] if len(header) == 1 else ""
+    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
+        if mark in parted and {part.strip() for part in parted.split(mark)} & set(COLUMNS):
+            raise Refused(1, f"{short(parted)} is parted by {name}; save the file with commas")
     for name in header:
         if name not in COLUMNS:
             raise Refused(1, f"unknown column {short(name)}{nearest(name, COLUMNS)}", (name,))
@@ -74,7 +78,9 @@ def _scenario(cells: Mapping[str, str]) -> dict[str, Json] | tuple[tuple[str], s
     """Return the scenario that the cells of a row describe, or the column and what is wrong with it."""
     kind = cells.get("kind", "exact")
     if kind not in ANSWERS:
-        return ("kind",), f"kind {short(kind)} must be one of {', '.join(ANSWERS)} in a CSV file"
+        return (
+            "kind",
+        ), f"kind {short(kind)} must be one of {', '.join(ANSWERS)} in a CSV file{nearest(kind, ANSWERS)}"
     scenario: dict[str, Json] = {name: cells[name] for name in PLAIN if name in cells}
     if "tags" in cells:
         scenario["tags"] = cells["tags"].split()

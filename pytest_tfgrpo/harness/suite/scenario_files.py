@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
+from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES, USUAL_SUFFIXES
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.schema import LIMIT, Violation, nearest, pointer, short
 from pytest_tfgrpo.core.schema import Path as Place
@@ -86,10 +86,19 @@ def _add(scenarios: dict[str, Scenario], found: Candidate, loader: Loader, where
 
 
 def _message(where: str, problems: list[Problem]) -> str:
-    lines = [f"{where}:{line}: #{pointer(path)}: {message}" for line, path, message in problems[:LIMIT]]
-    return "\n".join(
-        [*lines, *([f"{where}: there may be more; fix these first"] if len(problems) >= LIMIT else [])]
-    )
+    """Return a line for each problem; one that many scenarios share is said once, with the other lines."""
+    alike: dict[tuple[str, str], list[Problem]] = {}
+    for one in problems[:LIMIT]:
+        key = "".join(f"/{part}" for part in one.path if isinstance(part, str))
+        alike.setdefault((key, one.message), []).append(one)
+    lines = []
+    for first, *others in alike.values():
+        lines.append(f"{where}:{first.line}: #{pointer(first.path)}: {first.message}")
+        at = list(dict.fromkeys(str(other.line) for other in others if other.line != first.line))
+        if at:
+            lines.append(f"{where}: the same on line{'s' if len(at) > 1 else ''} {', '.join(at)}")
+    more = [f"{where}: there may be more; fix these first"] if len(problems) >= LIMIT else []
+    return "\n".join([*lines, *more])
 
 
 FoundScenario = Iterator[Candidate | Problem]
@@ -98,8 +107,8 @@ FoundScenario = Iterator[Candidate | Problem]
 def _candidates(path: Path) -> FoundScenario:
     suffix = next((suffix for suffix in SCENARIO_SUFFIXES if path.name.endswith(suffix)), "")
     if not suffix:
-        raise Refused(1, f"the name of a scenario file ends in one of {', '.join(SCENARIO_SUFFIXES)}")
-    return READERS[suffix](read_text(path, FILE_MAX_BYTES), path.name.removesuffix(suffix))
+        raise Refused(1, f"the name of a scenario file ends in one of {', '.join(USUAL_SUFFIXES)}")
+    return READERS[suffix.rpartition(".")[2]](read_text(path, FILE_MAX_BYTES), path.name.removesuffix(suffix))
 
 
 def _one_document(document: Document) -> FoundScenario:
@@ -154,10 +163,11 @@ def _rows(text: str, stem: str) -> FoundScenario:
 
 
 READERS: Mapping[str, Callable[[str, str], FoundScenario]] = {
-    ".scenario.yaml": lambda text, _stem: _one_document(parse_yaml(text)),
-    ".scenario.json": lambda text, _stem: _one_document(parse_json(text)),
-    ".scenarios.jsonl": _json_lines,
-    ".scenarios.csv": _rows,
+    "yaml": lambda text, _stem: _one_document(parse_yaml(text)),
+    "yml": lambda text, _stem: _one_document(parse_yaml(text)),
+    "json": lambda text, _stem: _one_document(parse_json(text)),
+    "jsonl": _json_lines,
+    "csv": _rows,
 }
 
 

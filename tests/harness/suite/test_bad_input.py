@@ -262,10 +262,25 @@ def test_bytes_that_are_not_utf_8_are_named_with_their_line(refusal):
 
 def test_all_problems_of_a_file_are_told_at_once_and_at_most_twenty(refusal):
     lines = refusal("x.scenarios.jsonl", "\n".join(['{"id": "a"}', "nonsense", '{"id": 7, "checks": 1}']))
-    assert len({line.split(":")[1] for line in lines}) == 3
-    lines = refusal("x.scenarios.jsonl", "{}\n" * 1000)
-    assert len(lines) == 21
+    assert {line.split(":")[1] for line in lines} == {"1", "2", "3", " the same on line 3"}
+    lines = refusal("x.scenarios.jsonl", "\n".join(f'{{"id": "{n}", "x{n}": 1}}' for n in range(1000)))
+    assert sum("unknown key" in line for line in lines) in (6, 7)
     assert lines[-1] == "x.scenarios.jsonl: there may be more; fix these first"
+
+
+def test_what_many_scenarios_have_in_common_is_said_once(refusal):
+    rows = "".join(f"How many is {n}?,3,numbr\n" for n in range(12))
+    first, more = refusal("x.scenarios.csv", "prompt,answer,kind\n" + rows)
+    assert first.startswith("x.scenarios.csv:2: #/kind: kind 'numbr' must be one of ")
+    assert first.endswith("; did you mean 'number'?")
+    assert more == f"x.scenarios.csv: the same on lines {', '.join(map(str, range(3, 14)))}"
+
+
+@pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs")])
+def test_a_table_of_another_separator_is_told_so(refusal, mark, name):
+    (line,) = refusal("x.scenarios.csv", f"id{mark}prompt{mark}answer\na{mark}How many?{mark}3\n")
+    assert line.startswith("x.scenarios.csv:1: #: ")
+    assert line.endswith(f" is parted by {name}; save the file with commas")
 
 
 def test_a_bad_default_is_told_once(refusal):

@@ -25,7 +25,7 @@ from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.document import Refused
 from pytest_tfgrpo.harness.suite.json_text import parse_json, parse_json_line
 from pytest_tfgrpo.harness.suite.scenario import build_scenario, split_of
-from pytest_tfgrpo.harness.suite.scenario_files import Suite, task_key
+from pytest_tfgrpo.harness.suite.scenario_files import Suite, load_scenarios, task_key
 from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
 
 EXACT = {"kind": "exact", "value": "3"}
@@ -485,3 +485,20 @@ def test_valid_scenarios_need_no_jsonschema(tmp_path):
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert run.stdout == "3\nset()\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.scenario.yml", "{id: a, prompt: p?, checks: [{kind: exact, value: x}]}"),
+        ("x.scenarios.yml", "- {id: a, prompt: p?, checks: [{kind: exact, value: x}]}"),
+        ("x.scenarios.yaml", "- {id: a, prompt: p?, checks: [{kind: exact, value: x}]}"),
+        ("x.scenarios.json", '[{"id": "a", "prompt": "p?", "checks": [{"kind": "exact", "value": "x"}]}]'),
+        ("x.scenario.jsonl", '{"id": "a", "prompt": "p?", "checks": [{"kind": "exact", "value": "x"}]}'),
+        ("x.scenario.csv", "prompt,answer\np?,x\n"),
+    ],
+)
+def test_a_name_that_is_meant_for_scenarios_holds_scenarios(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    (scenario,) = load_scenarios(tmp_path / name, root=tmp_path, kinds=KINDS)
+    assert (scenario.prompt, scenario.id) == ("p?", "x-1" if name.endswith("csv") else "a")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.harness.learning.optimizer.none import NoOptimizer
 from pytest_tfgrpo.harness.protocols import Optimizer
 from pytest_tfgrpo.llm.protocol import Completer
@@ -44,5 +45,6 @@ def open_optimizer(spec: str, *, teacher: OpenTeacher = _no_teacher, packs: Path
     `packs` is the folder of prompt packs, where one called ``optimizer`` replaces the prompts of `llm`.
     """
     if spec not in OPTIMIZERS:
-        raise SettingError(f"optimizer must be one of {', '.join(OPTIMIZERS)}, not {spec!r}")
+        hint = nearest(spec, OPTIMIZERS)
+        raise SettingError(f"optimizer must be one of {', '.join(OPTIMIZERS)}, not {spec!r}{hint}")
     return OPTIMIZERS[spec](teacher, packs)
