@@ -33,6 +33,8 @@ TEMPORARY = ("/tmp", "/var/tmp")
 """Tried where the temporary folder of this process lies in the project."""
 CLOSE_S = 10.0
 """How long the end of a run waits for the removal of its workspaces; a later run removes the rest."""
+SWEEP_S = 2.0
+"""How much of that goes to what runs before have left."""
 KEPT = "-kept"
 """End of the name of a folder that a resumed run needs."""
 KEPT_S = 7 * 86_400.0
@@ -166,11 +168,14 @@ class RunWorkspaces:
         self._discarded.put(moved)
 
     def _remove_all(self) -> None:
-        _sweep(self._temporary, self._ending.is_set)
+        _sweep(self._temporary, self._has_swept)
         while (path := self._discarded.get()) is not None:
             remove(path, self._is_late)
         if not self._kept:
             self._left_over = remove(self._folder, self._is_late)
+
+    def _has_swept(self) -> bool:
+        return time.monotonic() > self._deadline - CLOSE_S + SWEEP_S
 
     def _is_late(self) -> bool:
         return time.monotonic() > self._deadline

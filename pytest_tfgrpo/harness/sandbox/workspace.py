@@ -19,7 +19,7 @@ PRIVATE = 0o700
 class Workspace:
     """The folder of one rollout; holds copies of the scenario's attachments."""
 
-    __slots__ = ("_attachments", "_identity", "_path", "_prepare")
+    __slots__ = ("_attachments", "_made", "_path", "_prepare")
 
     def __init__(
         self,
@@ -37,12 +37,12 @@ class Workspace:
         self._path = path
         self._attachments = attachments
         self._prepare = prepare or _make_room
-        self._identity = identity(path) if left else None
+        self._made = left and identity(path) is not None
 
     @property
     def path(self) -> Path:
         """The folder, with the attachments in it; raises ProviderError when it cannot be made."""
-        if self._identity is None:
+        if not self._made:
             self.make()
         return self._path
 
@@ -54,7 +54,7 @@ class Workspace:
     @property
     def made(self) -> bool:
         """True if the folder was used."""
-        return self._identity is not None
+        return self._made
 
     def make(self) -> None:
         """Make the folder with the attachments in it; raises ProviderError when that is not possible."""
@@ -65,30 +65,29 @@ class Workspace:
                 target = self._path / attachment.name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(attachment.path, target)
-            self._identity = identity(self._path)
+            self._made = True
         except OSError as error:
             raise ProviderError(f"cannot make the workspace {self._path}: {error}", "workspace") from error
 
     def secure(self) -> None:
-        """Put an empty folder in place of one that the agent removed, replaced or made unreadable.
+        """Put an empty folder where the agent removed it or left something else; make it readable again.
 
         Checks look there next: a program must not run where a link leads, and what an agent did to its own
         folder is no error of ours. Raises ProviderError when it cannot be made.
         """
-        if self._identity is None:
+        if not self._made:
             return
         try:
-            if identity(self._path) != self._identity:
+            if identity(self._path) is None:
                 self._prepare(self._path)
                 self._path.mkdir(PRIVATE)
-                self._identity = identity(self._path)
             os.close(open_folder(self._path))
         except OSError as error:
             raise ProviderError(f"cannot restore the workspace {self._path}: {error}", "workspace") from error
 
     def forget(self) -> None:
         """Count as unused: the folder belongs to somebody else now."""
-        self._identity = None
+        self._made = False
 
 
 def identity(path: Path) -> tuple[int, int] | None:

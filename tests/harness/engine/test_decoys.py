@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import make_rollout, make_scenario
-from support.hostile_trees import TREES
+from support.hostile_trees import TREES, removable
 from support.jobs import ScriptedActor, make_job, suite, three_or_not
 
 from pytest_tfgrpo.core.records import CheckResult, Rollout
@@ -105,13 +105,14 @@ def test_a_decoy_that_a_lesson_put_into_the_prompt_is_no_evidence(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_a_strange_workspace_is_searched_within_limits(tmp_path: Path, name: str) -> None:
-    decoys, wanted = decoys_in(tmp_path)
-    workspace = Workspace(tmp_path / "r0")
-    (tmp_path / "victim").mkdir()
-    (tmp_path / "victim" / "precious.txt").write_text(wanted)
-    TREES[name](workspace.path, tmp_path / "victim")
-    found = decoys.used(rollout_of("3"), Prompt(system="", user=""), workspace)
+def test_a_strange_workspace_is_searched_within_limits(name: str) -> None:
+    with removable() as folder:
+        decoys, wanted = decoys_in(folder)
+        workspace = Workspace(folder / "r0")
+        (folder / "victim").mkdir()
+        (folder / "victim" / "precious.txt").write_text(wanted)
+        TREES[name](workspace.path, folder / "victim")
+        found = decoys.used(rollout_of("3"), Prompt(system="", user=""), workspace)
     assert found == ("hard" if name == "many kinds" else None)  # a hard link is the file itself
 
 

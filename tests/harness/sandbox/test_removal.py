@@ -14,12 +14,19 @@ from pathlib import Path
 
 import pytest
 from support.campaign import Campaign
-from support.hostile_trees import TREES, deep
+from support.hostile_trees import TREES, deep, removable
 
 from pytest_tfgrpo.harness.sandbox.removal import remove
 
 ODD = ["", " ", "\udc80", "\n", "é", "-rf"]
 """Ends of names."""
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """Return a folder that is removed whatever is left in it."""
+    with removable() as folder:
+        yield folder
 
 
 @pytest.fixture

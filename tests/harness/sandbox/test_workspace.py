@@ -73,7 +73,7 @@ def test_checks_find_the_folder_or_an_empty_one_whatever_the_agent_did_to_it(
     elif done == "another folder":
         elsewhere.rename(workspace.path)
     workspace.secure()
-    kept = ["own.txt"] if done in ("unreadable", "left alone") else []
-    assert sorted(path.name for path in workspace.path.iterdir()) == kept
-    assert stat.S_IMODE(workspace.path.lstat().st_mode) == 0o700
+    kept = {"unreadable": ["own.txt"], "left alone": ["own.txt"], "another folder": ["solution.txt"]}
+    assert sorted(path.name for path in workspace.path.iterdir()) == kept.get(done, [])
+    assert stat.S_IMODE(workspace.path.lstat().st_mode) & 0o700 == 0o700
     assert done == "another folder" or (elsewhere / "solution.txt").exists()

@@ -121,8 +121,8 @@ def _command(check: Check, context: CheckContext) -> CheckResult:
     try:
         ending = run_limited(argv, context.workspace.path, timeout_s)
     except OSError as error:
-        # a program with a relative path is the agent's own work
-        if "/" in argv[0] and not argv[0].startswith("/"):
+        # a program with a relative path is the agent's own work, and so is the state of its folder
+        if ("/" in argv[0] and not argv[0].startswith("/")) or error.filename == str(context.workspace.path):
             return failed(check, f"{shown} cannot be started: {error.strerror}")
         raise CheckError(f"{shown} cannot be started: {error.strerror}; install the program") from error
     if ending.code is None:
