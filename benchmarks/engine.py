@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Check, Scenario
@@ -43,8 +44,15 @@ async def solve(context: AgentContext) -> str:
     return "3" if context.seed % 2 else "4"
 
 
-def job(temporary: Path) -> Job:
-    """Return a job of one sweep."""
+def write(context: AgentContext) -> str:
+    """Answer at once, with two files in the workspace."""
+    for name in ("notes.txt", "result.txt"):
+        (context.workspace / name).write_text(name)
+    return "3"
+
+
+def job(temporary: Path, solver: Callable[[AgentContext], Any] = solve) -> Job:
+    """Return a job of one sweep; workspaces lie in `temporary`."""
     scenarios = tuple(
         Scenario(
             id=f"s{n}",
@@ -66,7 +74,7 @@ def job(temporary: Path) -> Job:
         scenarios=scenarios,
         phases=(Phase(epoch=1, mode="eval", temperature=0.3, rollouts=GROUP_SIZE, scenarios=ids),),
         packs={},
-        actor=PythonActor("python:benchmark:solve", solve, {}),
+        actor=PythonActor("python:benchmark:solve", solver, {}),
         optimizer=open_optimizer("heuristic"),
         kinds=KINDS,
         library=empty(),
@@ -84,6 +92,23 @@ def engine_s(folder: Path) -> float:
     wall_s = time.perf_counter() - began
     assert sum(len(group.rollouts) for group in run.phases[0].groups) == ROLLOUTS
     return wall_s
+
+
+def workspaces_s(folder: Path) -> float:
+    """Return the seconds of a run whose agents write to their workspaces, beside the run's files."""
+    (folder / "inside").mkdir()
+    return _workspaces_s(folder, folder / "inside")
+
+
+def outside_s(folder: Path) -> float:
+    """Return the same with workspaces in the system's temporary folder."""
+    return _workspaces_s(folder, Path(tempfile.gettempdir()))
+
+
+def _workspaces_s(folder: Path, temporary: Path) -> float:
+    began = time.perf_counter()
+    asyncio.run(Engine(job(temporary, write), folder=folder / "out", observe=lambda _: None).run())
+    return time.perf_counter() - began
 
 
 def peer_s(_: Path) -> float:
@@ -139,16 +164,22 @@ def main(rounds: int) -> None:
         "engine": engine_s,
         "pytest process": process_s,
     }
-    times: dict[str, list[float]] = {name: [] for name in cases}
+    writing = {"workspaces inside": workspaces_s, "workspaces outside": outside_s}
+    times: dict[str, list[float]] = {name: [] for name in (*cases, *writing)}
     for _ in range(rounds):
-        for name, measure in cases.items():
+        for name, measure in (*cases.items(), *writing.items()):
             with tempfile.TemporaryDirectory() as folder:
                 times[name].append(measure(Path(folder)))
     print(f"{ROLLOUTS:,} rollouts of {SLEEP_S * 1000:.0f} ms, {IN_FLIGHT} in flight: ideal {IDEAL_S:.2f} s")
-    for name, values in times.items():
-        wall_s = statistics.median(values)
+    for name in cases:
+        wall_s = statistics.median(times[name])
         bar = "   bar: >= 0.95" if name == "engine" else ""
         print(f"{name:15} {wall_s:6.3f} s   efficiency {IDEAL_S / wall_s:.3f}{bar}")
+    inside, outside = (statistics.median(times[name]) for name in writing)
+    print(
+        f"agents that write two files and answer at once: workspaces in the output folder's file system "
+        f"{inside:.3f} s, in the temporary folder {outside:.3f} s, ratio {outside / inside:.3f}"
+    )
 
 
 if __name__ == "__main__":

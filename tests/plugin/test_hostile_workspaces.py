@@ -96,7 +96,7 @@ def require_whole(project: Project, kind: str) -> None:
     report = project.report()
     if kind != OTHERS:
         assert report["faults"] == {"errors": {}, "failed": {}}, kind
-        assert [row["gt_score"]["mean"] for row in report["epochs"]] == pytest.approx([2 / 3] * 2), kind
+        assert [row["gt_score"]["mean"] for row in report["epochs"]] == [pytest.approx(2 / 3)], kind
     assert (project.root / "victim" / "precious.txt").read_text() == "precious"
     assert (project.root / "victim" / "sub" / "more.txt").read_text() == "precious"
     left = [path.name for path in Path(os.environ["TMPDIR"]).iterdir()]
@@ -218,10 +218,10 @@ def test_a_rollout_whose_workspace_was_lost_before_its_test_function_ran_is_made
     process = hostile.start("--tfgrpo-resume")
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output
-    assert [row["gt_score"]["mean"] for row in hostile.report()["epochs"]] == [1.0, 1.0]
+    assert [row["gt_score"]["mean"] for row in hostile.report()["epochs"]] == [1.0]
     abandoned = [one["rollout_id"] for one in hostile.events("abandoned")]
     assert sorted(abandoned) == (sorted(waiting) if lost else [])
-    assert len(hostile.calls) == 4 + (len(waiting) if lost else asked - len(waiting))
+    assert len(hostile.calls) == 2 + (len(waiting) if lost else asked - len(waiting))
     assert not folder.exists()
     assert not (run / "workspaces.json").exists()
 
@@ -240,10 +240,10 @@ def test_nothing_is_lost_on_file_when_the_second_resume_reads_it(
     process = hostile.start("--tfgrpo-resume")
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output
-    assert [row["gt_score"]["mean"] for row in hostile.report()["epochs"]] == [1.0, 1.0]
-    assert [row["rollouts"] for row in hostile.report()["epochs"]] == [2, 2]
+    assert [row["gt_score"]["mean"] for row in hostile.report()["epochs"]] == [1.0]
+    assert [row["rollouts"] for row in hostile.report()["epochs"]] == [2]
     paid = hostile.report()["epochs"]
-    assert sum(row["latency_ms"]["n"] for row in paid) >= 4
+    assert sum(row["latency_ms"]["n"] for row in paid) >= 2
     assert hostile.cli("report") == 0
     assert "complete" in (run / "manifest.json").read_text()
     capsys.readouterr()
