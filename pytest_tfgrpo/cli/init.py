@@ -15,7 +15,8 @@ from pytest_tfgrpo.core.errors import SettingError
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-STARTER_KEYS = {"tfgrpo_actor": "offline", "tfgrpo_group_size": "5"}
+STARTER_KEYS = {"tfgrpo_actor": "offline", "tfgrpo_group_size": "5", "tfgrpo_acceptance": "off"}
+"""Acceptance takes 20 dev scenarios, more than so small a suite has; with any, a run says that it is off."""
 EXAMPLES = ("coding",)
 """Examples besides the starter: folders of ``docs/examples``, which the wheel holds in ``examples``."""
 EXAMPLE_INI = "pytest.ini"

@@ -89,6 +89,8 @@ class TfgrpoSession:
         """Why the gate fails though nothing ran: no eval scenario is left."""
         self._ran = False
         """True once pytest has run its items to the end; an interrupt at any time leaves it false."""
+        self._telling = False
+        """True once an item of a gate tells what its gate found, where pytest shows failures."""
         self._failed = False
         """True when a gate failed, whatever became of its item."""
         self._named: list[NamedGate] = []
@@ -290,6 +292,7 @@ class TfgrpoSession:
             raise ItemFailed(self._unrun)
         live = self._run()
         live.finish()
+        self._telling = self.config.getoption("tbstyle", "auto") != "no"
         conclusion = self._conclude()
         if conclusion is not None:
             gates.show(item, conclusion)
@@ -384,7 +387,9 @@ class TfgrpoSession:
         self._conclusion = conclusion
         verdict = conclusion.verdict
         self._failed = verdict is not None and (verdict.failed or any(gate.failed for gate in verdict.gates))
-        self._lines = terminal(conclusion.report, verbosity=self.config.get_verbosity())
+        self._lines = terminal(
+            conclusion.report, verbosity=self.config.get_verbosity(), told_above=self._telling
+        )
         if is_gated(self.settings):
             from pytest_tfgrpo.plugin import github
 

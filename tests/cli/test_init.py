@@ -18,7 +18,7 @@ FILES = {
     "prompt-packs/starter/manifest.json",
     "prompt-packs/starter/system.md",
 }
-KEYS = {"tfgrpo_actor": "offline", "tfgrpo_group_size": 5}
+KEYS = {"tfgrpo_actor": "offline", "tfgrpo_group_size": 5, "tfgrpo_acceptance": "off"}
 
 
 @pytest.fixture
@@ -83,28 +83,39 @@ def test_files_that_exist_are_kept_and_written_anew_only_by_force(folder: Path) 
 @pytest.mark.parametrize(
     ("name", "before", "after"),
     [
-        ("pytest.ini", "", "[pytest]\ntfgrpo_actor = offline\ntfgrpo_group_size = 5\n"),
+        (
+            "pytest.ini",
+            "",
+            "[pytest]\ntfgrpo_actor = offline\ntfgrpo_group_size = 5\ntfgrpo_acceptance = off\n",
+        ),
         (
             "pytest.ini",
             "# ours\n[pytest]  ; here\naddopts = -q\n",
-            "# ours\n[pytest]  ; here\ntfgrpo_actor = offline\ntfgrpo_group_size = 5\naddopts = -q\n",
+            "# ours\n[pytest]  ; here\ntfgrpo_actor = offline\ntfgrpo_group_size = 5\n"
+            "tfgrpo_acceptance = off\naddopts = -q\n",
         ),
-        ("tox.ini", "[tox]\n[pytest]", "[tox]\n[pytest]\ntfgrpo_actor = offline\ntfgrpo_group_size = 5"),
+        (
+            "tox.ini",
+            "[tox]\n[pytest]",
+            "[tox]\n[pytest]\ntfgrpo_actor = offline\ntfgrpo_group_size = 5\ntfgrpo_acceptance = off",
+        ),
         (
             "setup.cfg",
             "[tool:pytest]\naddopts = -q\n",
-            "[tool:pytest]\ntfgrpo_actor = offline\ntfgrpo_group_size = 5\naddopts = -q\n",
+            "[tool:pytest]\ntfgrpo_actor = offline\ntfgrpo_group_size = 5\ntfgrpo_acceptance = off\n"
+            "addopts = -q\n",
         ),
         (
             "pyproject.toml",
             '[project]\nname = "x"',
             '[project]\nname = "x"\n\n[tool.pytest.ini_options]\ntfgrpo_actor = "offline"\n'
-            "tfgrpo_group_size = 5\n",
+            'tfgrpo_group_size = 5\ntfgrpo_acceptance = "off"\n',
         ),
         (
             "pyproject.toml",
             '[tool.pytest.ini_options] # ours\naddopts = "-q"\n[tool.x]\n',
             '[tool.pytest.ini_options] # ours\ntfgrpo_actor = "offline"\ntfgrpo_group_size = 5\n'
+            'tfgrpo_acceptance = "off"\n'
             'addopts = "-q"\n[tool.x]\n',
         ),
     ],

@@ -202,10 +202,10 @@ def test_a_run_of_another_folder_is_named_by_its_path(twice: Project) -> None:
 
 
 def test_a_run_beside_itself_is_no_claim(learned: Project) -> None:
-    assert "\nNO CLAIM: both are the same run\n" in tfgrpo("report", "--compare", "latest")
+    assert "\nno claim can be made: both are the same run; " in tfgrpo("report", "--compare", "latest")
 
 
 def test_a_killed_run_is_compared_as_far_as_it_goes(twice: Project) -> None:
     kill(twice.runs()[0], "rollout")
     shown = tfgrpo("report", "--compare", "previous")
-    assert f"NO CLAIM: run {twice.runs()[0].name} has no final sweep" in shown
+    assert f"no claim can be made: run {twice.runs()[0].name} has no final sweep" in shown

@@ -314,3 +314,12 @@ def test_verbosity_is_respected(project: Project) -> None:
     section = usual.partition(" tfgrpo ===")[2].splitlines()[1:]
     assert max(map(len, (line for line in section if not line.startswith("files")))) <= 80
     assert "\x1b" not in usual
+
+
+def test_a_failed_gate_is_told_once(saved: Project) -> None:
+    shown = said(saved.run("--tfgrpo-actor=python:agent:wrong"))
+    assert shown.count("FAILED baseline: -1.000") == 1
+    assert "gate FAILED, as shown above" in shown
+    hidden = said(saved.run("--tfgrpo-actor=python:agent:wrong", "--tb=no"))
+    assert hidden.count("FAILED baseline: -1.000") == 1
+    assert "as shown above" not in hidden

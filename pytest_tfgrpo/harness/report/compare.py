@@ -107,7 +107,7 @@ def _final(sweep: PhaseResult, in_force: int, rows: Tallies) -> dict[str, Any]:
 def _obstacles(before: Run, after: Run, compared: Comparison, larger: int) -> Iterator[str]:
     """Yield why nothing can be claimed of the difference, whatever its size."""
     if (before.task_id, before.run_id) == (after.task_id, after.run_id):
-        yield "both are the same run"
+        yield "both are the same run; compare another one, which `tfgrpo runs` lists"
     ends = []
     for run in (before, after):
         sweep = Sweeps(run).after
@@ -132,7 +132,7 @@ def _obstacles(before: Run, after: Run, compared: Comparison, larger: int) -> It
     elif n < MIN_SHARE * larger:
         yield f"only {n} of {larger} scenarios are in both"
     elif n < MIN_SCENARIOS:
-        yield f"only {n} scenarios are in both; a claim needs at least {MIN_SCENARIOS}"
+        yield f"only {n} scenarios are in both; a claim needs {MIN_SCENARIOS} or more eval scenarios"
 
 
 def _domains(after: Run, old: Tallies, new: Tallies, *, claimed: bool) -> list[DomainRow]:

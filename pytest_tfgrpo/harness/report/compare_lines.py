@@ -26,7 +26,7 @@ def compare_lines(value: Mapping[str, Any], width: int = 80, *, verbosity: int =
     loud = [
         text
         for why in value["obstacles"]
-        for text in wrapped(f"NO CLAIM: {line(why, 300)}", width, hanging="  ")
+        for text in wrapped(f"no claim can be made: {line(why, 300)}", width, hanging="  ")
     ]
     difference = wrapped(f"difference  {told(value)}", width, hanging=" " * 12)
     if verbosity < 0:

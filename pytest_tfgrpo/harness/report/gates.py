@@ -19,16 +19,22 @@ SHOWN = 10
 """Scenarios that are named before the rest is counted."""
 
 
-def gate_lines(gate: GateBlock | None, width: int, *, every: bool, quiet: bool) -> list[str]:
+def gate_lines(
+    gate: GateBlock | None, width: int, *, every: bool, quiet: bool, told_above: bool = False
+) -> list[str]:
     """Return all gates, failed ones first and the default gate after those with the same outcome.
 
     Of a named gate only what keeps it from passing is shown, of the default gate every rule that is
-    set, unless `every` is.
+    set, unless `every` is. A failed one whose item has told all, `told_above`, is named alone.
     """
     if gate is None:
         return []
-    gates = in_order((*named(gate), gate))
-    return [text for one in gates for text in _one(one, width, every=every, quiet=quiet)]
+    lines: list[str] = []
+    for one in in_order((*named(gate), gate)):
+        shown = list(_one(one, width, every=every, quiet=quiet))
+        short = told_above and not every and one["outcome"] == "fail" and not _is_warning(one)
+        lines += [f"{shown[0]}, as shown above"] if short else shown
+    return lines
 
 
 def low(report: Report, *, every: bool = False) -> str:

@@ -35,6 +35,7 @@ from pytest_tfgrpo.harness.report.judge import judge_lines
 from pytest_tfgrpo.harness.report.trust import ERRORS_LEGEND, errors_as_zero, trust_lines
 
 SHORT_LESSONS = 5
+OPEN_LEGEND = "open: within chance (Holm's p of 0.05 or more), or too few scenarios to tell"
 SHORT_REFUSALS = 3
 LEGEND = (
     "gt mean: mean share of checks passed; pass@k: solved within k tries;",
@@ -42,8 +43,8 @@ LEGEND = (
 )
 
 
-def terminal(report: Report, *, verbosity: int = 0, width: int = 80) -> list[str]:
-    """Return the lines of the terminal section.
+def terminal(report: Report, *, verbosity: int = 0, width: int = 80, told_above: bool = False) -> list[str]:
+    """Return the lines of the terminal section; `told_above` says that items have told of failed gates.
 
     Below 0 (``-q``) only warnings, gain, gate and files are shown; from 1 (``-v``) all lessons, the per-tool
     table, the judge by domain, the cost by model and every rule of the gate.
@@ -63,7 +64,7 @@ def terminal(report: Report, *, verbosity: int = 0, width: int = 80) -> list[str
         [] if quiet else judge_lines(report["judge"], width, by_domain=verbose),
         [] if quiet or "cost" not in report else cost_lines(report["cost"], width, by_model=verbose),
         _early_stop(report.get("sequential"), width),
-        gate_lines(report["gate"], width, every=verbose, quiet=quiet),
+        gate_lines(report["gate"], width, every=verbose, quiet=quiet, told_above=told_above),
         [] if quiet else [line(extra) for extra in report["sections"]],
         [f"files  {line(report['files'])}"] if report["files"] else [],
     ]
@@ -88,10 +89,11 @@ def _head(report: Report, width: int) -> list[str]:
         why = f": {line(report['reason'], 300)}" if report["reason"] else ""
         lines += wrapped(f"the run is {report['status']}{why}", width, hanging="  ")
     faults = report["faults"]
-    for kind, meaning in (("errors", "errors, not scored"), ("failed", "failures of the agent, scored 0")):
+    for kind, meaning in (("errors", "error{}, not scored"), ("failed", "failure{} of the agent, scored 0")):
         if faults[kind]:
             codes = ", ".join(f"{line(code, 40)} {n}" for code, n in faults[kind].items())
-            lines += wrapped(f"{sum(faults[kind].values())} {meaning}: {codes}", width, hanging="  ")
+            n = sum(faults[kind].values())
+            lines += wrapped(f"{n} {meaning.format('s' * (n != 1))}: {codes}", width, hanging="  ")
     for warning in report["warnings"]:
         lines += wrapped(f"warning: {line(warning, 400)}", width, hanging="  ")
     return lines
@@ -197,7 +199,10 @@ def _power(planned: PlannedSweep) -> str:
     if planned["detectable"] is None:
         return ""
     size = f"{planned['scenarios']} scenarios x {planned['rollouts']} rollouts"
-    return f"; {size} can detect a gain of {planned['detectable']:.3f} in 4 of 5 runs"
+    return (
+        f"; it may be chance: of a true gain of {planned['detectable']:.3f}, {size} would give evidence in "
+        "4 of 5 runs, of a smaller one less often"
+    )
 
 
 def _domains(rows: Sequence[DomainRow], *, every: bool) -> list[str]:
@@ -207,7 +212,7 @@ def _domains(rows: Sequence[DomainRow], *, every: bool) -> list[str]:
     if not any(row["gain"] for row in rows):
         means = [[line(row["domain"], 16), str(row["scenarios"]), number(row["mean"])] for row in rows]
         return table(["by domain", "scenarios", "mean"], means)
-    return table(
+    found = table(
         [
             "by domain",
             "scenarios",
@@ -230,6 +235,7 @@ def _domains(rows: Sequence[DomainRow], *, every: bool) -> list[str]:
             for row in rows
         ],
     )
+    return found if all(row["claim"] for row in rows) else [*found, OPEN_LEGEND]
 
 
 def _p(value: float | None) -> str:

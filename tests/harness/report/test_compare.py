@@ -112,7 +112,7 @@ def obstacles(before: Run, after: Run) -> list[str]:
     assert value["claim"] is None
     assert all(row["claim"] is None for row in value["domains"])
     shown = "\n".join(compare_lines(value, verbosity=-1))
-    assert shown.count("NO CLAIM: ") == len(value["obstacles"])
+    assert shown.count("no claim can be made: ") == len(value["obstacles"])
     return list(value["obstacles"])
 
 
@@ -125,7 +125,9 @@ def test_unequal_temperatures_bar_any_claim() -> None:
 
 
 def test_a_run_is_not_compared_with_itself() -> None:
-    assert obstacles(run(WIN[0]), run(WIN[0])) == ["both are the same run"]
+    assert obstacles(run(WIN[0]), run(WIN[0])) == [
+        "both are the same run; compare another one, which `tfgrpo runs` lists"
+    ]
 
 
 def test_runs_of_other_suites_have_nothing_in_common() -> None:
@@ -140,7 +142,7 @@ def test_too_few_in_common_bar_a_claim() -> None:
         "only 30 of 40 scenarios are in both"
     ]
     assert obstacles(run(evenly(9, [0]), "run1"), run(evenly(9, [1]))) == [
-        "only 9 scenarios are in both; a claim needs at least 10"
+        "only 9 scenarios are in both; a claim needs 10 or more eval scenarios"
     ]
 
 
