@@ -233,7 +233,7 @@ def test_the_collector_of_the_page_on_telemetry_listens_where_spans_are_sent() -
         for kind in ("receivers", "processors", "exporters"):
             assert set(pipeline[kind]) == config[kind].keys()
     dropped = {action["key"] for action in config["processors"]["attributes/content"]["actions"]}
-    source = (ROOT / "pytest_tfgrpo" / "sinks" / "genai_spans.py").read_text("utf-8")
+    source = (ROOT / "pytest_tfgrpo" / "sinks" / "span_content.py").read_text("utf-8")
     assert all(f'"{key}"' in source for key in dropped)
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Literal, TypeAlias
 
-SpanKindOfRun: TypeAlias = Literal["run", "epoch", "group", "rollout", "attempt", "frame", "call"]
+SpanKindOfRun: TypeAlias = Literal["run", "epoch", "group", "rollout", "attempt", "call"]
+_STEP = 0x9E3779B97F4A7C15
+"""2**64 over the golden ratio: its multiples lie far apart."""
 
 
 def trace_id(run_id: str) -> bytes:
@@ -21,6 +23,11 @@ def span_id(kind: SpanKindOfRun, name: str) -> bytes:
     return sha256(f"{kind} {name}".encode("utf-8", "surrogatepass")).digest()[:8]
 
 
-def traceparent(run_id: str, rollout_id: str, *, sampled: bool) -> str:
-    """Return the W3C trace context of a rollout's span, as the variable ``TRACEPARENT`` has it."""
-    return f"00-{trace_id(run_id).hex()}-{span_id('rollout', rollout_id).hex()}-{int(sampled):02x}"
+def child_id(parent: bytes, place: int) -> bytes:
+    """Return the 8 bytes that identify the child at a place, from 0, below a span."""
+    return ((int.from_bytes(parent) + _STEP * (place + 1)) % 2**64).to_bytes(8)
+
+
+def traceparent(trace: bytes, span: bytes, *, sampled: bool) -> str:
+    """Return the W3C trace context of a span, as the variable ``TRACEPARENT`` has it."""
+    return f"00-{trace.hex()}-{span.hex()}-{'01' if sampled else '00'}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -37,8 +37,8 @@ class ActorCall:
     """The engine cancels the call after this long and scores 0."""
     answer_max_bytes: int
     """A larger answer counts as the agent's failure."""
-    traceparent: str | None = None
-    """W3C trace context for spans of the agent's own; None without telemetry."""
+    traceparent: Callable[[], str] | None = None
+    """Returns the W3C trace context for spans of the agent's own; None without telemetry."""
 
     @property
     def scenario(self) -> Task:

@@ -55,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if settings["otel"]:  # here, since an error of an xdist worker would come too late
         from pytest_tfgrpo.plugin import prepare
 
-        prepare.tracing(settings)
+        prepare.open_tracing(config, settings)
     if config.pluginmanager.hasplugin("xdist"):
         from pytest_tfgrpo.plugin import distributed
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.protocols import Tracing
     from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
+TRACING: pytest.StashKey[Tracing | None] = pytest.StashKey()
+
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
@@ -76,18 +78,16 @@ def _supplied(config: pytest.Config, settings: Settings, kinds: Mapping[str, Che
         rewarders=hook_calls.supply_rewarders(config),
         kinds=kinds,
         rules=tuple(hook_calls.gate_rules(config)),
-        tracing=tracing(settings),
+        tracing=config.stash.get(TRACING, None),
     )
 
 
 @usage_errors()
-def tracing(settings: Settings) -> Tracing | None:
-    """Return where the run's spans go; raises pytest.UsageError without the extra, or for a bad variable."""
-    if not settings["otel"]:
-        return None
+def open_tracing(config: pytest.Config, settings: Settings) -> None:
+    """Open where the run's spans go; raises pytest.UsageError without the extra, or for a bad variable."""
     from pytest_tfgrpo.sinks.otel import open_telemetry
 
-    return open_telemetry(settings, os.environ)
+    config.stash[TRACING] = open_telemetry(settings, os.environ)
 
 
 def _require_known_environment(environ: Mapping[str, str]) -> None:

@@ -6,16 +6,14 @@ but for the dimensions `tfgrpo_epoch`, `group_size`, `tool_cost_usd` and `latenc
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from functools import lru_cache
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.records import Frame, Group, ModelCall, PhaseResult, Rollout, Run, Score
 from pytest_tfgrpo.core.redact import redact
-from pytest_tfgrpo.core.scenarios import Prompt
-from pytest_tfgrpo.core.trace_ids import span_id, trace_id
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.trace_ids import child_id, span_id, trace_id
 from pytest_tfgrpo.sinks.otlp import (
     CLIENT,
     AttributeValue,
@@ -25,8 +23,10 @@ from pytest_tfgrpo.sinks.otlp import (
     error_status,
     event,
     event_body,
+    measure,
     span,
 )
+from pytest_tfgrpo.sinks.span_content import SpanContent
 
 Finished: TypeAlias = tuple[int, Group | PhaseResult | Run]
 """A record, and when it was told, in nanoseconds since 1970."""
@@ -36,6 +36,7 @@ OTHER = "_OTHER"
 UNNAMED = frozenset({"command", "python"})
 """Stand in frames for a model that the agent did not name."""
 NAME_CHARS = 200
+LATENCY_MAX_MS = 1e12
 SLACK_NS = 2_000_000
 """Times of records are cut to milliseconds."""
 
@@ -69,22 +70,17 @@ def _cut_short(result: PhaseResult) -> list[Rollout]:
 class SpanWriter:
     """Makes the spans of one run."""
 
-    def __init__(
-        self, run_id: str, *, agent: str, provider: str, content: bool, text_max: int | None
-    ) -> None:
-        """`agent` is the actor's spec; with `content` prompts, answers and arguments are sent, redacted.
-
-        A text has `text_max` characters at most; None: no limit.
-        """
+    def __init__(self, run_id: str, *, agent: str, provider: str, content: SpanContent) -> None:
+        """`agent` is the actor's spec, `provider` that of the models it reports."""
         self._run_id = run_id
         self._trace = trace_id(run_id)
         self._root = span_id("run", run_id)
         self._agent = redact(agent)
-        self._provider = provider
+        provided = attribute("gen_ai.provider.name", provider)
+        self._chat = attribute("gen_ai.operation.name", "chat") + provided
+        self._invoke = attribute("gen_ai.operation.name", "invoke_agent") + provided
+        self._invoke += attribute("gen_ai.agent.name", self._agent)
         self._content = content
-        self._text_max = text_max
-        self.prompts: dict[str, Prompt] = {}
-        """Prompts of rollouts in flight, by id; only with content."""
 
     def spans(self, finished: Finished) -> list[bytes]:
         """Return the spans of a record."""
@@ -106,7 +102,9 @@ class SpanWriter:
             "tfgrpo.library": run.library.hash,
             "gen_ai.agent.name": self._agent,
             "group_size": run.settings["group_size"],
-            "tool_cost_usd": _sum(_tool_cost(g.rollouts) for result in run.phases for g in result.groups),
+            "tool_cost_usd": _tool_cost(
+                r for result in run.phases for g in result.groups for r in g.rollouts
+            ),
             "latency_ms": (end_ns - start_ns) / 1e6,
         }
         failed = b"" if run.status == "complete" else self._error(run.status, run.reason)
@@ -141,64 +139,55 @@ class SpanWriter:
         for rollout in _cut_short(result):
             begun = span_id("attempt", f"{rollout.rollout_id} {rollout.started_at}")
             shared = self._dimensions(phase.epoch, phase.rollouts, phase.mode, rollout.scenario_id)
-            yield from self._rollout(rollout, None, begun, own, shared, at_ns)
+            yield from self._rollout(rollout, None, begun, own, shared, _start_ns(rollout, at_ns))
 
     def _group(self, group: Group, at_ns: int) -> Iterator[bytes]:
         own = span_id("group", group.group_id)
         shared = self._dimensions(group.epoch, len(group.rollouts), group.mode, group.scenario_id)
-        start_ns = at_ns
+        first_ns = at_ns
         for rollout, score in zip(group.rollouts, group.scores, strict=True):
-            start_ns = min(start_ns, _start_ns(rollout, at_ns))
+            start_ns = _start_ns(rollout, at_ns)
+            first_ns = min(first_ns, start_ns)
             identity = span_id("rollout", rollout.rollout_id)
-            yield from self._rollout(rollout, score, identity, own, shared, at_ns)
+            yield from self._rollout(rollout, score, identity, own, shared, start_ns)
         values: dict[str, AttributeValue | None] = {
             "tfgrpo.domain": group.domain,
             "tfgrpo.gt_score": group.gt_mean,
             "tfgrpo.informative": group.informative,
             "tool_cost_usd": _tool_cost(group.rollouts),
-            "latency_ms": (at_ns - start_ns) / 1e6,
+            "latency_ms": (at_ns - first_ns) / 1e6,
         }
         parent = self._id_of_epoch(group.epoch)
-        yield span(self._trace, own, parent, "tfgrpo.group", start_ns, at_ns, shared, attributes(values))
+        yield span(self._trace, own, parent, "tfgrpo.group", first_ns, at_ns, shared, attributes(values))
 
     def _rollout(
-        self, rollout: Rollout, score: Score | None, own: bytes, parent: bytes, shared: bytes, at_ns: int
+        self, rollout: Rollout, score: Score | None, own: bytes, parent: bytes, shared: bytes, start_ns: int
     ) -> Iterator[bytes]:
-        start_ns = _start_ns(rollout, at_ns)
-        end_ns = start_ns + round(rollout.latency_ms * 1e6)
-        conversation = attribute("gen_ai.conversation.id", rollout.rollout_id)
+        end_ns = _end_ns(start_ns, rollout.latency_ms)
+        shared += attribute("gen_ai.conversation.id", rollout.rollout_id)
         next_ns = start_ns
         for place, frame in enumerate(rollout.frames):
             if not _is_reported(frame):
                 continue
-            began_ns = _time_ns(frame.started_at) if frame.started_at else next_ns
-            if not start_ns - SLACK_NS <= began_ns <= end_ns + SLACK_NS:  # recorded elsewhere
-                began_ns = next_ns
-            began_ns = max(began_ns, start_ns)
-            next_ns = began_ns + round(frame.latency_ms * 1e6)
-            identity = span_id("frame", f"{own.hex()} {place}")
+            began_ns = next_ns
+            if frame.started_at:
+                told_ns = _time_ns(frame.started_at)
+                if start_ns - SLACK_NS <= told_ns <= end_ns + SLACK_NS:  # else it was recorded elsewhere
+                    began_ns = max(told_ns, start_ns)
+            next_ns = _end_ns(began_ns, frame.latency_ms)
             make = self._tool if frame.kind == "tool" else self._model
-            yield make(frame, identity, own, began_ns, next_ns, shared, conversation)
-        tool_cost = _tool_cost((rollout,))
+            yield make(frame, child_id(own, place), own, began_ns, next_ns, shared)
+        advantage = None if score is None else score.advantage
         rest = [
             shared,
-            self._operation("invoke_agent"),
-            common("gen_ai.agent.name", self._agent, str),
-            conversation,
-            common("gen_ai.request.temperature", float(rollout.temperature), float),
-            common("tfgrpo.index", rollout.index, int),
-            common("tfgrpo.status", rollout.status, str),
-            common("tfgrpo.tokens", rollout.tokens, int),
-            attribute("latency_ms", float(rollout.latency_ms)),
+            self._invoke,
+            _figures(rollout.temperature, rollout.index, rollout.status, rollout.tokens, advantage),
+            measure("latency_ms", rollout.latency_ms),
+            _cost("tfgrpo.cost_usd", rollout.cost_usd),
+            _cost("tool_cost_usd", _tool_cost((rollout,))),
         ]
-        if rollout.cost_usd is not None:
-            rest.append(common("tfgrpo.cost_usd", float(rollout.cost_usd), float))
-        if tool_cost is not None:
-            rest.append(common("tool_cost_usd", tool_cost, float))
-        if score is not None and score.advantage is not None:
-            rest.append(common("tfgrpo.advantage", float(score.advantage), float))
-        if self._content:
-            rest += self._exchange(rollout)
+        if self._content.on:
+            rest += self._content.of_rollout(rollout)
         if score is not None:
             rest += [event(end_ns, body) for body in self._results(rollout, score)]
         if rollout.status != "ok":
@@ -207,38 +196,27 @@ class SpanWriter:
         yield span(self._trace, own, parent, f"invoke_agent {self._agent}", start_ns, end_ns, *rest)
 
     def _model(
-        self, frame: Frame, own: bytes, parent: bytes, start_ns: int, end_ns: int, *shared: bytes
+        self, frame: Frame, own: bytes, parent: bytes, start_ns: int, end_ns: int, shared: bytes
     ) -> bytes:
         model = "" if frame.name in UNNAMED else frame.name[:NAME_CHARS]
-        rest = [*shared, self._operation("chat"), *_used(frame)]
-        rest.append(attribute("latency_ms", float(frame.latency_ms)))
+        rest = [shared, self._chat, measure("latency_ms", frame.latency_ms), _used(frame)]
         if model:
             rest.append(common("gen_ai.request.model", model, str))
-        if frame.finish:
-            rest.append(common("gen_ai.response.finish_reasons", (frame.finish,), tuple))
-        if self._content:
-            rest += self._messages(frame.input, frame.output, frame.finish)
+        if self._content.on:
+            rest += self._content.of_call(frame.input, frame.output, frame.finish)
         if frame.error is not None:
             rest.append(self._error(OTHER, frame.error))
-        return span(self._trace, own, parent, f"chat {model}".strip(), start_ns, end_ns, *rest, kind=CLIENT)
+        name = f"chat {model}" if model else "chat"
+        return span(self._trace, own, parent, name, start_ns, end_ns, *rest, kind=CLIENT)
 
     def _tool(
-        self, frame: Frame, own: bytes, parent: bytes, start_ns: int, end_ns: int, *shared: bytes
+        self, frame: Frame, own: bytes, parent: bytes, start_ns: int, end_ns: int, shared: bytes
     ) -> bytes:
         tool = frame.name[:NAME_CHARS]
-        rest = [
-            *shared,
-            common("gen_ai.operation.name", "execute_tool", str),
-            common("gen_ai.tool.name", tool, str),
-            attribute("latency_ms", float(frame.latency_ms)),
-        ]
-        if frame.cost_usd is not None:
-            rest.append(common("tool_cost_usd", float(frame.cost_usd), float))
-        if frame.tokens:
-            rest.append(common("tfgrpo.tokens", frame.tokens, int))
-        if self._content:
-            rest.append(self._text("gen_ai.tool.call.arguments", json.dumps(_redacted(frame.input))))
-            rest.append(self._text("gen_ai.tool.call.result", redact(frame.output)))
+        used = _tool_call(tool, frame.tokens, frame.cost_usd)
+        rest = [shared, used, measure("latency_ms", frame.latency_ms)]
+        if self._content.on:
+            rest += self._content.of_tool(frame)
         if frame.error is not None:
             rest.append(self._error(OTHER, frame.error))
         return span(self._trace, own, parent, f"execute_tool {tool}", start_ns, end_ns, *rest)
@@ -261,87 +239,37 @@ class SpanWriter:
             "gen_ai.conversation.id": f"{self._run_id}.{call.key}",
             "latency_ms": float(call.latency_ms),
         }
-        rest = [attributes(values), *_used(call)]
-        if call.finish:
-            rest.append(common("gen_ai.response.finish_reasons", (call.finish,), tuple))
-        if self._content:
-            rest += self._messages(call.prompt, call.answer, call.finish)
+        rest = [attributes(values), _used(call)]
+        if self._content.on:
+            rest += self._content.of_call(call.prompt, call.answer, call.finish)
         if call.error is not None:
             code, _, message = call.error.partition(": ")
             rest.append(self._error(code, message))
-        end_ns = start_ns + round(call.latency_ms * 1e6)
+        end_ns = _end_ns(start_ns, call.latency_ms)
         own = span_id("call", f"{self._run_id} {call.key}")
         return span(self._trace, own, parent, f"chat {model}", start_ns, end_ns, *rest, kind=CLIENT)
 
     def _results(self, rollout: Rollout, score: Score) -> Iterator[bytes]:
-        """Yield the scores of a rollout as events."""
-        missed = [f"{c.kind}: {c.reason}" for c in rollout.checks if not c.passed] if self._content else []
+        """Yield the scores of a rollout as bodies of events; why they are what they are is content."""
+        missed = judged = ""
+        if self._content.on:
+            reasons = "; ".join(f"{c.kind}: {c.reason}" for c in rollout.checks if not c.passed)
+            missed = self._content.text(reasons)
+            judged = self._content.text(rollout.opinion.reason if rollout.opinion is not None else "")
         if score.gt_score is None:
-            code = rollout.failure.code if rollout.failure is not None else OTHER
-            yield self._result("gt_score", None, code)
+            yield _unscored(rollout.failure.code if rollout.failure is not None else OTHER)
         else:
             label = "pass" if score.gt_score >= 1.0 else "fail"
-            yield self._result("gt_score", score.gt_score, label, "; ".join(missed))
+            yield _result("gt_score", float(score.gt_score), label, missed)
         if score.relative_rank is not None:
-            yield self._result("relative_rank", score.relative_rank)
+            yield _result("relative_rank", float(score.relative_rank))
         for name, value in score.extra.items():
             if value is not None:
-                reason = rollout.opinion.reason if self._content and rollout.opinion else ""
-                yield self._result(name, value, "", reason if name == "judge" else "")
-
-    def _result(self, name: str, value: float | None, label: str = "", why: str = "") -> bytes:
-        values: list[tuple[str, str | float]] = [("gen_ai.evaluation.name", name)]
-        if value is None:
-            values.append(("error.type", label))
-        else:
-            values.append(("gen_ai.evaluation.score.value", float(value)))
-            if label:
-                values.append(("gen_ai.evaluation.score.label", label))
-        if why:
-            values.append(("gen_ai.evaluation.explanation", self._cut(redact(why))))
-        return event_body(RESULT, tuple(values))
-
-    def _exchange(self, rollout: Rollout) -> Iterator[bytes]:
-        """Yield what a rollout was asked and what it answered."""
-        prompt = self.prompts.pop(rollout.rollout_id, None)
-        if prompt is not None:
-            if prompt.system:
-                instructions = [{"type": "text", "content": self._cut(redact(prompt.system))}]
-                yield attribute("gen_ai.system_instructions", json.dumps(instructions))
-            yield self._message("gen_ai.input.messages", "user", prompt.user)
-        if rollout.answer:
-            yield self._message("gen_ai.output.messages", "assistant", rollout.answer, "stop")
-
-    def _messages(self, asked: Json, answer: str, finish: str) -> Iterator[bytes]:
-        """Yield what a model was asked, where that is known as text, and what it answered."""
-        if asked is not None:
-            text = asked if isinstance(asked, str) else json.dumps(_redacted(asked))
-            yield self._message("gen_ai.input.messages", "user", text)
-        if answer:
-            yield self._message("gen_ai.output.messages", "assistant", answer, finish or "stop")
-
-    def _message(self, key: str, role: str, text: str, finish: str = "") -> bytes:
-        message: dict[str, Json] = {
-            "role": role,
-            "parts": [{"type": "text", "content": self._cut(redact(text))}],
-        }
-        return attribute(key, json.dumps([message | ({"finish_reason": finish} if finish else {})]))
-
-    def _text(self, key: str, text: str) -> bytes:
-        return attribute(key, self._cut(text))
-
-    def _cut(self, text: str) -> str:
-        return text if self._text_max is None else text[: self._text_max]
+                yield _result(name, float(value), "", judged if name == "judge" else "")
 
     def _error(self, code: str, message: str) -> bytes:
         """Return type and status of an error; its message is content, as agents write it."""
-        told = self._cut(redact(message)) if self._content else ""
-        return common("error.type", code, str) + error_status(told)
-
-    def _operation(self, name: str) -> bytes:
-        return common("gen_ai.operation.name", name, str) + common(
-            "gen_ai.provider.name", self._provider, str
-        )
+        return common("error.type", code, str) + error_status(self._content.text(message))
 
     def _dimensions(self, epoch: int, group_size: int, mode: str, scenario_id: str) -> bytes:
         return attributes(
@@ -357,30 +285,76 @@ class SpanWriter:
         return span_id("epoch", f"{self._run_id}.e{epoch}")
 
 
-def _used(call: Frame | ModelCall) -> Iterator[bytes]:
-    """Yield tokens and cost of a model call, as far as they are known."""
-    usage = call.usage
-    if usage is not None:
-        yield common("gen_ai.usage.input_tokens", usage.prompt, int)
-        yield common("gen_ai.usage.output_tokens", usage.completion, int)
-        if usage.reasoning:
-            yield common("gen_ai.usage.reasoning.output_tokens", usage.reasoning, int)
-        if usage.cached:
-            yield common("gen_ai.usage.cache_read.input_tokens", usage.cached, int)
-    if call.tokens:
-        yield common("tfgrpo.tokens", call.tokens, int)
-    if call.cost_usd is not None:
-        yield common("tfgrpo.cost_usd", float(call.cost_usd), float)
+@lru_cache(maxsize=4096)
+def _result(name: str, value: float, label: str = "", why: str = "") -> bytes:
+    """Return a score as body of an event."""
+    values: dict[str, AttributeValue] = {
+        "gen_ai.evaluation.name": name,
+        "gen_ai.evaluation.score.value": value,
+    }
+    told = {"gen_ai.evaluation.score.label": label, "gen_ai.evaluation.explanation": why}
+    return event_body(RESULT, values | {key: text for key, text in told.items() if text})
+
+
+def _unscored(code: str) -> bytes:
+    return event_body(RESULT, {"gen_ai.evaluation.name": "gt_score", "error.type": code})
+
+
+def _used(call: Frame | ModelCall) -> bytes:
+    """Return tokens, cost and ending of a model call, as far as they are known."""
+    usage, cost = call.usage, call.cost_usd
+    if usage is None:
+        return _counts(None, None, 0, 0, call.tokens, call.finish) + _cost("tfgrpo.cost_usd", cost)
+    counted = (usage.prompt, usage.completion, usage.reasoning, usage.cached)
+    return _counts(*counted, call.tokens, call.finish) + _cost("tfgrpo.cost_usd", cost)
+
+
+@lru_cache(maxsize=4096)
+def _counts(
+    prompt: int | None, completion: int | None, reasoning: int, cached: int, tokens: int, finish: str
+) -> bytes:
+    values: dict[str, AttributeValue | None] = {
+        "gen_ai.usage.input_tokens": prompt,
+        "gen_ai.usage.output_tokens": completion,
+        "gen_ai.usage.reasoning.output_tokens": reasoning or None,
+        "gen_ai.usage.cache_read.input_tokens": cached or None,
+        "gen_ai.response.finish_reasons": (finish,) if finish else None,
+        "tfgrpo.tokens": tokens or None,
+    }
+    return attributes(values)
+
+
+@lru_cache(maxsize=4096)
+def _tool_call(tool: str, tokens: int, cost_usd: float | None) -> bytes:
+    values: dict[str, AttributeValue | None] = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": tool,
+        "tfgrpo.tokens": tokens or None,
+        "tool_cost_usd": None if cost_usd is None else float(cost_usd),
+    }
+    return attributes(values)
+
+
+@lru_cache(maxsize=4096)
+def _figures(temperature: float, index: int, status: str, tokens: int, advantage: float | None) -> bytes:
+    values: dict[str, AttributeValue | None] = {
+        "gen_ai.request.temperature": float(temperature),
+        "tfgrpo.index": index,
+        "tfgrpo.status": status,
+        "tfgrpo.tokens": tokens,
+        "tfgrpo.advantage": None if advantage is None else float(advantage),
+    }
+    return attributes(values)
+
+
+def _cost(key: str, cost_usd: float | None) -> bytes:
+    return b"" if cost_usd is None else measure(key, cost_usd)
 
 
 def _tool_cost(rollouts: Iterable[Rollout]) -> float | None:
     """Return the known cost of the tools; None where no call's is known."""
-    return _sum(f.cost_usd for rollout in rollouts for f in rollout.frames if f.kind == "tool")
-
-
-def _sum(costs: Iterable[float | None]) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return float(sum(known)) if known else None
+    costs = [f.cost_usd for r in rollouts for f in r.frames if f.kind == "tool" and f.cost_usd is not None]
+    return float(sum(costs)) if costs else None
 
 
 def _start_ns(rollout: Rollout, at_ns: int) -> int:
@@ -388,24 +362,12 @@ def _start_ns(rollout: Rollout, at_ns: int) -> int:
     return _time_ns(rollout.started_at) if rollout.started_at else at_ns - round(rollout.latency_ms * 1e6)
 
 
+def _end_ns(start_ns: int, latency_ms: float) -> int:
+    """Return the end of what took so long; an agent may have made that up."""
+    return start_ns + int(min(latency_ms, LATENCY_MAX_MS) * 1e6)
+
+
+@lru_cache(maxsize=1024)
 def _time_ns(text: str) -> int:
     """Return an ISO 8601 time in nanoseconds since 1970, to the millisecond."""
     return round(datetime.fromisoformat(text).timestamp() * 1e3) * 1_000_000
-
-
-def _redacted(value: Json) -> Json:
-    """Return JSON with its texts redacted, also those whose key says that they are secret."""
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, Mapping):
-        return {key: _redacted_item(str(key), item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_redacted(item) for item in value]
-    return value
-
-
-def _redacted_item(key: str, value: Json) -> Json:
-    if not isinstance(value, str):
-        return _redacted(value)
-    before = f"{key}: "
-    return redact(before + value).removeprefix(before)

@@ -7,8 +7,8 @@ the agent; the SDK reads resource, sampler and limits from the environment, and 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -23,13 +23,17 @@ from pytest_tfgrpo.sinks.genai_spans import Finished, SpanWriter, span_count
 from pytest_tfgrpo.sinks.otlp import AttributeValue, envelope, request
 from pytest_tfgrpo.sinks.otlp_destination import destination
 from pytest_tfgrpo.sinks.otlp_sender import Sender
+from pytest_tfgrpo.sinks.span_content import SpanContent
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
+    from opentelemetry.context import Context
     from opentelemetry.sdk.trace.sampling import Sampler
 
 SCOPE = "pytest-tfgrpo"
 QUEUE_MAX = 65536
-BATCH_MAX = 512
+BATCH_MAX = 1024
 DELAY_MS = 2000
 PROVIDERS = {"claude": "anthropic", "codex": "openai"}
 """Of the models of coding agents, by what these print."""
@@ -64,6 +68,7 @@ class Telemetry:
 
     def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
         """Read the environment; nothing is sent and no thread starts before the first record."""
+        from opentelemetry import context, trace
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 
@@ -73,8 +78,8 @@ class Telemetry:
         described = {key: _attribute(value) for key, value in resource.attributes.items()}
         self._sampler = TracerProvider(resource=resource, shutdown_on_exit=False).sampler
         queue_max = _count(environ, "OTEL_BSP_MAX_QUEUE_SIZE", QUEUE_MAX)
-        self._content = bool(settings["otel_content"])
-        self._text_max = SpanLimits().max_span_attribute_length
+        text_max = SpanLimits().max_span_attribute_length
+        self._content = SpanContent(on=settings["otel_content"], text_max=text_max)
         self._agent = str(settings["actor"])
         printed = settings["command_output"]
         self._provider = PROVIDERS.get(printed) or self._agent.partition(":")[0]
@@ -86,47 +91,35 @@ class Telemetry:
             batch_max=min(queue_max, _count(environ, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", BATCH_MAX)),
             delay_s=_count(environ, "OTEL_BSP_SCHEDULE_DELAY", DELAY_MS) / 1000,
         )
-        self._run_id = ""
-        self._sampled = False
+        self._api = trace, context
+        self._run_id, self._trace = "", b""
+        self._sampled, self._flags = False, trace.TraceFlags.get_default()
         self._sent: Collection[str] = frozenset()
         self._writer: SpanWriter
 
     def begin(self, header: RunHeader, *, sent: Collection[str]) -> None:
         """Get ready for a run; `sent` has the ids of what an earlier process of it has sent."""
-        self._run_id, self._sent = header.run_id, sent
+        self._run_id, self._sent, self._trace = header.run_id, sent, trace_id(header.run_id)
         self._sampled = _is_sampled(self._sampler, header.run_id)
+        self._flags = type(self._flags)(self._sampled)
         self._writer = SpanWriter(
             header.run_id,
             agent=self._agent,
             provider=self._provider,
             content=self._content,
-            text_max=self._text_max,
         )
 
     def traceparent(self, rollout_id: str) -> str:
         """Return the W3C trace context of a rollout's span."""
-        return traceparent(self._run_id, rollout_id, sampled=self._sampled)
+        return traceparent(self._trace, span_id("rollout", rollout_id), sampled=self._sampled)
 
-    @contextmanager
-    def around(self, rollout_id: str, prompt: Prompt) -> Iterator[None]:
+    def around(self, rollout_id: str, prompt: Prompt) -> AbstractContextManager[None]:
         """Make the rollout's span the current one, for whatever its agent traces."""
-        from opentelemetry import context, trace
-
-        if self._content:
-            self._writer.prompts[rollout_id] = prompt
-        parent = trace.NonRecordingSpan(
-            trace.SpanContext(
-                int.from_bytes(trace_id(self._run_id)),
-                int.from_bytes(span_id("rollout", rollout_id)),
-                is_remote=True,
-                trace_flags=trace.TraceFlags(self._sampled),
-            )
-        )
-        token = context.attach(trace.set_span_in_context(parent))
-        try:
-            yield
-        finally:
-            context.detach(token)
+        self._content.keep(rollout_id, prompt)
+        trace, context = self._api
+        ids = int.from_bytes(self._trace), int.from_bytes(span_id("rollout", rollout_id))
+        of_rollout = trace.SpanContext(*ids, is_remote=True, trace_flags=self._flags)
+        return _Current(context, trace.set_span_in_context(trace.NonRecordingSpan(of_rollout)))
 
     def __call__(self, record: object) -> None:
         """Send what a record finishes, unless an earlier process has."""
@@ -154,6 +147,21 @@ class Telemetry:
 
     def _encode(self, finished: Finished) -> list[bytes]:
         return self._writer.spans(finished)
+
+
+class _Current(AbstractContextManager[None]):
+    """Makes a context the current one."""
+
+    __slots__ = ("_api", "_context", "_token")
+
+    def __init__(self, api: ModuleType, context: Context) -> None:
+        self._api, self._context = api, context
+
+    def __enter__(self) -> None:
+        self._token = self._api.attach(self._context)
+
+    def __exit__(self, *_: object) -> None:
+        self._api.detach(self._token)
 
 
 def _is_sampled(sampler: Sampler, run_id: str) -> bool:

@@ -19,9 +19,8 @@ _SAMPLED = pack("<BBI", 0x85, 0x01, 0x101)
 """Flags: sampled, and it is known whether the parent is remote (it is not)."""
 
 
+@lru_cache(maxsize=8192)
 def _varint(number: int) -> bytes:
-    if number < 0x80:
-        return number.to_bytes(1, "little")
     groups = bytearray()
     while number > 0x7F:
         groups.append(number & 0x7F | 0x80)
@@ -53,6 +52,17 @@ def _value(value: AttributeValue) -> bytes:
     return _field(b"\x2a", b"".join(_field(b"\x0a", _value(item)) for item in value))
 
 
+@lru_cache(maxsize=256)
+def _before_float(key: str, tag: bytes) -> bytes:
+    """Return an attribute up to the eight bytes of its value."""
+    return attribute(key, 0.5, tag)[:-8]
+
+
+def measure(key: str, value: float) -> bytes:
+    """Return an attribute of a span whose value is a float, seldom the same."""
+    return _before_float(key, b"\x4a") + pack("<d", value)
+
+
 def attribute(key: str, value: AttributeValue, tag: bytes = b"\x4a") -> bytes:
     """Return an attribute as a field of a span, or of what has its attributes under another `tag`."""
     return _field(tag, _text(b"\x0a", key) + _field(b"\x12", _value(value)))
@@ -69,10 +79,10 @@ def attributes(values: Mapping[str, AttributeValue | None]) -> bytes:
     return b"".join(attribute(key, value) for key, value in values.items() if value is not None)
 
 
-@lru_cache(maxsize=4096)
-def event_body(name: str, values: tuple[tuple[str, str | float], ...]) -> bytes:
+def event_body(name: str, values: Mapping[str, AttributeValue]) -> bytes:
     """Return name and attributes of an event."""
-    return _text(b"\x12", name) + b"".join(attribute(key, value, b"\x1a") for key, value in values)
+    told = (attribute(key, value, b"\x1a") for key, value in values.items())
+    return _text(b"\x12", name) + b"".join(told)
 
 
 def event(at_ns: int, body: bytes) -> bytes:
@@ -96,19 +106,10 @@ def span(
     kind: int = INTERNAL,
 ) -> bytes:
     """Return a sampled span as a field of ScopeSpans; `rest` are its attributes, events and status."""
-    body = b"".join(
-        (
-            b"\x0a\x10",
-            trace,
-            b"\x12\x08",
-            identity,
-            b"\x22\x08" + parent if parent else b"",
-            _text(b"\x2a", name),
-            pack("<BBBQBQ", 0x30, kind, 0x39, start_ns, 0x41, end_ns),
-            *rest,
-            _SAMPLED,
-        )
-    )
+    ids = b"\x0a\x10%b\x12\x08%b" % (trace, identity)
+    above = b"\x22\x08" + parent if parent else b""
+    times = pack("<BBBQBQ", 0x30, kind, 0x39, start_ns, 0x41, end_ns)
+    body = b"".join((ids, above, _text(b"\x2a", name), times, *rest, _SAMPLED))
     return b"\x12" + _varint(len(body)) + body
 
 

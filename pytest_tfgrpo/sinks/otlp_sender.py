@@ -42,8 +42,8 @@ class Sender(Generic[T]):
         self._queue_max, self._batch_max, self._delay_s = queue_max, batch_max, delay_s
         self._queue: list[tuple[T, int]] = []
         self._state = threading.Condition()
-        self._unsent = 0
-        """Spans that are neither sent nor lost yet."""
+        self._queued = self._unsent = 0
+        """Spans in the queue, and spans that are neither sent nor lost yet."""
         self._ends_at: float | None = None
         self._abandoned = False
         self._lost: Counter[str] = Counter()
@@ -59,11 +59,12 @@ class Sender(Generic[T]):
                 self._lost[self._failing or "the collector is too slow"] += spans
                 return
             self._queue.append((item, spans))
+            self._queued += spans
             self._unsent += spans
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="tfgrpo-otel", daemon=True)
                 self._thread.start()
-            elif self._unsent >= self._batch_max:
+            elif self._queued >= self._batch_max:
                 self._state.notify()
 
     def close(self) -> Mapping[str, int]:
@@ -91,7 +92,7 @@ class Sender(Generic[T]):
         while True:
             with self._state:
                 in_time = self._state.wait_for(self._is_due, self._delay_s)
-                taken, self._queue = self._queue, []
+                taken, self._queue, self._queued = self._queue, [], 0
                 ends = self._ends()
             for item, count in taken:
                 for span in self._encoded(item, count):
@@ -109,7 +110,7 @@ class Sender(Generic[T]):
             self._connection.close()
 
     def _is_due(self) -> bool:
-        return self._ends() or (bool(self._queue) and self._unsent >= self._batch_max)
+        return self._ends() or self._queued >= self._batch_max
 
     def _ends(self) -> bool:
         return self._ends_at is not None

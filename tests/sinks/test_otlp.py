@@ -69,7 +69,7 @@ def test_a_request_is_what_the_sdk_would_send(
         start,
         end,
         attributes(values),
-        event(end, event_body("result", tuple(told.items()))),
+        event(end, event_body("result", told)),
         b"" if failed is None else error_status(failed),
         kind=kind,
     )

@@ -99,7 +99,7 @@ class CommandActor:
 
     def _environment(self, call: ActorCall) -> dict[str, str]:
         """Return the environment of a rollout's program: everything that it gets is added here."""
-        traced = {} if call.traceparent is None else {"TRACEPARENT": call.traceparent}
+        traced = {} if call.traceparent is None else {"TRACEPARENT": call.traceparent()}
         if self._sandbox is None:
             return _inherited() | traced
         passed = {name: os.environ[name] for name in self._passed if name in os.environ}

@@ -175,7 +175,7 @@ class Cohort:
                     workspace=workspace,
                     timeout_s=scenario.timeout_s or settings["timeout_s"],
                     answer_max_bytes=settings["answer_max_bytes"],
-                    traceparent=tracing.traceparent(name) if tracing is not None else None,
+                    traceparent=partial(tracing.traceparent, name) if tracing is not None else None,
                 )
                 yield Slot(
                     question=question,
