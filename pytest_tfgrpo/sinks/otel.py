@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import SettingError
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from opentelemetry.context import Context
-    from opentelemetry.sdk.trace.sampling import Sampler
 
 SCOPE = "pytest-tfgrpo"
 QUEUE_MAX = 65536
 BATCH_MAX = 1024
 DELAY_MS = 2000
+LENGTH = "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT"
 PROVIDERS = {"claude": "anthropic", "codex": "openai"}
 """Of the models of coding agents, by what these print."""
 
@@ -42,11 +43,11 @@ PROVIDERS = {"claude": "anthropic", "codex": "openai"}
 def require_otel() -> None:
     """Raise SettingError, which names the extra to install, when there is no OpenTelemetry SDK."""
     try:
-        import opentelemetry.sdk.trace  # noqa: F401
-    except ImportError as error:
-        raise SettingError(
-            "otel needs OpenTelemetry; install it with: pip install 'pytest-tfgrpo[otel]'"
-        ) from error
+        found = find_spec("opentelemetry.sdk.trace")
+    except ImportError:
+        found = None
+    if found is None:
+        raise SettingError("otel needs OpenTelemetry; install it with: pip install 'pytest-tfgrpo[otel]'")
 
 
 def open_telemetry(settings: Settings, environ: Mapping[str, str]) -> Telemetry | None:
@@ -69,16 +70,13 @@ class Telemetry:
     def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
         """Read the environment; nothing is sent and no thread starts before the first record."""
         from opentelemetry import context, trace
-        from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import SpanLimits, TracerProvider
+        from opentelemetry.sdk.resources import OTELResourceDetector
 
-        resource = Resource.create()
-        if str(resource.attributes.get("service.name", "")).startswith("unknown_service"):
-            resource = resource.merge(Resource({"service.name": SCOPE}))
-        described = {key: _attribute(value) for key, value in resource.attributes.items()}
-        self._sampler = TracerProvider(resource=resource, shutdown_on_exit=False).sampler
+        found = OTELResourceDetector().detect().attributes
+        described = {"service.name": SCOPE} | {key: _attribute(value) for key, value in found.items()}
+        self._has_sampler = bool(environ.get("OTEL_TRACES_SAMPLER"))
         queue_max = _count(environ, "OTEL_BSP_MAX_QUEUE_SIZE", QUEUE_MAX)
-        text_max = SpanLimits().max_span_attribute_length
+        text_max = _count(environ, LENGTH, 0) or _count(environ, LENGTH.replace("SPAN_", ""), 0) or None
         self._content = SpanContent(on=settings["otel_content"], text_max=text_max)
         self._agent = str(settings["actor"])
         printed = settings["command_output"]
@@ -100,7 +98,7 @@ class Telemetry:
     def begin(self, header: RunHeader, *, sent: Collection[str]) -> None:
         """Get ready for a run; `sent` has the ids of what an earlier process of it has sent."""
         self._run_id, self._sent, self._trace = header.run_id, sent, trace_id(header.run_id)
-        self._sampled = _is_sampled(self._sampler, header.run_id)
+        self._sampled = not self._has_sampler or _is_sampled(self._trace)
         self._flags = type(self._flags)(self._sampled)
         self._writer = SpanWriter(
             header.run_id,
@@ -164,12 +162,14 @@ class _Current(AbstractContextManager[None]):
         self._api.detach(self._token)
 
 
-def _is_sampled(sampler: Sampler, run_id: str) -> bool:
-    """Return whether the run is traced: all of it, or nothing."""
+def _is_sampled(trace: bytes) -> bool:
+    """Return whether the sampler of the environment keeps a run: all of it, or nothing."""
+    from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.sampling import Decision
 
-    trace = int.from_bytes(trace_id(run_id))
-    return sampler.should_sample(None, trace, "tfgrpo.run").decision is Decision.RECORD_AND_SAMPLE
+    sampler = TracerProvider(shutdown_on_exit=False).sampler
+    decision = sampler.should_sample(None, int.from_bytes(trace), "tfgrpo.run").decision
+    return decision is Decision.RECORD_AND_SAMPLE
 
 
 def _attribute(value: object) -> AttributeValue:
@@ -179,8 +179,10 @@ def _attribute(value: object) -> AttributeValue:
 
 
 def _count(environ: Mapping[str, str], name: str, default: int) -> int:
-    """Return the number > 0 that a variable holds; raises SettingError."""
-    text = environ.get(name, "").strip() or str(default)
+    """Return the number > 0 that a variable holds, or the default; raises SettingError."""
+    text = environ.get(name, "").strip()
+    if not text:
+        return default
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 10**9):
         raise SettingError(f"{name} must be a whole number > 0, not {text!r}")
     return int(text)

@@ -21,8 +21,8 @@ AT_NS = START_NS + 10_000_000_000
 def rollout(*frames: Frame, **fields: object) -> Rollout:
     values = {
         "rollout_id": f"{RUN}.e1.a.r0", "group_id": f"{RUN}.e1.a", "run_id": RUN, "scenario_id": "a",
-        "epoch": 1, "mode": "train", "index": 0, "seed": 1, "temperature": 0.7, "status": "ok", "frames": frames,
-        "latency_ms": 500.0, "started_at": START,
+        "epoch": 1, "mode": "train", "index": 0, "seed": 1, "temperature": 0.7, "status": "ok",
+        "frames": frames, "latency_ms": 500.0, "started_at": START,
     }  # fmt: skip
     return Rollout(**values | fields)  # type: ignore[arg-type]
 
