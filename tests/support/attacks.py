@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from support.fake_model import Body
+import pytest
+
+from support.fake_model import Body, FakeModel
+from support.forks import Forks
 from support.project import Project
 from support.teachers import asked, operation, says
 
@@ -120,16 +125,23 @@ def outcome(root: Path) -> dict[str, Any]:
 def clean(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: clean(one) for key, one in value.items() if not TIMES_AND_IDS.search(key)}
+    if isinstance(value, list):  # a store that a kill tore is repaired, and says so
+        value = [one for one in value if "an incomplete last line of " not in str(one)[-120:]]
     if isinstance(value, str) and re.fullmatch("[0-9a-f]{16}", value):
         return "ID"
     return [clean(one) for one in value] if isinstance(value, list) else value
 
 
 def on_file(root: Path) -> Counter[str]:
-    """Return how many events of each kind the journal has, its torn last line left out."""
+    """Return how many events of each kind the journal has."""
+    return Counter(line["event"] for line in journal_of(root))
+
+
+def journal_of(root: Path) -> list[dict[str, Any]]:
+    """Return the whole lines of the journal, if there is one."""
     journals = list((root / "out/demo/runs").glob("*/journal.jsonl"))
     lines = journals[0].read_bytes().splitlines(keepends=True) if journals else []
-    return Counter(json.loads(line)["event"] for line in lines if line.endswith(b"\n"))
+    return [json.loads(line) for line in lines if line.endswith(b"\n")]
 
 
 def differences(one: Any, other: Any, at: str = "") -> list[str]:
@@ -141,3 +153,99 @@ def differences(one: Any, other: Any, at: str = "") -> list[str]:
         pairs = enumerate(zip(one, other, strict=True))
         return [text for n, pair in pairs for text in differences(*pair, f"{at}/{n}")]
     return [] if one == other else [f"{at}: {one!r:.300} != {other!r:.300}"]
+
+
+KILLER = ("--tfgrpo", "-p", "support.killer")
+RESUME = ("--tfgrpo", "--tfgrpo-resume")
+
+
+@dataclass
+class Attacked:
+    """A kind of project, what its run comes to, and how often it reaches each place."""
+
+    project: Project
+    forks: Forks
+    server: FakeModel | None
+    expected: dict[str, Any] = field(default_factory=dict)
+    counted: dict[str, int] = field(default_factory=dict)
+    events: Counter[str] = field(default_factory=Counter)
+    asked: int = 0
+    code: int = 0
+    attacks: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def refer(self) -> None:
+        """Run it undisturbed."""
+        self.code, output = self.run(*KILLER)
+        assert self.code in (0, 1), output
+        self.expected, self.asked = outcome(self.root), self.questions()
+        self.counted, self.events = json.loads(self.mark.read_text()), on_file(self.root)
+
+    @property
+    def root(self) -> Path:
+        return self.project.root
+
+    @property
+    def mark(self) -> Path:
+        return self.root / "mark"
+
+    def run(self, *args: str, **env: str) -> tuple[int, str]:
+        return self.forks.run(self.root, args, KILL_MARK=str(self.mark), **env)
+
+    def questions(self) -> int:
+        """Return how often the actor, and models, were asked so far."""
+        if self.server is not None:
+            return len(self.server.requests)
+        log = self.root / "calls.log"
+        return len(log.read_text().splitlines()) if log.exists() else 0
+
+    def reset(self) -> None:
+        self.mark.unlink(missing_ok=True)
+        shutil.rmtree(self.root / "out", ignore_errors=True)
+
+    def kill(self, point: str, delay_s: float = 0.0) -> bool:
+        """Start or resume a run and kill it at a point; returns whether it came so far."""
+        self.mark.unlink(missing_ok=True)
+        words = (*KILLER, *RESUME[1:]) if on_file(self.root)["run"] else KILLER
+        code, output = self.run(*words, KILL=point, KILL_DELAY_S=str(delay_s))
+        assert code == -signal.SIGKILL or not self.mark.exists(), output
+        return code == -signal.SIGKILL
+
+    def finish(self) -> None:
+        """Resume the run, or start it if it had not begun; asserts that it ends as it would have."""
+        begun = on_file(self.root)["run"]
+        code, output = self.run(*RESUME)
+        if code == pytest.ExitCode.USAGE_ERROR:
+            assert "no incomplete run" in output  # it had not begun, or was already reported
+            if not begun:
+                shutil.rmtree(self.root / "out", ignore_errors=True)
+                code, output = self.run("--tfgrpo")
+        assert code in (self.code, pytest.ExitCode.USAGE_ERROR), output
+
+    def survive(self, told: str, attack: Callable[[], object]) -> None:
+        """Attack, and note what went wrong."""
+        self.attacks += 1
+        self.reset()
+        try:
+            attack()
+        except Exception as error:
+            self.wrong.append(f"{told}: {error!r:.3000}")
+
+    def conclude(self) -> None:
+        """Assert that all attacks were survived."""
+        print(f"{self.attacks} attacks, {len(self.wrong)} not survived")
+        assert not self.wrong, "\n".join(self.wrong)
+
+
+def attacked(
+    kind: str, project: Project, forks: Forks, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Attacked]:
+    monkeypatch.setenv("CALLS_LOG", str(project.root / "calls.log"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-Zq8vWn3xKd7LpR2m")
+    with FakeModel(model) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        KINDS[kind](project)
+        one = Attacked(project, forks, server if kind == "openai" else None)
+        (project.root / "calls.log").write_text("")
+        one.refer()
+        yield one
