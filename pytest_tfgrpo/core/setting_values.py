@@ -53,7 +53,7 @@ class SettingValues(TypedDict, total=False):
     sandbox_readable: str | None
     sandbox_writable: str | None
     sandbox_env: str | None
-    sandbox_network: Literal["none", "host"]
+    sandbox_network: Literal["none", "loopback", "host"]
     sandbox_limits: str | None
     allow_paid: bool
     min_score: float

@@ -109,7 +109,8 @@ class CommandActor:
         self, argv: list[str], talk: Talk, stdin: IO[bytes], workspace: Path, env: Mapping[str, str]
     ) -> None:
         try:
-            await talk.start(argv, workspace, env, stdin.fileno())
+            loopback = self._sandbox is not None and self._sandbox.network == "loopback"
+            await talk.start(argv, workspace, env, stdin.fileno(), loopback=loopback)
         except OSError as error:
             hint = (
                 "remove {prompt} from the command line; the prompt then comes on stdin"

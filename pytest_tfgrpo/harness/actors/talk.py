@@ -44,6 +44,8 @@ class Talk:
         folder: Path,
         environment: Mapping[str, str],
         stdin: int,
+        *,
+        loopback: bool = False,
     ) -> None:
         """Start the program; raises OSError when that does not work."""
         (out, stdout), (err, stderr) = os.pipe(), os.pipe()
@@ -55,6 +57,7 @@ class Talk:
                     folder=folder,
                     environment=environment,
                     files=(stdin, stdout, stderr),
+                    loopback=loopback,
                 )
             )
         finally:

@@ -31,7 +31,7 @@ HOME = "/tmp"
 PROBE = "if (: >> /proc/sys/kernel/core_pattern) 2> /dev/null; then exit 99; fi"
 """Opens a kernel setting for writing, and writes nothing."""
 
-Network: TypeAlias = Literal["none", "host"]
+Network: TypeAlias = Literal["none", "loopback", "host"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import importlib
 import marshal
 import os
 import select
@@ -45,7 +46,7 @@ class Minder:
         self.channel = channel
         self.woken = _child_signals()
         self.program = 0
-        self.closing = False
+        self.closing = self.relaying = False
         self.poll = _poll(channel.fileno(), self.woken, *run)
 
     def serve(self) -> None:
@@ -57,7 +58,8 @@ class Minder:
                         os.read(file, 4096)
                     elif file != self.channel.fileno() or not self._listen():
                         return
-                self._bury()
+                if not self._bury():
+                    return
         finally:
             _signal_group(self.program, signal.SIGKILL)
             _sweep()
@@ -79,7 +81,8 @@ class Minder:
 
     def _start(self, request: Mapping[str, Any], files: list[int]) -> None:
         try:
-            self.program = _spawn(request, files)
+            self.relaying = request["loopback"]
+            self.program = _spawn_with_relays(request, files) if self.relaying else _spawn(request, files)
         except OSError as error:
             self._report(b"E", error.errno or errno.EIO)
         else:
@@ -87,17 +90,23 @@ class Minder:
         for file in files:
             os.close(file)
 
-    def _bury(self) -> None:
-        """Report that the program has ended; once nobody waits any more, kill what it left behind."""
+    def _bury(self) -> bool:
+        """Report that the program has ended; once nobody waits any more, kill what it left behind.
+
+        Returns False if there can be no other program: relays of the last one would still run.
+        """
         ended, others = _reap()
         if self.program in ended:
             self._report(b"X", ended[self.program])
         if self.closing and others:
             for pid in _descendants(os.getpid()):
                 _kill(pid)
+        elif self.closing and self.relaying:
+            return False
         elif self.closing:
             self.program, self.closing = 0, False
             self._report(b"G", 0)
+        return True
 
     def _report(self, kind: bytes, value: int) -> None:
         try:
@@ -193,6 +202,55 @@ def _spawn(request: Mapping[str, Any], files: list[int]) -> int:
     finally:
         os.chdir("/")
     raise failure or OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+def _spawn_with_relays(request: Mapping[str, Any], files: list[int]) -> int:
+    """Start bubblewrap, with a relay inside to each server on this machine's loopback.
+
+    The sandbox waits until they listen in its network, which has nothing else.
+    """
+    (told, info), (wait, go) = os.pipe(), os.pipe()
+    for inherited in (info, wait):
+        os.set_inheritable(inherited, True)
+    program, *rest = request["argv"]
+    argv = [program, b"--info-fd", b"%d" % info, b"--block-fd", b"%d" % wait, *rest]
+    try:
+        pid = _spawn({**request, "argv": argv}, files)
+    except OSError:
+        os.close(told)
+        os.close(go)
+        raise
+    finally:
+        os.close(info)
+        os.close(wait)
+    try:
+        if child := _sandboxed(told):
+            _open_relays(child)
+            os.write(go, b"x")
+    except OSError:
+        _signal_group(pid, signal.SIGKILL)
+        raise
+    finally:
+        os.close(told)
+        os.close(go)
+    return pid
+
+
+def _sandboxed(told: int) -> int | None:
+    """Return the process id of the first process in a sandbox; None when bubblewrap has ended instead."""
+    text = b""
+    while b"}" not in text:
+        part = os.read(told, 4096)
+        if not part:
+            return None
+        text += part
+    return int(text.split(b'"child-pid":')[1].split(b",")[0].strip(b" }\n"))
+
+
+def _open_relays(child: int) -> None:
+    """Load the neighbour of this file, which few programs need, and have it open relays."""
+    sys.path.append(os.path.dirname(__file__))  # noqa: PTH120
+    importlib.import_module("relays").open_relays(child)
 
 
 def _reap() -> tuple[dict[int, int], bool]:

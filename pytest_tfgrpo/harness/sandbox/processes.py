@@ -33,6 +33,8 @@ class Start:
     environment: Mapping[str, str]
     files: tuple[int, int, int]
     """Descriptors of its standard input, output and error."""
+    loopback: bool = False
+    """The program is bubblewrap, and its sandbox reaches servers on this machine's loopback."""
 
 
 class Channel:
@@ -145,6 +147,7 @@ def start(launch: Start) -> Channel:
     request = marshal.dumps(
         {
             "argv": [os.fsencode(word) for word in launch.argv],
+            "loopback": launch.loopback,
             "folder": os.fsencode(launch.folder),
             "environment": {os.fsencode(name): os.fsencode(v) for name, v in launch.environment.items()},
         }

@@ -28,6 +28,7 @@ PAGE = ROOT / "docs" / "security.md"
 MODES: dict[str, dict[str, Any]] = {
     "no sandbox": {"sandbox": "none"},
     "`bwrap`": {"sandbox": "bwrap"},
+    "`bwrap`, network `loopback`": {"sandbox": "bwrap", "sandbox_network": "loopback"},
     "`bwrap`, network `host`": {"sandbox": "bwrap", "sandbox_network": "host"},
 }
 
