@@ -34,6 +34,14 @@ BUDGET = "budget"
 TIMEOUT = "timeout"
 """Reason code of an attempt that exceeded its time limit."""
 
+AWAY = frozenset(
+    {
+        *("auth", "bad_response", "connection", "network", "not_found", "provider", "rate_limit", "server"),
+        TIMEOUT,
+    }
+)
+"""Reason codes of errors that a provider's being away may explain: the same attempt may work later."""
+
 
 class TfgrpoError(Exception):
     """Any error that pytest-tfgrpo raises on purpose."""
@@ -95,8 +103,8 @@ class AgentFailure(RolloutFault):
 class ModelError(TfgrpoError, RuntimeError):
     """A language model gave no usable answer; `code` says why.
 
-    auth, rate_limit, server, connection, timeout, rejected, bad_response, oversize, content_filter; budget
-    when only a further attempt was not made.
+    auth, not_found, rate_limit, server, connection, timeout, rejected, bad_response, oversize,
+    content_filter; budget when only a further attempt was not made.
     """
 
     def __init__(self, message: str, code: str, *, cost_usd: float | None = None) -> None:

@@ -158,7 +158,7 @@ class Judge(Protocol):
     async def ask_judge(self, scenario: Scenario, rollout: Rollout, calls: Calls) -> JudgeResult:
         """Return the judge's result; without one, a score of None and the reason, never a default score.
 
-        Raises BudgetError when a call was not made.
+        Raises BudgetError when a call was not made, and OutageError when no call can be.
         """
         ...
 

@@ -5,15 +5,18 @@ A resumed run takes the answers that it has already paid for from its journal.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
 from pytest_tfgrpo.core.clock import elapsed_ms, utc_now
-from pytest_tfgrpo.core.errors import ModelError, OutageError
+from pytest_tfgrpo.core.errors import AWAY, TIMEOUT, ModelError, OutageError
 from pytest_tfgrpo.core.records import ModelCall
 from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.llm import patience
 from pytest_tfgrpo.llm.fingerprint import fingerprint, text_of
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Finish, Message, Request
 
@@ -24,7 +27,9 @@ HELLO = Request(
     ),
     temperature=0.0,
 )
-"""The first call of a model that a run asks only later."""
+"""The first call of a model that a run asks only later, and what finds out whether it is back."""
+TRIES_AGAIN = 1
+"""How often a call is made again whose model was away, as it seemed."""
 
 
 class Calls:
@@ -34,8 +39,21 @@ class Calls:
     back from the journal.
     """
 
-    def __init__(self, write: Callable[[ModelCall], None], recorded: Mapping[str, ModelCall]) -> None:
-        """`write` journals a call; `recorded` has those of an interrupted run by key."""
+    def __init__(
+        self,
+        write: Callable[[ModelCall], None],
+        recorded: Mapping[str, ModelCall],
+        tell: patience.Tell | None = None,
+    ) -> None:
+        """`write` journals a call; `recorded` has those of an interrupted run by key.
+
+        `tell` takes notices of pauses; without it no call waits for a server that is away.
+        """
+        self._tell = tell
+        self._answered_at: dict[str, float] = {}
+        """When each model answered last, by the loop's clock."""
+        self._given_up_at: dict[str, float] = {}
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._write = write
         self._recorded = recorded
         self._made = dict(recorded)
@@ -56,8 +74,8 @@ class Calls:
     ) -> Completion:
         """Ask `completer`; the answer is journaled under `key`, which must be unique in the run.
 
-        Raises ModelError when there is no usable answer, which is journaled too, and BudgetError when the
-        call was not made.
+        Raises ModelError when there is no usable answer, which is journaled too, OutageError when the
+        model's server stays away, and BudgetError when the call was not made.
         """
         stamp = fingerprint(completer, request)
         known = self._recorded.get(key)
@@ -66,7 +84,7 @@ class Calls:
         started_at, started = utc_now(), time.perf_counter()
         answer, error = Completion(text=""), None
         try:
-            answer = await completer.complete(request)
+            answer = await self._ask(completer, request)
             answer = replace(answer, text=redact(answer.text))
         except ModelError as caught:
             error = caught
@@ -92,6 +110,63 @@ class Calls:
             raise error
         return answer
 
+    async def _ask(self, completer: Completer, request: Request) -> Completion:
+        """Ask, and ask once again after an error that the server's being away may explain.
+
+        Its cost is that of all that was asked. Raises ModelError, OutageError and BudgetError.
+        """
+        clock, spent, tries = asyncio.get_running_loop().time, list[float | None](), 0
+        while True:
+            began = clock()
+            try:
+                answer = await completer.complete(request)
+            except ModelError as error:
+                spent.append(error.cost_usd)
+                passing = error.code in AWAY and self._tell is not None and request is not HELLO
+                if error.code == TIMEOUT and self._answered_at.get(completer.name, -1.0) > began:
+                    passing = False  # others were answered meanwhile
+                if passing:
+                    spent.append(await self._wait_for(completer, error))
+                tries += 1
+                if not passing or tries > TRIES_AGAIN:
+                    raise ModelError(str(error), error.code, cost_usd=_sum(spent)) from error
+            else:
+                self._answered_at[completer.name] = clock()
+                return replace(answer, cost_usd=_sum([*spent, answer.cost_usd])) if spent else answer
+
+    async def _wait_for(self, completer: Completer, error: ModelError) -> float | None:
+        """Return once a model answers again, with what finding that out cost; raises OutageError.
+
+        Of several that wait one asks. A model that has not answered yet gets no more time.
+        """
+        name, clock, spent = completer.name, asyncio.get_running_loop().time, list[float | None]()
+        failed_at = clock()
+
+        async def answers() -> bool:
+            try:
+                spent.append((await completer.complete(HELLO)).cost_usd)
+            except ModelError as again:
+                spent.append(again.cost_usd)
+                return False
+            self._answered_at[name] = clock()
+            return True
+
+        def notice() -> None:
+            if self._tell is not None:
+                self._tell(f"paused, a model does not answer: {error}")
+
+        async with self._locks[name]:
+            if self._answered_at.get(name, -1.0) > failed_at:
+                return 0.0
+            if self._given_up_at.get(name, -1.0) < failed_at:
+                back = await (patience.outwait(answers, notice) if name in self._answered_at else answers())
+                if back is not None and back is not False:
+                    return _sum(spent)
+                self._given_up_at[name] = clock()
+        raise OutageError(
+            f"{name} does not answer; go on with --tfgrpo-resume when it does: {error}"
+        ) from error
+
     async def reach(self, completer: Completer, *, role: str, epoch: int) -> None:
         """Ask `completer` for a word, as `role` of the run; raises OutageError with what its server says."""
         purpose = "judge" if role == "judge" else "learn"
@@ -102,6 +177,11 @@ class Calls:
                 f"the {role} cannot be asked, so nothing else was; check the settings {role} and models, "
                 f"then start again: {error}"
             ) from error
+
+
+def _sum(costs: Sequence[float | None]) -> float | None:
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None
 
 
 def _completion(call: ModelCall) -> Completion:

@@ -16,6 +16,8 @@ CODES = {
     401: "auth",
     402: "auth",
     403: "auth",
+    404: "not_found",
+    405: "not_found",
     408: "server",
     409: "server",
     425: "server",
@@ -55,7 +57,7 @@ def read_refusal(reply: Reply) -> HttpRefusal:
     message = f"HTTP {status}" + (f": {words}" if words else "")
     if 300 <= status < 400:
         target = f" to {reply.location}" if reply.location else ""
-        return HttpRefusal("rejected", f"HTTP {status}: redirected{target}; set base_url to it", False, True)
+        return HttpRefusal("not_found", f"HTTP {status}: redirected{target}; set base_url to it", False, True)
     if FILTERED.search(code) or (status in (400, 403) and FILTERED.search(words)):
         return HttpRefusal("content_filter", message, False, False)
     if status == 429 and USED_UP.search(f"{code} {words}"):

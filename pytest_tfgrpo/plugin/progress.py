@@ -11,6 +11,7 @@ import pytest
 
 from pytest_tfgrpo.core.lessons import Acceptance
 from pytest_tfgrpo.core.records import Phase, PhaseResult, Rollout
+from pytest_tfgrpo.core.text import line
 
 LIVE_EVERY_S = 0.2
 PLAIN_EVERY_S = 5.0
@@ -70,6 +71,11 @@ class Progress:
         if result.status != "complete":
             text += f" ({result.status}: {result.reason})"
         self._keep(text)
+
+    def notice(self, text: str) -> None:
+        """Show that the run pauses, and why."""
+        if self._reporter is not None:
+            self._keep(f"tfgrpo {line(text, 300)}")
 
     def clear(self) -> None:
         """Take the live line away and put the cursor back, before pytest writes on."""

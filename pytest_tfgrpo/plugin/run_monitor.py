@@ -16,7 +16,7 @@ from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import CheckerResult, Group, Phase, PhaseResult, Rollout, Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.harness.engine.observers import AwaitingChecker, Record
+from pytest_tfgrpo.harness.engine.observers import AwaitingChecker, Notice, Record
 from pytest_tfgrpo.harness.launch.engine_thread import EngineFailed, EngineThread
 from pytest_tfgrpo.harness.launch.exit_guard import guard_exits, tell_stderr
 from pytest_tfgrpo.harness.launch.launch import Launch
@@ -204,6 +204,8 @@ class RunMonitor:
         match record:
             case Phase():
                 self._sweep = record
+            case Notice():
+                self._progress.notice(record.text)
             case AwaitingChecker():
                 self._rollouts[record.rollout.rollout_id] = record.rollout
                 self._workspaces[record.rollout.rollout_id] = record.workspace

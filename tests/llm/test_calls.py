@@ -1,8 +1,12 @@
+import asyncio
+
 import pytest
 from support.completers import ScriptedCompleter, make_calls
 
-from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.core.errors import ModelError, OutageError
 from pytest_tfgrpo.core.records import ModelCall
+from pytest_tfgrpo.llm import patience
+from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.llm.fingerprint import fingerprint
 from pytest_tfgrpo.llm.protocol import Completion, Message, Request
 
@@ -74,3 +78,70 @@ async def test_a_fingerprint_covers_all_that_an_answer_depends_on(changes: dict[
     other = ScriptedCompleter(lambda _: "", name="openai:other")
     assert fingerprint(model, ask()) != fingerprint(other, ask())
     assert fingerprint(model, ask()) == fingerprint(model, ask(timeout_s=3.0)), "a time limit changes nothing"
+
+
+class Away:
+    """A model that is away from its second request on, for some requests; a prompt "Poison" always fails."""
+
+    def __init__(self, requests: float) -> None:
+        self.left = requests
+        self.seen: list[str] = []
+
+    def __call__(self, request: Request) -> str:
+        text = request.messages[-1].content
+        self.seen.append(text)
+        if text == "Poison" or (len(self.seen) > 1 and self.left > 0):
+            self.left -= 1
+            raise ModelError("overloaded", "server", cost_usd=0.001)
+        return "Because."
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "FIRST_S", 0.001)
+    monkeypatch.setattr(patience, "TOTAL_S", 0.02)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_calls_wait_for_a_model_that_is_away_and_are_made_again() -> None:
+    away, told, written = Away(6), list[str](), list[ModelCall]()
+    model, calls = ScriptedCompleter(away), Calls(written.append, {}, told.append)
+    await calls.complete(model, ask("0"), key="0", purpose="learn", epoch=1)
+    asked = (calls.complete(model, ask(f"{n}"), key=f"{n}", purpose="learn", epoch=1) for n in range(1, 4))
+    answers = await asyncio.gather(*asked)
+    assert [answer.text for answer in answers] == ["Because."] * 3
+    assert told == ["paused, a model does not answer: overloaded"]
+    assert sum(answer.cost_usd or 0 for answer in answers) == pytest.approx(6 * 0.001 + 4 * 0.01)
+    assert [call.error for call in written] == [None] * 4
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_model_that_stays_away_ends_the_calls_and_nothing_false_is_written() -> None:
+    written: list[ModelCall] = []
+    model, calls = ScriptedCompleter(Away(10**9)), Calls(written.append, {}, print)
+    await calls.complete(model, ask("0"), key="0", purpose="learn", epoch=1)
+    asked = (calls.complete(model, ask(f"{n}"), key=f"{n}", purpose="learn", epoch=1) for n in range(1, 4))
+    ended = await asyncio.gather(*asked, return_exceptions=True)
+    assert all(isinstance(one, OutageError) and "overloaded" in str(one) for one in ended)
+    assert [call.key for call in written] == ["0"]
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_prompt_that_a_model_never_answers_fails_alone() -> None:
+    away, written = Away(0), list[ModelCall]()
+    model, calls = ScriptedCompleter(away), Calls(written.append, {}, print)
+    with pytest.raises(ModelError, match="overloaded"):
+        await calls.complete(model, ask("Poison"), key="p", purpose="learn", epoch=1)
+    assert away.seen.count("Poison") == 2
+    assert [call.error for call in written] == ["server: overloaded"]
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_model_that_has_not_answered_yet_gets_no_time() -> None:
+    def gone(_: Request) -> str:
+        raise ModelError("connection refused", "connection")
+
+    model = ScriptedCompleter(gone)
+    with pytest.raises(OutageError, match=r"connection refused"):
+        await Calls(print, {}, print).complete(model, ask(), key="k", purpose="judge", epoch=1)
+    assert len(model.requests) == 2

@@ -277,7 +277,7 @@ def solve(context):
 @pytest.mark.parametrize(
     ("flag", "actor", "name"),
     [
-        ("--tfgrpo-gate-max-errors=0", "python:agent:provider", "errors"),
+        ("--tfgrpo-gate-max-errors=0", "python:agent:unsteady", "errors"),
         ("--tfgrpo-gate-min-mean=0.9", "python:agent:wrong", "minimum mean"),
         ("--tfgrpo-gate-max-cost-per-success-usd=0.5", "python:agent2:dear", "cost per success"),
     ],
@@ -285,7 +285,7 @@ def solve(context):
 def test_each_hard_rule_fails_the_gate(project: Project, flag: str, actor: str, name: str) -> None:
     frame = "{'kind': 'model', 'name': 'm', 'cost_usd': 0.6}"
     project.agent(f"def dear(context):\n    return {{'answer': '3', 'frames': [{frame}]}}\n")
-    project.scenarios(train=0, sweep=2)
+    project.scenarios(train=0, sweep=8)
     result = project.learn(flag, "--tfgrpo-actor", actor)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert rule(project, name)["outcome"] == "fail"

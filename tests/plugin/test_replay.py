@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fake_model import OVERLOADED, Body, Reply, Serve
+from support.fake_model import Body, Reply, Serve, refused
 from support.project import Project
 from support.teachers import asked, operation, says
 from support.tools import tfgrpo
@@ -53,7 +53,7 @@ def answer(body: Body, attempt: int) -> Reply | Body | str:
         keys = body["response_format"]["json_schema"]["schema"]["properties"]
         return json.dumps({key: {"why": "it is so", "met": body["seed"] % 2 == 0} for key in keys})
     if body["seed"] % 11 == 0:
-        return OVERLOADED
+        return refused(400, "not this prompt")
     return "3" if LESSON in body["messages"][0]["content"] or body["seed"] % 3 == 0 else "4"
 
 
@@ -102,7 +102,7 @@ def test_a_run_with_models_replays_to_the_same_report_without_a_server(
     assert_same(recorded, replayed)
     report = models.report()
     assert report["library"]["lessons"][0]["text"] == LESSON
-    assert report["faults"]["errors"] == {"server": report["faults"]["errors"]["server"]}
+    assert report["faults"]["errors"] == {"rejected": report["faults"]["errors"]["rejected"]}
     assert "sk-test" not in (models.root / FILE).read_text()
 
 
@@ -156,7 +156,7 @@ def moody(context):
         case 0:
             raise RuntimeError("the agent fell over")
         case 1:
-            raise ProviderError("503 from the provider")
+            raise ProviderError("not for this temperature", "declined")
         case 2:
             raise AgentFailure("it gave up", "gave_up")
     right = context.seed % 3 == 0 or "<experiences" in context.prompt.system
@@ -183,7 +183,7 @@ def test_whatever_became_of_rollouts_becomes_of_them_again(moody: Project) -> No
     recorded, replayed = moody.runs()
     report = moody.report()
     assert report["faults"] == {
-        "errors": {"provider": report["faults"]["errors"]["provider"]},
+        "errors": {"declined": report["faults"]["errors"]["declined"]},
         "failed": {code: report["faults"]["failed"][code] for code in ("crash", "gave_up")},
     }
     report["settings"]["concurrency"] = 64

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_tfgrpo.core.clock import elapsed_ms, utc_now
 from pytest_tfgrpo.core.errors import (
@@ -25,6 +25,9 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.output import TOKENS_MAX, is_amount, is_usage, limited
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall
 from pytest_tfgrpo.llm.queueing import current_ticket
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.learning.prompts import RenderedPrompt
 
 CANCEL_GRACE_S = 10.0
 """How long an actor may take to clean up after it was cancelled; then it is left to itself."""
@@ -46,6 +49,17 @@ class AttemptResult:
     """When the actor was asked, ISO 8601 in UTC."""
     latency_ms: float
     """Wall time of the actor's call."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Slot:
+    """One rollout to be made."""
+
+    question: RenderedPrompt
+    index: int
+    rollout_id: str
+    group_id: str
+    call: ActorCall
 
 
 async def attempt(

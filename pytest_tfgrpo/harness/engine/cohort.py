@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.core.errors import BUDGET, RecordingError, RewarderError
 from pytest_tfgrpo.core.records import Failure, Group, Phase, Rollout, Score, Trajectory
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
+from pytest_tfgrpo.harness.engine.attempt import AttemptResult, Slot, attempt
+from pytest_tfgrpo.harness.engine.breaker import Attempted, LostRollouts
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.executors import open_executor
 from pytest_tfgrpo.harness.engine.grader import Grader, unreached
 from pytest_tfgrpo.harness.engine.left_files import with_files
-from pytest_tfgrpo.harness.learning.prompts import Ask, RenderedPrompt
+from pytest_tfgrpo.harness.learning.prompts import Ask
 from pytest_tfgrpo.harness.metrics.comparison import tally
-from pytest_tfgrpo.harness.metrics.costs import loose
+from pytest_tfgrpo.harness.metrics.costs import is_paid, loose
 from pytest_tfgrpo.harness.protocols import ActorCall, as_metered
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.schedule import group_id, rollout_id
@@ -39,17 +40,6 @@ if TYPE_CHECKING:
 
 COALESCE_S = 0.002
 """Groups that complete within this time are scored in one batch: arrays cost by the call."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Slot:
-    """One rollout to be made."""
-
-    question: RenderedPrompt
-    index: int
-    rollout_id: str
-    group_id: str
-    call: ActorCall
 
 
 class RewarderTimeout(RewarderError):
@@ -94,6 +84,10 @@ class Cohort:
         self._finished = False
         self.groups: dict[str, Group] = {}
         """Scored groups by scenario id."""
+        self._breaker = context.breaker
+        self._lost = LostRollouts(
+            context.breaker, context.workspaces, attempt=self._attempted, take=self._take, forget=self._forget
+        )
         self._paid: list[Rollout] = []
         self._abandoned = [
             r for r in job.resumed.abandoned if r.group_id == group_id(job.run_id, phase, r.scenario_id)
@@ -119,6 +113,7 @@ class Cohort:
                 scoring.create_task(self._score_groups())
                 async with asyncio.TaskGroup() as self._checks:
                     await self._executor.run(self._slots(), self._try)
+                    await self._lost.make_again(self._executor)
                 self._finished = True
                 self._wake.set()
         except BaseExceptionGroup as group:
@@ -126,6 +121,8 @@ class Cohort:
             if isinstance(error, RewarderError | RecordingError):
                 self._keep_unscored()
             raise error from None
+        finally:
+            self._lost.forget()
         await self._writer.commit()
 
     def _slots(self) -> Iterator[Slot]:
@@ -191,15 +188,30 @@ class Cohort:
         if recorded is not None:
             left = self._left(slot, recorded)
             if left is not None:
+                self._breaker.know(slot, recorded.status == "ok")
                 self._checks.create_task(self._repeat(slot, recorded, left))
                 return
             self._abandon(recorded)
+        await self._lost.make(slot)
+
+    async def _attempted(self, slot: Slot) -> Attempted | None:
+        """Return how an attempt ended, counted against the budget; None when that does not allow it."""
+        began = asyncio.get_running_loop().time()
         outcome = await self._attempt(slot)
         if outcome is None:
-            return
+            return None
         rollout = self._rollout(slot, outcome)
         if not self._metered:
             self._budget.spend(rollout)
+        return Attempted(slot, rollout, outcome, began)
+
+    def _forget(self, rollout: Rollout) -> None:
+        """Keep of an attempt that is no result what it may have cost."""
+        if is_paid(rollout):
+            self._abandon(rollout)
+
+    def _take(self, attempted: Attempted) -> None:
+        slot, rollout, outcome, _ = attempted
         if outcome.failure is not None and outcome.failure.code == BUDGET:
             if rollout.frames:  # else nothing was asked, and nothing is paid for
                 self._abandon(rollout)

@@ -12,6 +12,7 @@ from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
 
 if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.engine.breaker import Breaker
     from pytest_tfgrpo.harness.engine.decoys import Decoys
     from pytest_tfgrpo.harness.engine.writer import RunWriter
     from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces
@@ -28,6 +29,8 @@ class RunContext:
     """Where optimizer and judge ask their models."""
     checker_results: CheckerResults
     """What marked test functions find."""
+    breaker: Breaker
+    """What ends the run when it cannot go on asking."""
     workspaces: RunWorkspaces
     decoys: Decoys
     observe: Observers

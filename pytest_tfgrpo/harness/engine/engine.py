@@ -35,11 +35,12 @@ from pytest_tfgrpo.core.records import (
     header_fields,
 )
 from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.harness.engine.breaker import Breaker
 from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
 from pytest_tfgrpo.harness.engine.cohort import Cohort
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.decoys import Decoys, clear_decoys
-from pytest_tfgrpo.harness.engine.observers import Observer, Observers
+from pytest_tfgrpo.harness.engine.observers import Notice, Observer, Observers
 from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.learning.acceptance.dev_sweeps import DevSweeps, Unfinished
 from pytest_tfgrpo.harness.learning.prompts import Ask, PromptBuilder
@@ -115,7 +116,8 @@ class Engine:
             job=self._job,
             writer=writer,
             budget=budget,
-            calls=Calls(writer.call, self._job.resumed.calls),
+            calls=Calls(writer.call, self._job.resumed.calls, None if self._job.replayed else self._notice),
+            breaker=Breaker(self._notice, watching=not self._job.replayed),
             checker_results=self._checker_results,
             workspaces=workspaces,
             decoys=Decoys(self._job, self._folder),
@@ -302,7 +304,7 @@ class Engine:
             return "aborted"
         finally:
             committer.cancel()
-        self._reason = context.budget.exhausted or self._checker_results.missing
+        self._reason = context.budget.exhausted or context.breaker.reason or self._checker_results.missing
         return "incomplete" if self._reason else "complete"
 
     async def _learn(
@@ -333,6 +335,9 @@ class Engine:
             if operation.experience is not None:
                 self._observe(operation.experience)
         return "complete", revision
+
+    def _notice(self, text: str) -> None:
+        self._observe(Notice(text=text))
 
     def _interrupted(self) -> RunStatus:
         """Let this task await again after it was cancelled: what was done is still to be written down."""

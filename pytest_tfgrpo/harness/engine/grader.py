@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from pytest_tfgrpo.core.errors import BudgetError, CheckError
+from pytest_tfgrpo.core.errors import BudgetError, CheckError, OutageError
 from pytest_tfgrpo.core.records import CheckResult, Rollout
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.scenarios import Check, Scenario
@@ -87,7 +87,7 @@ class Grader:
     async def ask_judge(self, scenario: Scenario, rollout: Rollout) -> Rollout | None:
         """Return the rollout with the judge's result, if its scenario has a rubric.
 
-        None: the budget does not allow the call; a resumed run makes it.
+        None: the budget does not allow the call, or the judge is away; a resumed run makes it.
         """
         judge = self._job.judge
         if judge is None or not scenario.rubric or rollout.status != "ok":
@@ -97,6 +97,9 @@ class Grader:
             try:
                 opinion = await judge.ask_judge(scenario, rollout, self._context.calls)
             except BudgetError:
+                return None
+            except OutageError as error:
+                self._context.breaker.stop(str(error))
                 return None
             self._context.writer.opinion(rollout.rollout_id, opinion)
         return judged(rollout, opinion=opinion, decisive=scenario.truth == "judge")

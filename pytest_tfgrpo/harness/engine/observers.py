@@ -21,9 +21,16 @@ class AwaitingChecker:
     workspace: Workspace
 
 
-Record: TypeAlias = Rollout | Group | Phase | PhaseResult | Experience | AwaitingChecker | Run
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Notice:
+    """A sentence for whoever follows the run: it pauses, and why."""
+
+    text: str
+
+
+Record: TypeAlias = Rollout | Group | Phase | PhaseResult | Experience | AwaitingChecker | Notice | Run
 """A rollout when it ends, a group with its scores, a phase when a sweep of the dev split starts, the result
-of a phase when it ends, a lesson when it is kept, one that waits for its checker, the run when it ends."""
+of a phase when it ends, a lesson when it is kept, one that waits for its checker, a pause, and the run."""
 Observer: TypeAlias = Callable[[Record], object]
 
 

@@ -89,7 +89,9 @@ def prepare(
     log = _log_to_continue(resume, out, task_id, run_id, stamps)
     if log is not None:
         run_id, library = log.header["run_id"], from_wire(Library, log.header["library"])
-        if people.replay is not None:
+        if people.replay is None:
+            log.reopen()
+        else:
             people.replay.resume(log.rollouts.values(), log.calls.values())
     run_id = run_id or new_run_id()
     preflight = log.header.get("preflight") if log else None
@@ -116,6 +118,7 @@ def prepare(
         models=people.models,
         reach=reached_first(people, scenarios, phases, log.complete_phases if log else frozenset()),
         tracing=supplied.tracing,
+        replayed=people.replay is not None,
         closing=people.closing,
         identities=people.identities,
         preflight=preflight,

@@ -122,6 +122,11 @@ def loose(
     return tuple(r for part in (own, abandoned) for r in sorted(part, key=lambda r: r.rollout_id))
 
 
+def is_paid(rollout: Rollout) -> bool:
+    """Return whether an attempt is known to have called a model, which may have cost something."""
+    return any(f.tokens or (f.cost_usd != 0 and f.kind == "model") for f in rollout.frames)
+
+
 def _by_purpose(result: PhaseResult) -> dict[str, Sums]:
     """Return the usage of each rollout and each further call of a phase, including failed ones."""
     sums = {purpose: Sums() for purpose in PURPOSES}

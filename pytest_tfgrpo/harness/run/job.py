@@ -36,6 +36,8 @@ class Job(RunHeader):
     """Language models that the run may ask, by name."""
     reach: Mapping[str, Completer] = field(default_factory=dict)
     """Models that must answer once before anything is paid for, by role: teacher, judge."""
+    replayed: bool = False
+    """True when a recording answers, whose errors are repeated as they are."""
     closing: tuple[Callable[[], Awaitable[None]], ...] = ()
     """Called once, after the last call of the run, to release what its parts hold."""
     tracing: Tracing | None = None

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.core.errors import JournalError, ResumeError, describe
+from pytest_tfgrpo.core.errors import AWAY, JournalError, ResumeError, describe
 from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, RUNS
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import (
@@ -27,7 +27,7 @@ from pytest_tfgrpo.core.records import (
 )
 from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.core.wire import from_wire
-from pytest_tfgrpo.harness.metrics.costs import loose
+from pytest_tfgrpo.harness.metrics.costs import is_paid, loose
 from pytest_tfgrpo.harness.run.journal import SCHEMA, Event, is_open, read
 from pytest_tfgrpo.harness.run.judgement import judged
 
@@ -95,6 +95,20 @@ class JournalContents:
     finish: Mapping[str, Any] | None = None
     """Data of the last ``finish`` event; None when the run was killed."""
 
+    def reopen(self) -> None:
+        """Forget errors of a provider that was away: they are asked again, unless something rests on them."""
+        for id, rollout in list(self.rollouts.items()):
+            epoch, failure = rollout.epoch, rollout.failure
+            learned = self.candidates if rollout.mode == "train" else self.revisions
+            if epoch in self.complete_phases or epoch in learned or epoch in self.revisions:
+                continue
+            if rollout.status == "error" and failure is not None and failure.code in AWAY:
+                del self.rollouts[id]
+                self.groups.pop(rollout.group_id, None)
+                self.members.pop(rollout.group_id, None)
+                if is_paid(rollout):
+                    self.abandoned.append(rollout)
+
     @property
     def complete(self) -> bool:
         """True when the run ended by itself with all its phases."""
@@ -137,6 +151,9 @@ def _take(log: JournalContents, event: Event) -> None:
     match event.event:
         case "rollout":
             rollout = from_wire(Rollout, data)
+            earlier = log.rollouts.get(rollout.rollout_id)
+            if earlier is not None and is_paid(earlier):
+                log.abandoned.append(earlier)
             log.rollouts[rollout.rollout_id] = rollout
         case "judgement":
             rollout_id = data.pop("rollout_id")

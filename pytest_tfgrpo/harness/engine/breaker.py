@@ -1,0 +1,229 @@
+"""The breaker: pauses a run whose actor's provider is away, and ends it when that stays away.
+
+Whether it is away is found out by making a rollout again that worked before: an error that only some prompts
+cause stops nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_tfgrpo.core.errors import AWAY, TIMEOUT
+from pytest_tfgrpo.core.records import Rollout
+from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.llm import patience
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.engine.attempt import AttemptResult, Slot
+    from pytest_tfgrpo.harness.engine.executors import Executor
+    from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces
+
+TRIES_AGAIN = 1
+"""How often a rollout is made again that failed because the provider was away, as it seemed."""
+REFUSED = frozenset({"content_filter", "rejected"})
+"""Reason codes of errors with which a provider answers: it is there."""
+IN_A_ROW = 8
+"""Errors of the provider without anything else between them, after which the run asks whether it is away."""
+
+
+class Attempted(NamedTuple):
+    """An attempt at a rollout."""
+
+    slot: Slot
+    rollout: Rollout
+    outcome: AttemptResult
+    began: float
+    """By the loop's clock."""
+
+
+class Breaker:
+    """Counts errors of the provider over all phases of a run; used on the event loop only."""
+
+    def __init__(self, notice: patience.Tell, *, watching: bool) -> None:
+        """`notice` takes what the run does about it; nothing happens unless `watching`, as in a replay."""
+        self.reason = ""
+        """Why the run must end; empty while it may go on."""
+        self.known: Slot | None = None
+        """A rollout that worked."""
+        self.in_a_row = 0
+        """Errors since something worked."""
+        self._notice = notice
+        self._watching = watching
+        self._limit = IN_A_ROW
+        self._worked_at: float | None = None
+        self._last = ""
+        self.in_flight = 0
+        """Attempts that go on."""
+        self._changed = asyncio.Event()
+        self._closed = asyncio.Event()
+        self._closed.set()
+
+    @property
+    def due(self) -> bool:
+        """Return whether it is time to find out if the provider is away."""
+        return self.in_a_row >= self._limit and self._closed.is_set()
+
+    async def passing(self) -> bool:
+        """Return whether another rollout may be made, once the run does not pause."""
+        await self._closed.wait()
+        return not self.reason
+
+    @contextmanager
+    def attempting(self) -> Iterator[None]:
+        """Count an attempt as in flight."""
+        self.in_flight += 1
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
+            self._changed.set()
+
+    def is_lost(self, attempted: Attempted) -> bool:
+        """Count an attempt; return whether it failed for a reason that may pass, and should be made again.
+
+        A timeout beside other attempts that worked is its own.
+        """
+        outcome, failure, began = attempted.outcome, attempted.outcome.failure, attempted.began
+        if not self._watching or outcome.status != "error" or failure is None or failure.code not in AWAY:
+            return False
+        if failure.code == TIMEOUT and self._worked_at is not None and self._worked_at > began:
+            return False
+        self.in_a_row += 1
+        self._last = f"{failure.code}: {line(failure.message, 300)}"
+        return True
+
+    def worked(self, attempted: Attempted) -> None:
+        """Take note of an attempt that reached its provider, whatever it came to; others do not count."""
+        failure = attempted.outcome.failure
+        if attempted.outcome.status == "error" and (failure is None or failure.code not in REFUSED):
+            return
+        self.know(attempted.slot, attempted.outcome.status == "ok")
+        self.in_a_row = 0
+        self._worked_at = asyncio.get_running_loop().time()
+
+    def know(self, slot: Slot, answered: bool) -> None:
+        """Keep a rollout, perhaps of an interrupted run, to find out later whether the provider is away."""
+        if answered or self.known is None:
+            self.known = slot
+
+    async def pause(self, probe: Callable[[Slot], Awaitable[bool]]) -> None:
+        """Hold further rollouts until the provider answers, or set `reason`; `probe` makes one again.
+
+        Where nothing worked in this process, and nothing in flight does, there is nothing to wait for.
+        """
+        if not self._closed.is_set():
+            await self._closed.wait()
+            return
+
+        async def answers() -> bool:
+            known = self.known
+            return self.in_a_row == 0 or (known is not None and await probe(known))
+
+        errors = self.in_a_row
+        self._closed.clear()
+        try:
+            while self._worked_at is None and self.in_flight:
+                self._changed.clear()
+                await self._changed.wait()
+            if self._worked_at is None:
+                waits = 0 if await answers() else None
+            else:
+                waits = await patience.outwait(answers, lambda: self._notice(self._pausing()))
+            if waits is None:
+                self.reason = self._away()
+            elif waits == 0 and errors >= self._limit:
+                self._limit *= 2  # some prompts fail by themselves: look less often
+            self.in_a_row = 0
+        finally:
+            self._closed.set()
+
+    def stop(self, reason: str) -> None:
+        """End the run for `reason`, with what is in flight."""
+        self.reason = self.reason or reason
+
+    def _pausing(self) -> str:
+        return f"paused, the provider does not answer: {self._last}"
+
+    def _away(self) -> str:
+        if self._worked_at is None:
+            since = "does not answer"
+        else:
+            since = f"has not answered for {patience.TOTAL_S:.0f} s"
+        return f"the actor's provider {since}; go on with --tfgrpo-resume when it does: {self._last}"
+
+
+class LostRollouts:
+    """Makes the rollouts of a phase, and those again that were lost because the provider was away."""
+
+    def __init__(
+        self,
+        breaker: Breaker,
+        workspaces: RunWorkspaces,
+        *,
+        attempt: Callable[[Slot], Awaitable[Attempted | None]],
+        take: Callable[[Attempted], None],
+        forget: Callable[[Rollout], None],
+    ) -> None:
+        """`attempt` makes a rollout once, `take` keeps it as result, `forget` only what it cost."""
+        self._breaker = breaker
+        self._workspaces = workspaces
+        self._attempt = attempt
+        self._take = take
+        self._forget = forget
+        self._lost: list[Attempted] = []
+        self._tries: Counter[str] = Counter()
+
+    async def make(self, slot: Slot) -> None:
+        """Make one rollout, unless the run ends; waits while it pauses."""
+        if not await self._breaker.passing():
+            return
+        with self._breaker.attempting():
+            attempted = await self._attempt(slot)
+        if attempted is None:
+            return
+        if not self._breaker.is_lost(attempted):
+            self._breaker.worked(attempted)
+            self._take(attempted)
+            return
+        self._tries[slot.rollout_id] += 1
+        self._lost.append(attempted)
+        if self._breaker.due:
+            await self._breaker.pause(self._probe)
+
+    async def make_again(self, executor: Executor) -> None:
+        """Make what was lost again, each rollout once while the provider answers; then its error stands."""
+        while self._lost:
+            if self._breaker.in_a_row and not self._breaker.reason:
+                await self._breaker.pause(self._probe)
+            lost, self._lost = self._lost, []
+            again = []
+            for attempted in lost:
+                if self._breaker.reason or self._tries[attempted.slot.rollout_id] > TRIES_AGAIN:
+                    self._take(attempted)
+                else:
+                    self._forget(attempted.rollout)
+                    self._workspaces.discard(attempted.slot.call.workspace)
+                    again.append(attempted.slot)
+            await executor.run(again, self.make)
+
+    def forget(self) -> None:
+        """Keep only what the attempts cost that are still lost: the run was cancelled."""
+        for attempted in self._lost:
+            self._forget(attempted.rollout)
+
+    async def _probe(self, slot: Slot) -> bool:
+        """Make a rollout that worked once more, for nothing but to see whether its provider answers."""
+        name = f"{slot.rollout_id}.probe"
+        files = self._workspaces.new(name, slot.question.scenario.attachments)
+        call = replace(slot.call, workspace=files)
+        attempted = await self._attempt(replace(slot, rollout_id=name, call=call))
+        self._workspaces.discard(files)
+        if attempted is None:  # a budget ends the run anyway
+            return True
+        self._forget(attempted.rollout)
+        return not self._breaker.is_lost(attempted)

@@ -1,0 +1,196 @@
+"""A provider that goes away: the run pauses, makes again what was lost, or ends so that it can be resumed."""
+
+import asyncio
+import json
+import math
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.builders import make_frame
+from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
+
+from pytest_tfgrpo.core.errors import ProviderError
+from pytest_tfgrpo.core.records import Run, Trajectory
+from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.engine.observers import Notice
+from pytest_tfgrpo.harness.metrics.costs import of_run
+from pytest_tfgrpo.harness.protocols import ActorCall
+from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
+from pytest_tfgrpo.llm import patience
+
+PLANNED = 3 * 4 + 2 * 4 * 4 + 3 * 4
+"""Rollouts of the job: two sweeps of three scenarios, two epochs of four, four rollouts each."""
+ENDLESS = 10**9
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "FIRST_S", 0.01)
+    monkeypatch.setattr(patience, "TOTAL_S", 0.1)
+
+
+class Provider:
+    """Answers until call number `dies`, and again `dead_s` later; each failure has a code."""
+
+    def __init__(self, dies: int = ENDLESS, dead_s: float = math.inf, code: str = "connection") -> None:
+        self.calls = 0
+        self.died_at: float | None = None
+        self.dies, self.dead_s, self.code = dies, dead_s, code
+
+    async def __call__(self, call: ActorCall) -> str:
+        n, now = self.calls, time.monotonic()
+        self.calls += 1
+        await asyncio.sleep(0)
+        if n >= self.dies:
+            self.died_at = self.died_at or now
+            if now < self.died_at + self.dead_s:
+                raise ProviderError("connection refused", self.code)
+        return three_or_not(call)
+
+
+def comparable(run: Run) -> Any:
+    """Return a run without times, and without what attempts cost that are no results."""
+    value = to_wire(replace(run, phases=tuple(replace(phase, loose=()) for phase in run.phases)))
+    text = json.dumps(value, sort_keys=True)
+    for key in ("latency_ms", "created_at", "finished_at", "started_at"):
+        text = re.sub(rf'"{key}": ("[^"]*"|[0-9.e-]+)', f'"{key}": 0', text)
+    return json.loads(text)
+
+
+def carry_out(
+    provider: Callable[[ActorCall], Any], folder: Path, **changes: Any
+) -> tuple[Run, list[object], ScriptedActor]:
+    actor = ScriptedActor(provider)
+    run, seen = run_job(make_job(actor, folder, concurrency=6, **changes), folder / "runs" / "run1")
+    return run, seen, actor
+
+
+def resumed(provider: Callable[[ActorCall], Any], folder: Path) -> tuple[Run, ScriptedActor]:
+    log = read_log(folder / "runs" / "run1")
+    log.reopen()
+    run, _, actor = carry_out(provider, folder, job_resumed=log)
+    return run, actor
+
+
+@pytest.mark.parametrize("dies", range(1, PLANNED, 11))
+def test_what_a_short_absence_loses_is_made_again_before_its_phase_ends(
+    tmp_path: Path, dies: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "TOTAL_S", 30.0)
+    monkeypatch.setattr(patience, "MOST_S", 0.04)
+    whole, _, _ = carry_out(Provider(), tmp_path / "whole")
+    run, seen, actor = carry_out(Provider(dies, 0.05), tmp_path / "short")
+    assert comparable(run) == comparable(whole)
+    assert run.status == "complete"
+    assert any(isinstance(one, Notice) for one in seen)
+    assert len(actor.calls) <= PLANNED + 6 + 8 + 12
+    assert comparable(load_run(tmp_path / "short" / "runs" / "run1")) == comparable(whole)
+
+
+@pytest.mark.parametrize("dies", range(1, PLANNED, 11))
+def test_a_run_whose_provider_stays_away_ends_and_is_the_same_when_resumed(tmp_path: Path, dies: int) -> None:
+    whole, _, _ = carry_out(Provider(), tmp_path / "whole")
+    run, _, actor = carry_out(Provider(dies), tmp_path / "long")
+    assert run.status == "incomplete"
+    assert "connection: connection refused" in run.reason
+    assert "--tfgrpo-resume" in run.reason
+    assert len(actor.calls) <= dies + 6 + 8 + 12
+    again, still = resumed(Provider(0), tmp_path / "long")
+    assert (again.status, len(again.phases)) == ("incomplete", len(run.phases))
+    assert len(still.calls) <= 8 + 6 + 2
+    last, _ = resumed(Provider(), tmp_path / "long")
+    assert comparable(last) == comparable(whole)
+    assert comparable(load_run(tmp_path / "long" / "runs" / "run1")) == comparable(whole)
+
+
+def test_a_scenario_that_always_fails_ends_nothing_and_is_asked_twice(tmp_path: Path) -> None:
+    asked: Counter[str] = Counter()
+
+    def choosy(call: ActorCall) -> str:
+        asked[call.task.id] += 1
+        if call.task.id in ("eval-1", "long-2", "train-2"):
+            raise ProviderError("503: this prompt is too much for me", "server")
+        return three_or_not(call)
+
+    run, seen, actor = carry_out(choosy, tmp_path)
+    assert run.status == "complete"
+    assert not any(isinstance(one, Notice) for one in seen)
+    bad = {g.scenario_id for p in run.phases for g in p.groups for r in g.rollouts if r.status == "error"}
+    assert bad == {"eval-1", "train-2"}
+    assert asked["eval-1"] == asked["train-2"] == 2 * 4 * 2
+    assert len(actor.calls) <= PLANNED + 4 * 4 + 2 * len(run.phases)
+
+
+@pytest.mark.parametrize("code", ["rejected", "content_filter"])
+def test_a_provider_that_refuses_every_prompt_is_there(tmp_path: Path, code: str) -> None:
+    run, _, actor = carry_out(Provider(0, code=code), tmp_path)
+    assert run.status == "complete"
+    assert len(actor.calls) == PLANNED
+
+
+def test_a_timeout_beside_rollouts_that_work_is_its_own_and_not_asked_again(tmp_path: Path) -> None:
+    async def slow(call: ActorCall) -> str:
+        if call.task.id == "eval-1":
+            await asyncio.sleep(0.02)
+            raise ProviderError("the model did not answer within 0.02 s", "timeout")
+        await asyncio.sleep(0.004)
+        return three_or_not(call)
+
+    run, _, actor = carry_out(slow, tmp_path, scenarios=suite(train=0, sweep=9))
+    assert run.status == "complete"
+    assert Counter(call.task.id for call in actor.calls)["eval-1"] <= 10
+
+
+def test_errors_that_come_faster_than_the_first_answers_end_nothing(tmp_path: Path) -> None:
+    async def hasty(call: ActorCall) -> str:
+        if call.seed % 2:
+            raise ProviderError("rate limit reached", "rate_limit")
+        await asyncio.sleep(0.02)
+        return "3"
+
+    actor = ScriptedActor(hasty)
+    run, _ = run_job(make_job(actor, tmp_path, concurrency=64, scenarios=suite(train=8, sweep=8)))
+    assert run.status == "complete"
+
+
+def test_a_provider_that_never_answered_ends_the_run_without_waiting(tmp_path: Path) -> None:
+    run, seen, actor = carry_out(Provider(0), tmp_path)
+    assert run.status == "incomplete"
+    assert "the actor's provider does not answer" in run.reason
+    assert len(actor.calls) <= 8 + 6
+    assert not any(isinstance(one, Notice) for one in seen)
+    (phase,) = run.phases
+    assert {r.status for g in phase.groups for r in g.rollouts} <= {"error"}
+
+
+def test_what_lost_attempts_cost_is_in_the_bill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "TOTAL_S", 30.0)
+    monkeypatch.setattr(patience, "MOST_S", 0.02)
+    spent = 0
+
+    async def dear(call: ActorCall) -> Trajectory:
+        nonlocal spent
+        await asyncio.sleep(0)
+        spent += 1
+        frames = (make_frame("model", kind="model", tokens=10, cost_usd=0.5),)
+        if 10 <= spent < 22:
+            raise ProviderError("the connection broke", "connection", frames=frames)
+        return Trajectory(answer=three_or_not(call), frames=frames)
+
+    run, _, actor = carry_out(dear, tmp_path)
+    assert run.status == "complete"
+    assert of_run(run)["usd"] == pytest.approx(0.5 * spent)
+    assert of_run(load_run(tmp_path / "runs" / "run1"))["usd"] == pytest.approx(0.5 * spent)
+    assert len(actor.calls) == spent
+
+
+def test_a_recorded_error_is_repeated_as_it_is(tmp_path: Path) -> None:
+    run, _, actor = carry_out(Provider(4), tmp_path, job_replayed=True)
+    assert run.status == "complete"
+    assert len(actor.calls) == PLANNED
