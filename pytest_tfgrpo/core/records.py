@@ -83,8 +83,11 @@ class Trajectory:
 
     @property
     def cost_usd(self) -> float | None:
-        """Cost over all frames; None when there is no frame or one frame's cost is unknown."""
-        costs = [frame.cost_usd for frame in self.frames]
+        """Cost over all frames; None when no frame has one, or that of a model call is unknown.
+
+        A tool without a cost costs nothing.
+        """
+        costs = [f.cost_usd for f in self.frames if f.kind == "model" or f.cost_usd is not None]
         if not costs or None in costs:
             return None
         return float(sum(cost for cost in costs if cost is not None))

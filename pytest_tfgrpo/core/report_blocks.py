@@ -128,6 +128,8 @@ CostBlock = TypedDict("CostBlock", {
     "epochs": list[EpochCost], "models": list[ModelCost], "lesson": LessonCost | None,
     "solved": SolvedCost | None, "budget": dict[str, BudgetRow] | None})
 
+FaultRow = TypedDict("FaultRow", {
+    "kind": str, "code": str, "text": str, "n": int, "sweeps": Counts, "example": str})
 RuleFinding = TypedDict("RuleFinding", {
     "name": str, "outcome": str, "message": str, "advice": str, "figures": Mapping[str, Any]})
 GateBlock = TypedDict("GateBlock", {
@@ -144,7 +146,8 @@ Report = TypedDict("Report", {
     "schema": str, "run_id": str, "task_id": str, "status": str, "reason": str, "started_at": str,
     "finished_at": str, "partial_selection": bool, "files": str, "epochs": list[EpochRow],
     "gain": Gain | None, "domains": list[DomainRow], "regressions": list[Regression],
-    "scenarios": list[ScenarioBlock], "faults": dict[str, Counts], "library": LibraryBlock,
+    "scenarios": list[ScenarioBlock], "faults": dict[str, Counts],
+    "fault_messages": NotRequired[list[FaultRow]], "library": LibraryBlock,
     "attribution": AttributionBlock | None, "judge": JudgeBlock | None,
     "acceptance": NotRequired[AcceptanceBlock | None], "contamination": NotRequired[Contaminated | None],
     "evaluations": NotRequired[Evaluations | None], "noise": NotRequired[Noise | None],

@@ -15,6 +15,10 @@ _COMMAND = re.compile(r"^([^\S\n]*):(?=:)|(#)#(?=\w*\[)", re.MULTILINE)
 """What starts a command to a CI service in the log of a job: ``::name`` on a line, ``##[`` anywhere."""
 
 
+TRACEBACK = "Traceback (most recent call last)"
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?::|$)")
+"""The line of a traceback with type and message; those above it are indented."""
+_FRAME = re.compile(r'File "[^"\n]*", line \d+')
 _SLACK = 400
 """Characters beyond a cut that are searched for secrets: half of one has no known shape."""
 
@@ -40,6 +44,17 @@ def block(text: str, limit: int | None = None) -> str:
         return _fit_for_readers(redact(text))
     start = redact(text[: limit + _SLACK])[:limit]
     return f"{_fit_for_readers(start)}\n... {len(text) - limit} more characters"
+
+
+def gist(text: str, limit: int | None = None) -> str:
+    """Return what an error says as one line: of a traceback the line with the last exception."""
+    if TRACEBACK not in text and _FRAME.search(text) is None:
+        return line(text, limit)
+    before, mark, _ = text.partition(TRACEBACK)
+    before = before.strip() if mark else ""
+    lines = [row for row in text.splitlines() if row.strip()]
+    last = next((row for row in reversed(lines) if _EXCEPTION.match(row)), lines[-1])
+    return line(f"{before} {last}" if before and before not in last else last, limit)
 
 
 def _fit_for_readers(text: str) -> str:

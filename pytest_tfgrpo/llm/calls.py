@@ -51,7 +51,7 @@ class Calls:
         """
         self._tell = tell
         self._answered_at: dict[str, float] = {}
-        """When each model answered last, by the loop's clock."""
+        """When the last call of each model began that was answered, by the loop's clock."""
         self._given_up_at: dict[str, float] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._write = write
@@ -123,15 +123,15 @@ class Calls:
             except ModelError as error:
                 spent.append(error.cost_usd)
                 passing = error.code in AWAY and self._tell is not None and request is not HELLO
-                if error.code == TIMEOUT and self._answered_at.get(completer.name, -1.0) > began:
-                    passing = False  # others were answered meanwhile
+                if error.code == TIMEOUT:  # if others were answered in its second half, it is its own
+                    passing &= self._answered_at.get(completer.name, -1.0) <= (began + clock()) / 2
                 if passing:
                     spent.append(await self._wait_for(completer, error))
                 tries += 1
                 if not passing or tries > TRIES_AGAIN:
                     raise ModelError(str(error), error.code, cost_usd=_sum(spent)) from error
             else:
-                self._answered_at[completer.name] = clock()
+                self._answered_at[completer.name] = max(began, self._answered_at.get(completer.name, began))
                 return replace(answer, cost_usd=_sum([*spent, answer.cost_usd])) if spent else answer
 
     async def _wait_for(self, completer: Completer, error: ModelError) -> float | None:
@@ -143,12 +143,13 @@ class Calls:
         failed_at = clock()
 
         async def answers() -> bool:
+            began = clock()
             try:
                 spent.append((await completer.complete(HELLO)).cost_usd)
             except ModelError as again:
                 spent.append(again.cost_usd)
                 return False
-            self._answered_at[name] = clock()
+            self._answered_at[name] = began
             return True
 
         def notice() -> None:

@@ -14,6 +14,7 @@ import json
 import socket
 import struct
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -187,6 +188,7 @@ class FakeModel:
         self._extra = frozenset(extra)
         self._port = port
         self._seen: Counter[bytes] = Counter()
+        self._transports: set[asyncio.WriteTransport] = set()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
 
@@ -211,16 +213,38 @@ class FakeModel:
         if self._mistakes:
             raise self._mistakes[0]
 
+    def go_away(self, seconds: float | None) -> None:
+        """Break all connections and refuse further ones, for ever or so long; called by an answer."""
+        self._listening.close()
+        for transport in self._transports:
+            self._loop.call_soon(transport.abort)
+        if seconds is not None:
+            self._loop.call_later(seconds, self._listen_again)
+
+    def come_back(self) -> None:
+        """Serve again after `go_away`; does nothing to a server that is there."""
+        self._loop.call_soon_threadsafe(self._listen_again)
+        while not self._listening.is_serving():
+            time.sleep(0.005)
+
+    def _listen_again(self) -> None:
+        if not self._listening.is_serving():
+            self._reopening = self._loop.create_task(self._listen())
+
+    async def _listen(self) -> None:
+        self._listening = await asyncio.start_server(self._connection, "127.0.0.1", self._port, limit=2**26)
+        self._port = self._listening.sockets[0].getsockname()[1]
+
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        server = await asyncio.start_server(self._connection, "127.0.0.1", self._port, limit=2**26)
-        self._port = server.sockets[0].getsockname()[1]
+        await self._listen()
         self._ready.set()
         await self._stop.wait()
-        server.close()
+        self._listening.close()
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self._transports.add(writer.transport)
         sock: socket.socket = writer.get_extra_info("socket")
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         ahead: bytes | None = b""
@@ -230,6 +254,7 @@ class FakeModel:
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
+            self._transports.discard(writer.transport)
             writer.close()
 
     async def _exchange(

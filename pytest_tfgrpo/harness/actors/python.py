@@ -12,11 +12,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.core.errors import ActorError, AgentFailure, ProviderError
+from pytest_tfgrpo.core.errors import ActorError, AgentFailure, ProviderError, describe
 from pytest_tfgrpo.core.records import Trajectory
 from pytest_tfgrpo.core.scenarios import Prompt, Task
+from pytest_tfgrpo.core.text import TRACEBACK
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.modules import import_module, stamps_of_sources
+from pytest_tfgrpo.harness.actors.network import network_fault
 from pytest_tfgrpo.harness.actors.output import read_trajectory
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
@@ -144,10 +146,20 @@ def open_python(argument: str, root: Path) -> PythonActor:
     return PythonActor(spec, function, identity)
 
 
-def _crash(error: BaseException) -> AgentFailure:
-    """Return the agent's failure with the end of its traceback, without this module's own frames."""
+def _crash(error: BaseException) -> AgentFailure | ProviderError:
+    """Return the agent's failure with the end of its traceback, without this module's own frames.
+
+    A network exception is the provider's, also where the agent wrapped it.
+    """
+    fault = network_fault(error)
+    if fault is not None:
+        source = "" if fault is error else f", from {describe(fault)}"
+        return ProviderError(f"{describe(error)}{source}", "network")
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
         frames = frames.tb_next
     lines = traceback.format_exception(type(error), error, frames)
-    return AgentFailure("".join(lines).strip()[-TRACEBACK_CHARS:], "crash")
+    text = "".join(lines).strip()
+    if len(text) > TRACEBACK_CHARS:
+        text = f"{TRACEBACK}:\n  ...\n{text[-TRACEBACK_CHARS:]}"
+    return AgentFailure(text, "crash")

@@ -51,11 +51,12 @@ class Breaker:
         self.known: Slot | None = None
         """A rollout that worked."""
         self.in_a_row = 0
-        """Errors since something worked."""
+        """Errors since something worked that began after the last of them."""
         self._notice = notice
         self._watching = watching
         self._limit = IN_A_ROW
         self._worked_at: float | None = None
+        self._failed_at = 0.0
         self._last = ""
         self.in_flight = 0
         """Attempts that go on."""
@@ -86,14 +87,16 @@ class Breaker:
     def is_lost(self, attempted: Attempted) -> bool:
         """Count an attempt; return whether it failed for a reason that may pass, and should be made again.
 
-        A timeout beside other attempts that worked is its own.
+        A timeout is its own where others worked until later than half of its time.
         """
         outcome, failure, began = attempted.outcome, attempted.outcome.failure, attempted.began
         if not self._watching or outcome.status != "error" or failure is None or failure.code not in AWAY:
             return False
-        if failure.code == TIMEOUT and self._worked_at is not None and self._worked_at > began:
+        middle = (began + asyncio.get_running_loop().time()) / 2
+        if failure.code == TIMEOUT and self._worked_at is not None and self._worked_at > middle:
             return False
         self.in_a_row += 1
+        self._failed_at = asyncio.get_running_loop().time()
         self._last = f"{failure.code}: {line(failure.message, 300)}"
         return True
 
@@ -103,7 +106,8 @@ class Breaker:
         if attempted.outcome.status == "error" and (failure is None or failure.code not in REFUSED):
             return
         self.know(attempted.slot, attempted.outcome.status == "ok")
-        self.in_a_row = 0
+        if attempted.began >= self._failed_at:  # else it may have been answered before the provider went
+            self.in_a_row = 0
         self._worked_at = asyncio.get_running_loop().time()
 
     def know(self, slot: Slot, answered: bool) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
 from pytest_tfgrpo.harness.engine.cohort import Cohort
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.decoys import Decoys, clear_decoys
+from pytest_tfgrpo.harness.engine.lag import watching_lag
 from pytest_tfgrpo.harness.engine.observers import Notice, Observer, Observers
 from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.learning.acceptance.dev_sweeps import DevSweeps, Unfinished
@@ -130,13 +131,8 @@ class Engine:
             sweep=partial(self._sweep_dev, context),
         )
         try:
-            end: RunStatus = "complete"
-            for phase in self._job.phases:
-                end = await self._turn(phase)
-                if end == "complete":
-                    end = await self._phase(phase, context)
-                if end != "complete":
-                    break
+            with nullcontext() if self._job.replayed else watching_lag(self._warnings.append):
+                end = await self._all_phases(context)
             # a test function of a resumed run may still look into a workspace
             await self._remove(workspaces, keep=end != "complete")
             run = self._run(end)
@@ -150,6 +146,15 @@ class Engine:
         self._observe(run)
         late = self._observe.warnings[len(told) :]
         return replace(run, warnings=run.warnings + late) if late else run
+
+    async def _all_phases(self, context: RunContext) -> RunStatus:
+        for phase in self._job.phases:
+            end = await self._turn(phase)
+            if end == "complete":
+                end = await self._phase(phase, context)
+            if end != "complete":
+                return end
+        return "complete"
 
     def _open_workspaces(self) -> RunWorkspaces:
         marked = any(scenario.checker is not None for scenario in self._job.scenarios)

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from pytest_tfgrpo.core.lessons import LeakedAnswer
 from pytest_tfgrpo.core.records import PhaseResult, Run
 from pytest_tfgrpo.core.setting_values import SettingValues
-from pytest_tfgrpo.core.text import few, line
+from pytest_tfgrpo.core.text import few, gist, line
 from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.harness.gate.baseline import (
     UNFAIR_ADVICE,
@@ -109,7 +109,9 @@ def _usable(sweep: PhaseResult, ended: RuleResult, *, strict: bool) -> RuleResul
     statuses = {rollout.status for group in sweep.groups for rollout in group.rollouts}
     if statuses and "ok" not in statuses:
         first = sweep.groups[0].rollouts[0]
-        why = f": {first.failure.code}, {first.failure.message}" if first.failure is not None else ""
+        why = (
+            f": {first.failure.code}, {gist(first.failure.message, 300)}" if first.failure is not None else ""
+        )
         message = f"no rollout of {sweep.phase.label} has an answer; the first one{why}"
         advice = f"`tfgrpo show {first.rollout_id}` prints it in full; is the actor set up?"
         return RuleResult(name="complete", outcome="fail", message=message, advice=advice)

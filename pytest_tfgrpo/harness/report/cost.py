@@ -84,7 +84,11 @@ def _models(rows: Sequence[ModelCost]) -> list[str]:
 
 def _unknown(cost: CostBlock) -> Iterator[str]:
     if cost["unknown"]:
-        yield f"calls without a known cost: {cost['unknown']}; sums marked + leave them out"
+        named = [(line(row["model"], 60), row["unknown"]) for row in cost["models"] if row["unknown"]]
+        rest = cost["unknown"] - sum(n for _, n in named)
+        named += [("rollouts that report no model call", rest)] if rest > 0 else []
+        of = ", ".join(f"{name} {n}" for name, n in named)
+        yield f"calls without a known cost: {cost['unknown']} ({of}); sums marked + leave them out"
 
 
 def _each(cost: CostBlock) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_tfgrpo.core.records import CheckResult, Frame, Group, JudgeResult, Rollout, Score
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.text import block, duration, line, money, number
+from pytest_tfgrpo.core.text import TRACEBACK, block, duration, gist, line, money, number
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.report.rollout_summary import summarise
 
@@ -60,7 +60,7 @@ def failure_again(scenario: Scenario, group: Group, first: str) -> str:
 def _fault(rollout: Rollout) -> str:
     """Return code and message of a rollout that is an error."""
     fault = rollout.failure
-    return "" if fault is None else f"{line(fault.code, 40)}: {line(fault.message, SHORT)}"
+    return "" if fault is None else f"{line(fault.code, 40)}: {gist(fault.message, SHORT)}"
 
 
 def rollout_text(rollout: Rollout, score: Score | None = None, scenario: Scenario | None = None) -> str:
@@ -110,7 +110,10 @@ def _frame(n: int, frame: Frame) -> Iterator[str]:
 def _outcome(rollout: Rollout, limit: int, *, every: bool = False) -> Iterator[str]:
     """Yield how a rollout ended, its answer, and its checks: those that failed, or every one."""
     if rollout.failure is not None:
-        yield f"{rollout.status}: {line(rollout.failure.code, 40)}: {line(rollout.failure.message, limit)}"
+        message = rollout.failure.message
+        yield f"{rollout.status}: {line(rollout.failure.code, 40)}: {gist(message, limit)}"
+        if TRACEBACK in message:
+            yield from _section("traceback, its end", message[-limit:], limit)
     if rollout.answer or rollout.status == "ok":
         yield from _section("answer", rollout.answer, limit)
     if every and rollout.extra:

@@ -30,6 +30,7 @@ from pytest_tfgrpo.core.text import (
 from pytest_tfgrpo.harness.report.acceptance import acceptance_lines
 from pytest_tfgrpo.harness.report.attribution import attribution_lines
 from pytest_tfgrpo.harness.report.cost import cost_lines
+from pytest_tfgrpo.harness.report.faults import fault_lines
 from pytest_tfgrpo.harness.report.gates import gate_lines, low
 from pytest_tfgrpo.harness.report.judge import judge_lines
 from pytest_tfgrpo.harness.report.trust import ERRORS_LEGEND, errors_as_zero, trust_lines
@@ -51,7 +52,7 @@ def terminal(report: Report, *, verbosity: int = 0, width: int = 80, told_above:
     """
     quiet, verbose = verbosity < 0, verbosity > 0
     blocks = [
-        _head(report, width),
+        _head(report, width, verbose=verbose),
         [] if quiet else _epochs(report["epochs"], errors_as_zero(report)),
         _tools(report["epochs"]) if verbose else [],
         [*_gain(report, width), *([] if quiet else _domains(report["domains"], every=verbose))],
@@ -82,7 +83,7 @@ def _early_stop(sequential: Sequential | None, width: int) -> list[str]:
     return early_stop_lines(sequential, width)
 
 
-def _head(report: Report, width: int) -> list[str]:
+def _head(report: Report, width: int, *, verbose: bool) -> list[str]:
     """Return the status, errors and warnings of a run, if there are any."""
     lines = []
     if report["status"] != "complete":
@@ -94,6 +95,7 @@ def _head(report: Report, width: int) -> list[str]:
             codes = ", ".join(f"{line(code, 40)} {n}" for code, n in faults[kind].items())
             n = sum(faults[kind].values())
             lines += wrapped(f"{n} {meaning.format('s' * (n != 1))}: {codes}", width, hanging="  ")
+    lines += fault_lines(report.get("fault_messages", ()), width, every=verbose)
     for warning in report["warnings"]:
         lines += wrapped(f"warning: {line(warning, 400)}", width, hanging="  ")
     return lines

@@ -36,6 +36,7 @@ from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, Tally, 
 from pytest_tfgrpo.harness.metrics.epochs import per_epoch
 from pytest_tfgrpo.harness.report.acceptance import acceptance_report
 from pytest_tfgrpo.harness.report.attribution import attribution_report
+from pytest_tfgrpo.harness.report.faults import fault_rows, uneven_faults
 from pytest_tfgrpo.harness.report.judge import judge_report
 from pytest_tfgrpo.harness.report.reach import reach_report, reach_warnings
 from pytest_tfgrpo.harness.report.trust import contamination_warnings
@@ -104,11 +105,14 @@ def build(
             *contamination_warnings(run.preflight),
             *_estimates(run),
             *_warnings(run),
+            *filter(None, [uneven_faults(sweeps)]),
         ],
         "sections": list(sections),
     }
     if reach is not None:
         value["reach"] = reach
+    if messages := fault_rows(run):
+        value["fault_messages"] = messages
     if run.settings.get("gate_sequential"):
         _add_sequential(value, run, sweeps, verdict)
     if is_plain(run) and sets_gate(run.settings):

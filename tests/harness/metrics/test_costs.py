@@ -243,7 +243,7 @@ def test_a_bill_tells_purposes_models_and_what_is_unknown() -> None:
         "total         8       1     723   $0.03+",
         "model           calls  prompt  cached  completion  reasoning    cost",
         "openai:teacher      2     100      40          20          5  $0.02+",
-        "calls without a known cost: 1; sums marked + leave them out",
+        "calls without a known cost: 1 (openai:teacher 1); sums marked + leave them out",
         "per solved scenario $0.0020 (1 in the final sweep); per scenario gained ? (1",
         "  more than before, at the cost of the whole run)",
         "per lesson ? (2 learned)",
@@ -255,7 +255,7 @@ def test_a_model_whose_price_is_unknown_has_a_bill_without_a_sum() -> None:
     run = with_rollouts(make_run(final={"a": [1, 1]}), [asked(cost_usd=None)], [asked(cost_usd=None)])
     lines = cost_lines(of_run(run), 80, by_model=False)
     assert lines[1].split() == ["rollouts", "2", "0", "240", "?"]
-    assert lines[2] == "calls without a known cost: 2; sums marked + leave them out"
+    assert lines[2] == "calls without a known cost: 2 (m-1 2); sums marked + leave them out"
 
 
 def test_a_name_of_a_model_cannot_break_out_of_its_line() -> None:
@@ -271,3 +271,21 @@ def test_a_rollout_outside_of_groups_is_no_part_of_the_sweeps_that_are_compared(
     cost = of_run(replace(run, phases=(replace(run.phases[0], loose=(lost,)),)))
     assert cost["usd"] == pytest.approx(0.502)
     assert cost["solved"]["scenarios"] == 0.5
+
+
+def test_a_tool_without_a_cost_costs_nothing_beside_what_is_known() -> None:
+    tool = Frame(kind="tool", name="count")
+    model = Frame(kind="model", name="m", cost_usd=0.5)
+    assert Trajectory(answer="3", frames=(tool, model)).cost_usd == 0.5
+    assert (
+        Trajectory(answer="3", frames=(tool, Frame(kind="tool", name="paid", cost_usd=0.1))).cost_usd == 0.1
+    )
+    assert Trajectory(answer="3", frames=(tool, Frame(kind="model", name="m"))).cost_usd is None
+    assert Trajectory(answer="3", frames=(tool,)).cost_usd is None
+
+
+def test_the_bill_names_the_models_whose_cost_is_unknown() -> None:
+    frames = (Frame(kind="tool", name="count"), Frame(kind="model", name="house-model"))
+    run = with_rollouts(make_run(final={"a": [1, 1]}), frames, [])
+    told = " ".join(cost_lines(of_run(run), 200, by_model=False))
+    assert "calls without a known cost: 2 (house-model 1, rollouts that report no model call 1)" in told

@@ -21,8 +21,8 @@ SHOWN = frozenset(
     {
         "schema", "run_id", "task_id", "status", "reason", "started_at", "finished_at", "partial_selection",
         "files", "epochs", "gain", "domains", "regressions", "scenarios", "faults", "library", "judge",
-        "cost", "gate", "settings", "stamps", "versions", "warnings", "sections", "acceptance",
-        "attribution", *CAVEATS,
+        "fault_messages", "cost", "gate", "settings", "stamps", "versions", "warnings", "sections",
+        "acceptance", "attribution", *CAVEATS,
     }
 )  # fmt: skip
 """Keys of the report that have a place of their own; all others are shown as tables by what they hold."""

@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.learning.optimizer.llm.critique import GroupCritique, usable
 from pytest_tfgrpo.harness.learning.optimizer.llm.numbered_lessons import Draft, NumberedLessons
 from pytest_tfgrpo.harness.learning.optimizer.llm.pack import TeacherPrompts, load_prompts
-from pytest_tfgrpo.harness.learning.optimizer.llm.parsing import LESSON
+from pytest_tfgrpo.harness.learning.optimizer.llm.parsing import LESSON, Change
 from pytest_tfgrpo.harness.learning.optimizer.llm.teacher import Teacher, TeacherRequest, together
 from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import clean
 from pytest_tfgrpo.harness.protocols import LearningContext, Optimizer, Proposal
@@ -115,9 +115,14 @@ class _Domain:
             return list(drafts)
         proposals = {f"P{n}": draft for n, draft in enumerate(drafts, 1)}
         changes = await self._teacher.changes(self._question(proposals, proved, part))
-        if changes is None:
+        final = None if changes is None else self._sourced(changes, proposals)
+        if final is None:
             self._teacher.failures["unconsolidated"] += 1
             return list(drafts[:MAX_FINAL])
+        return final
+
+    def _sourced(self, changes: Sequence[Change], proposals: Mapping[str, Draft]) -> list[Draft] | None:
+        """Return the changes that can be made; None when there are some, and all lack what they rest on."""
         final = []
         for change in changes:
             unknown = set(change.sources) - proposals.keys()
@@ -126,7 +131,9 @@ class _Domain:
             by_group = {attempts[0].group_id: attempts for s in sources if (attempts := s.attempts)}
             attempts = tuple(a for group in by_group.values() for a in group)
             final.append(Draft(change=change, attempts=attempts))
-        return usable(final, self._shelf, self._teacher, MAX_FINAL)
+        kept = usable(final, self._shelf, self._teacher, MAX_FINAL)
+        added = [draft for draft in final if draft.change.op == "ADD"]
+        return kept if kept or not added or any(draft.attempts for draft in added) else None
 
     def _question(
         self, proposals: Mapping[str, Draft], proved: Mapping[str, int], part: int

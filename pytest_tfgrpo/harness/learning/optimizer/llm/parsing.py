@@ -62,6 +62,11 @@ class ParsedAnswer:
     readable: bool = True
     """False when there is no list of operations in it at all."""
 
+    @property
+    def usable(self) -> bool:
+        """True for a list, empty or not, unless nothing in it has the right form."""
+        return self.readable and bool(self.changes or not self.problems)
+
 
 def answer_schema(*, sources: bool) -> dict[str, Json]:
     """Return the JSON Schema of an answer; `sources`: each operation names the proposals it rests on."""

@@ -91,9 +91,9 @@ class Teacher:
             messages = (*messages, *self._complaint(answer, reading))
             again = await self._ask(replace(question, stage=f"{question.stage}.repair"), messages, schema)
             corrected = reading if again is None else self._read(question, again)
-            reading = corrected if corrected.readable else reading
+            reading = corrected if corrected.usable or not reading.usable else reading
         self.failures.update(problem.code for problem in reading.problems)
-        return reading.changes if reading.readable else None
+        return reading.changes if reading.usable else None
 
     def _opening(self, question: TeacherRequest) -> tuple[Message, ...]:
         system = Message(role="system", content=self.prompts.system)

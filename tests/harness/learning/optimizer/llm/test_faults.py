@@ -134,6 +134,30 @@ def test_a_lesson_turned_into_its_opposite_without_evidence_is_refused() -> None
     assert proposal.note == "the teacher proposed no change that can be made (unfounded: 1)"
 
 
+@pytest.mark.parametrize(
+    ("consolidation", "codes"),
+    [
+        (says(operation(), operation()), {"malformed": 2}),
+        (says(operation(sources=["P77"])), {"unknown_source": 1, "unfounded": 1}),
+        (says(operation(lesson="word " * 200, sources=["P1"])), {"word_cap": 1}),
+        (says(operation("REPLACE")), {"malformed": 1}),
+    ],
+)
+def test_a_consolidation_without_one_usable_operation_leaves_the_proposals_as_they_are(
+    consolidation: str, codes: dict[str, int]
+) -> None:
+    answers = staged(critique=says(operation()), consolidation=consolidation, repair=consolidation)
+    proposal = learn(context_of(ALL[:2], SUITE), answers)
+    assert proposal.failures == codes | {"unconsolidated": 1}
+    assert len(proposal.operations) == 2
+
+
+def test_a_repair_that_is_worse_than_the_answer_is_not_taken() -> None:
+    answer = says(operation(sources=["P1"]), operation())
+    answers = staged(critique=says(operation()), consolidation=answer, repair=says(operation("REPLACE")))
+    assert len(learn(context_of(ALL[:2], SUITE), answers).operations) == 1
+
+
 def test_without_a_usable_consolidation_the_proposals_stand() -> None:
     context = context_of(ALL[:2], SUITE)
     for consolidation, code in (("no", "malformed"), (fails("server"), "server")):

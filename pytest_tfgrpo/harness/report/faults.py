@@ -1,0 +1,82 @@
+"""Faults: rollouts without an answer, by what they say and by sweep, with one of each to look at."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from pytest_tfgrpo.core.records import PhaseResult, Rollout, Run
+from pytest_tfgrpo.core.report_blocks import FaultRow
+from pytest_tfgrpo.core.text import gist, line, wrapped
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps
+
+MOST = 20
+"""Messages that a report keeps."""
+SHORT = 3
+"""Messages that the terminal shows unless all are asked for."""
+TEXT = 300
+_VARIES = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
+"""Addresses, ports and times: messages that differ in them alone are one."""
+
+
+def fault_rows(run: Run) -> list[FaultRow]:
+    """Return the messages of errors and failures, most frequent first, each with its first rollout."""
+    rows: dict[tuple[str, str, str], FaultRow] = {}
+    for result in run.phases:
+        for rollout in _without_answer(result):
+            code = rollout.failure.code if rollout.failure else "unknown"
+            text = gist(rollout.failure.message, TEXT) if rollout.failure else ""
+            kind = "errors" if rollout.status == "error" else "failed"
+            fresh: FaultRow = {
+                "kind": kind,
+                "code": code,
+                "text": text,
+                "n": 0,
+                "sweeps": {},
+                "example": rollout.rollout_id,
+            }
+            row = rows.setdefault((kind, code, _VARIES.sub("#", text)), fresh)
+            row["n"] += 1
+            label = result.phase.label + (" dev" if rollout.mode == "dev" else "")
+            row["sweeps"][label] = row["sweeps"].get(label, 0) + 1
+    return sorted(rows.values(), key=lambda row: -row["n"])[:MOST]
+
+
+def fault_lines(rows: Sequence[FaultRow], width: int, *, every: bool) -> Iterator[str]:
+    """Yield the messages for the terminal."""
+    shown = rows if every else rows[:SHORT]
+    for row in shown:
+        sweeps = ", ".join(f"{label} {n}" for label, n in row["sweeps"].items())
+        text = f"{row['n']} x {line(row['code'], 40)}: {line(row['text'], TEXT)} ({sweeps})"
+        yield from wrapped(text, width, "  ", "    ")
+        yield f"    tfgrpo show {line(row['example'])}"
+    if len(shown) < len(rows):
+        yield f"  ... {len(rows) - len(shown)} more messages; -v shows all"
+
+
+def uneven_faults(sweeps: Sweeps) -> str:
+    """Return a warning where the compared sweeps differ in rollouts without an answer, else nothing."""
+    before, after = sweeps.before, sweeps.after
+    if before is None or after is None:
+        return ""
+    common = {g.scenario_id for g in before.groups} & {g.scenario_id for g in after.groups}
+    found = [_counts(result, common) for result in (before, after)]
+    if found[0] == found[1]:
+        return ""
+    told = [
+        f"{result.phase.label} has {counts['error']} errors and {counts['failed']} failures of the agent"
+        for result, counts in zip((before, after), found, strict=True)
+    ]
+    return f"{', '.join(told)}: a part of the difference between them may come from that, not from lessons"
+
+
+def _counts(result: PhaseResult, scenarios: set[str]) -> dict[str, int]:
+    own = (r for group in result.groups if group.scenario_id in scenarios for r in group.rollouts)
+    counts = Counter(rollout.status for rollout in own)
+    return {status: counts[status] for status in ("error", "failed")}
+
+
+def _without_answer(result: PhaseResult) -> Iterator[Rollout]:
+    for group in (*result.groups, *result.dev):
+        yield from (rollout for rollout in group.rollouts if rollout.status in ("error", "failed"))
