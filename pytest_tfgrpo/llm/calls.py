@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import cast
 
 from pytest_tfgrpo.core.clock import elapsed_ms, utc_now
-from pytest_tfgrpo.core.errors import AWAY, TIMEOUT, ModelError, OutageError
+from pytest_tfgrpo.core.errors import AWAY, ModelError, OutageError
 from pytest_tfgrpo.core.records import ModelCall
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.llm import patience
@@ -123,8 +123,6 @@ class Calls:
             except ModelError as error:
                 spent.append(error.cost_usd)
                 passing = error.code in AWAY and self._tell is not None and request is not HELLO
-                if error.code == TIMEOUT:  # if others were answered in its second half, it is its own
-                    passing &= self._answered_at.get(completer.name, -1.0) <= (began + clock()) / 2
                 if passing:
                     spent.append(await self._wait_for(completer, error))
                 tries += 1

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_tfgrpo.core.errors import AWAY, TIMEOUT
+from pytest_tfgrpo.core.errors import AWAY
 from pytest_tfgrpo.core.records import Rollout
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.llm import patience
@@ -85,15 +85,9 @@ class Breaker:
             self._changed.set()
 
     def is_lost(self, attempted: Attempted) -> bool:
-        """Count an attempt; return whether it failed for a reason that may pass, and should be made again.
-
-        A timeout is its own where others worked until later than half of its time.
-        """
-        outcome, failure, began = attempted.outcome, attempted.outcome.failure, attempted.began
+        """Count an attempt; return whether it failed for a reason that may pass, and should be made again."""
+        outcome, failure = attempted.outcome, attempted.outcome.failure
         if not self._watching or outcome.status != "error" or failure is None or failure.code not in AWAY:
-            return False
-        middle = (began + asyncio.get_running_loop().time()) / 2
-        if failure.code == TIMEOUT and self._worked_at is not None and self._worked_at > middle:
             return False
         self.in_a_row += 1
         self._failed_at = asyncio.get_running_loop().time()
