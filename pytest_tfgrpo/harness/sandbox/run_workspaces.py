@@ -21,6 +21,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from threading import Thread
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import WORKSPACES_PREFIX, write_json
@@ -35,6 +36,8 @@ CLOSE_S = 10.0
 """How long the end of a run waits for the removal of its workspaces; a later run removes the rest."""
 SWEEP_S = 2.0
 """How much of that goes to what runs before have left."""
+REMOVERS = 6
+"""Threads that remove workspaces: on some disks each folder takes milliseconds."""
 KEPT = "-kept"
 """End of the name of a folder that a resumed run needs."""
 KEPT_S = 7 * 86_400.0
@@ -80,7 +83,7 @@ class RunWorkspaces:
         self._deadline = math.inf
         self._kept = False
         self._left_over = ""
-        self._remover = threading.Thread(target=self._remove_all, name="tfgrpo-removal", daemon=True)
+        self._remover = Thread(target=self._remove_all, name="tfgrpo-removal", daemon=True)
         name = f"{WORKSPACES_PREFIX}{run_id}.{secrets.token_hex(4)}{KEPT if pointer is not None else ''}"
         self._folder = temporary / name
         found = None if pointer is None else _pointed_at(pointer, run_id)
@@ -115,7 +118,8 @@ class RunWorkspaces:
         self._deadline = time.monotonic() + CLOSE_S
         self._kept = keep and self._pointer is not None
         self._ending.set()
-        self._discarded.put(None)
+        for _ in range(REMOVERS):
+            self._discarded.put(None)
         self._remover.join(CLOSE_S + 1.0)
         slow = "the removal does not end" if self._remover.is_alive() else ""
         self._identity = None
@@ -167,10 +171,18 @@ class RunWorkspaces:
         path.rename(moved)
         self._discarded.put(moved)
 
-    def _remove_all(self) -> None:
-        _sweep(self._temporary, self._has_swept)
+    def _remove_discarded(self) -> None:
         while (path := self._discarded.get()) is not None:
             remove(path, self._is_late)
+
+    def _remove_all(self) -> None:
+        work = self._remove_discarded
+        others = [Thread(target=work, name="tfgrpo-removal", daemon=True) for _ in range(REMOVERS)]
+        for other in others:
+            other.start()
+        _sweep(self._temporary, self._has_swept)
+        for other in others:
+            other.join()
         if not self._kept:
             self._left_over = remove(self._folder, self._is_late)
 
