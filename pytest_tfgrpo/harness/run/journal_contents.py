@@ -103,11 +103,16 @@ class JournalContents:
             if epoch in self.complete_phases or epoch in learned or epoch in self.revisions:
                 continue
             if rollout.status == "error" and failure is not None and failure.code in AWAY:
-                del self.rollouts[id]
-                self.groups.pop(rollout.group_id, None)
-                self.members.pop(rollout.group_id, None)
-                if is_paid(rollout):
-                    self.abandoned.append(rollout)
+                self.drop(id)
+
+    def drop(self, rollout_id: str, *, unless: Rollout | None = None) -> None:
+        """Forget a rollout that is made again, and its group; its cost stays, unless `unless` is the same."""
+        rollout = self.rollouts.pop(rollout_id, None)
+        if rollout is not None:
+            self.groups.pop(rollout.group_id, None)
+            self.members.pop(rollout.group_id, None)
+            if is_paid(rollout) and rollout != unless:
+                self.abandoned.append(rollout)
 
     @property
     def complete(self) -> bool:
@@ -151,17 +156,15 @@ def _take(log: JournalContents, event: Event) -> None:
     match event.event:
         case "rollout":
             rollout = from_wire(Rollout, data)
-            earlier = log.rollouts.get(rollout.rollout_id)
-            if earlier is not None and is_paid(earlier):
-                log.abandoned.append(earlier)
+            log.drop(rollout.rollout_id, unless=rollout)
             log.rollouts[rollout.rollout_id] = rollout
         case "judgement":
             rollout_id = data.pop("rollout_id")
             log.checker_results[rollout_id] = from_wire(CheckerResult, data)
         case "abandoned":
             abandoned = from_wire(Rollout, data)
+            log.drop(abandoned.rollout_id, unless=abandoned)  # it is the same where a workspace was lost
             log.abandoned.append(abandoned)
-            log.rollouts.pop(abandoned.rollout_id, None)  # a finished one, whose workspace was lost
         case "call":
             call = from_wire(ModelCall, data)
             log.calls[call.key] = call
