@@ -306,7 +306,7 @@ def test_a_complete_run_that_was_killed_before_its_files_is_only_reported(
 
 
 def test_a_run_reported_late_exits_by_its_gate(project: Project) -> None:
-    project.scenarios(train=2, sweep=12).ini(actor="python:agent:unlearner", gate_min_gain=0.2)
+    project.scenarios(train=2, sweep=12).ini(actor="python:agent:unlearner")
     assert project.learn().ret == pytest.ExitCode.TESTS_FAILED
     (project.runs()[-1] / "manifest.json").unlink()
     result = project.learn("--tfgrpo-resume")
@@ -393,4 +393,36 @@ def test_it(rollout):
     project.start().communicate(timeout=60)
     assert not project.events("judgement")
     finish(project, "--tfgrpo-resume")
+    assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0]
+
+
+def test_a_test_function_that_did_not_run_finds_its_workspace_when_the_run_is_resumed(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.agent("""
+def write(context):
+    with open("asked.log", "a") as file:
+        file.write(".")
+    (context.workspace / "x.txt").write_text("hello")
+    return "done"
+""")
+    project.checker("""
+@pytest.mark.tfgrpo(domain="text", split="eval", prompt="Write hello into x.txt")
+def test_it(rollout, rollout_workspace):
+    assert (rollout_workspace / "x.txt").read_text() == "hello"
+""")
+    project.conftest("""
+import os
+
+def pytest_runtest_protocol(item):
+    return True if item.name.endswith("r1]") and "LOSE" in os.environ else None
+""")
+    project.ini(actor="python:agent2:write", group_size=3)
+    monkeypatch.setenv("LOSE", "1")
+    assert project.learn().ret == pytest.ExitCode.TESTS_FAILED
+    assert project.manifest()["status"] == "incomplete"
+    asked = (project.root / "asked.log").read_text()
+    monkeypatch.delenv("LOSE")
+    assert project.learn("--tfgrpo-resume").ret == 0
+    assert (project.root / "asked.log").read_text() == asked
     assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0]

@@ -273,8 +273,6 @@ class Cohort:
         )
 
     async def _check(self, slot: Slot, rollout: Rollout, outcome: AttemptResult) -> None:
-        workspace = slot.call.workspace
-        scenario = slot.question.scenario
         try:
             rollout = await self._checked(slot, rollout)
         except asyncio.CancelledError:
@@ -282,10 +280,7 @@ class Cohort:
             raise
         rollout = self._writer.rollout(rollout)
         self._paid.append(rollout)
-        judged = await self._judge(scenario, rollout, workspace)
-        self._workspaces.discard(workspace)
-        if judged is not None:
-            self._finish(slot, judged)
+        await self._settle(slot, rollout, slot.call.workspace)
 
     async def _checked(self, slot: Slot, rollout: Rollout) -> Rollout:
         """Return a rollout with what it did to its workspace, and with its checks."""
@@ -309,18 +304,20 @@ class Cohort:
     async def _repeat(self, slot: Slot, rollout: Rollout, workspace: Workspace) -> None:
         """Take a rollout from the journal instead of paying for it again."""
         self._paid.append(rollout)
-        judged = await self._judge(slot.question.scenario, rollout, workspace)
+        await self._settle(slot, rollout, workspace)
+
+    async def _settle(self, slot: Slot, rollout: Rollout, workspace: Workspace) -> None:
+        """Finish a rollout with what its test function and the judge find, unless a resumed run asks them."""
+        scenario = slot.question.scenario
+        if rollout.status == "ok" and scenario.checker is not None:
+            found = await self._grader.judge(rollout, workspace)
+            if found is None:  # the resumed run needs the workspace
+                return
+            rollout = found
+        self._workspaces.discard(workspace)
+        judged = await self._grader.ask_judge(scenario, rollout)
         if judged is not None:
             self._finish(slot, judged)
-
-    async def _judge(self, scenario: Scenario, rollout: Rollout, workspace: Workspace) -> Rollout | None:
-        """Return a rollout with what its test function and the judge found; None if a resumed run asks."""
-        if rollout.status == "ok" and scenario.checker is not None:
-            judged = await self._grader.judge(rollout, workspace)
-            if judged is None:
-                return None
-            rollout = judged
-        return await self._grader.ask_judge(scenario, rollout)
 
     def _finish(self, slot: Slot, rollout: Rollout) -> None:
         self._observe(rollout)
