@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
     from pytest_tfgrpo.harness.gate.verdict import Verdict
 
-RESUME = "finish it with pytest --tfgrpo --tfgrpo-resume="
+RESUME = "finish it with pytest --tfgrpo --tfgrpo-resume"
 UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 LONGEST = 100
 """Most characters of a run's id in the name of a page."""

@@ -82,7 +82,7 @@ def solve(context):
     assert project.cli("show", "e0.extra-eval0.r0") == 0
     shown = capsys.readouterr().out
     assert '  extra:\n    {\n     "span": "a7"\n    }\n' in shown
-    assert '\nextra:\n  {\n   "finish_reason": "password=hunter2horse"\n  }\n' in shown
+    assert '\nextra:\n  {\n   "finish_reason": "password=[redacted:named]"\n  }\n' in shown
     recorded = (project.root / "recording.jsonl").read_text()
     assert recorded.count('"extra":{"span":"a7"}') > 0
     assert "hunter2horse" not in recorded

@@ -48,7 +48,7 @@ def test_train(rollout):
 
 
 def scores(project: Project) -> list[float | None]:
-    """Return the gt means of the sweeps of the one eval scenario."""
+    """Return the gt means of the sweeps."""
     return [row["gt_score"]["mean"] for row in project.report()["epochs"] if row["mode"] != "train"]
 
 
@@ -65,8 +65,8 @@ def scores(project: Project) -> list[float | None]:
 )
 def test_what_the_function_does_is_the_score(project: Project, body: str, score: float) -> None:
     project.checker(f"@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    {body}\n")
-    project.learn().assert_outcomes(passed=5)
-    assert scores(project) == [score, score]
+    project.learn().assert_outcomes(passed=3)
+    assert scores(project) == [score]
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,14 @@ def test_a_checker_that_breaks_is_an_error_and_fails_only_with_its_whole_group(
     result = project.learn()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     rows = project.report()["epochs"]
-    assert [(row["errors"], row["gt_score"]["mean"]) for row in rows] == [(2, None), (2, None)]
+    assert [(row["errors"], row["gt_score"]["mean"]) for row in rows] == [(2, None)]
 
 
 def test_a_checker_that_breaks_now_and_then_does_not_fail_the_item(project: Project) -> None:
     body = "def test_it(rollout):\n    assert rollout.index or 1 / 0\n"
     project.checker("@pytest.mark.tfgrpo(split='eval', **MARK)\n" + body)
-    project.learn().assert_outcomes(passed=5)
-    assert [row["errors"] for row in project.report()["epochs"]] == [1, 1]
+    project.learn().assert_outcomes(passed=3)
+    assert [row["errors"] for row in project.report()["epochs"]] == [1]
 
 
 @pytest.mark.parametrize("how", ["pytest.skip('not here')", "pass"])
@@ -97,8 +97,8 @@ def test_a_skip_excludes_the_scenario(project: Project, how: str) -> None:
     body = f"{mark}@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    {how}\n"
     project.checker(body).scenarios(train=0, sweep=1)
     result = project.learn()
-    result.assert_outcomes(passed=3, skipped=4)
-    assert [row["groups"] for row in project.report()["epochs"]] == [1, 1]
+    result.assert_outcomes(passed=2, skipped=2)
+    assert [row["groups"] for row in project.report()["epochs"]] == [1]
 
 
 def test_parametrised_functions_are_a_scenario_each_and_prompts_name_their_parameters(
@@ -113,7 +113,7 @@ def test_it(rollout, text):
     project.learn()
     found = {s.prompt for s in load_run(project.runs()[-1]).scenarios}
     assert found == {"How many words has a b c?", "How many words has d e?"}
-    assert sorted(scores(project)) == [0.5, 0.5]
+    assert scores(project) == [0.5]
 
 
 def test_async_and_class_tests_work(project: Project) -> None:
@@ -140,8 +140,8 @@ class TestAgent:
         (tmp_path / "mine").touch()
 """)
     flag = "--override-ini=asyncio_default_fixture_loop_scope=function"
-    project.plugins("asyncio", "anyio").learn(flag).assert_outcomes(passed=13)
-    assert scores(project) == [0.5, 0.5]
+    project.plugins("asyncio", "anyio").learn(flag).assert_outcomes(passed=7)
+    assert scores(project) == [0.5]
 
 
 def test_a_checker_can_look_into_the_workspace(project: Project) -> None:
@@ -155,15 +155,15 @@ def write(context):
 def test_it(rollout, rollout_workspace):
     assert (rollout_workspace / "x.txt").read_text() == "hello"
 """)
-    project.ini(actor="python:agent2:write").learn().assert_outcomes(passed=5)
-    assert scores(project) == [1.0, 1.0]
+    project.ini(actor="python:agent2:write").learn().assert_outcomes(passed=3)
+    assert scores(project) == [1.0]
 
 
 def test_a_failed_rollout_scores_zero_without_running_the_function(project: Project) -> None:
     body = "@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    open('ran', 'w')\n"
     project.checker(body).ini(actor="python:agent:crash")
-    project.learn().assert_outcomes(passed=4, failed=1)  # the gate: nobody answered
-    assert scores(project) == [0.0, 0.0]
+    project.learn().assert_outcomes(passed=2, failed=1)  # the gate: nobody answered
+    assert scores(project) == [0.0]
     assert not (project.root / "ran").exists()
     project.run().assert_outcomes(failed=1)
 
@@ -171,12 +171,12 @@ def test_a_failed_rollout_scores_zero_without_running_the_function(project: Proj
 def test_a_checker_that_never_runs_makes_its_epoch_incomplete(project: Project) -> None:
     body = "@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    pass\n"
     project.checker(body)
-    project.conftest("def pytest_runtest_protocol(item):\n    return 'baseline-r1' in item.nodeid or None\n")
+    project.conftest("def pytest_runtest_protocol(item):\n    return 'eval-r1' in item.nodeid or None\n")
     result = project.learn()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert project.manifest()["status"] == "incomplete"
     assert "its test function did not run" in project.manifest()["reason"]
-    result.stdout.fnmatch_lines(["gate  FAILED", "*complete: baseline is incomplete*"])
+    result.stdout.fnmatch_lines(["gate  FAILED", "*complete: epoch3-eval is incomplete*"])
 
 
 def test_fixtures_are_fresh_for_each_rollout(project: Project) -> None:
@@ -190,8 +190,8 @@ def test_it(rollout, basket):
     basket.append(rollout.index)
     assert basket == [rollout.index]
 """
-    project.checker(body).learn().assert_outcomes(passed=5)
-    assert scores(project) == [1.0, 1.0]
+    project.checker(body).learn().assert_outcomes(passed=3)
+    assert scores(project) == [1.0]
 
 
 def test_choosing_one_rollout_brings_the_whole_scenario(project: Project) -> None:
@@ -199,7 +199,7 @@ def test_choosing_one_rollout_brings_the_whole_scenario(project: Project) -> Non
         "@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    pass\ndef test_other(): pass\n"
     )
     project.checker(body)
-    project.learn("test_agent.py::test_it[tfgrpo-baseline-r1]").assert_outcomes(passed=5)
+    project.learn("test_agent.py::test_it[tfgrpo-epoch3-eval-r1]").assert_outcomes(passed=3)
 
 
 @pytest.mark.parametrize(

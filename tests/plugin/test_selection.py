@@ -40,7 +40,6 @@ def test_failed_first_and_last_failed_find_items_by_their_ids_in_a_folder(projec
     run = project.pytester.runpytest_inprocess
     assert run("--tfgrpo").ret == pytest.ExitCode.TESTS_FAILED
     assert item_names(run("--tfgrpo", "--lf", "-v")) == [
-        "deep/b.scenario.yaml::bad[baseline]",
         "deep/b.scenario.yaml::bad[epoch3-eval]",
         "tfgrpo::gate",
     ]
@@ -102,4 +101,4 @@ def test_files_of_every_spelling_are_collected(project: Project) -> None:
         project.write(name, one % (name[0], name[0]))
     project.write("e.scenario.csv", "id,prompt,answer,split\ne,How many words has e?,3,eval\n")
     project.run().assert_outcomes(passed=5)
-    assert project.calls == ["a", "b", "c", "d", "e"]
+    assert sorted(project.calls) == ["a", "b", "c", "d", "e"]

@@ -76,7 +76,7 @@ def test_a_link_in_place_of_the_workspace_is_not_followed(judge, workspace, tmp_
     (tmp_path / "elsewhere" / "out").write_text("x")
     workspace.rmdir()
     workspace.symlink_to(tmp_path / "elsewhere")
-    assert "without following links" in judge("file", path="out", contains="x").reason
+    assert judge("file", path="out", contains="x").reason.endswith("in the workspace, there is none")
 
 
 def test_a_pipe_a_folder_and_a_huge_file_give_no_credit(judge, workspace):
