@@ -21,9 +21,7 @@ def variables(text: str | None) -> tuple[str, ...]:
     names = listed(text)
     for name in names:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            raise ValueError(
-                f"must be names of environment variables without their values ({name!r} is none)"
-            )
+            raise ValueError("must be names of environment variables, without their values")
     return names
 
 
@@ -33,9 +31,7 @@ def limits(text: str | None) -> dict[str, int]:
     for entry in listed(text):
         name, _, value = (part.strip() for part in entry.partition("="))
         if name not in LIMITS:
-            raise ValueError(
-                f"must be limits of {', '.join(LIMITS)} ({name!r} is unknown{nearest(name, LIMITS)})"
-            )
+            raise ValueError(f"must limit {', '.join(LIMITS)} ({name!r} is unknown{nearest(name, LIMITS)})")
         if name in found:
             raise ValueError(f"must name each limit once ({name!r} is there twice)")
         found[name] = _number(name, value)
@@ -47,5 +43,5 @@ def _number(name: str, value: str) -> int:
     match = re.fullmatch(r"(\d{1,15}) ?([A-Za-z]*)", value)
     if match is None or match[2] not in units or int(match[1]) < 1:
         example = "processes=64" if name == "processes" else f"{name}=2GB"
-        raise ValueError(f"must be limits such as {example} ({name}={value!r} is none)")
+        raise ValueError(f"must be limits such as {example} ({name}={value!r} is no limit)")
     return int(match[1]) * units[match[2]]

@@ -254,20 +254,20 @@ TABLE: tuple[Setting, ...] = (
     Setting("sandbox", "prompts", _choice("none", "bwrap"), "none",
             "isolation of the command actor: none, bwrap"),
     Setting("sandbox_readable", "prompts", _listed("paths"), None,
-            "files and folders that an agent in the sandbox can read too, separated by commas"),
+            "further files and folders that an agent in the sandbox can read, separated by commas"),
     Setting("sandbox_writable", "prompts", _listed("paths"), None,
-            "files and folders that an agent in the sandbox can write too"),
+            "files and folders that an agent in the sandbox can also write to"),
     Setting("sandbox_env", "prompts", _listed("names"), None,
-            "environment variables that the sandbox passes on, by name"),
+            "names of environment variables that the sandbox passes on"),
     Setting("sandbox_network", "prompts", _choice("none", "loopback", "host"), "none",
-            "what an agent in the sandbox can reach: none, loopback (servers on this machine), host"),
+            "network of an agent in the sandbox: none, loopback (servers on this machine), host"),
     Setting("sandbox_limits", "prompts", _listed("limits"), None,
-            "limits in the sandbox: processes, memory, file_size, for example memory=2GB, file_size=100MB"),
+            "limits in the sandbox: processes, memory, file_size; for example memory=2GB, file_size=100MB"),
     Setting("allow_paid", "none", parse_bool, False,
             "let an actor that costs money run without --tfgrpo", "bool"),
     Setting("min_score", "gate", _real(0, 1), 1.0,
             "mean score that an eval scenario without its own min_score needs in a plain run; "
-            "where a gate compares means, those below are reported and do not fail", "float"),
+            "where a gate judges the mean, those below are listed and do not fail", "float"),
     Setting("baseline", "gate", _text_or_none, None,
             "stored baseline that the gate compares with: a name or a .json file; none: no baseline"),
     Setting("gate_margin", "gate", _real(0, 1), 0.05,
@@ -286,13 +286,15 @@ TABLE: tuple[Setting, ...] = (
             "what to do if splits share tasks, or prompts or lessons contain answers: fail, warn"),
     Setting("gate_strict", "gate", parse_bool, False, "fail an inconclusive gate", "bool"),
     Setting("otel", "none", parse_bool, False,
-            "send OpenTelemetry spans; where to, the OTEL_* variables say", "bool"),
+            "send OpenTelemetry spans; the OTEL_* variables say where to", "bool"),
     Setting("otel_content", "none", parse_bool, False,
-            "put prompts, answers and tool arguments into the spans, redacted", "bool"),
+            "put prompts, answers and tool arguments into the spans, without secrets", "bool"),
 )
 # fmt: on
 
 BY_NAME: Mapping[str, Setting] = {s.name: s for s in TABLE}
+HIDDEN = "sandbox_env"
+"""The setting whose wrong value no message shows: it may be a key instead of a key's name."""
 GROUP_FLAG_ENV = "FEATURE_TFGRPO_GROUP"
 
 
@@ -352,7 +354,8 @@ def parse(setting: Setting, origin: Origin) -> Any:
         return setting.parse(origin.value)
     except ValueError as error:
         hint = _hint(str(origin.value), error.names) if isinstance(error, NoChoice) else ""
-        raise _error(f"{setting.name} {error}, not {origin.value!r} ({origin.source}){hint}") from None
+        shown = "" if setting.name == HIDDEN else f", not {origin.value!r}"
+        raise _error(f"{setting.name} {error}{shown} ({origin.source}){hint}") from None
 
 
 def _hint(word: str, known: Iterable[str]) -> str:

@@ -16,6 +16,8 @@ _COMMAND = re.compile(r"^([^\S\n]*):(?=:)|(#)#(?=\w*\[)", re.MULTILINE)
 
 
 TRACEBACK = "Traceback (most recent call last)"
+STDERR = "its stderr ends:"
+"""What a message about a program says before the end of its stderr, which may start amid a traceback."""
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?::|$)")
 """The line of a traceback with type and message; those above it are indented."""
 _FRAME = re.compile(r'File "[^"\n]*", line \d+')
@@ -50,8 +52,9 @@ def gist(text: str, limit: int | None = None) -> str:
     """Return what an error says as one line: of a traceback the line with the last exception."""
     if TRACEBACK not in text and _FRAME.search(text) is None:
         return line(text, limit)
-    before, mark, _ = text.partition(TRACEBACK)
-    before = before.strip() if mark else ""
+    before, mark, _ = text.partition(STDERR)
+    before = before + mark if mark else text.partition(TRACEBACK)[0].strip()
+    before = "" if before == text.strip() else before
     lines = [row for row in text.splitlines() if row.strip()]
     last = next((row for row in reversed(lines) if _EXCEPTION.match(row)), lines[-1])
     return line(f"{before} {last}" if before and before not in last else last, limit)

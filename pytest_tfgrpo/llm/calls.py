@@ -162,9 +162,7 @@ class Calls:
                 if back is not None and back is not False:
                     return _sum(spent)
                 self._given_up_at[name] = clock()
-        raise OutageError(
-            f"{name} does not answer; go on with --tfgrpo-resume when it does: {error}"
-        ) from error
+        raise OutageError(f"{name} does not answer: {error}") from error
 
     async def reach(self, completer: Completer, *, role: str, epoch: int) -> None:
         """Ask `completer` for a word, as `role` of the run; raises OutageError with what its server says."""
@@ -173,8 +171,8 @@ class Calls:
             await self.complete(completer, HELLO, key=f"hello.{role}", purpose=purpose, epoch=epoch)
         except ModelError as error:
             raise OutageError(
-                f"the {role} cannot be asked, so nothing else was; check the settings {role} and models, "
-                f"then start again: {error}"
+                f"the {role} does not answer, so no rollout started; check the settings {role} and models: "
+                f"{error}"
             ) from error
 
 

@@ -174,4 +174,7 @@ def pytest_terminal_summary(
 def _unused(config: pytest.Config) -> Iterable[str]:
     if options.settings_of(config).learning and not config.pluginmanager.hasplugin("tfgrpo-session"):
         suffixes = ", ".join(f"*{suffix}" for suffix in USUAL_SUFFIXES)
-        yield f"tfgrpo: no scenario was collected (looked for {suffixes} and the `tfgrpo` marker)"
+        yield (
+            f"tfgrpo: no scenario was collected (looked for {suffixes} and the `tfgrpo` marker, "
+            "outside the output folder)"
+        )

@@ -39,8 +39,8 @@ def refuse_arguments(config: pytest.Config) -> None:
             known.add(str(folder))
             if _is_run(folder) or (str(folder) == _out(config) and _holds_runs(folder)):
                 raise pytest.UsageError(
-                    f"{str(path)!r} is or lies in {str(folder)!r}, to which runs and their agents write; "
-                    "nothing there is collected: give other paths, or set tfgrpo_out to another folder"
+                    f"{str(path)!r} is or lies in {str(folder)!r}, to which runs and their agents write: "
+                    "pytest collects nothing there; give other paths, or set tfgrpo_out to another folder"
                 )
 
 

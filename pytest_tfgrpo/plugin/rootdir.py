@@ -40,9 +40,8 @@ def require_unmoved(config: pytest.Config) -> None:
         folder = _taken_for(config, flag, value)
         if folder is not None and _moves(config, tested, folder):
             raise pytest.UsageError(
-                f"{flag} {value!r}: before pytest knows this option, it takes a value after a space for a "
-                "path to test, and looks for its ini file and rootdir there; write "
-                f"{flag}={shlex.quote(value)}"
+                f"{flag} {value!r}: pytest takes a value after a space for a path to test, and looks for its "
+                f"ini file and rootdir there; write {flag}={shlex.quote(value)}"
             )
 
 

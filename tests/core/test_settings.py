@@ -130,6 +130,13 @@ def test_a_bad_value_is_named_with_its_key_rule_and_source(name, value, rule):
     assert refused(ini={name: value}).endswith(f"(ini key {setting.ini})")
 
 
+def test_a_key_in_place_of_its_name_is_not_shown():
+    with pytest.raises(SettingError) as error:
+        resolve({}, {"TFGRPO_SANDBOX_ENV": "KEY=sk-123"}, {})
+    assert "names of environment variables" in str(error.value)
+    assert "sk-123" not in str(error.value)
+
+
 def test_the_aliases_of_the_source_are_understood():
     settings = resolve({}, {"TFGRPO_TRAIN_TEMP": "0.9", "TFGRPO_EVAL_TEMP": "0.1"}, {})
     assert (settings["temperature_train"], settings["temperature_eval"]) == (0.9, 0.1)

@@ -49,6 +49,7 @@ def test_a_failing_item_shows_the_exception_and_the_end_of_its_traceback(project
     shown = project.run().stdout.str()
     assert "failed: crash: KeyError: 'no field in row" in shown
     assert "in helper" in shown
+    assert "tfgrpo show" not in shown
 
 
 def test_a_long_message_keeps_its_end(project: Project) -> None:
@@ -102,4 +103,8 @@ def test_the_gist_of_a_traceback_is_its_exception() -> None:
         "the program ended with status 1; its stderr ends: ValueError: no idea"
     )
     assert gist(trace[36:]) == "ValueError: no idea"
+    again = "During handling of the above exception, another exception occurred:"
+    assert gist(f"the program ended with status 1; its stderr ends: 048, in send\n{again}\n\n{trace}") == (
+        "the program ended with status 1; its stderr ends: ValueError: no idea"
+    )
     assert gist("plain words\nof two lines") == "plain words of two lines"

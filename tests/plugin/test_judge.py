@@ -272,7 +272,7 @@ def test_a_judge_that_cannot_be_asked_ends_the_run_before_anything_else_is(
     suite(project.ini(actor="python:agent:half", judge="openai:x"), truth="judge", rubric=RUBRIC)
     result = project.run(*mode)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert "the judge cannot be asked, so nothing else was" in result.stdout.str()
+    assert "the judge does not answer, so no rollout started" in result.stdout.str()
     assert (project.calls, server.requests) == ([], [])
 
 

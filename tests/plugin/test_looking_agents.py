@@ -71,15 +71,15 @@ def test_an_agent_that_gives_a_decoy_is_named_in_the_report(project: Project, wh
     assert report["epochs"][0]["gt_score"]["mean"] == 0.0
     (warning,) = (text for text in report["warnings"] if "decoy" in text)
     assert given[0] in warning or given[-1] in warning
-    result.stdout.fnmatch_lines(["warning: * an answer that stands only in a decoy*"])
+    result.stdout.fnmatch_lines(["warning: * a wrong answer that only the run's decoy file contains*"])
     (run,) = project.runs()
-    assert "stands only in a decoy" in (run / "report.html").read_text()
+    assert "decoy file contains" in (run / "report.html").read_text()
     assert not (run / "answers.json").exists()
 
 
 def test_an_honest_agent_is_not_named(project: Project) -> None:
     project.scenarios(train=1, sweep=1).ini(actor="python:agent:half").learn()
-    assert project.report()["reach"] == {"why": "it runs inside of pytest", "decoys": []}
+    assert project.report()["reach"] == {"why": "it runs inside pytest", "decoys": []}
     assert not any("decoy" in text for text in project.report()["warnings"])
     assert all("decoy" not in rollout for rollout in project.events("rollout"))
 
@@ -113,7 +113,7 @@ def test_a_killed_run_keeps_its_decoys_and_who_gave_them_when_it_is_resumed(proj
     ("settings", "why"),
     [
         ({"actor": "offline"}, None),
-        ({"actor": "python:agent:right"}, "it runs inside of pytest"),
+        ({"actor": "python:agent:right"}, "it runs inside pytest"),
         ({"actor": program("look.py")}, "it runs without a sandbox"),
     ],
 )

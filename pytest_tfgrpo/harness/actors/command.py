@@ -18,6 +18,7 @@ from pytest_tfgrpo.core.listed import variables
 from pytest_tfgrpo.core.records import Frame, Trajectory
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.text import STDERR
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.command_input import check_placeholders, fill, stdin_of
 from pytest_tfgrpo.harness.actors.events.registry import EVENTS, Reader
@@ -246,4 +247,4 @@ def _ending(status: int | None) -> str:
 
 def _tail(stderr: bytes) -> str:
     text = stderr.decode("utf-8", "replace").strip()
-    return f"; its stderr ends: {text}" if text else ""
+    return f"; {STDERR} {text}" if text else ""

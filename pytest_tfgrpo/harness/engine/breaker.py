@@ -152,7 +152,7 @@ class Breaker:
             since = "does not answer"
         else:
             since = f"has not answered for {patience.TOTAL_S:.0f} s"
-        return f"the actor's provider {since}; go on with --tfgrpo-resume when it does: {self._last}"
+        return f"the actor's provider {since}: {self._last}"
 
 
 class LostRollouts:

@@ -36,21 +36,23 @@ def fault_rows(run: Run) -> list[FaultRow]:
                 "sweeps": {},
                 "example": rollout.rollout_id,
             }
-            row = rows.setdefault((kind, code, _VARIES.sub("#", text)), fresh)
+            alike = _VARIES.sub("#", text.replace(rollout.rollout_id, ""))
+            row = rows.setdefault((kind, code, alike), fresh)
             row["n"] += 1
             label = result.phase.label + (" dev" if rollout.mode == "dev" else "")
             row["sweeps"][label] = row["sweeps"].get(label, 0) + 1
     return sorted(rows.values(), key=lambda row: -row["n"])[:MOST]
 
 
-def fault_lines(rows: Sequence[FaultRow], width: int, *, every: bool) -> Iterator[str]:
-    """Yield the messages for the terminal."""
+def fault_lines(rows: Sequence[FaultRow], width: int, *, every: bool, kept: bool) -> Iterator[str]:
+    """Yield the messages for the terminal; `kept` says that the run has files for ``tfgrpo show``."""
     shown = rows if every else rows[:SHORT]
     for row in shown:
         sweeps = ", ".join(f"{label} {n}" for label, n in row["sweeps"].items())
         text = f"{row['n']} x {line(row['code'], 40)}: {line(row['text'], TEXT)} ({sweeps})"
         yield from wrapped(text, width, "  ", "    ")
-        yield f"    tfgrpo show {line(row['example'])}"
+        if kept:
+            yield f"    tfgrpo show {line(row['example'])}"
     if len(shown) < len(rows):
         yield f"  ... {len(rows) - len(shown)} more messages; -v shows all"
 

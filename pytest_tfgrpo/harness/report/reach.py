@@ -9,7 +9,7 @@ from pytest_tfgrpo.core.report_blocks import ReachBlock, Report
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.run.reach import why_in_reach
 
-NAMED = 5
+NAMED = 3
 """Rollouts that a warning names."""
 
 
@@ -40,8 +40,8 @@ def reach_warnings(block: ReachBlock | None) -> Iterator[str]:
         more = f" and {len(used) - NAMED} more" if len(used) > NAMED else ""
         gave = "1 rollout gave" if len(used) == 1 else f"{len(used)} rollouts gave"
         yield (
-            f"{gave} an answer that stands only in a decoy in the run's folder: {named}{more}; "
-            "the agent looked for answers, so do not trust its other scores either"
+            f"{gave} a wrong answer that only the run's decoy file contains: the agent looked for answers, "
+            f"so do not trust its other scores either: {named}{more}"
         )
 
 

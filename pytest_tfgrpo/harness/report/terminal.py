@@ -45,7 +45,7 @@ LEGEND = (
 
 
 def terminal(report: Report, *, verbosity: int = 0, width: int = 80, told_above: bool = False) -> list[str]:
-    """Return the lines of the terminal section; `told_above` says that items have told of failed gates.
+    """Return the lines of the terminal section; `told_above` says that items have shown failed gates.
 
     Below 0 (``-q``) only warnings, gain, gate and files are shown; from 1 (``-v``) all lessons, the per-tool
     table, the judge by domain, the cost by model and every rule of the gate.
@@ -88,14 +88,15 @@ def _head(report: Report, width: int, *, verbose: bool) -> list[str]:
     lines = []
     if report["status"] != "complete":
         why = f": {line(report['reason'], 300)}" if report["reason"] else ""
-        lines += wrapped(f"the run is {report['status']}{why}", width, hanging="  ")
+        advice = "; finish it with --tfgrpo-resume" if report["files"] and not report["gate"] else ""
+        lines += wrapped(f"the run is {report['status']}{why}{advice}", width, hanging="  ")
     faults = report["faults"]
     for kind, meaning in (("errors", "error{}, not scored"), ("failed", "failure{} of the agent, scored 0")):
         if faults[kind]:
             codes = ", ".join(f"{line(code, 40)} {n}" for code, n in faults[kind].items())
             n = sum(faults[kind].values())
             lines += wrapped(f"{n} {meaning.format('s' * (n != 1))}: {codes}", width, hanging="  ")
-    lines += fault_lines(report.get("fault_messages", ()), width, every=verbose)
+    lines += fault_lines(report.get("fault_messages", ()), width, every=verbose, kept=bool(report["files"]))
     for warning in report["warnings"]:
         lines += wrapped(f"warning: {line(warning, 400)}", width, hanging="  ")
     return lines

@@ -17,5 +17,5 @@ def why_in_reach(identities: Mapping[str, Json]) -> str:
     if not name or name.startswith(ENCLOSED):
         return ""
     if not name.startswith("command:"):
-        return "it runs inside of pytest"
+        return "it runs inside pytest"
     return "" if identity.get("sandbox") == "bwrap" else "it runs without a sandbox"

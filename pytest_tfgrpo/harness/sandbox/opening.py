@@ -64,10 +64,10 @@ def require_apart(settings: SettingValues, root: Path, scenarios: Iterable[Scena
             raise SettingError(_refusal(name, f"holds {str(held)!r} of the suite"))
     answers = [root.resolve(), _out(settings, root).resolve(), *suite]
     shown = {name.resolve(): name for name in _existing("sandbox_readable", settings, root)}
-    root_user = "pytest runs as root: towards the files that the sandbox shows, an agent is root too"
+    root_user = "pytest runs as root, and so do agents in the sandbox; run it as an ordinary user"
     return ([root_user] if os.geteuid() == 0 else []) + [
-        f"sandbox_readable = {line(str(name), 200)} shows the agent answers, "
-        f"as it holds {line(str(held), 200)}; list only what the agent needs"
+        f"sandbox_readable = {line(str(name), 200)} lets the agent read answers, "
+        f"as it is or holds {line(str(held), 200)}; list only what the agent needs"
         for real, name in shown.items()
         if (held := next((p for p in answers if p.is_relative_to(real)), None))
     ]

@@ -72,7 +72,7 @@ def test_a_readable_path_that_holds_the_suite_is_allowed_with_a_warning(project:
     suite = [make_scenario("a", source="suite/a.scenario.yaml:1")]
     settings: Any = {"sandbox": "bwrap", "sandbox_readable": "cache, suite"}
     *_, warning = require_apart(settings, project, suite)
-    assert "/suite shows the agent answers, as it holds" in warning
+    assert "/suite lets the agent read answers, as it is or holds" in warning
     assert opened(project, sandbox_readable="suite")
 
 

@@ -62,8 +62,7 @@ class Teacher:
         reasons = [error for error in self._unanswered if error.code != "content_filter"]
         if reasons and len(self._unanswered) == self._asked:
             raise OutageError(
-                f"nothing could be learned: all {self._asked} calls of the teacher failed; go on with "
-                f"--tfgrpo-resume when it answers again: {reasons[0]}"
+                f"nothing could be learned: all {self._asked} calls of the teacher failed: {reasons[0]}"
             )
 
     async def text(self, question: TeacherRequest) -> str | None:
