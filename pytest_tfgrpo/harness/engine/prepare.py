@@ -100,7 +100,7 @@ def prepare(
         preflight["evaluations"] = earlier_evaluations(out, task_id, run_id, stamps["eval"])
         preflight |= _exposures(settings, out, task_id, library, stamps=stamps, people=people)
     preflight = {**preflight, "partial": partial} if partial else preflight
-    folder = run_folder(out, task_id, run_id) if out else None
+    folder, temporary = run_folder(out, task_id, run_id) if out else None, temporary_folder(root, out)
     job = Job(
         run_id=run_id,
         task_id=task_id,
@@ -125,12 +125,12 @@ def prepare(
         library=library,
         stamps=stamps,
         versions=_versions(),
-        temporary=temporary_folder(root, out),
+        temporary=temporary,
         partial_selection=bool(partial),
         warnings=(
             *_warnings(library, actor, phases, learning=settings.learning),
             *_idle(people, scenarios, settings, phases),
-            *require_apart(values, root, scenarios),
+            *require_apart(values, root, scenarios, temporary),
         ),
         resumed=log or JournalContents(),
     )

@@ -52,16 +52,24 @@ def open_sandbox(
     return sandbox, identity
 
 
-def require_apart(settings: SettingValues, root: Path, scenarios: Iterable[Scenario]) -> list[str]:
-    """Return a warning for each readable path that holds the suite; a writable one is a SettingError."""
+def require_apart(
+    settings: SettingValues, root: Path, scenarios: Iterable[Scenario], temporary: Path
+) -> list[str]:
+    """Return a warning for each readable path that holds the suite; a writable one is a SettingError.
+
+    So is one that holds the folder `temporary`, in which all rollouts work.
+    """
     if settings.get("sandbox", "none") == "none":
         return []
     suite = [root / scenario.source.rpartition(":")[0] for scenario in scenarios]
     suite += [attachment.path for scenario in scenarios for attachment in scenario.attachments]
     suite = sorted({path.resolve() for path in suite})
     for name in _existing("sandbox_writable", settings, root):
-        if held := next((path for path in suite if path.is_relative_to(name.resolve())), None):
+        real = name.resolve()
+        if held := next((path for path in suite if path.is_relative_to(real)), None):
             raise SettingError(_refusal(name, f"holds {str(held)!r} of the suite"))
+        if temporary.is_relative_to(real):
+            raise SettingError(_refusal(name, "holds the workspaces of all rollouts"))
     answers = [root.resolve(), _out(settings, root).resolve(), *suite]
     shown = {name.resolve(): name for name in _existing("sandbox_readable", settings, root)}
     root_user = "pytest runs as root, and so do agents in the sandbox; run it as an ordinary user"

@@ -38,6 +38,7 @@ SWEEP_S = 2.0
 """How much of that goes to what runs before have left."""
 REMOVERS = 6
 """Threads that remove workspaces: on some disks each folder takes milliseconds."""
+LOCK_TRIES, LOCK_PAUSE_S = 10, 0.01
 KEPT = "-kept"
 """End of the name of a folder that a resumed run needs."""
 KEPT_S = 7 * 86_400.0
@@ -155,9 +156,22 @@ class RunWorkspaces:
         self._folder.mkdir(PRIVATE)
         if self._lock is not None:
             os.close(self._lock)
-        self._adopt(_locked(self._folder))
+        self._adopt(self._lock_new())
         if self._pointer is not None:
             write_json(self._pointer, {"folder": str(self._folder)})
+
+    def _lock_new(self) -> int | None:
+        """Lock the folder, which was made just now; raises OSError.
+
+        In between another run may take it for one that a dead run left, and remove it.
+        """
+        for _ in range(LOCK_TRIES):
+            if (lock := _locked(self._folder)) is not None:
+                return lock
+            time.sleep(LOCK_PAUSE_S)
+            if not os.path.lexists(self._folder):
+                self._folder.mkdir(PRIVATE)
+        return None
 
     def _adopt(self, lock: int | None) -> None:
         self._lock = lock

@@ -15,6 +15,8 @@ from pytest_tfgrpo.harness.sandbox.bubblewrap import Sandbox
 from pytest_tfgrpo.harness.sandbox.opening import require_apart
 from pytest_tfgrpo.harness.sandbox.programs import needed
 
+ELSEWHERE = Path("/tmp-of-others")
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
@@ -60,18 +62,27 @@ def test_a_writable_path_that_holds_a_scenario_or_an_attachment_is_refused(
     suite = [make_scenario("a", source="suite/a.scenario.yaml:1")]
     settings: Any = {"sandbox": "bwrap", "sandbox_writable": "suite"}
     with pytest.raises(SettingError, match=r"holds '.*a\.scenario\.yaml' of the suite.*list a folder of the"):
-        require_apart(settings, project, suite)
+        require_apart(settings, project, suite, ELSEWHERE)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    assert require_apart(settings | {"sandbox_writable": "cache"}, project, suite) == []
+    assert require_apart(settings | {"sandbox_writable": "cache"}, project, suite, ELSEWHERE) == []
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    assert "runs as root" in require_apart(settings | {"sandbox_writable": "cache"}, project, suite)[0]
-    assert require_apart(settings | {"sandbox": "none"}, project, suite) == []
+    assert (
+        "runs as root"
+        in require_apart(settings | {"sandbox_writable": "cache"}, project, suite, ELSEWHERE)[0]
+    )
+    assert require_apart(settings | {"sandbox": "none"}, project, suite, ELSEWHERE) == []
+
+
+def test_a_writable_path_that_holds_the_workspaces_of_other_rollouts_is_refused(project: Path) -> None:
+    settings: Any = {"sandbox": "bwrap", "sandbox_writable": "cache"}
+    with pytest.raises(SettingError, match="holds the workspaces of all rollouts"):
+        require_apart(settings, project, [], project / "cache" / "tmp")
 
 
 def test_a_readable_path_that_holds_the_suite_is_allowed_with_a_warning(project: Path) -> None:
     suite = [make_scenario("a", source="suite/a.scenario.yaml:1")]
     settings: Any = {"sandbox": "bwrap", "sandbox_readable": "cache, suite"}
-    *_, warning = require_apart(settings, project, suite)
+    *_, warning = require_apart(settings, project, suite, ELSEWHERE)
     assert "/suite lets the agent read answers, as it is or holds" in warning
     assert opened(project, sandbox_readable="suite")
 

@@ -314,3 +314,23 @@ def test_a_temporary_folder_in_the_project_is_not_used(
 
 def test_a_project_that_is_the_whole_file_system_has_a_temporary_folder_all_the_same() -> None:
     assert temporary_folder(Path("/"), Path("/out")) == Path(os.path.realpath(tempfile.gettempdir()))
+
+
+def test_a_new_folder_that_another_run_removes_as_a_leftover_is_made_again(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the making of the folder and its lock, the other run looks for what dead runs left."""
+    locked, met = run_workspaces._locked, list[Path]()
+
+    def late(folder: Path) -> int | None:
+        if not met:
+            met.append(folder)
+            run_workspaces._sweep(temporary, lambda: False)
+        return locked(folder)
+
+    monkeypatch.setattr(run_workspaces, "_locked", late)
+    workspaces = RunWorkspaces(RUN, temporary)
+    assert workspaces.new("r0", ()).path.is_dir()
+    assert locked(met[0]) is None
+    workspaces.close(keep=False)
+    assert list(temporary.iterdir()) == []
