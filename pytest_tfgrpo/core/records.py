@@ -75,6 +75,8 @@ class Trajectory:
     """Duration of the attempt when it was recorded; None for a measured attempt."""
     extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
     """What the agent reported beside its answer."""
+    decoy: str | None = field(default=None, metadata=SPARSE)
+    """Of a recorded attempt, as in `Rollout`."""
 
     @property
     def tokens(self) -> int:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.project import Project
@@ -75,6 +76,25 @@ def test_an_agent_that_gives_a_decoy_is_named_in_the_report(project: Project, wh
     (run,) = project.runs()
     assert "decoy file contains" in (run / "report.html").read_text()
     assert not (run / "answers.json").exists()
+
+
+@pytest.mark.parametrize("where", ["answer", "file"])
+def test_a_replay_names_the_agent_that_gave_a_decoy_when_it_was_recorded(
+    project: Project, where: str
+) -> None:
+    project.scenarios(train=0, sweep=2).write("read.py", READER)
+    actor = program("read.py", project.root, where)
+    project.learn(f"--tfgrpo-actor={actor}", "--tfgrpo-group-size=2", "--tfgrpo-record=r.jsonl")
+    recorded = project.report()
+    project.learn("--tfgrpo-actor=replay:r.jsonl", "--tfgrpo-group-size=2")
+    replayed = project.report()
+    assert recorded["reach"]["decoys"]
+
+    def without_id(report: Mapping[str, Any], value: object) -> str:
+        return json.dumps(value).replace(str(report["run_id"]), "")
+
+    for key in ("reach", "warnings"):
+        assert without_id(replayed, replayed[key]) == without_id(recorded, recorded[key])
 
 
 def test_an_honest_agent_is_not_named(project: Project) -> None:

@@ -44,6 +44,7 @@ class AttemptResult:
     answer: str = ""
     frames: tuple[Frame, ...] = ()
     extra: Mapping[str, Json] = field(default_factory=dict)
+    decoy: str | None = None
     failure: Failure | None = None
     started_at: str
     """When the actor was asked, ISO 8601 in UTC."""
@@ -111,6 +112,7 @@ def _outcome(answer: Trajectory | AttemptFault, started_at: str, elapsed: float)
             answer=answer.answer,
             frames=_named(answer.frames),
             extra=answer.extra,
+            decoy=answer.decoy,
             started_at=started_at,
             latency_ms=latency_ms,
         )
@@ -186,6 +188,8 @@ def _sound(trajectory: object, call: ActorCall) -> Trajectory:
         )
     if not isinstance(trajectory.extra, Mapping):
         raise AgentFailure(f"the actor returned {trajectory.extra!r:.100} as extra", "garbage")
+    if trajectory.decoy is not None and type(trajectory.decoy) is not str:
+        raise AgentFailure(f"the actor returned {trajectory.decoy!r:.100} as decoy", "garbage")
     if not _is_latency(trajectory.latency_ms):
         raise AgentFailure(f"the latency must be between 0 and {TOKENS_MAX} ms", "garbage")
     # A character has at most four bytes: short answers need no second look.

@@ -262,6 +262,7 @@ class Cohort:
             answer=outcome.answer,
             frames=outcome.frames,
             extra=outcome.extra,
+            decoy=outcome.decoy,
             started_at=outcome.started_at,
             failure=outcome.failure,
             tokens=made.tokens,

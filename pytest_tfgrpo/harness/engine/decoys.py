@@ -35,11 +35,15 @@ _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
 
 
 class Decoys:
-    """The decoys of a run; there are none where the run has no folder, or no agent could read them."""
+    """The decoys of a run; there are none where the run has no folder, or no agent could read them.
+
+    Nor are there in a replay: its recording says where a decoy was given.
+    """
 
     def __init__(self, job: Job, folder: Path | None) -> None:
         """Write them into the run's folder; they are equal for a resumed run."""
-        scenarios = job.scenarios if folder is not None and why_in_reach(job.identities) else ()
+        looked_for = folder is not None and not job.replayed and why_in_reach(job.identities)
+        scenarios = job.scenarios if looked_for else ()
         self._by_scenario = {s.id: decoy(job.run_id, s, _expected(s, job)) for s in scenarios}
         if self._by_scenario and folder is not None:
             with suppress(JournalError):  # a disk that is full ends the run elsewhere

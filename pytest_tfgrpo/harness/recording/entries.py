@@ -54,6 +54,8 @@ class RolloutEntry:
     """Texts of it that a secret was taken out of."""
     extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
     """What the agent reported beside its answer."""
+    decoy: str | None = field(default=None, metadata=SPARSE)
+    """Where it gave the decoy of the run that was recorded."""
 
     @property
     def settled(self) -> bool:
@@ -173,6 +175,7 @@ def _rollout(rollout: Rollout, actor: str, scenario: str) -> RolloutEntry:
         failure=failure,
         latency_ms=rollout.latency_ms,
         extra=rollout.extra,
+        decoy=rollout.decoy,
     )
 
 

@@ -235,7 +235,11 @@ class ReplayActor:
         if entry.files:
             await asyncio.to_thread(make_again, call.workspace, entry.files)
         return Trajectory(
-            answer=entry.answer, frames=entry.frames, latency_ms=entry.latency_ms, extra=entry.extra
+            answer=entry.answer,
+            frames=entry.frames,
+            latency_ms=entry.latency_ms,
+            extra=entry.extra,
+            decoy=entry.decoy,
         )
 
     def bound(self, call_count: int) -> Mapping[str, float | None]:  # noqa: ARG002 - part of the Protocol
