@@ -269,7 +269,7 @@ def _lessons(library: LibraryBlock, width: int, *, verbose: bool) -> list[str]:
     lessons = library["lessons"]
     if not lessons and not library["groups"]:
         return []
-    head = f"{len(lessons)} active lessons"
+    head = f"{len(lessons)} active lesson{'s' * (len(lessons) != 1)}"
     if library["groups"]:
         head += (
             f"; {library['informative_groups']} of {library['groups']} training groups had mixed results, "

@@ -105,7 +105,7 @@ probes = {{
     "read workspaces of other rollouts": lambda: reads("other"),
     "read environment variables that `sandbox_env` does not list":
         lambda: ["SOME_KEY" in os.environ or b"SOME_KEY" in pathlib.Path("/proc/self/environ").read_bytes()],
-    "read what other processes are": others,
+    "read which other processes run": others,
     "write to its workspace": lambda: writes("own"),
     "write to what `sandbox_writable` lists": lambda: writes("writable"),
     "write to its program, the project, the output folder, your home":
