@@ -101,7 +101,8 @@ def write_atomic(path: Path, content: Iterable[bytes]) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         with temporary.open("wb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            with suppress(OSError):  # some file systems have no locks
+                fcntl.flock(file, fcntl.LOCK_EX)
             with suppress(FileNotFoundError):
                 os.fchmod(file.fileno(), path.stat().st_mode & 0o7777)
             file.writelines(content)

@@ -96,3 +96,13 @@ def _require_known_environment(environ: Mapping[str, str]) -> None:
         raise pytest.UsageError(
             f"unknown environment variable {name}={environ[name]!r}{hint or '; unset it'}"
         )
+
+
+def dry_run(launch: Launch) -> list[str]:
+    """Return the lines of a dry run: what the launch would ask, and what that may cost."""
+    from pytest_tfgrpo.harness.estimate.forecast import forecast
+    from pytest_tfgrpo.harness.estimate.plan_text import plan_text
+
+    job, folder, record = launch.prepared.job, launch.prepared.folder, launch.settings["record"]
+    runs = None if folder is None else folder.parent
+    return plan_text(job, forecast(job, runs, launch.root / record if record else None))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 
 import pytest
 
 from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.text import few
 from pytest_tfgrpo.plugin.catalog import Marked
+from pytest_tfgrpo.plugin.distributed import places
 from pytest_tfgrpo.plugin.items import ScenarioItem
 from pytest_tfgrpo.plugin.markers import base_id, slot_of, split_of
 
@@ -38,6 +41,28 @@ def narrowed(session: pytest.Session) -> str:
         return "a file could not be collected"
     named = next((arg for arg in config.args if "::" in arg), "")
     return f"only {named} and the like were asked for" if named else ""
+
+
+def left_out(collected: Sequence[str], selected: Collection[str], wanted: Collection[str]) -> str:
+    """Return which of what was collected was not selected, or is not `wanted` by a hook; empty for none."""
+    if deselected := [id for id in collected if id not in selected]:
+        return f"{few(deselected)} deselected"
+    dropped = [id for id in collected if id not in wanted]
+    return f"a hook pytest_tfgrpo_scenarios dropped {few(dropped)}" if dropped else ""
+
+
+def elsewhere(config: pytest.Config, missing: Sequence[str], *, anywhere: bool) -> str:
+    """Return which scenarios of a baseline are `missing` because pytest did not look at their files.
+
+    Unless `anywhere`, what the whole suite leaves out is nowhere.
+    """
+    looked_in, whole_suite = places(config)
+    if (whole_suite and not anywhere) or not missing:
+        return ""
+    from pytest_tfgrpo.harness.suite.collection import uncollected
+
+    found = uncollected(config.rootpath.resolve(), list(map(Path, looked_in)), missing)
+    return f"{few(found)} of the baseline in files that were not asked for" if found else ""
 
 
 def may_add(session: pytest.Session, *, asked: bool) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,6 @@ import pytest
 from pytest_tfgrpo.core.errors import ScenarioError, TfgrpoError
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.text import few
 from pytest_tfgrpo.harness.launch.launch import (
     is_gated,
     phases_of,
@@ -35,7 +34,16 @@ from pytest_tfgrpo.plugin.failures import (
 )
 from pytest_tfgrpo.plugin.items import GateItem, RunFile, ScenarioItem, StandIn, make_gates, make_items
 from pytest_tfgrpo.plugin.run_monitor import RunMonitor
-from pytest_tfgrpo.plugin.selection import functions_of, is_scenario_item, may_add, narrowed, order, whole
+from pytest_tfgrpo.plugin.selection import (
+    elsewhere,
+    functions_of,
+    is_scenario_item,
+    left_out,
+    may_add,
+    narrowed,
+    order,
+    whole,
+)
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.gate.config import NamedGate
@@ -118,8 +126,8 @@ class TfgrpoSession:
                 raise self.misuse
             functions = functions_of(items, learning=self.learning)
             result = yield
-            if left_out := functions - functions_of(items, learning=self.learning):
-                self._partial = f"{few(sorted(left_out))} deselected"
+            kept = functions_of(items, learning=self.learning)
+            self._partial = left_out(sorted(functions), kept, functions) or self._partial
         self.arrange(session, items)
         return result
 
@@ -154,7 +162,8 @@ class TfgrpoSession:
         home = RunFile.of(session)
         added = make_items(home, [s for s in wanted if s.id not in selected], self)
         phases = planned(wanted, self.settings)
-        self._partial = self._partial or self._left_out(selected, {s.id for s in wanted})
+        collected = [s.id for s in self._catalog.scenarios.values() if self.learning or s.split == "eval"]
+        self._partial = self._partial or left_out(collected, selected, {s.id for s in wanted})
         ordered = order(phases, [*(whole(files) if self.learning else files), *added], functions)
         kept = {item.nodeid for item in ordered}
         dropped = [item for item in chosen if item.nodeid not in kept]
@@ -173,27 +182,10 @@ class TfgrpoSession:
             return []
         return [*ordered, *make_gates(home, self, self._named)] if is_gated(self.settings) else ordered
 
-    def _left_out(self, selected: Collection[str], wanted: Collection[str]) -> str:
-        """Return which collected scenarios were not selected, or dropped by a hook, and by what."""
-        collected = [s.id for s in self._catalog.scenarios.values() if self.learning or s.split == "eval"]
-        if deselected := [id for id in collected if id not in selected]:
-            return f"{few(deselected)} deselected"
-        dropped = [id for id in collected if id not in wanted]
-        return f"a hook pytest_tfgrpo_scenarios dropped {few(dropped)}" if dropped else ""
-
     def _elsewhere(self, ids: Sequence[str], *, anywhere: bool = False) -> str:
-        """Return which of `ids` are outside the paths that pytest looked in.
-
-        Unless `anywhere`, what the whole suite leaves out is nowhere.
-        """
-        looked_in, whole = distributed.places(self.config)
+        """Return which of `ids` are outside the paths that pytest looked in; see `elsewhere`."""
         missing = [id for id in ids if id not in self._catalog.scenarios]
-        if (whole and not anywhere) or not missing:
-            return ""
-        from pytest_tfgrpo.harness.suite.collection import uncollected
-
-        found = uncollected(self.config.rootpath.resolve(), list(map(Path, looked_in)), missing)
-        return f"{few(found)} of the baseline in files that were not asked for" if found else ""
+        return elsewhere(self.config, missing, anywhere=anywhere)
 
     def _without_eval(self, session: pytest.Session) -> list[pytest.Item]:
         """Return the gate, which fails, where a baseline is set and the whole suite has nothing to run."""
@@ -227,7 +219,7 @@ class TfgrpoSession:
         self._checkers = Checkers(self.config, self._live, by_node, excused=self._excused)
         self.config.pluginmanager.register(self._checkers, "tfgrpo-checkers")
         if self.config.getoption("tfgrpo_dry_run"):
-            self._lines = _dry_run(launch)
+            self._lines = prepare.dry_run(launch)
 
     def show(self, item: ScenarioItem) -> None:
         """Wait for the item's groups, and raise ItemFailed when the item fails."""
@@ -413,12 +405,3 @@ class TfgrpoSession:
         """Return the run's folder as a reader would type it."""
         folder = launch.prepared.folder
         return "" if folder is None else os.path.relpath(folder, self.config.invocation_params.dir)
-
-
-def _dry_run(launch: Launch) -> list[str]:
-    from pytest_tfgrpo.harness.estimate.forecast import forecast
-    from pytest_tfgrpo.harness.estimate.plan_text import plan_text
-
-    job, folder, record = launch.prepared.job, launch.prepared.folder, launch.settings["record"]
-    runs = None if folder is None else folder.parent
-    return plan_text(job, forecast(job, runs, launch.root / record if record else None))

@@ -1,5 +1,6 @@
 """Files that are written whole or not at all."""
 
+import errno
 import fcntl
 import os
 import subprocess
@@ -83,6 +84,15 @@ def half():
 
 write_atomic(Path(sys.argv[1]), half())
 """
+
+
+def test_a_file_is_written_where_there_are_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    write_atomic(tmp_path / "a", [b"x"])
+    assert (tmp_path / "a").read_bytes() == b"x"
 
 
 def test_what_a_killed_process_left_of_a_file_is_removed_when_it_is_written_again(tmp_path: Path) -> None:

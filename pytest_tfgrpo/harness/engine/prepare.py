@@ -78,7 +78,6 @@ def prepare(
     """
     budget = Budget(settings.values)
     people = open_components(root, settings, supplied, environ=environ, spending=budget)
-    actor = people.actor
     values: SettingValues = {**settings.values, "eval_rollouts": settings.eval_rollouts}
     _require_fit(root, people, scenarios, values)
     packs = _load_packs(root, settings)
@@ -89,10 +88,7 @@ def prepare(
     log = _log_to_continue(resume, out, task_id, run_id, stamps)
     if log is not None:
         run_id, library = log.header["run_id"], from_wire(Library, log.header["library"])
-        if people.replay is None:
-            log.reopen()
-        else:
-            people.replay.resume(log.rollouts.values(), log.calls.values())
+        _go_on(log, people.replay)
     run_id = run_id or new_run_id()
     preflight = log.header.get("preflight") if log else None
     if not preflight:
@@ -109,7 +105,7 @@ def prepare(
         scenarios=tuple(scenarios),
         phases=tuple(phases),
         packs=packs,
-        actor=actor,
+        actor=people.actor,
         optimizer=people.optimizer,
         kinds=supplied.kinds,
         rewarders=(*_judging(people, settings), *supplied.rewarders),
@@ -128,13 +124,21 @@ def prepare(
         temporary=temporary,
         partial_selection=bool(partial),
         warnings=(
-            *_warnings(library, actor, phases, learning=settings.learning),
+            *_warnings(library, people.actor, phases, learning=settings.learning),
             *_idle(people, scenarios, settings, phases),
             *require_apart(values, root, scenarios, temporary),
         ),
         resumed=log or JournalContents(),
     )
     return Prepared(job, folder, people.replay)
+
+
+def _go_on(log: JournalContents, replay: Replay | None) -> None:
+    """Get ready to go on with an interrupted run."""
+    if replay is None:
+        log.reopen()
+    else:
+        replay.resume(log.rollouts.values(), log.calls.values())
 
 
 def _stamps(

@@ -68,7 +68,6 @@ def build(
     before, after = sweeps.rows_before, sweeps.rows_after
     compared = compare(before, after)
     gain = _gain(sweeps, compared)
-    reach = reach_report(run)
     value: Report = {
         "schema": SCHEMA,
         "run_id": run.run_id,
@@ -99,25 +98,23 @@ def build(
         "settings": to_wire(run.settings),
         "stamps": dict(run.stamps),
         "versions": dict(run.versions),
-        "warnings": [
-            *run.warnings,
-            *reach_warnings(reach),
-            *contamination_warnings(run.preflight),
-            *_estimates(run),
-            *_warnings(run),
-            *filter(None, [uneven_faults(sweeps)]),
-        ],
+        "warnings": [*run.warnings, *_warnings(run, sweeps)],
         "sections": list(sections),
     }
-    if reach is not None:
+    _add_where_there_is_any(value, run, sweeps)
+    if run.settings.get("gate_sequential"):
+        _add_sequential(value, run, sweeps, verdict)
+    return value
+
+
+def _add_where_there_is_any(value: Report, run: Run, sweeps: Sweeps) -> None:
+    """Add the blocks that most reports have no use for."""
+    if (reach := reach_report(run)) is not None:
         value["reach"] = reach
     if messages := fault_rows(run):
         value["fault_messages"] = messages
-    if run.settings.get("gate_sequential"):
-        _add_sequential(value, run, sweeps, verdict)
     if is_plain(run) and sets_gate(run.settings):
-        value["low"] = _low(run, after)
-    return value
+        value["low"] = _low(run, sweeps.rows_after)
 
 
 def is_plain(run: Run) -> bool:
@@ -326,8 +323,11 @@ def _is_mute(group: Group) -> bool:
     return any(rollout.status == "ok" and score.gt_score is None for rollout, score in pairs)
 
 
-def _warnings(run: Run) -> Iterator[str]:
-    """Yield what a reader must know of single phases; the engine warns of the rest."""
+def _warnings(run: Run, sweeps: Sweeps) -> Iterator[str]:
+    """Yield what a reader must know; the engine has warned of the rest."""
+    yield from reach_warnings(reach_report(run))
+    yield from contamination_warnings(run.preflight)
+    yield from _estimates(run)
     for result in run.phases:
         label, revision = result.phase.label, result.revision
         if result.status != "complete":
@@ -338,3 +338,5 @@ def _warnings(run: Run) -> Iterator[str]:
             yield f"{label}: {revision.note}"
     if failures := _failures(run):
         yield "failed in learning: " + ", ".join(f"{code} {n}" for code, n in failures.items())
+    if uneven := uneven_faults(sweeps):
+        yield uneven
