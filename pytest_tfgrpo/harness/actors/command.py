@@ -23,7 +23,7 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.command_input import check_placeholders, fill, stdin_of
 from pytest_tfgrpo.harness.actors.events.registry import EVENTS, Reader
 from pytest_tfgrpo.harness.actors.output import read_trajectory, total_max_bytes
-from pytest_tfgrpo.harness.actors.talk import TERM_GRACE_S, Talk
+from pytest_tfgrpo.harness.actors.running_program import TERM_GRACE_S, RunningProgram
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.sandbox.bubblewrap import Sandbox
 from pytest_tfgrpo.harness.sandbox.opening import open_sandbox
@@ -79,20 +79,20 @@ class CommandActor:
         """Try the scenario once; see Actor."""
         workspace = call.workspace.path.absolute()
         started = time.perf_counter()
-        talk = Talk(total_max_bytes(call.answer_max_bytes))
+        running = RunningProgram(total_max_bytes(call.answer_max_bytes))
         argv = self._command_line(call, workspace)
         try:
             with stdin_of(self._argv, call, workspace, as_text=self._events != OWN_EVENTS) as stdin:
-                await self._start(argv, talk, stdin, workspace, self._environment(call))
+                await self._start(argv, running, stdin, workspace, self._environment(call))
             spent_s = time.perf_counter() - started
-            in_time = await talk.finished(None if self._events == OWN_EVENTS else _limit(call) - spent_s)
+            in_time = await running.finished(None if self._events == OWN_EVENTS else _limit(call) - spent_s)
         finally:
-            await talk.end()
+            await running.end()
         if not in_time:
-            kept = _frames(EVENTS[self._events], bytes(talk.stdout), call.answer_max_bytes)
+            kept = _frames(EVENTS[self._events], bytes(running.stdout), call.answer_max_bytes)
             raise AgentFailure(f"no answer within {call.timeout_s:g} s", "timeout", frames=kept)
         elapsed_ms = round((time.perf_counter() - started) * 1000, 3)
-        return _trajectory(talk, EVENTS[self._events], call, elapsed_ms)
+        return _trajectory(running, EVENTS[self._events], call, elapsed_ms)
 
     def _command_line(self, call: ActorCall, workspace: Path) -> list[str]:
         filled = [self._argv[0], *fill(self._argv[1:], call, workspace)]
@@ -107,11 +107,16 @@ class CommandActor:
         return self._sandbox.environment(_search(), passed | traced)
 
     async def _start(
-        self, argv: list[str], talk: Talk, stdin: IO[bytes], workspace: Path, env: Mapping[str, str]
+        self,
+        argv: list[str],
+        running: RunningProgram,
+        stdin: IO[bytes],
+        workspace: Path,
+        env: Mapping[str, str],
     ) -> None:
         try:
             loopback = self._sandbox is not None and self._sandbox.network == "loopback"
-            await talk.start(argv, workspace, env, stdin.fileno(), loopback=loopback)
+            await running.start(argv, workspace, env, stdin.fileno(), loopback=loopback)
         except OSError as error:
             hint = (
                 "remove {prompt} from the command line; the prompt then comes on stdin"
@@ -192,11 +197,11 @@ def _inherited() -> dict[str, str]:
     }
 
 
-def _trajectory(talk: Talk, read: Reader, call: ActorCall, elapsed_ms: float) -> Trajectory:
+def _trajectory(running: RunningProgram, read: Reader, call: ActorCall, elapsed_ms: float) -> Trajectory:
     """Return what the process answered; raises AgentFailure or ProviderError."""
-    stdout, status, limit = bytes(talk.stdout), talk.exit_code, call.answer_max_bytes
-    if talk.overflowed:
-        message = f"the program printed more than {talk.stdout_max_bytes} bytes"
+    stdout, status, limit = bytes(running.stdout), running.exit_code, call.answer_max_bytes
+    if running.overflowed:
+        message = f"the program printed more than {running.stdout_max_bytes} bytes"
         raise AgentFailure(message, "oversize", frames=_frames(read, stdout, limit))
     try:
         trajectory = _checked(read(stdout), limit, elapsed_ms)
@@ -204,10 +209,10 @@ def _trajectory(talk: Talk, read: Reader, call: ActorCall, elapsed_ms: float) ->
         if not isinstance(fault, AgentFailure) and fault.code != "spawn":
             raise
         if status != 0 and fault.code in UNTOLD:
-            raise _crash(talk, fault.frames) from None
-        raise type(fault)(str(fault) + _tail(talk.stderr), fault.code, frames=fault.frames) from None
+            raise _crash(running, fault.frames) from None
+        raise type(fault)(str(fault) + _tail(running.stderr), fault.code, frames=fault.frames) from None
     if status != 0:
-        raise _crash(talk, trajectory.frames)
+        raise _crash(running, trajectory.frames)
     return trajectory
 
 
@@ -223,8 +228,10 @@ def _checked(value: str | dict[str, Json], limit: int, elapsed_ms: float) -> Tra
         raise
 
 
-def _crash(talk: Talk, frames: tuple[Frame, ...]) -> AgentFailure:
-    return AgentFailure(f"the program {_ending(talk.exit_code)}{_tail(talk.stderr)}", "crash", frames=frames)
+def _crash(running: RunningProgram, frames: tuple[Frame, ...]) -> AgentFailure:
+    return AgentFailure(
+        f"the program {_ending(running.exit_code)}{_tail(running.stderr)}", "crash", frames=frames
+    )
 
 
 def _frames(read: Reader, stdout: bytes, limit: int) -> tuple[Frame, ...]:

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_tfgrpo.harness.sandbox.minder import END, HEADER, RECORD, TERMINATE
+from pytest_tfgrpo.harness.sandbox.supervisor import END, HEADER, RECORD, TERMINATE
 
-MINDER = Path(__file__).with_name("minder.py")
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
 END_S = 2.0
 IDLE = 4
 """Minders kept without a program; where one program ends, the next one soon starts."""
@@ -38,7 +38,7 @@ class Start:
 
 
 class Channel:
-    """The connection to the minder of a program."""
+    """The connection to the supervisor of a program."""
 
     __slots__ = ("_parts", "_socket")
 
@@ -51,12 +51,12 @@ class Channel:
         return self._socket.fileno()
 
     def send(self, request: bytes, files: Sequence[int]) -> None:
-        """Have a program started; raises OSError when the minder is gone."""
+        """Have a program started; raises OSError when the supervisor is gone."""
         socket.send_fds(self._socket, [HEADER.pack(len(request))], files)
         self._socket.sendall(request)
 
     def read(self) -> tuple[str, int] | None:
-        """Return the next report, None when the minder was killed; BlockingIOError if it must not wait.
+        """Return the next report, None when the supervisor was killed; BlockingIOError if it must not wait.
 
         ``S`` with the process id: started; ``E`` with an errno: not started; ``X`` with the exit code,
         negative for a signal; ``G``: the program and all its descendants are gone.
@@ -94,8 +94,8 @@ class Channel:
             self._socket.send(HEADER.pack(code))
 
 
-class _Keeper:
-    """The process that forks minders, and those without a program; all end with this process."""
+class _ForkServer:
+    """The process that forks supervisors, and those without a program; all end with this process."""
 
     def __init__(self) -> None:
         self.owner = os.getpid()
@@ -103,7 +103,7 @@ class _Keeper:
         self._control, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(MINDER)],
+                [sys.executable, "-I", "-S", str(SUPERVISOR)],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -116,7 +116,7 @@ class _Keeper:
         return self.owner != os.getpid() or self._process.poll() is not None
 
     def channel(self) -> Channel:
-        """Return the channel to a new minder; raises OSError when the process was killed just now."""
+        """Return the channel to a new supervisor; raises OSError when the process was killed just now."""
         ours, theirs = socket.socketpair()
         with theirs:
             try:
@@ -135,7 +135,7 @@ class _Keeper:
                 self._process.wait(END_S)
 
 
-_keeper: _Keeper | None = None
+_fork_server: _ForkServer | None = None
 _changing = threading.RLock()
 
 
@@ -156,7 +156,7 @@ def start(launch: Start) -> Channel:
         channel, fresh = _free()
         try:
             channel.send(request, launch.files)
-        except (BrokenPipeError, ConnectionResetError):  # somebody killed the minder
+        except (BrokenPipeError, ConnectionResetError):  # somebody killed the supervisor
             channel.close()
             if fresh:
                 raise
@@ -167,30 +167,30 @@ def start(launch: Start) -> Channel:
 def finish(channel: Channel, *, gone: bool) -> None:
     """Give a channel back; `gone` says that `read` has returned ``G``, so another program can use it."""
     with _changing:
-        if gone and _keeper and not _keeper.gone() and len(_keeper.idle) < IDLE:
+        if gone and _fork_server and not _fork_server.gone() and len(_fork_server.idle) < IDLE:
             channel.set_blocking(True)
-            _keeper.idle.append(channel)
+            _fork_server.idle.append(channel)
         else:
             channel.close()
 
 
 def _free() -> tuple[Channel, bool]:
-    """Return the channel to a minder without a program, and whether it is new."""
-    global _keeper
+    """Return the channel to a supervisor without a program, and whether it is new."""
+    global _fork_server
     with _changing:
-        if _keeper is None or _keeper.gone():
-            close_keeper()
-            _keeper = _Keeper()
-        if _keeper.idle:
-            return _keeper.idle.pop(), False
-        return _keeper.channel(), True
+        if _fork_server is None or _fork_server.gone():
+            close_fork_server()
+            _fork_server = _ForkServer()
+        if _fork_server.idle:
+            return _fork_server.idle.pop(), False
+        return _fork_server.channel(), True
 
 
 @atexit.register
-def close_keeper() -> None:
-    """End the process that forks minders; the next program starts another."""
-    global _keeper
+def close_fork_server() -> None:
+    """End the process that forks supervisors; the next program starts another."""
+    global _fork_server
     with _changing:
-        keeper, _keeper = _keeper, None
-        if keeper is not None:
-            keeper.close()
+        server, _fork_server = _fork_server, None
+        if server is not None:
+            server.close()

@@ -1,6 +1,6 @@
 """Relays: connect a sandbox, whose network is empty, with servers on this machine's loopback.
 
-Loaded by ``minder.py``, which is a script of its own, where a program needs it.
+Loaded by ``supervisor.py``, which is a script of its own, where a program needs it.
 """
 
 from __future__ import annotations

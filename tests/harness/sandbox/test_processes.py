@@ -91,9 +91,9 @@ def ask(tmp_path: Path) -> Callable[..., AttemptResult]:
     return ask
 
 
-def minders() -> list[int]:
+def supervisors() -> list[int]:
     """Return the processes that start programs for this one."""
-    own = ["pgrep", "-P", str(os.getpid()), "-f", "minder.py"]
+    own = ["pgrep", "-P", str(os.getpid()), "-f", "supervisor.py"]
     return [int(pid) for pid in subprocess.run(own, capture_output=True, text=True).stdout.split()]
 
 
@@ -156,10 +156,10 @@ def test_a_killed_process_that_starts_programs_is_replaced(
     (tmp_path / "agent").write_text("#!/bin/sh\necho 3\n")
     (tmp_path / "agent").chmod(0o755)
     assert ask("none").answer == "3"
-    keepers = subprocess.run(
-        ["pgrep", "-P", str(os.getpid()), "-f", "minder.py"], capture_output=True, text=True
+    servers = subprocess.run(
+        ["pgrep", "-P", str(os.getpid()), "-f", "supervisor.py"], capture_output=True, text=True
     )
-    for pid in keepers.stdout.split():
+    for pid in servers.stdout.split():
         os.kill(int(pid), signal.SIGKILL)
     time.sleep(0.1)
     assert ask("none").answer == "3"
@@ -191,9 +191,9 @@ def test_closing_leaves_no_process_and_the_next_program_starts_another(
     (tmp_path / "agent").write_text("#!/bin/sh\necho 3\n")
     (tmp_path / "agent").chmod(0o755)
     assert ask("none").answer == "3"
-    processes.close_keeper()
+    processes.close_fork_server()
     left = subprocess.run(
-        ["pgrep", "-P", str(os.getpid()), "-f", "minder.py"], capture_output=True, text=True
+        ["pgrep", "-P", str(os.getpid()), "-f", "supervisor.py"], capture_output=True, text=True
     )
     assert left.stdout == ""
     assert ask("none").answer == "3"

@@ -20,7 +20,7 @@ REAP_S = 5.0
 CHUNK_BYTES = 65_536
 
 
-class Talk:
+class RunningProgram:
     """One program, from its start to the end of all its descendants."""
 
     def __init__(self, stdout_max_bytes: int) -> None:

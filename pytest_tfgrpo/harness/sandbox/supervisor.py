@@ -1,8 +1,8 @@
 """Start programs for a run, and end each with all its descendants; run as a script of its own.
 
-The run sends sockets over standard input, here a socket too. Each gets a minder, a fork of this process, that
-starts one program after the other and adopts what it leaves behind. When the run ends a program, or dies in
-whatever way, all descendants of the program die. An interpreter per program would cost ten times as much.
+The run sends sockets over standard input, here a socket too. Each gets a supervisor, a fork of this process,
+that starts one program after the other and adopts what it leaves behind. When the run ends a program, or dies
+in whatever way, all descendants of the program die. An interpreter per program would cost ten times as much.
 Imports little, as the run waits for its start.
 """
 
@@ -24,7 +24,7 @@ from os import _exit
 from typing import Any
 
 RECORD = struct.Struct("<ci")
-"""What a minder reports: ``S``, process id; ``X``, exit code; ``E``, errno; ``G``, all are gone."""
+"""What a supervisor reports: ``S``, process id; ``X``, exit code; ``E``, errno; ``G``, all are gone."""
 HEADER = struct.Struct("<q")
 """What it is sent: the bytes of a request, TERMINATE, or END."""
 TERMINATE, END = 0, -1
@@ -37,7 +37,7 @@ RESTORED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGCHLD)
 """Signals that Python handles or ignores, and a program must not."""
 
 
-class Minder:
+class Supervisor:
     """Watches one program at a time."""
 
     def __init__(self, channel: socket.socket, run: list[int]) -> None:
@@ -116,34 +116,34 @@ class Minder:
 
 
 def main() -> None:
-    """Fork a minder for each socket that comes, until the run ends."""
+    """Fork a supervisor for each socket that comes, until the run ends."""
     control, run = socket.socket(fileno=0), _end_of(os.getppid())
     _adopt_orphans()
-    woken, minders = _child_signals(), set[int]()
+    woken, supervisors = _child_signals(), set[int]()
     poll = _poll(0, woken, *run)
     while True:
         ready = {file for file, _ in poll.poll()}
         if woken in ready:
             os.read(woken, 4096)
-            minders.difference_update(_reap()[0])
-            for orphan in set(_children(os.getpid())) - minders:  # of a minder that was killed
+            supervisors.difference_update(_reap()[0])
+            for orphan in set(_children(os.getpid())) - supervisors:  # of a supervisor that was killed
                 _kill(orphan)
         channels = _with_files(control, 1, 1)[1] if 0 in ready else []
         if ready.intersection(run) or (0 in ready and not channels):
             break
         for channel in channels:
             if pid := os.fork():
-                minders.add(pid)
+                supervisors.add(pid)
                 os.close(channel)
             else:
-                _mind(channel, run)
+                _supervise(channel, run)
     _sweep()
 
 
-def _mind(channel: int, run: list[int]) -> None:
+def _supervise(channel: int, run: list[int]) -> None:
     try:
         os.dup2(1, 0)  # the socket of the run; a descriptor below 3 must stay taken
-        Minder(socket.socket(fileno=channel), run).serve()
+        Supervisor(socket.socket(fileno=channel), run).serve()
     finally:
         _exit(0)
 
