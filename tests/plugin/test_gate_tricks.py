@@ -232,7 +232,7 @@ def remove_late(project: Project) -> None:
     conftest(REMOVED_LATE.format(what=["suite", "gate"]))(project)
 
 
-LOST = r"FAILED +baseline: .*of the baseline no longer in the eval split"
+LOST = r"FAILED +baseline: .*of the baseline (?:is|are) no longer in the eval split"
 DROPPED = r"FAILED +baseline: -0\.300"
 PART = r"not checked .*only part of the suite was selected: "
 DROPS = f"{PART}a hook pytest_tfgrpo_scenarios dropped hard-eval0"

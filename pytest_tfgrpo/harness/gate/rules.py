@@ -37,6 +37,7 @@ Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped", "not_jud
 Settled: TypeAlias = Literal["pass", "fail", "inconclusive"]
 OPEN = ("inconclusive", "not_judged")
 
+PARTIAL = "only part of the suite was selected"
 MIN_SCENARIOS = 10
 MIN_SHARE = 0.8
 """Of the larger of both sets: fewer scenarios in common leave a comparison inconclusive (decision 21a)."""
@@ -206,7 +207,8 @@ def held_to(
     lost = [id for id in baseline.scenarios if id not in present]
     changed = [id for id, row in baseline.scenarios.items() if present.get(id, row.stamp) != row.stamp]
     if lost:
-        message = f"{_named(lost)} of the baseline no longer in the eval split; {result.message}"
+        verb = "are" if len(lost) > 1 else "is"
+        message = f"{_named(lost)} of the baseline {verb} no longer in the eval split; {result.message}"
         advice = f"removed, renamed, ignored or moved on purpose? then {_save(baseline)}"
         figures = {**result.figures, "lost": lost}
         return replace(result, outcome="fail", message=message, advice=advice, figures=figures)
@@ -373,13 +375,14 @@ def _skipped(name: str, message: str, advice: str = "") -> RuleResult:
 
 
 def _not_judged(name: str, message: str) -> RuleResult:
-    return RuleResult(name=name, outcome="not_judged", message=message, advice="run the whole suite")
+    advice = "run the whole suite" if message.startswith(PARTIAL) else ""
+    return RuleResult(name=name, outcome="not_judged", message=message, advice=advice)
 
 
 def _partial(run: Run) -> str:
     """Return that only part of the suite was selected, and what left out the rest where that is known."""
     why = run.preflight.get("partial")
-    return "only part of the suite was selected" + (f": {line(why, 300)}" if why else "")
+    return PARTIAL + (f": {line(why, 300)}" if why else "")
 
 
 def _why_not(of: GateInput) -> str:

@@ -234,7 +234,7 @@ def test_a_domain_that_the_suite_lost_fails_by_itself() -> None:
     run = swept(evenly(60, [1], "text"))
     found = verdict(run, from_run(BOTH, "main"), per_domain=True)
     assert rule(found, "baseline (dates)").outcome == "fail"
-    assert "of the baseline no longer in the eval split" in rule(found, "baseline (dates)").message
+    assert "of the baseline are no longer in the eval split" in rule(found, "baseline (dates)").message
     assert rule(found, "baseline (text)").outcome == "pass"
 
 

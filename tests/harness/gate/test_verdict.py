@@ -201,7 +201,7 @@ def test_a_scenario_that_the_suite_has_lost_fails_until_the_baseline_is_saved_ag
     run = swept({id: row for id, row in GOOD.items() if id not in ("s4", "s7")})
     result = rule(verdict(run, base), "baseline")
     assert (result.outcome, result.figures["lost"]) == ("fail", ["s4", "s7"])
-    assert result.message.startswith("2 scenarios (s4, s7) of the baseline no longer in the eval split; ")
+    assert result.message.startswith("2 scenarios (s4, s7) of the baseline are no longer in the eval split; ")
     assert result.advice.endswith("then save the baseline again with `tfgrpo baseline save main`")
     assert rule(verdict(run, from_run(run, "main")), "baseline").outcome == "pass"
     partial = verdict(replace(run, partial_selection=True), base)
