@@ -110,10 +110,10 @@ def _task_id(value: Any) -> str:
 
 def _listed(kind: str) -> Callable[[Any], str]:
     def parse(value: Any) -> str:
-        from pytest_tfgrpo.core import listed  # not needed by a start that sets none
+        from pytest_tfgrpo.core.list_values import limits, listed, variables  # few starts need them
 
         text = _text(value)
-        entries = {"paths": listed.listed, "names": listed.variables, "limits": listed.limits}[kind](text)
+        entries = {"paths": listed, "names": variables, "limits": limits}[kind](text)
         if not entries:
             raise ValueError("must not be empty")
         return text

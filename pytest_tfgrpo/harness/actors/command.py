@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from pytest_tfgrpo.core.errors import ActorError, AgentFailure, ProviderError, RolloutFault
-from pytest_tfgrpo.core.listed import variables
+from pytest_tfgrpo.core.list_values import variables
 from pytest_tfgrpo.core.records import Frame, Trajectory
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import stamp_bytes
@@ -26,7 +26,7 @@ from pytest_tfgrpo.harness.actors.output import read_trajectory, total_max_bytes
 from pytest_tfgrpo.harness.actors.running_program import TERM_GRACE_S, RunningProgram
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.sandbox.bubblewrap import Sandbox
-from pytest_tfgrpo.harness.sandbox.opening import open_sandbox
+from pytest_tfgrpo.harness.sandbox.sandbox_settings import open_sandbox
 
 MARGIN_S = 2 * TERM_GRACE_S
 MARGIN_SHARE = 0.1

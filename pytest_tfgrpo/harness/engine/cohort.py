@@ -22,7 +22,7 @@ from pytest_tfgrpo.harness.engine.breaker import Attempted, LostRollouts
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.executors import open_executor
 from pytest_tfgrpo.harness.engine.grader import Grader, unreached
-from pytest_tfgrpo.harness.engine.left_files import with_files
+from pytest_tfgrpo.harness.engine.workspace_files import with_files
 from pytest_tfgrpo.harness.learning.prompts import Ask
 from pytest_tfgrpo.harness.metrics.comparison import tally
 from pytest_tfgrpo.harness.metrics.costs import is_paid, loose

@@ -31,8 +31,8 @@ from pytest_tfgrpo.harness.run.journal_contents import (
     new_run_id,
     read_log,
 )
-from pytest_tfgrpo.harness.sandbox.opening import require_apart
 from pytest_tfgrpo.harness.sandbox.run_workspaces import temporary_folder
+from pytest_tfgrpo.harness.sandbox.sandbox_settings import require_apart
 from pytest_tfgrpo.harness.suite.packs import load_packs, pack_for
 from pytest_tfgrpo.llm.budget import Budget, require_affordable
 

@@ -12,8 +12,8 @@ from support.tools import require_tool
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.sandbox.bubblewrap import Sandbox
-from pytest_tfgrpo.harness.sandbox.opening import require_apart
 from pytest_tfgrpo.harness.sandbox.programs import needed
+from pytest_tfgrpo.harness.sandbox.sandbox_settings import require_apart
 
 ELSEWHERE = Path("/tmp-of-others")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_tfgrpo.core.listed import limits, listed, variables
+from pytest_tfgrpo.core.list_values import limits, listed, variables
 
 
 def test_entries_are_separated_by_commas_or_lines() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.listed import limits, listed
+from pytest_tfgrpo.core.list_values import limits, listed
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.text import line

@@ -1,4 +1,4 @@
-"""Left files: what an attempt left in its workspace, made safe for checks, searched and kept for a replay."""
+"""Workspace files: what an attempt left, made safe for checks, searched and kept for a replay."""
 
 from __future__ import annotations
 
