@@ -274,7 +274,7 @@ def test_tools_still_at_work_at_the_time_limit_are_the_agents_fault(bench: Bench
     actor = bench.actor(script(wants(("quick", ""), ("work", ""))))
 
     async def scene() -> Any:
-        outcome = await attempt(actor, bench.make_call(timeout_s=1.0))
+        outcome = await attempt(actor, bench.make_call(timeout_s=2.0))
         import tools_under_test
 
         tools_under_test.gate.set()

@@ -233,8 +233,8 @@ def test_any_text_can_be_searched_and_every_answer_finds_itself(text: str) -> No
     found(text, "48213", "Tel Aviv")
     list(values(fold(text)))
     key_of(text)
-    assume(len(key_of(text)) >= 5 and any(c.isalnum() for c in text))
-    assert found(text, text)
+    if len(key_of(text)) >= 5 and any(c.isalnum() for c in text):
+        assert found(text, text)
 
 
 def test_the_search_costs_what_the_text_has_words_not_what_the_suite_has_answers() -> None:
