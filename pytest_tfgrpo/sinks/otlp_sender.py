@@ -44,6 +44,8 @@ class Sender(Generic[T]):
         self._state = threading.Condition()
         self._queued = self._unsent = 0
         """Spans in the queue, and spans that are neither sent nor lost yet."""
+        self._held = 0
+        """Encoded spans that wait for a full batch."""
         self._ends_at: float | None = None
         self._abandoned = False
         self._lost: Counter[str] = Counter()
@@ -64,7 +66,7 @@ class Sender(Generic[T]):
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="tfgrpo-otel", daemon=True)
                 self._thread.start()
-            elif self._queued >= self._batch_max:
+            elif self._held + self._queued >= self._batch_max:
                 self._state.notify()
 
     def close(self) -> Mapping[str, int]:
@@ -104,13 +106,14 @@ class Sender(Generic[T]):
             if batch and (ends or not in_time):
                 self._send(batch)
                 batch, size = [], 0
+            self._held = len(batch)
             if self._abandoned or (ends and not taken):
                 break
         if self._connection is not None:
             self._connection.close()
 
     def _is_due(self) -> bool:
-        return self._ends() or self._queued >= self._batch_max
+        return self._ends() or self._held + self._queued >= self._batch_max
 
     def _ends(self) -> bool:
         return self._ends_at is not None
