@@ -39,8 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Load no conftest.py where agents write."""
+def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
+    """Refuse a misspelt flag, and load no conftest.py where agents write."""
+    options.refuse_misspelt(args)
     agent_folders.refuse_arguments(early_config)
 
 

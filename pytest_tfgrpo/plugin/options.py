@@ -12,6 +12,8 @@ import pytest
 from pytest_tfgrpo.core.settings import BY_NAME, TABLE, Setting, Settings, resolve, unknown_key
 
 SETTINGS = pytest.StashKey[Settings]()
+FLAGS = ("resume", "dry-run", *(setting.name.replace("_", "-") for setting in TABLE))
+"""Names of the flags, after ``--tfgrpo-``."""
 
 
 def declare(parser: pytest.Parser) -> None:
@@ -60,6 +62,17 @@ def read(config: pytest.Config) -> Settings:
         return resolve(flags, os.environ, _ini(config), learning_flag=config.getoption("tfgrpo", False))
     except ValueError as error:  # a SettingError is one
         raise pytest.UsageError(str(error)) from error
+
+
+def refuse_misspelt(args: list[str]) -> None:
+    """Raise pytest.UsageError on a flag that is nearly one of this plugin; others may be a conftest.py's."""
+    for word in args:
+        start, _, name = word.partition("=")[0].partition("--tfgrpo-")
+        if not start and name and name not in FLAGS:
+            from pytest_tfgrpo.core.schema import nearest  # not needed by a start without a mistake
+
+            if hint := nearest(name, FLAGS).replace("'", "'--tfgrpo-", 1):
+                raise pytest.UsageError(f"unknown flag '--tfgrpo-{name}'{hint}")
 
 
 def _require_known(config: pytest.Config) -> None:

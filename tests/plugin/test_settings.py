@@ -131,6 +131,19 @@ def test_an_unknown_key_of_the_ini_file_is_an_error_with_its_file(
     )
 
 
+@pytest.mark.parametrize("flag", ["--tfgrpo-grup-size=3", "--tfgrpo-group_size"])
+def test_a_misspelt_flag_is_an_error_with_the_nearest_one(project: Project, flag: str) -> None:
+    result = project.run(flag)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    wanted = f"ERROR: unknown flag {flag.partition('=')[0]!r}; did you mean '--tfgrpo-group-size'?"
+    assert result.stderr.str().strip() == wanted
+
+
+def test_a_flag_that_only_starts_like_ours_is_left_to_its_plugin(project: Project) -> None:
+    project.conftest("def pytest_addoption(parser): parser.addoption('--tfgrpo-zzz')\n")
+    project.write("test_x.py", "def test_x(): pass\n").run("--tfgrpo-zzz=1").assert_outcomes(passed=1)
+
+
 @pytest.mark.parametrize(
     ("file", "text"),
     [

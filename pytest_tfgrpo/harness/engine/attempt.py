@@ -226,5 +226,7 @@ def _is_frame(frame: object) -> bool:
         and isinstance(frame.extra, Mapping)
         and (frame.started_at is None or type(frame.started_at) is str)
         and (frame.usage is None or is_usage(frame.usage))
-        and all(is_amount(n) for n in (frame.tokens, frame.latency_ms, frame.cost_usd or 0))
+        and is_amount(frame.tokens)
+        and is_amount(frame.latency_ms)
+        and is_amount(frame.cost_usd or 0)
     )
