@@ -142,7 +142,7 @@ def test_a_teacher_that_cannot_be_asked_ends_the_run_before_anything_is_paid_for
     server = serve(answer, hello=lambda body, attempt: refusal)
     result = learning.run(*ARGUMENTS)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert "the run is incomplete: the teacher cannot be asked" in said(result)
+    assert "the run is incomplete: the teacher does not answer" in said(result)
     assert words in said(result)
     assert server.requests == []
     report = learning.report()
