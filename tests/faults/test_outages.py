@@ -17,7 +17,11 @@ from support.teachers import asked, operation, says
 
 from pytest_tfgrpo.llm import completer, patience
 
-pytestmark = [pytest.mark.faults, pytest.mark.service]
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.service,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # of the connections that the server tears
+]
 
 LESSON = "For letters: count each of the words, one by one."
 PHASES = ("baseline", "training", "critique", "consolidation", "dev", "final", "judge")
