@@ -10,18 +10,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.files import INI_FILES
 from pytest_tfgrpo.core.settings import BY_NAME, Settings, default_task_id, resolve, unknown_key
-
-INI_FILES = (
-    "pytest.toml",
-    ".pytest.toml",
-    "pytest.ini",
-    ".pytest.ini",
-    "pyproject.toml",
-    "tox.ini",
-    "setup.cfg",
-)
-"""In the order in which pytest looks for them in a folder."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -25,6 +25,17 @@ SCENARIO_SUFFIXES = (
 )
 """A file whose name ends so holds scenarios."""
 
+INI_FILES = (
+    "pytest.toml",
+    ".pytest.toml",
+    "pytest.ini",
+    ".pytest.ini",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+)
+"""Where settings stand, in the order in which pytest looks for them in a folder."""
+
 JOURNAL = "journal.jsonl"
 JOURNAL_START = b'{"n":1,"event":"run","data":{"schema":"tfgrpo.journal/'
 """First bytes of a journal."""

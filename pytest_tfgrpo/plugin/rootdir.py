@@ -14,19 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from pytest_tfgrpo.core.files import INI_FILES
 from pytest_tfgrpo.core.settings import TABLE
 from pytest_tfgrpo.plugin import options
 
-LOOKED_FOR = (
-    "pytest.toml",
-    ".pytest.toml",
-    "pytest.ini",
-    ".pytest.ini",
-    "pyproject.toml",
-    "tox.ini",
-    "setup.cfg",
-    "setup.py",
-)
+LOOKED_FOR = (*INI_FILES, "setup.py")
 """What makes a folder a rootdir, or may."""
 MADE = {"--tfgrpo-out": True, "--tfgrpo-record": False}
 """Options that name what a run makes: on the next run it is there. True: a folder."""
