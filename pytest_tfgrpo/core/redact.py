@@ -115,6 +115,10 @@ _MIN_PARTS = 0.3
 """Words, capitals and numbers per character: random text has about 0.5, camel case and paths 0.25 or less."""
 _DIGESTS = ("sha256-", "sha384-", "sha512-", "SHA256:")
 """What stands before a digest in base64."""
+_IN_PATH = re.compile(r"(?:^|[\s=:,;\"'(\[])[.~]?/[\w./~-]*[._~-]$")
+"""What stands before a run in the middle of a path: ``/tmp/tmp.``."""
+_PATH = 1024
+"""Characters of a path that are looked at."""
 _LONG = 20
 """Characters from which a run may be a secret by its entropy alone."""
 
@@ -239,7 +243,9 @@ def _is_random(match: re.Match[str]) -> bool:
         return False
     if _HEX.fullmatch(run) or run.isalpha() or len(_PARTS.findall(run)) < _MIN_PARTS * len(run):
         return False
-    if run[0] == "/" and max(map(len, run.split("/"))) < _LONG:
+    if max(map(len, run.split("/"))) < _LONG and (
+        run[0] == "/" or _IN_PATH.search(match.string, max(0, match.start() - _PATH), match.start())
+    ):
         return False  # the path of a file
     counts = Counter(run)
     return -sum(n / len(run) * math.log2(n / len(run)) for n in counts.values()) >= _MIN_BITS

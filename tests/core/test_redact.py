@@ -188,13 +188,20 @@ def test_each_character_of_an_unescaped_text_has_its_place(text: str) -> None:
 
 
 def test_digests_and_paths_with_random_names_are_no_secrets() -> None:
-    for text in ("sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=", "/tmp/tmpxk3L2j9s/Out7/run1/a2"):
+    for text in (
+        "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
+        "/tmp/tmpxk3L2j9s/Out7/run1/a2",
+        "command:/tmp/tmp.7tnOtBqK2Q/lowest/bin/python3",
+        "python=~/work/tmp.d-7tnOtBqK2Q/lowest/bin/python3",
+    ):
         assert redact(text) == text
+    assert redact("not-a/path.7tnOtBqK2Q/lowest/bin/python3") != "not-a/path.7tnOtBqK2Q/lowest/bin/python3"
 
 
 HOSTILE = (
     "a-", "A1", "password:    ", "-----BEGIN PRIVATE KEY-----", "://a:", "secret_", "eyJa.", "eyJa-", "sk-",
-    "/a", "token: a ", "SG.a-", "\\", "&#", "%2", "\\u0041", "&amp;", "Bearer ", "xox",
+    "/a", "/.7tnOtBqK2Q/lowest/bin/pyth3", " /.", "token: a ", "SG.a-", "\\", "&#", "%2", "\\u0041", "&amp;",
+    "Bearer ", "xox",
 )  # fmt: skip
 
 
