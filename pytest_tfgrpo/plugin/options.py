@@ -79,9 +79,10 @@ def _require_known(config: pytest.Config) -> None:
     """Raise pytest.UsageError on an ini key that starts like one of this plugin, and that nobody declared."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pytest 9 deprecates the only list of the keys, without a successor
-        keys = [key for key in getattr(config, "inicfg", ()) if key.startswith("tfgrpo_")]
+        keys = [*getattr(config, "inicfg", ())]
+    keys += [given.partition("=")[0] for given in config.getoption("override_ini", None) or ()]
     for key in keys:
-        if key.removeprefix("tfgrpo_") not in BY_NAME:
+        if key.startswith("tfgrpo_") and key.removeprefix("tfgrpo_") not in BY_NAME:
             try:
                 config.getini(key)  # another plugin may have declared it
             except ValueError:
