@@ -28,15 +28,20 @@ class RunningProgram:
         self.stdout = bytearray()
         self.stderr = b""
         self.stdout_max_bytes = stdout_max_bytes
-        self.overflowed = False
         self.exit_code: int | None = None
         self._lost = False
         self._started: asyncio.Future[OSError | None] = self._loop.create_future()
         self._exited: asyncio.Future[None] = self._loop.create_future()
+        self._overflowing: asyncio.Future[None] = self._loop.create_future()
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._channel: Channel | None = None
         self._open: dict[int, Callable[[bytes], None]] = {}
+
+    @property
+    def overflowed(self) -> bool:
+        """Whether the program printed more than `stdout_max_bytes`."""
+        return self._overflowing.done()
 
     async def start(
         self,
@@ -72,10 +77,13 @@ class RunningProgram:
             raise error
 
     async def finished(self, limit_s: float | None) -> bool:
-        """Return True when the program has ended or printed too much, False after `limit_s`."""
-        ends = [self._exited, self._closed]
+        """Return True when the program has ended or printed too much, False after `limit_s`.
+
+        A program that only closes its output goes on: many close it last, some before they write files.
+        """
+        ends = [self._exited, self._overflowing]
         done, _ = await asyncio.wait(ends, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
-        if done:
+        if done and not self.overflowed:
             await asyncio.wait([self._closed], timeout=LINGER_S)
         return bool(done)
 
@@ -133,8 +141,7 @@ class RunningProgram:
         if not self.overflowed:
             self.stdout += data
             if len(self.stdout) > self.stdout_max_bytes:
-                self.overflowed = True
-                _settle(self._closed)
+                _settle(self._overflowing)
 
     def _on_stderr(self, data: bytes) -> None:
         self.stderr = (self.stderr + data)[-STDERR_TAIL_BYTES:]

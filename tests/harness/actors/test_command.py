@@ -71,6 +71,14 @@ def test_a_shell_script_that_prints_text_is_an_agent(ask: Ask, script: Script) -
     assert frame.latency_ms > 0
 
 
+def test_a_program_that_closes_its_output_may_still_write_files(
+    ask: Ask, script: Script, tmp_path: Path
+) -> None:
+    outcome = ask(script("echo 3; exec >&- 2>&-; sleep 0.3; echo done > written"))
+    assert (outcome.failure, outcome.answer) == (None, "3")
+    assert (tmp_path / "work" / "written").read_text() == "done\n"
+
+
 def test_the_task_comes_as_one_json_object_on_stdin(ask: Ask, script: Script, tmp_path: Path) -> None:
     outcome = ask(
         script("cat > seen.json; pwd"),
