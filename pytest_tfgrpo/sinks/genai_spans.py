@@ -21,10 +21,10 @@ from pytest_tfgrpo.sinks.otlp import (
     attributes,
     common,
     error_status,
-    event,
-    event_body,
+    event_parts,
     measure,
     span,
+    stamp,
 )
 from pytest_tfgrpo.sinks.span_content import SpanContent
 
@@ -80,6 +80,7 @@ class SpanWriter:
         self._chat = attribute("gen_ai.operation.name", "chat") + provided
         self._invoke = attribute("gen_ai.operation.name", "invoke_agent") + provided
         self._invoke += attribute("gen_ai.agent.name", self._agent)
+        self._invocation = f"invoke_agent {self._agent}"
         self._content = content
 
     def spans(self, finished: Finished) -> list[bytes]:
@@ -162,11 +163,41 @@ class SpanWriter:
 
     def _rollout(
         self, rollout: Rollout, score: Score | None, own: bytes, parent: bytes, shared: bytes, start_ns: int
-    ) -> Iterator[bytes]:
+    ) -> list[bytes]:
+        """Return the spans of the calls of a rollout, and its own."""
         end_ns = _end_ns(start_ns, rollout.latency_ms)
         shared += attribute("gen_ai.conversation.id", rollout.rollout_id)
+        found = self._calls(rollout.frames, own, start_ns, end_ns, shared) if rollout.frames else []
+        advantage = None if score is None else score.advantage
+        rest = [
+            shared,
+            self._invoke,
+            _figures(rollout.temperature, rollout.index, rollout.status, rollout.tokens, advantage),
+            measure("latency_ms", rollout.latency_ms),
+        ]
+        if rollout.cost_usd is not None:
+            rest.append(measure("tfgrpo.cost_usd", rollout.cost_usd))
+        if found and (cost_usd := _tool_cost((rollout,))) is not None:
+            rest.append(measure("tool_cost_usd", cost_usd))
+        if self._content.on:
+            rest += self._content.of_rollout(rollout)
+        if score is not None:
+            end = stamp(end_ns)
+            for before, after in self._results(rollout, score):
+                rest += (before, end, after)
+        if rollout.status != "ok":
+            failure = rollout.failure
+            rest.append(self._error(failure.code if failure else OTHER, failure.message if failure else ""))
+        found.append(span(self._trace, own, parent, self._invocation, start_ns, end_ns, *rest))
+        return found
+
+    def _calls(
+        self, frames: Iterable[Frame], own: bytes, start_ns: int, end_ns: int, shared: bytes
+    ) -> list[bytes]:
+        """Return the spans of what a rollout called, one call after the other where it told no times."""
+        found = []
         next_ns = start_ns
-        for place, frame in enumerate(rollout.frames):
+        for place, frame in enumerate(frames):
             if not _is_reported(frame):
                 continue
             began_ns = next_ns
@@ -176,24 +207,8 @@ class SpanWriter:
                     began_ns = max(told_ns, start_ns)
             next_ns = _end_ns(began_ns, frame.latency_ms)
             make = self._tool if frame.kind == "tool" else self._model
-            yield make(frame, child_id(own, place), own, began_ns, next_ns, shared)
-        advantage = None if score is None else score.advantage
-        rest = [
-            shared,
-            self._invoke,
-            _figures(rollout.temperature, rollout.index, rollout.status, rollout.tokens, advantage),
-            measure("latency_ms", rollout.latency_ms),
-            _cost("tfgrpo.cost_usd", rollout.cost_usd),
-            _cost("tool_cost_usd", _tool_cost((rollout,))),
-        ]
-        if self._content.on:
-            rest += self._content.of_rollout(rollout)
-        if score is not None:
-            rest += [event(end_ns, body) for body in self._results(rollout, score)]
-        if rollout.status != "ok":
-            failure = rollout.failure
-            rest.append(self._error(failure.code if failure else OTHER, failure.message if failure else ""))
-        yield span(self._trace, own, parent, f"invoke_agent {self._agent}", start_ns, end_ns, *rest)
+            found.append(make(frame, child_id(own, place), own, began_ns, next_ns, shared))
+        return found
 
     def _model(
         self, frame: Frame, own: bytes, parent: bytes, start_ns: int, end_ns: int, shared: bytes
@@ -249,8 +264,8 @@ class SpanWriter:
         own = span_id("call", f"{self._run_id} {call.key}")
         return span(self._trace, own, parent, f"chat {model}", start_ns, end_ns, *rest, kind=CLIENT)
 
-    def _results(self, rollout: Rollout, score: Score) -> Iterator[bytes]:
-        """Yield the scores of a rollout as bodies of events; why they are what they are is content."""
+    def _results(self, rollout: Rollout, score: Score) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the scores of a rollout as parts of events; why they are what they are is content."""
         missed = judged = ""
         if self._content.on:
             reasons = "; ".join(f"{c.kind}: {c.reason}" for c in rollout.checks if not c.passed)
@@ -286,18 +301,18 @@ class SpanWriter:
 
 
 @lru_cache(maxsize=4096)
-def _result(name: str, value: float, label: str = "", why: str = "") -> bytes:
-    """Return a score as body of an event."""
+def _result(name: str, value: float, label: str = "", why: str = "") -> tuple[bytes, bytes]:
+    """Return a score as parts of an event."""
     values: dict[str, AttributeValue] = {
         "gen_ai.evaluation.name": name,
         "gen_ai.evaluation.score.value": value,
     }
     told = {"gen_ai.evaluation.score.label": label, "gen_ai.evaluation.explanation": why}
-    return event_body(RESULT, values | {key: text for key, text in told.items() if text})
+    return event_parts(RESULT, values | {key: text for key, text in told.items() if text})
 
 
-def _unscored(code: str) -> bytes:
-    return event_body(RESULT, {"gen_ai.evaluation.name": "gt_score", "error.type": code})
+def _unscored(code: str) -> tuple[bytes, bytes]:
+    return event_parts(RESULT, {"gen_ai.evaluation.name": "gt_score", "error.type": code})
 
 
 def _used(call: Frame | ModelCall) -> bytes:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from struct import pack
+from struct import Struct, pack
 from typing import TypeAlias
 
 AttributeValue: TypeAlias = str | bool | int | float | tuple[str, ...]
 INTERNAL, CLIENT = 1, 3
 """Kinds of span."""
 _ERROR = b"\x18\x02"
+_STAMP = Struct("<Q").pack
+_FLOAT = Struct("<d").pack
+_KIND_AND_TIMES = Struct("<BBBQBQ").pack
 _SAMPLED = pack("<BBI", 0x85, 0x01, 0x101)
 """Flags: sampled, and it is known whether the parent is remote (it is not)."""
 
@@ -60,7 +63,7 @@ def _before_float(key: str, tag: bytes) -> bytes:
 
 def measure(key: str, value: float) -> bytes:
     """Return an attribute of a span whose value is a float, seldom the same."""
-    return _before_float(key, b"\x4a") + pack("<d", value)
+    return _before_float(key, b"\x4a") + _FLOAT(value)
 
 
 def attribute(key: str, value: AttributeValue, tag: bytes = b"\x4a") -> bytes:
@@ -79,15 +82,16 @@ def attributes(values: Mapping[str, AttributeValue | None]) -> bytes:
     return b"".join(attribute(key, value) for key, value in values.items() if value is not None)
 
 
-def event_body(name: str, values: Mapping[str, AttributeValue]) -> bytes:
-    """Return name and attributes of an event."""
+def event_parts(name: str, values: Mapping[str, AttributeValue]) -> tuple[bytes, bytes]:
+    """Return an event as a field of a span, up to its time, which `stamp` returns, and from there on."""
     told = (attribute(key, value, b"\x1a") for key, value in values.items())
-    return _text(b"\x12", name) + b"".join(told)
+    after = _text(b"\x12", name) + b"".join(told)
+    return b"\x5a" + _varint(9 + len(after)) + b"\x09", after
 
 
-def event(at_ns: int, body: bytes) -> bytes:
-    """Return an event as a field of a span, from what `event_body` returns."""
-    return _field(b"\x5a", pack("<BQ", 0x09, at_ns) + body)
+def stamp(at_ns: int) -> bytes:
+    """Return the time of an event."""
+    return _STAMP(at_ns)
 
 
 def error_status(message: str) -> bytes:
@@ -108,7 +112,7 @@ def span(
     """Return a sampled span as a field of ScopeSpans; `rest` are its attributes, events and status."""
     ids = b"\x0a\x10%b\x12\x08%b" % (trace, identity)
     above = b"\x22\x08" + parent if parent else b""
-    times = pack("<BBBQBQ", 0x30, kind, 0x39, start_ns, 0x41, end_ns)
+    times = _KIND_AND_TIMES(0x30, kind, 0x39, start_ns, 0x41, end_ns)
     body = b"".join((ids, above, _text(b"\x2a", name), times, *rest, _SAMPLED))
     return b"\x12" + _varint(len(body)) + body
 

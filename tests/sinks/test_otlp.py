@@ -21,10 +21,10 @@ from pytest_tfgrpo.sinks.otlp import (
     common,
     envelope,
     error_status,
-    event,
-    event_body,
+    event_parts,
     request,
     span,
+    stamp,
 )
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
@@ -61,6 +61,7 @@ def test_a_request_is_what_the_sdk_would_send(
     resource: dict[str, str],
 ) -> None:
     trace, own, parent = ids[0].to_bytes(16), ids[1].to_bytes(8), ids[2].to_bytes(8) if ids[2] else b""
+    before, after = event_parts("result", told)
     made = span(
         trace,
         own,
@@ -69,7 +70,7 @@ def test_a_request_is_what_the_sdk_would_send(
         start,
         end,
         attributes(values),
-        event(end, event_body("result", told)),
+        before + stamp(end) + after,
         b"" if failed is None else error_status(failed),
         kind=kind,
     )

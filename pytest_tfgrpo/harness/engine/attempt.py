@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 CANCEL_GRACE_S = 10.0
 """How long an actor may take to clean up after it was cancelled; then it is left to itself."""
+NOTHING: AbstractContextManager[None] = nullcontext()
 
 AttemptFault: TypeAlias = tuple[Status, RolloutFault]
 """Status of an attempt without an answer, and why there is none."""
@@ -64,11 +66,14 @@ class Slot:
 
 
 async def attempt(
-    actor: Actor, call: ActorCall, abandon: Callable[[AttemptResult], None] | None = None
+    actor: Actor,
+    call: ActorCall,
+    abandon: Callable[[AttemptResult], None] | None = None,
+    around: AbstractContextManager[None] = NOTHING,
 ) -> AttemptResult:
     """Call the actor once, within the time limit; raises nothing but cancellation.
 
-    `abandon` is told what a cancelled attempt came to, where that is known.
+    `abandon` is told what a cancelled attempt came to, where that is known; `around` is open during the call.
     Waiting for room in the budget counts neither for the limit nor as latency.
     The call is a task of its own: an agent that cancels itself, or will not be cancelled, does so alone.
     """
@@ -76,7 +81,7 @@ async def attempt(
     waited_s = ticket.waited_s
     loop = asyncio.get_running_loop()
     over: asyncio.Future[bool] = loop.create_future()
-    task = loop.create_task(_ask(actor, call))
+    task = loop.create_task(_ask(actor, call, around))
     task.add_done_callback(lambda _: _settle(over, True))
     timer = ticket.timer(call.timeout_s, lambda: _settle(over, False))
     try:  # what asyncio.wait() does, at half its cost
@@ -156,13 +161,16 @@ def _settle(over: asyncio.Future[bool], in_time: bool) -> None:
         over.set_result(in_time)
 
 
-async def _ask(actor: Actor, call: ActorCall) -> Trajectory | AttemptFault:
+async def _ask(
+    actor: Actor, call: ActorCall, around: AbstractContextManager[None]
+) -> Trajectory | AttemptFault:
     """Return a sound trajectory, or whose fault it is that there is none.
 
     Nothing may be raised: KeyboardInterrupt and SystemExit of an agent would end the event loop.
     """
     try:
-        return _sound(await actor(call), call)
+        with around:  # in here, where the timer's context does not keep it
+            return _sound(await actor(call), call)
     except AgentFailure as error:
         return "failed", error if _is_sound(error) else AgentFailure(str(error), error.code)
     except ProviderError as error:

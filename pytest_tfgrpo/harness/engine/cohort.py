@@ -234,8 +234,8 @@ class Cohort:
         tracing, cancelled = self._job.tracing, partial(self._cancel, slot)
         if tracing is None:
             return await attempt(self._job.actor, slot.call, cancelled)
-        with tracing.around(slot.rollout_id, slot.question.prompt):
-            return await attempt(self._job.actor, slot.call, cancelled)
+        around = tracing.around(slot.rollout_id, slot.question.prompt)
+        return await attempt(self._job.actor, slot.call, cancelled, around)
 
     def _cancel(self, slot: Slot, outcome: AttemptResult) -> None:
         """Keep an attempt that the end of the run cut short, where it is known to have cost something."""

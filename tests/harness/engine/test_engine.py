@@ -240,13 +240,14 @@ def test_a_cancelled_run_returns_what_it_has_and_its_files_are_whole(tmp_path: P
         return "3"
 
     async def scenario() -> Run:
+        begun = asyncio.Event()
         engine = Engine(
             make_job(ScriptedActor(slow), tmp_path, concurrency=2),
             folder=tmp_path / "run",
-            observe=lambda record: None,
+            observe=lambda record: begun.set() if isinstance(record, Rollout) else None,
         )
         task = asyncio.create_task(engine.run())
-        await asyncio.sleep(0.1)
+        await begun.wait()
         task.cancel()
         return await task
 
