@@ -96,7 +96,7 @@ def _listing(
     where: str,
     sort: str,
 ) -> Iterator[str]:
-    from pytest_tfgrpo.core.text import line, wrapped
+    from pytest_tfgrpo.core.text import line, plural, wrapped
     from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, lesson_effects
     from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
     from pytest_tfgrpo.harness.learning.attribution.pooling import records
@@ -127,8 +127,8 @@ def _listing(
     groups = sum(len(record.rows) for record in pooled)
     actor = line(pooled[-1].actor, 60) if pooled else "none"
     yield from wrapped(
-        f"{len(in_force)} active lessons ({where}); effects over {_count(len(pooled), 'run')} and "
-        f"{_count(groups, 'training group')} with the actor {actor}",
+        f"{plural(len(in_force), 'active lesson')} ({where}); effects over {plural(len(pooled), 'run')} and "
+        f"{plural(groups, 'training group')} with the actor {actor}",
         WIDTH,
     )
     for lesson in sorted(lessons, key=_order(sort)):
@@ -137,13 +137,13 @@ def _listing(
 
 
 def _lines(lesson: LessonRow) -> Iterator[str]:
-    from pytest_tfgrpo.core.text import interval, line, wrapped
+    from pytest_tfgrpo.core.text import interval, line, plural, wrapped
     from pytest_tfgrpo.harness.report.attribution import probability
     from pytest_tfgrpo.numerics.attribution import MIN_ARM
 
     e, standing = lesson.experience, lesson.standing
     yield from wrapped(f"{e.polarity:5} {line(e.domain, 64)}: {line(e.summary32, 300)}", WIDTH, "", INDENT)
-    tried = f"{_count(standing.included, 'group')} with it, {standing.left_out} without"
+    tried = f"{plural(standing.included, 'group')} with it, {standing.left_out} without"
     if standing.effect is None:
         effect = f"effect not yet known (needs at least {MIN_ARM} of each): {tried}"
     else:
@@ -152,12 +152,12 @@ def _lines(lesson: LessonRow) -> Iterator[str]:
             f"p {probability(standing.p_adjusted)}; {tried}"
         )
     yield from wrapped(effect, WIDTH, INDENT)
-    age = f"{_count(lesson.epochs, 'epoch')}, {_count(lesson.runs, 'run')}"
+    age = f"{plural(lesson.epochs, 'epoch')}, {plural(lesson.runs, 'run')}"
     if lesson.days is not None:
-        age += f", {_count(int(lesson.days), 'day')}"
+        age += f", {plural(int(lesson.days), 'day')}"
     yield from wrapped(
         f"age {age}; stamp {line(e.stamp_signature, 64)[:8]}; "
-        f"learned from {_count(e.support.groups, 'group')}, score {e.reward.gt_score:.2f}",
+        f"learned from {plural(e.support.groups, 'group')}, score {e.reward.gt_score:.2f}",
         WIDTH,
         INDENT,
     )
@@ -172,10 +172,6 @@ def _lines(lesson: LessonRow) -> Iterator[str]:
 def _named(id: str, every: Mapping[str, Experience], heir: Experience) -> str:
     old = every.get(id)
     return id if old is None or old.summary32 == heir.summary32 else f"{id}: {old.summary32}"
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" + ("" if n == 1 else "s")
 
 
 def _order(sort: str) -> Callable[[LessonRow], tuple[Any, ...]]:

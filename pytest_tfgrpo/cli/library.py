@@ -91,6 +91,7 @@ def rebase(arguments: Arguments) -> Iterator[str]:
     """Stamp the committed library again for the current prompt packs, after you have reviewed them."""
     from pytest_tfgrpo.cli.lookup import committed_file
     from pytest_tfgrpo.core.clock import utc_now
+    from pytest_tfgrpo.core.text import plural
     from pytest_tfgrpo.harness.learning.library.library import load_library, save_library
     from pytest_tfgrpo.harness.learning.library.library import rebase as rebased
     from pytest_tfgrpo.harness.suite.packs import ANY_DOMAIN, builtin_pack, load_packs
@@ -103,11 +104,12 @@ def rebase(arguments: Arguments) -> Iterator[str]:
     revision = rebased(load_library(file), packs, run_id="rebase", created_at=utc_now())
     if revision.applied:
         save_library(file, revision.library)
-    yield f"{file}: stamped {len(revision.applied)} of {len(revision.library.experiences)} lessons again"
+    lessons = plural(len(revision.library.experiences), "lesson")
+    yield f"{file}: stamped {len(revision.applied)} of {lessons} again"
 
 
 def _lesson(experience: Experience) -> str:
-    from pytest_tfgrpo.core.text import line
+    from pytest_tfgrpo.core.text import line, plural
 
-    evidence = f"{experience.reward.gt_score:.2f} over {experience.support.rollouts} rollouts"
+    evidence = f"{experience.reward.gt_score:.2f} over {plural(experience.support.rollouts, 'rollout')}"
     return f"{experience.polarity:5} {line(experience.domain)}: {line(experience.summary32)} ({evidence})"

@@ -103,6 +103,11 @@ def count(value: float | None) -> str:
     return "-" if value is None else f"{value:.0f}"
 
 
+def plural(n: int, what: str, one: str = "", many: str = "") -> str:
+    """Return a number of things, with its verb: ``1 lesson is``, ``2 lessons are``."""
+    return f"{n} {what} {one}".rstrip() if n == 1 else f"{n} {what}s {many}".rstrip()
+
+
 def money(value: float | None) -> str:
     """Return dollars; ``?`` when they are unknown, ``<$0.0001`` when four digits would not show them."""
     if value is None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.settings import BY_NAME, TABLE, Setting, Settings, resolve, unknown_key
+from pytest_tfgrpo.core.text import plural
 
 SETTINGS = pytest.StashKey[Settings]()
 FLAGS = ("resume", "dry-run", *(setting.name.replace("_", "-") for setting in TABLE))
@@ -128,5 +129,5 @@ def headline(config: pytest.Config) -> str | None:
         f"tfgrpo: actor {settings['actor'] or '(none)'}, "
         + "".join(f"{role} {settings[role]}, " for role in others)
         + f"group size {settings['group_size']}, "
-        f"{settings['epochs']} epochs, seed {settings['seed']}"
+        f"{plural(settings['epochs'], 'epoch')}, seed {settings['seed']}"
     )

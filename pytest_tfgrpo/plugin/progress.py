@@ -11,7 +11,7 @@ import pytest
 
 from pytest_tfgrpo.core.lessons import Acceptance
 from pytest_tfgrpo.core.records import Phase, PhaseResult, Rollout
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.text import line, plural
 
 LIVE_EVERY_S = 0.2
 PLAIN_EVERY_S = 5.0
@@ -53,7 +53,7 @@ class Progress:
         total = self._phase.rollouts * len(self._phase.scenarios)
         text = f"tfgrpo {self._phase.label}: {self._done}/{total} rollouts"
         if self._errors:
-            text += f", {self._errors} errors"
+            text += f", {plural(self._errors, 'error')}"
         text += f", {now - self._started:.0f} s"
         self._show(text) if self._live else self._keep(text)
 
@@ -64,9 +64,9 @@ class Progress:
             return
         scores = [s.gt_score for g in result.groups for s in g.scores if s.gt_score is not None]
         mean = f"gt mean {sum(scores) / len(scores):.3f}" if scores else "nothing scored"
-        text = f"tfgrpo {result.phase.label}: {len(scores)} rollouts scored, {mean}"
+        text = f"tfgrpo {result.phase.label}: {plural(len(scores), 'rollout')} scored, {mean}"
         if result.revision is not None:
-            text += f", {len(result.revision.library.experiences)} active lessons"
+            text += f", {plural(len(result.revision.library.experiences), 'active lesson')}"
             text += _tried(result.revision.acceptance)
         if result.status != "complete":
             text += f" ({result.status}: {result.reason})"

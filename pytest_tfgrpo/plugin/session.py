@@ -197,7 +197,7 @@ class TfgrpoSession:
         if self._elsewhere(ids, anywhere=not self._catalog.scenarios):
             return []
         self._unrun = (
-            f"gate  FAILED: no eval scenario was collected to compare with the {len(ids)} of the baseline "
+            f"no eval scenario was collected to compare with the {len(ids)} of the baseline "
             f"{self.settings['baseline']!r}; bring them back, or set tfgrpo_baseline = none"
         )
         return [*make_gates(RunFile.of(session), self, [])]

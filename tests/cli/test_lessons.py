@@ -54,7 +54,7 @@ def test_all_lists_what_is_no_longer_in_force_and_why(project: Project) -> None:
     store(project, old, new, gone, stone)
     lines = out()
     assert [line.partition(": ")[2] for line in heads(lines)] == ["Use tool b."]
-    assert "active lessons (from the lesson store)" in lines[0]
+    assert "1 active lesson (from the lesson store)" in lines[0]
     assert f"      revises {old.id}: Use tool a." in lines
     lines = out("--all")
     assert len(heads(lines)) == 3
@@ -79,7 +79,7 @@ def test_a_committed_library_is_listed_without_a_store(project: Project) -> None
     project.ini(**SETTINGS, library="library.json")
     save_library(project.root / "library.json", of([make_experience(1, summary32="Use count.")]))
     lines = out()
-    assert lines[0].startswith("1 active lessons (library ")
+    assert lines[0].startswith("1 active lesson (library ")
     assert "over 0 runs and 0 training groups" in " ".join(lines)
     assert heads(lines) == ["do    text: Use count."]
     assert "there is no lesson store" in out("--export", code=1)[0]

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_tfgrpo.core.text import block, count, cut, duration, interval, line, money, table, wrapped
+from pytest_tfgrpo.core.text import block, count, cut, duration, interval, line, money, plural, table, wrapped
 
 
 @pytest.mark.parametrize(
@@ -113,3 +113,8 @@ def test_what_is_cut_says_how_much_is_left_out(text: str, limit: int) -> None:
         assert f"(... {len(text) - limit} characters left out ...)" in shown
         assert shown[0] == text[0]
         assert shown[-1] == text[-1]
+
+
+def test_one_thing_is_no_plural() -> None:
+    assert [plural(n, "lesson") for n in (0, 1, 2)] == ["0 lessons", "1 lesson", "2 lessons"]
+    assert [plural(n, "lesson", "is", "are") for n in (1, 2)] == ["1 lesson is", "2 lessons are"]

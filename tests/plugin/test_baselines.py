@@ -59,3 +59,11 @@ def test_a_run_at_another_temperature_is_not_judged_and_the_gate_says_what_to_do
     said = " ".join(" ".join(result.outlines).split())
     assert "not checked baseline: the baseline was made at temperature 0.3, the sweep at 0.9" in said
     assert two.cli("baseline", "compare", "good", "latest", "--strict") == 1
+
+
+def test_none_leaves_the_baseline_of_the_ini_file_out(two: Project) -> None:
+    two.ini(actor="python:agent:wrong", baseline="good", gate_max_errors=0)
+    assert two.learn().ret == pytest.ExitCode.TESTS_FAILED
+    assert two.learn("--tfgrpo-baseline=none").ret == 0
+    (rule,) = [one for one in two.report()["gate"]["results"] if one["name"] == "baseline"]
+    assert (rule["outcome"], rule["message"]) == ("skipped", "no baseline is set")

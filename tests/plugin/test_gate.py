@@ -209,7 +209,7 @@ def test_agent(rollout):
     assert "part of the suite was selected: test_agent.test_agent." in said(result)
     (project.root / "test_agent.py").unlink()
     result = project.run("suite.scenario.json")
-    assert "FAILED baseline: scenario test_agent.test_agent." in said(result)
+    assert "baseline: scenario test_agent.test_agent." in said(result)
 
 
 def test_a_baseline_without_any_eval_scenario_left_fails(two_files: Project) -> None:
@@ -318,8 +318,25 @@ def test_verbosity_is_respected(project: Project) -> None:
 
 def test_a_failed_gate_is_told_once(saved: Project) -> None:
     shown = said(saved.run("--tfgrpo-actor=python:agent:wrong"))
-    assert shown.count("FAILED baseline: -1.000") == 1
+    assert shown.count("FAILED tfgrpo::gate - baseline: -1.000 (from 1.000 to 0.000), ") == 1
+    assert shown.count("baseline: -1.000") == 2  # and the item's own text
     assert "gate FAILED, as shown above" in shown
     hidden = said(saved.run("--tfgrpo-actor=python:agent:wrong", "--tb=no"))
     assert hidden.count("FAILED baseline: -1.000") == 1
     assert "as shown above" not in hidden
+
+
+def test_the_short_summary_says_which_rule_failed_first(saved: Project) -> None:
+    saved.write("gates.yaml", "gates: {everything: {min_mean: 0.9}}\n")
+    worse = saved.run("--tfgrpo-actor=python:agent:wrong", "--tfgrpo-gates=gates.yaml")
+    lines = [text for text in worse.outlines if text.startswith("FAILED tfgrpo::gate")]
+    assert [text.partition(" - ")[2][:24] for text in lines] == [
+        "minimum mean: eval mean ",
+        "baseline: -1.000 (from 1",
+    ]
+    strict = saved.run(
+        "--tfgrpo-gate-min-mean=1", "--tfgrpo-gate-strict=true", "--tfgrpo-temperature-eval=0.9"
+    )
+    strict.stdout.fnmatch_lines(
+        ["FAILED tfgrpo::gate - gate_strict: an inconclusive result fails: baseline: *"]
+    )

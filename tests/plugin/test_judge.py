@@ -261,7 +261,7 @@ def test_groups_that_never_agree_and_groups_that_cannot_vote_teach_nothing(proje
     assert means["t1"]["mean"] == 0
     assert (means["t2"]["mean"], means["t2"]["errors"]) == (None, 3)
     assert report["library"]["informative_groups"] == 0
-    assert "1 groups have no score: fewer than two of their answers could vote" in report["warnings"]
+    assert "1 group has no score: fewer than two answers of a group could vote" in report["warnings"]
 
 
 @pytest.mark.parametrize("mode", [["--tfgrpo"], ["--tfgrpo-allow-paid", "true"]])
@@ -340,7 +340,7 @@ def test_a_vote_that_a_recording_lacks_is_an_error_that_says_so(
     assert report["faults"]["errors"] == {"judge": 1}
     assert report["judge"]["no_verdict"] == 1
     assert report["status"] == "complete"
-    assert any("lacks 1 answers" in warning for warning in report["warnings"])
+    assert any("lacks 1 answer" in warning for warning in report["warnings"])
 
 
 def test_a_budget_that_ends_between_votes_loses_none_that_was_paid_for(

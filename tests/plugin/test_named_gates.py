@@ -58,11 +58,11 @@ def test_a_failing_gate_turns_the_run_red_and_one_that_warns_does_not(gated: Pro
     result.assert_outcomes(passed=13, failed=1, xfailed=1)
     result.stdout.fnmatch_lines(
         [
-            "gate everything  FAILED",
-            "  FAILED        minimum mean: eval mean 0.000, at least 0.9 required; *",
+            "minimum mean: eval mean 0.000, at least 0.9 required; *",
+            "gate everything  FAILED, as shown above",
             "gate watched  FAILED (severity warn: the run does not fail)",
             "gate  passed",
-            "FAILED tfgrpo::gate[[]everything]*",
+            "FAILED tfgrpo::gate[[]everything] - minimum mean: eval mean 0.000*",
             "XFAIL tfgrpo::gate[[]watched] - severity warn: minimum mean: eval mean 0.000*",
         ]
     )

@@ -35,6 +35,7 @@ from pytest_tfgrpo.core.records import (
     header_fields,
 )
 from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.engine.breaker import Breaker
 from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
 from pytest_tfgrpo.harness.engine.cohort import Cohort
@@ -356,7 +357,7 @@ class Engine:
         warnings = [*self._warnings, *self._observe.warnings]
         if skipped:
             warnings.append(
-                f"{skipped} lessons were left out: they were learned with another prompt pack; "
+                f"{plural(skipped, 'lesson', 'was', 'were')} left out, learned with another prompt pack; "
                 "review them and run `tfgrpo library rebase`"
             )
         return Run(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_tfgrpo.core.records import Phase
-from pytest_tfgrpo.core.text import count, line, money
+from pytest_tfgrpo.core.text import count, line, money, plural
 from pytest_tfgrpo.harness.estimate import assumptions
 from pytest_tfgrpo.harness.estimate.history import History, history_of
 from pytest_tfgrpo.harness.estimate.ranges import Figures, Range, UnitUse, predict, total, up_to
@@ -141,7 +141,8 @@ class _Seer:
         if phase.mode != "train" or model is None:
             return None
         if self._history.learning:
-            self._note(f"learning: mean and spread of {len(self._history.learning)} epochs in {self._runs()}")
+            epochs = plural(len(self._history.learning), "epoch")
+            self._note(f"learning: mean and spread of {epochs} in {self._runs()}")
             return predict(self._history.learning, len(phase.scenarios))
         self._note("learning: estimated, from no group with mixed results to all groups")
         return assumptions.learning(self._job, phase, model)
@@ -174,7 +175,7 @@ class _Seer:
         runs = self._history.runs
         if not runs:
             return "the recording"
-        return f"{runs} earlier run{'s' * (runs > 1)}"
+        return f"{plural(runs, 'earlier run')}"
 
     def _note(self, text: str) -> None:
         self.sources[text] = None

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pytest_tfgrpo.core.records import Phase
-from pytest_tfgrpo.core.text import line, table, wrapped
+from pytest_tfgrpo.core.text import line, plural, table, wrapped
 from pytest_tfgrpo.harness.estimate.forecast import Forecast
 from pytest_tfgrpo.harness.estimate.lines import estimate_lines
 from pytest_tfgrpo.harness.run.job import Job
@@ -24,7 +24,7 @@ def plan_text(job: Job, forecast: Forecast) -> list[str]:
     return [
         f"dry run: the actor {line(job.actor.name, 200)} was not called",
         f"{splits['train']} train{dev} and {splits['eval']} eval scenarios; "
-        f"{len(job.library.experiences)} lessons at the start",
+        f"{plural(len(job.library.experiences), 'lesson')} at the start",
         "",
         *table(
             ["", "temp", "scenarios", "rollouts each", "calls"],
@@ -58,9 +58,11 @@ def _power(job: Job) -> list[str]:
         return []
     scenarios, effect = len(sweep.scenarios), planned_effect(len(sweep.scenarios), sweep.rollouts)
     if effect is None:
-        return [f"power   unknown: {scenarios} eval scenarios are too few for an interval"]
+        few = plural(scenarios, "eval scenario", "is", "are")
+        return [f"power   unknown: {few} too few for an interval"]
+    size = f"{plural(scenarios, 'eval scenario')} x {plural(sweep.rollouts, 'rollout')}"
     text = (
-        f"power   {scenarios} eval scenarios x {sweep.rollouts} rollouts detect a gain of {effect:.2f} in 4 "
+        f"power   {size} detect a gain of {effect:.2f} in 4 "
         "of 5 runs if every score is as uncertain as a coin toss; a gain in only some scenarios takes more"
     )
     return wrapped(text, 80, hanging=" " * 8)

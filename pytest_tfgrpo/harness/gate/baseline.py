@@ -17,7 +17,7 @@ from pytest_tfgrpo.core.schema import pointer, violations
 from pytest_tfgrpo.core.settings import is_task_id
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.strict import finite, unique
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.text import line, plural
 from pytest_tfgrpo.core.wire import SPARSE, Json, from_wire, to_wire
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
 
@@ -202,8 +202,8 @@ def describe(baseline: Baseline) -> list[str]:
     errors = sum(row.errors for row in baseline.scenarios.values())
     width = max((len(line(id)) for id in baseline.scenarios), default=0)
     return [
-        f"baseline {line(baseline.name)}: mean {_mean(means)} over {len(means)} scenarios, {errors} errors"
-        f"{', not signed' if baseline.unsigned else ''}",
+        f"baseline {line(baseline.name)}: mean {_mean(means)} over {plural(len(means), 'scenario')}, "
+        f"{plural(errors, 'error')}{', not signed' if baseline.unsigned else ''}",
         f"  run {line(baseline.run_id)} of task {line(baseline.task_id)}, {line(baseline.created_at)}",
         f"  actor {line(baseline.actor)} at temperature {baseline.temperature:g}, "
         f"library {line(baseline.library)[:12] or 'none'}",
@@ -213,8 +213,8 @@ def describe(baseline: Baseline) -> list[str]:
 
 def _scenario_line(id: str, row: Tally) -> str:
     mean = row.mean()
-    errors = f", {row.errors} errors" if row.errors else ""
-    return f"  {id}  {_mean([] if mean is None else [mean])}  {row.n} rollouts{errors}"
+    errors = f", {plural(row.errors, 'error')}" if row.errors else ""
+    return f"  {id}  {_mean([] if mean is None else [mean])}  {plural(row.n, 'rollout')}{errors}"
 
 
 def _mean(values: list[float]) -> str:

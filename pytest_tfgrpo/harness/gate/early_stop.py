@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import Sequential
-from pytest_tfgrpo.core.text import interval, line, wrapped
+from pytest_tfgrpo.core.text import interval, line, plural, wrapped
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.gate.rules import GateInput, RuleResult
 from pytest_tfgrpo.harness.gate.sequential import MIN_PLANNED, WatchedReading, WatchedRule, obstacle, watched
@@ -58,7 +58,7 @@ def early_stop_lines(sequential: Sequential | None, width: int) -> list[str]:
     """Return the lines about a sequential gate."""
     if sequential is None:
         return []
-    text = f"sequential gate  {sequential['rollouts_saved']} rollouts saved"
+    text = f"sequential gate  {plural(sequential['rollouts_saved'], 'rollout')} saved"
     if sequential["left_out"]:
         text += (
             f": gate already decided, {sequential['left_out']} of {sequential['scenarios']} eval "

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from pytest_tfgrpo.core.lessons import LeakedAnswer
 from pytest_tfgrpo.core.records import PhaseResult, Run
 from pytest_tfgrpo.core.setting_values import SettingValues
-from pytest_tfgrpo.core.text import few, gist, line
+from pytest_tfgrpo.core.text import few, gist, line, plural
 from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.harness.gate.baseline import (
     UNFAIR_ADVICE,
@@ -133,8 +133,9 @@ def skipped(sweep: PhaseResult) -> str:
     """Return which scenarios of a phase were skipped by their test functions, and with how many rollouts."""
     planned = len(sweep.phase.scenarios) - len(sweep.settled)
     return (
-        f"{len(sweep.excluded)} of {planned} scenarios of {sweep.phase.label} were skipped by their test "
-        f"function ({few(sweep.excluded)}), with {len(sweep.excluded) * sweep.phase.rollouts} rollouts"
+        f"{len(sweep.excluded)} of {plural(planned, 'scenario')} of {sweep.phase.label} "
+        f"{'was' if len(sweep.excluded) == 1 else 'were'} skipped by their test function "
+        f"({few(sweep.excluded)}), with {plural(len(sweep.excluded) * sweep.phase.rollouts, 'rollout')}"
     )
 
 
@@ -155,7 +156,7 @@ def judge_minimum(of: GateInput) -> RuleResult:
     if any(tally.errors for tally in tallies):
         message += f"; {with_errors:.3f} with errors as 0"
     if of.sweeps.after is not None and of.sweeps.after.excluded:
-        message += f"; without {len(of.sweeps.after.excluded)} scenarios that were skipped"
+        message += f"; without {plural(len(of.sweeps.after.excluded), 'skipped scenario')}"
     passed = min(mean, with_errors) >= minimum
     return RuleResult(
         name="minimum mean",
@@ -174,9 +175,8 @@ def judge_regression(of: GateInput) -> RuleResult:
     if baseline is None:
         return _skipped("baseline", "no baseline is set", "save one with `tfgrpo baseline save`")
     if sweep is None and of.run.status == "complete" and not of.run.partial_selection:
-        message = (
-            f"the run has no eval sweep to compare with the baseline of {len(baseline.scenarios)} scenarios"
-        )
+        of_baseline = plural(len(baseline.scenarios), "scenario")
+        message = f"the run has no eval sweep to compare with the baseline of {of_baseline}"
         advice = f"give the suite eval scenarios, or {_save(baseline)}"
         return RuleResult(name="baseline", outcome="fail", message=message, advice=advice)
     if sweep is None or _why_not(of):
@@ -261,7 +261,7 @@ def judge_errors(of: GateInput) -> RuleResult:
     return RuleResult(
         name="errors",
         outcome="pass" if errors <= limit else "fail",
-        message=f"{errors} errors in the final sweep, at most {limit} allowed",
+        message=f"{plural(errors, 'error')} in the final sweep, at most {limit} allowed",
         advice=""
         if errors <= limit
         else "check the error codes in the report, fix the infrastructure problem, and run again",
@@ -305,7 +305,10 @@ def judge_contamination(leaks: Sequence[LeakedAnswer], settings: SettingValues) 
     return RuleResult(
         name="contamination",
         outcome="inconclusive" if settings.get("contamination") == "warn" else "fail",
-        message=f"contaminated: {len(leaks)} lessons contain an eval answer: {few(named)}",
+        message=(
+            f"contaminated: {plural(len(leaks), 'lesson', 'contains', 'contain')} "
+            f"an eval answer: {few(named)}"
+        ),
         advice="remove those lessons, or move their scenarios to the train split",
         figures={"leaks": [to_wire(leak) for leak in leaks]},
     )

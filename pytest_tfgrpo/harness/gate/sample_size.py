@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.metrics.comparison import Comparison, Tally
 from pytest_tfgrpo.numerics.planning import settling, settling_n, spread
@@ -42,7 +43,7 @@ def settling_advice(
         "spread": {"between": parts.between, "within": parts.within},
     }
     ways = [
-        f"{count} eval scenarios x {rollouts} rollouts",
+        f"{count} eval scenarios x {plural(rollouts, 'rollout')}",
         *(f"{scenarios} x {each}" for scenarios, each in options[1:]),
         *([f"{same} rollouts of each of these {len(rows)}"] if same else []),
     ]

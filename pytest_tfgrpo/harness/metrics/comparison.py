@@ -9,6 +9,7 @@ from math import fsum
 
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
 from pytest_tfgrpo.core.report_blocks import ComparisonFigures
+from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.numerics.planning import minimum_detectable_effect
 from pytest_tfgrpo.numerics.stats import Interval, paired_interval
 
@@ -129,7 +130,7 @@ def sentence(comparison: Comparison) -> str:
     )
     return (
         f"{difference.mean:+.3f} (from {comparison.before:.3f} to {comparison.after:.3f}), "
-        f"{interval}, {difference.n} scenarios"
+        f"{interval}, {plural(difference.n, 'scenario')}"
     )
 
 

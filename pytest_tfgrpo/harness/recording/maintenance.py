@@ -12,7 +12,7 @@ from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.records import Rollout, Run
 from pytest_tfgrpo.core.schema import short
-from pytest_tfgrpo.core.text import count, line, table
+from pytest_tfgrpo.core.text import count, line, plural, table
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.recording.entries import (
     MISS,
@@ -185,7 +185,7 @@ def prune(path: Path, uses: Sequence[RunUse], *, others: bool, dry: bool) -> Ite
             write(path, _header_of(recording, kept), kept)
     verb = "would remove" if dry else "removed"
     for (scenario, kind), n in sorted(gone.items()):
-        yield f"{verb} {n} {'rollouts' if kind == 'rollout' else 'model calls'} of {line(scenario)}"
+        yield f"{verb} {plural(n, 'rollout' if kind == 'rollout' else 'model call')} of {line(scenario)}"
     yield f"{path}: {verb} {gone.total()} of {len(recording.lines)} entries"
 
 

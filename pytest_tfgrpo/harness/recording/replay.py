@@ -15,7 +15,7 @@ from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.settings import shaping
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.text import line, plural
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall
 from pytest_tfgrpo.harness.recording.entries import (
@@ -148,7 +148,7 @@ class Replay:
         causes = "; ".join(f"{kind}s: {n}, {why}" for (kind, why), n in sorted(self._misses.items()))
         settings = self._plan_changes()
         return [
-            f"{self.name} lacks {count} answers that this run needed ({causes})"
+            f"{self.name} lacks {plural(count, 'answer')} that this run needed ({causes})"
             + (f"; settings differ: {settings}" if settings else "")
             + f"; record them with --tfgrpo-actor='{line(self._row.name, 200)}' --tfgrpo-record={self.name}"
         ]

@@ -12,6 +12,7 @@ from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.records import Rollout, Run
 from pytest_tfgrpo.core.settings import shaping
+from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.harness.recording.entries import (
     Participant,
@@ -44,7 +45,8 @@ class Written:
 def describe(name: str, written: Written) -> list[str]:
     """Return the lines about what was written to the file `name`."""
     lines = [
-        f"recorded {written.rollouts} rollouts and {written.calls} model calls in {name} ({written.new} new)"
+        f"recorded {plural(written.rollouts, 'rollout')} and {plural(written.calls, 'model call')} "
+        f"in {name} ({written.new} new)"
     ]
     if written.redacted:
         lines.append(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pytest_tfgrpo.core.lessons import Operation, Revision, Trial
 from pytest_tfgrpo.core.records import PhaseResult, Run
 from pytest_tfgrpo.core.report_blocks import AcceptanceBlock, AcceptedEpoch, Rejected, TrialRow
-from pytest_tfgrpo.core.text import interval, line, wrapped
+from pytest_tfgrpo.core.text import interval, line, plural, wrapped
 
 SHORT = 3
 """Lines at the default verbosity."""
@@ -96,7 +96,8 @@ def acceptance_lines(value: AcceptanceBlock | None, width: int, *, every: bool) 
     found: list[str] = []
     if len(tried) > SHORT and not every:
         kept, rejected = sum(row["kept"] for row in tried), sum(len(row["rejected"]) for row in tried)
-        found = [f"dev split  {len(tried)} epochs: {kept} changes kept, {rejected} rejected; -v shows each"]
+        changes = f"{plural(kept, 'change')} kept, {rejected} rejected"
+        found = [f"dev split  {len(tried)} epochs: {changes}; -v shows each"]
         shown = tried[1 - SHORT :]
     for row in shown:
         found += wrapped(_sentence(row), width, hanging=" " * 11)
@@ -142,9 +143,9 @@ def _details(row: AcceptedEpoch, rule: str, width: int) -> Iterator[str]:
         verdict = trial["verdict"].replace("_", " ")
         figures = "" if trial["verdict"] == "not_tested" else f" {_figures(trial, rule)},"
         text = (
-            f"{trial['n']}. {verdict}:{figures} {trial['changes']} changes, {trial['changed']} of "
-            f"{trial['scenarios']} prompts differ, {trial['rollouts']} rollouts"
-            + (f", {trial['errors']} errors" if trial["errors"] else "")
+            f"{trial['n']}. {verdict}:{figures} {plural(trial['changes'], 'change')}, {trial['changed']} of "
+            f"{plural(trial['scenarios'], 'prompt')} differ, {plural(trial['rollouts'], 'rollout')}"
+            + (f", {plural(trial['errors'], 'error')}" if trial["errors"] else "")
             + f"; {line(trial['reason'], 300)}"
         )
         yield from wrapped(text, width, "  ", " " * 5)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import AttributionBlock, EffectRow
-from pytest_tfgrpo.core.text import interval, line, wrapped
+from pytest_tfgrpo.core.text import interval, line, plural, wrapped
 from pytest_tfgrpo.harness.learning.attribution.exposures import (
     UNREAD,
     content_key,
@@ -121,7 +121,7 @@ def _row(lesson: EffectRow) -> str:
     what = f"{gone}{lesson['polarity']} {line(lesson['domain'], 20)}: {line(lesson['text'], 300)}"
     spread, p = interval(lesson["ci95"], "+.3f"), probability(lesson["p_adjusted"])
     return (
-        f"{lesson['effect']:+.3f} ({spread}), p {p}, {lesson['included']} groups with, "
+        f"{lesson['effect']:+.3f} ({spread}), p {p}, {plural(lesson['included'], 'group')} with, "
         f"{lesson['left_out']} without: {what}"
     )
 

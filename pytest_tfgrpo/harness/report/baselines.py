@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_tfgrpo.core.text import few, interval, line, number, table, wrapped
+from pytest_tfgrpo.core.text import few, interval, line, number, plural, table, wrapped
 from pytest_tfgrpo.harness.gate.baseline import UNFAIR_ADVICE, Baseline, what_differs, why_unfair
 from pytest_tfgrpo.harness.gate.by_domain import corrected
 from pytest_tfgrpo.harness.gate.rules import (
@@ -67,7 +67,10 @@ def _head(sign: str, baseline: Baseline) -> Iterator[str]:
     means = [mean for row in baseline.scenarios.values() if (mean := row.mean()) is not None]
     errors = sum(row.errors for row in baseline.scenarios.values())
     shown = number(sum(means) / len(means) if means else None)
-    yield f"{sign} {line(baseline.name, 60)}: mean {shown} over {len(means)} scenarios, {errors} errors"
+    yield (
+        f"{sign} {line(baseline.name, 60)}: mean {shown} over {plural(len(means), 'scenario')}, "
+        f"{plural(errors, 'error')}"
+    )
     yield (
         f"  run {line(baseline.run_id, 60)}, actor {line(baseline.actor, 60)} at temperature "
         f"{baseline.temperature:g}, library {line(baseline.library)[:12] or 'none'}"

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import PhaseResult, Run
 from pytest_tfgrpo.core.report_blocks import DomainRow
+from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.harness.gate.baseline import actor_name, compared_stamps
 from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE
@@ -130,9 +131,10 @@ def _obstacles(before: Run, after: Run, compared: Comparison, larger: int) -> It
     if not n:
         yield "no scenario is scored in both"
     elif n < MIN_SHARE * larger:
-        yield f"only {n} of {larger} scenarios are in both"
+        yield f"only {n} of {plural(larger, 'scenario', 'is', 'are')} in both"
     elif n < MIN_SCENARIOS:
-        yield f"only {n} scenarios are in both; a claim needs {MIN_SCENARIOS} or more eval scenarios"
+        common = plural(n, "scenario", "is", "are")
+        yield f"only {common} in both; a claim needs {MIN_SCENARIOS} or more eval scenarios"
 
 
 def _domains(after: Run, old: Tallies, new: Tallies, *, claimed: bool) -> list[DomainRow]:

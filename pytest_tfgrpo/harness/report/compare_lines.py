@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_tfgrpo.core.text import cost, count, duration, interval, line, number, signed, table, wrapped
+from pytest_tfgrpo.core.text import (
+    cost,
+    count,
+    duration,
+    interval,
+    line,
+    number,
+    plural,
+    signed,
+    table,
+    wrapped,
+)
 from pytest_tfgrpo.harness.report.cost import spent
 from pytest_tfgrpo.harness.report.terminal import changes_table
 
@@ -84,7 +95,7 @@ def told(value: Mapping[str, Any]) -> str:
         return "unknown: no scenario is scored in both runs"
     text = (
         f"{found['difference']:+.3f} (from {found['before']:.3f} to {found['after']:.3f}), {_spread(found)}, "
-        f"{found['n']} scenarios, paired"
+        f"{plural(found['n'], 'scenario')}, paired"
     )
     zero = found["errors_as_zero"]
     if zero is not None and zero["n"]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_tfgrpo.core.records import PhaseResult, Rollout, Run
 from pytest_tfgrpo.core.report_blocks import FaultRow
-from pytest_tfgrpo.core.text import gist, line, wrapped
+from pytest_tfgrpo.core.text import gist, line, plural, wrapped
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 
 MOST = 20
@@ -67,7 +67,8 @@ def uneven_faults(sweeps: Sweeps) -> str:
     if found[0] == found[1]:
         return ""
     told = [
-        f"{result.phase.label} has {counts['error']} errors and {counts['failed']} failures of the agent"
+        f"{result.phase.label} has {plural(counts['error'], 'error')} and "
+        f"{plural(counts['failed'], 'failure')} of the agent"
         for result, counts in zip((before, after), found, strict=True)
     ]
     return f"{', '.join(told)}: a part of the difference between them may come from that, not from lessons"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_tfgrpo.core.report_blocks import GateBlock, Report, RuleFinding
-from pytest_tfgrpo.core.text import line, wrapped
+from pytest_tfgrpo.core.text import line, plural, wrapped
 
 OUTCOMES = {
     "pass": "passed",
@@ -51,13 +51,20 @@ def low(report: Report, *, every: bool = False) -> str:
 
 
 def default_text(gate: GateBlock, width: int = 80) -> list[str]:
-    """Return the text of the failing item of the default gate: every rule checked, and what to do."""
-    return list(_one(gate, width, every=False, quiet=False))
+    """Return the text of the failing item of the default gate: what failed, the other rules, what to do.
+
+    pytest's short summary shows the first line, after ``FAILED`` and the name of the gate.
+    """
+    first = unsettled(gate)[0]
+    strict = f"{note(gate).strip(' ()')}: " if first["outcome"] != "fail" else ""
+    found = unsettled(gate) if "name" in gate else gate["results"]
+    rest = [one for one in _gathered([one for one in found if one is not first]) if not _is_unset(one)]
+    return [*wrapped(f"{strict}{_finding(first)}", width, hanging="  "), *_rules(rest, width)]
 
 
 def named_text(gate: GateBlock, name: str, width: int = 80) -> list[str]:
     """Return the text of the failing item of a named gate."""
-    return list(_one(find(gate, name), width, every=False, quiet=False))
+    return default_text(find(gate, name), width)
 
 
 def find(gate: GateBlock, name: str) -> GateBlock:
@@ -101,15 +108,27 @@ def _one(gate: GateBlock, width: int, *, every: bool, quiet: bool) -> Iterator[s
     name = f"gate {line(gate['name'])}" if "name" in gate else "gate"
     yield f"{name}  {OUTCOMES[gate['outcome']]}{note(gate)}"
     results = unsettled(gate) if "name" in gate and not every else gate["results"]
-    for result in results if every else _gathered(results):
-        settled = result["outcome"] == "pass"
-        unset = result["outcome"] == "skipped" and not result["advice"]
-        if (unset and not every) or (quiet and (settled or result["outcome"] == "skipped")):
-            continue
-        text = f"{OUTCOMES[result['outcome']]:12}  {line(result['name'], 90)}: {line(result['message'], 600)}"
-        if result["advice"]:
-            text += f"; {line(result['advice'], 300)}"
-        yield from wrapped(text, width, "  ", " " * 16)
+    if not every:
+        results = [
+            result
+            for result in _gathered(results)
+            if (result["outcome"] not in ("pass", "skipped") or not quiet) and not _is_unset(result)
+        ]
+    yield from _rules(results, width)
+
+
+def _rules(results: Iterable[RuleFinding], width: int) -> Iterator[str]:
+    for result in results:
+        yield from wrapped(f"{OUTCOMES[result['outcome']]:12}  {_finding(result)}", width, "  ", " " * 16)
+
+
+def _finding(result: RuleFinding) -> str:
+    advice = f"; {line(result['advice'], 300)}" if result["advice"] else ""
+    return f"{line(result['name'], 90)}: {line(result['message'], 600)}{advice}"
+
+
+def _is_unset(result: RuleFinding) -> bool:
+    return result["outcome"] == "skipped" and not result["advice"]
 
 
 def _gathered(results: Sequence[RuleFinding]) -> Iterator[RuleFinding]:
@@ -136,4 +155,4 @@ def note(gate: GateBlock) -> str:
         return f" ({how}: an inconclusive result fails)" if gate["strict"] and not by_failure else ""
     if gate["outcome"] == "inconclusive":
         return " (passes with a warning)"
-    return f", {gate['scenarios']} scenarios" if "name" in gate else ""
+    return f", {plural(gate['scenarios'], 'scenario')}" if "name" in gate else ""

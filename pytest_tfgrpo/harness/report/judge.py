@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pytest_tfgrpo.core.records import JudgeResult, Run
 from pytest_tfgrpo.core.report_blocks import Calibration, JudgeBlock, Opinions
-from pytest_tfgrpo.core.text import interval, line, number, table, wrapped
+from pytest_tfgrpo.core.text import interval, line, number, plural, table, wrapped
 
 PASSED = 0.5
 """Scores from here on count as a yes where yes and no are compared."""
@@ -114,8 +114,8 @@ def judge_lines(judge: JudgeBlock | None, width: int, *, by_domain: bool) -> lis
 
 def sentences(judge: JudgeBlock) -> Iterator[str]:
     """Yield what the judge did, and how its results compare with checks."""
-    votes = "" if judge["votes"] is None else f", {judge['votes']} votes each"
-    head = f"{line(judge['model'] or 'unknown', 80)}{votes}: {judge['opinions']} rollouts judged"
+    votes = "" if judge["votes"] is None else f", {plural(judge['votes'], 'vote')} each"
+    head = f"{line(judge['model'] or 'unknown', 80)}{votes}: {plural(judge['opinions'], 'rollout')} judged"
     if judge["no_verdict"]:
         head += f", {judge['no_verdict']} without a result"
     if judge["vote_agreement"] is not None:
@@ -124,7 +124,7 @@ def sentences(judge: JudgeBlock) -> Iterator[str]:
     against = judge["calibration"]
     if against is not None and against["n"]:
         yield (
-            f"against the checks of {against['n']} rollouts: agreement {against['agreement']:.3f} "
+            f"against the checks of {plural(against['n'], 'rollout')}: agreement {against['agreement']:.3f} "
             f"({interval(against['ci95'])}), kappa {number(against['kappa'])}, bias {against['bias']:+.3f}, "
             f"rank correlation {number(against['rank_correlation'])}"
         )

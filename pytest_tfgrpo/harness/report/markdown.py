@@ -19,7 +19,7 @@ from pytest_tfgrpo.core.report_blocks import (
     Report,
     RuleFinding,
 )
-from pytest_tfgrpo.core.text import count, interval, line, number, signed
+from pytest_tfgrpo.core.text import count, interval, line, number, plural, signed
 from pytest_tfgrpo.harness.report.cost import is_paid, spent
 from pytest_tfgrpo.harness.report.gates import in_order, low, named, overall, unsettled
 from pytest_tfgrpo.harness.report.trust import trust_markdown
@@ -91,7 +91,7 @@ def _named_gates(gate: GateBlock | None) -> list[str]:
     for one in in_order(() if gate is None else named(gate)):
         name = [escaped(one["name"]), one["severity"]]
         if one["outcome"] == "pass":
-            rows.append([*name, "all rules", OUTCOMES["pass"], f"{one['scenarios']} scenarios"])
+            rows.append([*name, "all rules", OUTCOMES["pass"], plural(one["scenarios"], "scenario")])
         rows += [[*name, *_finding(result)] for result in unsettled(one)]
     return _table(["gate", "severity", "rule", "result", "why"], rows) if rows else []
 
@@ -107,7 +107,9 @@ def _gain(gain: Gain | None) -> list[str]:
     words = f"Gain {gain['difference']:+.3f} over the baseline sweep"
     bounds = interval(gain["ci95"])
     return [
-        f"{words}, 95 % interval {bounds}, {gain['n']} scenarios, paired." if gain["ci95"] else f"{words}."
+        f"{words}, 95 % interval {bounds}, {plural(gain['n'], 'scenario')}, paired."
+        if gain["ci95"]
+        else f"{words}."
     ]
 
 
@@ -157,7 +159,7 @@ def _regressions(rows: Sequence[Regression]) -> list[str]:
 def _cost(cost: CostBlock) -> list[str]:
     if not is_paid(cost):
         return []
-    return [f"Cost {spent(cost)} in {cost['calls']} calls, {count(cost['tokens'])} tokens."]
+    return [f"Cost {spent(cost)} in {plural(cost['calls'], 'call')}, {count(cost['tokens'])} tokens."]
 
 
 def _lessons(lessons: Sequence[Lesson]) -> list[str]:
@@ -165,7 +167,7 @@ def _lessons(lessons: Sequence[Lesson]) -> list[str]:
 
 
 def _listed(lessons: Sequence[Lesson]) -> Iterator[str]:
-    yield f"<details><summary>{len(lessons)} active lessons</summary>"
+    yield f"<details><summary>{plural(len(lessons), 'active lesson')}</summary>"
     yield ""
     for lesson in lessons[:LESSONS]:
         yield f"- {lesson['polarity']}, {escaped(lesson['domain'])}: {escaped(lesson['text'], 400)}"

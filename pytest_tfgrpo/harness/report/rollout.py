@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_tfgrpo.core.records import CheckResult, Frame, Group, JudgeResult, Rollout, Score
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.text import TRACEBACK, block, duration, gist, line, money, number
+from pytest_tfgrpo.core.text import TRACEBACK, block, duration, gist, line, money, number, plural
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.report.rollout_summary import summarise
 
@@ -93,13 +93,15 @@ def _prompt(scenario: Scenario) -> str:
 
 
 def _price(rollout: Rollout) -> str:
-    return f"{rollout.tokens} tokens, cost {money(rollout.cost_usd)}, {duration(rollout.latency_ms)}"
+    return (
+        f"{plural(rollout.tokens, 'token')}, cost {money(rollout.cost_usd)}, {duration(rollout.latency_ms)}"
+    )
 
 
 def _frame(n: int, frame: Frame) -> Iterator[str]:
     yield (
-        f"{n}. {frame.kind} {line(frame.name, 80)}: {frame.tokens} tokens, cost {money(frame.cost_usd)}, "
-        f"{duration(frame.latency_ms)}"
+        f"{n}. {frame.kind} {line(frame.name, 80)}: {plural(frame.tokens, 'token')}, "
+        f"cost {money(frame.cost_usd)}, {duration(frame.latency_ms)}"
     )
     parts = (("input", None if frame.input is None else _json(frame.input)), ("output", frame.output))
     for title, text in (*parts, ("error", frame.error), ("extra", _json(frame.extra) if frame.extra else "")):

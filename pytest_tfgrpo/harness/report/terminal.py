@@ -23,6 +23,7 @@ from pytest_tfgrpo.core.text import (
     label,
     line,
     number,
+    plural,
     signed,
     table,
     wrapped,
@@ -91,11 +92,14 @@ def _head(report: Report, width: int, *, verbose: bool) -> list[str]:
         advice = "; finish it with --tfgrpo-resume" if report["files"] and not report["gate"] else ""
         lines += wrapped(f"the run is {report['status']}{why}{advice}", width, hanging="  ")
     faults = report["faults"]
-    for kind, meaning in (("errors", "error{}, not scored"), ("failed", "failure{} of the agent, scored 0")):
+    for kind, what, meaning in (
+        ("errors", "error", ", not scored"),
+        ("failed", "failure", " of the agent, scored 0"),
+    ):
         if faults[kind]:
             codes = ", ".join(f"{line(code, 40)} {n}" for code, n in faults[kind].items())
-            n = sum(faults[kind].values())
-            lines += wrapped(f"{n} {meaning.format('s' * (n != 1))}: {codes}", width, hanging="  ")
+            told = plural(sum(faults[kind].values()), what)
+            lines += wrapped(f"{told}{meaning}: {codes}", width, hanging="  ")
     lines += fault_lines(report.get("fault_messages", ()), width, every=verbose, kept=bool(report["files"]))
     for warning in report["warnings"]:
         lines += wrapped(f"warning: {line(warning, 400)}", width, hanging="  ")
@@ -187,7 +191,8 @@ def _gain(report: Report, width: int) -> list[str]:
     spread = f"95 % interval {interval(gain['ci95'], '+.3f')}" if gain["ci95"] else "too few for an interval"
     text = (
         f"gain  {gain['difference']:+.3f} over the baseline sweep "
-        f"(from {gain['before']:.3f} to {gain['after']:.3f}), {spread}, {gain['n']} scenarios, paired"
+        f"(from {gain['before']:.3f} to {gain['after']:.3f}), {spread}, "
+        f"{plural(gain['n'], 'scenario')}, paired"
     )
     if not gain["ci95"] or gain["ci95"][0] <= 0 <= gain["ci95"][1]:
         text += _power(gain["planned"])
@@ -201,7 +206,7 @@ def _power(planned: PlannedSweep) -> str:
     """Return the gain that a sweep of the planned size can detect."""
     if planned["detectable"] is None:
         return ""
-    size = f"{planned['scenarios']} scenarios x {planned['rollouts']} rollouts"
+    size = f"{plural(planned['scenarios'], 'scenario')} x {plural(planned['rollouts'], 'rollout')}"
     return (
         f"; it may be chance: of a true gain of {planned['detectable']:.3f}, {size} would give evidence in "
         "4 of 5 runs, of a smaller one less often"
@@ -269,7 +274,7 @@ def _lessons(library: LibraryBlock, width: int, *, verbose: bool) -> list[str]:
     lessons = library["lessons"]
     if not lessons and not library["groups"]:
         return []
-    head = f"{len(lessons)} active lesson{'s' * (len(lessons) != 1)}"
+    head = plural(len(lessons), "active lesson")
     if library["groups"]:
         head += (
             f"; {library['informative_groups']} of {library['groups']} training groups had mixed results, "

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_tfgrpo.core.records import Mode
 from pytest_tfgrpo.core.report_blocks import AsFailures, Flaky, Report
-from pytest_tfgrpo.core.text import line, number, wrapped
+from pytest_tfgrpo.core.text import line, number, plural, wrapped
 from pytest_tfgrpo.harness.report.reach import in_reach
 
 ERRORS_LEGEND = "errors=0: gt mean with errors counted as failures"
@@ -64,7 +64,7 @@ def noise(report: Report) -> str:
     scenarios = max(row["scenarios"] for row in value["sweeps"])
     text = (
         f"seed noise alone accounts for differences of up to {value['difference']:.3f} between runs of the "
-        f"same library ({scenarios} scenarios x {value['rollouts']} rollouts; "
+        f"same library ({plural(scenarios, 'scenario')} x {plural(value['rollouts'], 'rollout')}; "
         f"std {value['seed_std']:.3f} with one rollout each)"
     )
     return text + ("; the gain is within this noise" if value["gain_within"] else "")

@@ -28,7 +28,7 @@ from pytest_tfgrpo.core.report_blocks import (
 )
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import sets_gate
-from pytest_tfgrpo.core.text import cut
+from pytest_tfgrpo.core.text import cut, plural
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.gate.rules import skipped
 from pytest_tfgrpo.harness.metrics import costs, noise, significance
@@ -311,10 +311,11 @@ def _estimates(run: Run) -> Iterator[str]:
         by = Counter(s.truth for id, s in scenarios.items() if id in tried and s.split == split)
         if by:
             how = ", ".join(f"{n} by {'the ' * (truth == 'judge')}{truth}" for truth, n in sorted(by.items()))
-            yield f"the scores of {by.total()} {split} scenarios are estimates without ground truth: {how}"
+            of = plural(by.total(), f"{split} scenario")
+            yield f"the scores of {of} are estimates without ground truth: {how}"
     mute = sum(scenarios[g.scenario_id].truth == "majority" and _is_mute(g) for g in groups)
     if mute:
-        yield f"{mute} groups have no score: fewer than two of their answers could vote"
+        yield f"{plural(mute, 'group', 'has', 'have')} no score: fewer than two answers of a group could vote"
 
 
 def _is_mute(group: Group) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
+from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.run.schedule import MIN_DEV
 from pytest_tfgrpo.harness.suite.scenario_files import task_key
 
@@ -33,7 +34,8 @@ def hashed_line(scenarios: Iterable[Scenario]) -> list[str]:
     if not splits:
         return []
     each = ", ".join(f"{splits[split]} {split}" for split in ("train", "dev", "eval") if splits[split])
-    return [f"a hash chose the split of the {splits.total()} scenarios that name none: {each}"]
+    which = plural(splits.total(), "scenario", "that names none", "that name none")
+    return [f"a hash chose the split of the {which}: {each}"]
 
 
 def shortage(scenarios: Iterable[Scenario], settings: SettingValues) -> str:

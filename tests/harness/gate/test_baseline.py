@@ -62,7 +62,7 @@ def test_a_file_without_its_hash_is_unsigned_until_it_is_saved_again(tmp_path: P
     path.write_text(re.sub(r'  "hash".*\n', "", path.read_text()))
     found = load(path)
     assert (found.unsigned, from_run(RUN, "x").unsigned) == (True, None)
-    assert describe(found)[0] == "baseline x: mean 0.875 over 2 scenarios, 1 errors, not signed"
+    assert describe(found)[0] == "baseline x: mean 0.875 over 2 scenarios, 1 error, not signed"
     save(path, found)
     assert load(path) == from_run(RUN, "x")
 
@@ -251,9 +251,9 @@ def test_only_a_whole_run_makes_a_baseline(run, complaint: str) -> None:
 
 def test_a_baseline_describes_itself() -> None:
     assert describe(from_run(RUN, "main")) == [
-        "baseline main: mean 0.875 over 2 scenarios, 1 errors",
+        "baseline main: mean 0.875 over 2 scenarios, 1 error",
         "  run run1 of task demo, 2026-01-31T12:00:30.000Z",
         "  actor offline at temperature 0.3, library cccccccccccc",
         "  a  1.000  3 rollouts",
-        "  b  0.750  2 rollouts, 1 errors",
+        "  b  0.750  2 rollouts, 1 error",
     ]

@@ -73,7 +73,7 @@ def test_scenarios_that_checkers_skipped_leave_the_question_open_when_they_are_m
     assert complete.figures["skipped"] == list(ids[:excluded])
     strict = verdict(replace(run, phases=(*before, thinned)), gate_strict=True, gate_min_mean=0.5)
     assert rule(strict, "complete").outcome == "inconclusive"
-    assert f"without {excluded} scenarios that were skipped" in rule(strict, "minimum mean").message
+    assert f"without {excluded} skipped scenarios" in rule(strict, "minimum mean").message
 
 
 @pytest.mark.parametrize("status", ["incomplete", "aborted", "cancelled"])
@@ -270,6 +270,14 @@ def test_another_actor_or_pack_is_said() -> None:
         "the baseline was made with another actor (command:./old\\x1b[2J), made with other prompt packs"
     )
     assert result.outcome == "pass"
+
+
+def test_the_actor_in_use_is_not_another_one_for_its_configuration() -> None:
+    run = swept(GOOD)
+    baseline = replace(from_run(run, "x"), stamps={"actor": "9"})
+    message = rule(verdict(run, baseline), "baseline").message
+    assert message.endswith("the baseline was made with another version or configuration of the actor")
+    assert "another actor" not in message
 
 
 def test_a_baseline_of_another_temperature_is_not_compared() -> None:

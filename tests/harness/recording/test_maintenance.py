@@ -93,7 +93,7 @@ def test_what_no_run_uses_is_removed_and_named(tmp_path: Path) -> None:
     now = make_run([make_entry(scenario="kept")])
     before = path.read_bytes()
     told = list(prune(path, [use(now)], others=False, dry=True))
-    assert told == ["would remove 1 rollouts of old", "would remove 1 model calls of s", told[-1]]
+    assert told == ["would remove 1 rollout of old", "would remove 1 model call of s", told[-1]]
     assert path.read_bytes() == before
     told = list(prune(path, [use(now)], others=False, dry=False))
     assert told[-1] == f"{path}: removed 2 of 3 entries"

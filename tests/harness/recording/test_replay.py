@@ -95,7 +95,7 @@ async def test_a_miss_is_the_providers_error_and_says_what_differs(
         await replay.actor(call(tmp_path))
     assert caught.value.code == "replay_miss"
     (warning,) = replay.warnings
-    assert "r.jsonl lacks 1 answers" in warning
+    assert "r.jsonl lacks 1 answer" in warning
     assert warning.endswith("record them with --tfgrpo-actor='python:agent:solve' --tfgrpo-record=r.jsonl")
 
 

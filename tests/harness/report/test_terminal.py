@@ -113,8 +113,18 @@ def test_actors_that_report_no_frames_have_no_table_of_tools() -> None:
 
 def test_what_the_gates_item_says_are_its_rules() -> None:
     lines = default_text(report(make_run(final=evenly(20, [0.5])), gate_min_mean=0.9)["gate"])
-    assert lines[0] == "gate  FAILED"
-    assert any(line.startswith("  FAILED        minimum mean: eval mean 0.500") for line in lines)
+    assert lines[0].startswith("minimum mean: eval mean 0.500, at least 0.9 required")
+    assert sum("minimum mean" in line for line in lines) == 1
+    assert any(line.startswith("  passed        complete: ") for line in lines)
+
+
+def test_one_failure_is_no_plural() -> None:
+    run = make_run(final={"a": [1, None], "b": [-1, 1]})
+    lines = terminal(report(run))
+    assert [line.partition(":")[0] for line in lines[:2]] == [
+        "1 error, not scored",
+        "1 failure of the agent, scored 0",
+    ]
 
 
 HOSTILE = st.text(st.characters(), max_size=200) | st.just("\x1b[2J\x1b]0;x\x07\u202e\ud800" + "x" * 300)

@@ -109,7 +109,7 @@ def test_what_a_phase_has_to_say_is_a_warning() -> None:
     assert report(replace(run, phases=(aborted,)))["warnings"] == [
         "3 experiences were left out",
         "epoch2-eval is aborted: a rewarder hung",
-        "1 of 2 scenarios of epoch2-eval were skipped by their test function (x), with 1 rollouts: they "
+        "1 of 2 scenarios of epoch2-eval was skipped by their test function (x), with 1 rollout: they "
         "count for nothing",
     ]
 
@@ -131,7 +131,7 @@ def test_scores_without_ground_truth_are_told_as_estimates() -> None:
     )
     assert [row.get("truth") for row in found["scenarios"]] == ["majority", "judge", None, "majority"]
     assert violations("report", found) == []
-    assert "1 eval scenarios" in report(estimated("judge", split="eval"))["warnings"][0]
+    assert "1 eval scenario are estimates" in report(estimated("judge", split="eval"))["warnings"][0]
     assert not any("estimates" in warning for warning in report(RUN)["warnings"])
 
 
@@ -141,7 +141,7 @@ def test_groups_that_could_not_vote_are_counted() -> None:
     unscored = tuple(replace(s, gt_score=None, reward=None) for s in group.scores)
     phase = replace(run.phases[0], groups=(replace(group, scores=unscored),))
     assert (
-        "1 groups have no score: fewer than two of their answers could vote"
+        "1 group has no score: fewer than two answers of a group could vote"
         in report(replace(run, phases=(phase,)))["warnings"]
     )
 

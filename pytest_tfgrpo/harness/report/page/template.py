@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pytest_tfgrpo.core.redact import redact
-from pytest_tfgrpo.core.text import block, cost, count, duration, interval, label, line, money, number, signed
+from pytest_tfgrpo.core.text import (
+    block,
+    cost,
+    count,
+    duration,
+    interval,
+    label,
+    line,
+    money,
+    number,
+    plural,
+    signed,
+)
 from pytest_tfgrpo.harness.report import compare_lines, gates, judge, trust
 from pytest_tfgrpo.harness.report import cost as spending
 from pytest_tfgrpo.harness.report.gates import OUTCOMES
@@ -64,6 +76,7 @@ def _environment() -> Environment:
         count=count,
         duration=duration,
         interval=interval,
+        plural=plural,
         money=money,
         signed=signed,
         label=label,

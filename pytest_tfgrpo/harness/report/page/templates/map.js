@@ -103,7 +103,7 @@ class ScenarioMap {
       const cell = row.cells[i];
       if (!cell) return make("td", { className: "phase" }, link(place + 1, "", routeTo(row.id), `${row.id}, ${index.columns[i].label}: not run`));
       const level = cell.mean === null ? "none" : `h${Math.round(cell.mean * 10)}`;
-      const label = `${row.id}, ${index.columns[i].label}: ${number(cell.mean)}` + (cell.errors ? `, ${cell.errors} errors` : "") + (isMixed(cell) ? ", rollouts differ" : "");
+      const label = `${row.id}, ${index.columns[i].label}: ${number(cell.mean)}` + (cell.errors ? `, ${plural(cell.errors, "error")}` : "") + (isMixed(cell) ? ", rollouts differ" : "");
       const text = [number(cell.mean, 2), isMixed(cell) ? make("span", { className: "mixed" }, "•") : "", cell.errors ? make("span", { className: "err" }, `${cell.errors} err`) : ""];
       return make("td", { className: `phase ${level}` }, link(place + 1, text, routeTo(row.id, index.columns[i].label), label));
     });

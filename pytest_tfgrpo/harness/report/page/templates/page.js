@@ -13,7 +13,7 @@ function filter() {
     (!domain.value || row.domain === domain.value) && (!split.value || row.split === split.value) && (!status.value || STATUS[status.value](row)) &&
     words.every((word) => row.id.toLowerCase().includes(word) || row.domain.toLowerCase().includes(word)));
   map.show(found);
-  byId("count").textContent = found.length === rows.length ? `${whole(rows.length)} scenarios` : `${whole(found.length)} of ${whole(rows.length)} scenarios`;
+  byId("count").textContent = found.length === rows.length ? plural(rows.length, "scenario") : `${whole(found.length)} of ${plural(rows.length, "scenario")}`;
 }
 
 function rememberFilter() {
@@ -33,8 +33,8 @@ function openScenarios() {
   if (rows.some((row) => row.change !== null)) map.sort("change");
   filter();
   const { frames = 0, group = 0 } = index.left_out;
-  if (frames) byId("notes").append(make("li", {}, `To keep this page small, it leaves out the steps of ${whole(frames)} rollouts, starting with those that are neither best nor worst of an informative group. tfgrpo show ID prints them.`));
-  if (group) byId("notes").append(make("li", {}, `It shows only the numbers of ${whole(group)} groups. tfgrpo show ID prints their rollouts.`));
+  if (frames) byId("notes").append(make("li", {}, `To keep this page small, it leaves out the steps of ${plural(frames, "rollout")}, starting with those that are neither best nor worst of an informative group. tfgrpo show ID prints them.`));
+  if (group) byId("notes").append(make("li", {}, `It shows only the numbers of ${plural(group, "group")}. tfgrpo show ID prints their rollouts.`));
 }
 
 function parse(hash) {
@@ -104,7 +104,7 @@ function absent(row, column) {
   if (!cell) return make("p", {}, "It did not run in this sweep or epoch.");
   const [, epoch = "0", sweep] = /^epoch(\d+)(?:-dev(\d+))?/.exec(index.columns[column].label) || [];
   const id = `${index.run}.e${epoch}${sweep ? `d${sweep}` : ""}.${row.id}.r0`;
-  return make("p", {}, `Mean ${number(cell.mean)} over ${cell.n} rollouts, ${cell.errors} errors. This page does not contain the rollouts; show them one by one: `, make("code", {}, `tfgrpo show ${id}`));
+  return make("p", {}, `Mean ${number(cell.mean)} over ${plural(cell.n, "rollout")}, ${plural(cell.errors, "error")}. This page does not contain the rollouts; show them one by one: `, make("code", {}, `tfgrpo show ${id}`));
 }
 
 /** Close the open scenario, and stay where the reader was. */

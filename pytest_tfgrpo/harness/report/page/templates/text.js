@@ -15,6 +15,11 @@ function visible(text) {
   });
 }
 
+/** A number of things: "1 lesson", "2 lessons". */
+function plural(n, what) {
+  return `${whole(n)} ${what}${n === 1 ? "" : "s"}`;
+}
+
 /** Make an element: properties that start with "aria-" or "data-" or are unknown become attributes. */
 function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
