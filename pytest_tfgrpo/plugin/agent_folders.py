@@ -6,7 +6,7 @@ Coding agents write tests as a matter of course, and what they leave would run o
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -42,6 +42,20 @@ def refuse_arguments(config: pytest.Config) -> None:
                     f"{str(path)!r} is or lies in {str(folder)!r}, to which runs and their agents write: "
                     "pytest collects nothing there; give other paths, or set tfgrpo_out to another folder"
                 )
+
+
+def refuse_output(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
+    """Raise pytest.UsageError where runs are about to be written to a folder that holds a part of the suite.
+
+    From then on pytest would collect nothing there.
+    """
+    out = _out(config)
+    for folder, path in {item.path.parent: item.path for item in items}.items() if out else ():
+        if folder.is_relative_to(out):
+            raise pytest.UsageError(
+                f"out: {out!r} holds a part of the suite, {str(path)!r}, and pytest collects nothing where "
+                "runs are; set tfgrpo_out to another folder, or move the suite out of it"
+            )
 
 
 def _is_run(folder: Path) -> bool:

@@ -21,7 +21,7 @@ from pytest_tfgrpo.harness.launch.launch import (
     select,
     stored_baseline,
 )
-from pytest_tfgrpo.plugin import distributed, hook_calls, options, prepare
+from pytest_tfgrpo.plugin import agent_folders, distributed, hook_calls, options, prepare
 from pytest_tfgrpo.plugin.catalog import Catalog, Marked
 from pytest_tfgrpo.plugin.checkers import Checkers
 from pytest_tfgrpo.plugin.failures import (
@@ -139,6 +139,8 @@ class TfgrpoSession:
             named = [item for item in items if isinstance(item, StandIn)]
             others = [item for item in items if not is_scenario_item(item) and item not in named]
             if chosen or may_add(session, asked=bool(named) or self.learning):
+                if self.settings["out"] or self.learning:
+                    agent_folders.refuse_output(self.config, items)
                 items[:] = others + self._select(session, chosen)
             elif named:
                 raise pytest.UsageError(f"{named[0].nodeid} needs the scenarios of its run; select these too")

@@ -176,6 +176,25 @@ def test_a_journal_of_somebody_else_hides_no_tests(project: Project) -> None:
     own_test(project).run().assert_outcomes(passed=2)
 
 
+@pytest.mark.parametrize("arguments", [(), (".", "results"), ("-n", "2")])
+@pytest.mark.parametrize("file", ["suite.scenario.json", "deep/test_it.py"])
+def test_an_output_folder_that_holds_a_part_of_the_suite_is_a_usage_error(
+    project: Project, file: str, arguments: tuple[str, ...]
+) -> None:
+    """The second run would go without it, and say nothing."""
+    own_test(project).plugins("xdist").scenarios(train=0).write(f"results/{file}", "def test_it(): pass\n")
+    if file == "suite.scenario.json":
+        (project.root / file).rename(project.root / "results" / file)
+    result = project.learn(*arguments, "--tfgrpo-out=results")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (error,) = [line for line in result.errlines if line.startswith("ERROR: ")]
+    held = project.root / "results"
+    assert f"out: {str(held)!r} holds a part of the suite, {str(held / file)!r}, and pytest" in error
+    assert "set tfgrpo_out to another folder" in error
+    assert project.calls == []
+    assert project.run("--tfgrpo-out=other").ret == 0
+
+
 def test_a_project_in_its_own_output_folder_is_collected(project: Project) -> None:
     run_of_an_earlier_version(project.root, ".")
     own_test(project).ini(out=".").run().assert_outcomes(passed=1)

@@ -72,6 +72,11 @@ MISUSES: Mapping[str, Misuse] = {
     "no such program": actor("command:./agent", "there is no program"),
     "an unknown placeholder": actor("command:python {promt}", "unknown placeholder {promt}"),
     "a sandbox for python": actor("python:agent:right", "cannot isolate a python actor", sandbox="bwrap"),
+    **{
+        f"{name} without a sandbox, {spec}": actor(spec, f"{name}: ", **{name: value})
+        for name, value in (("sandbox_limits", "memory=1GB"), ("sandbox_network", "loopback"))
+        for spec in ("offline", "python:agent:right", "command:true")
+    },
     "a sandbox without bubblewrap": Misuse(
         "bwrap",
         ini={"actor": "command:./agent.sh", "sandbox": "bwrap"},

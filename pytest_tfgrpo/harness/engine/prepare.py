@@ -32,7 +32,7 @@ from pytest_tfgrpo.harness.run.journal_contents import (
     read_log,
 )
 from pytest_tfgrpo.harness.sandbox.run_workspaces import temporary_folder
-from pytest_tfgrpo.harness.sandbox.sandbox_settings import require_apart
+from pytest_tfgrpo.harness.sandbox.sandbox_settings import require_apart, require_sandbox
 from pytest_tfgrpo.harness.suite.packs import load_packs, pack_for
 from pytest_tfgrpo.llm.budget import Budget, require_affordable
 
@@ -214,6 +214,7 @@ def _require_fit(
     root: Path, people: Components, scenarios: Sequence[Scenario], values: SettingValues
 ) -> None:
     """Raise SettingError or RecordingError where it is known beforehand that the run cannot be made."""
+    require_sandbox(values)
     _require_able(people.actor, scenarios)
     _require_judge(people, scenarios, values["judge"])
     require_affordable(people.models.values(), values)

@@ -34,8 +34,6 @@ def open_sandbox(
     where bubblewrap does not work.
     """
     if settings.get("sandbox", "none") == "none":
-        if settings.get("sandbox_limits"):
-            raise SettingError("sandbox_limits: a limit needs a sandbox; set sandbox = bwrap, or remove it")
         return None, {"sandbox": "none"}
     identity: dict[str, Json] = {"sandbox": "bwrap"}
     identity |= {
@@ -50,6 +48,19 @@ def open_sandbox(
         limited=tuple(_limited(settings)),
     )
     return sandbox, identity
+
+
+def require_sandbox(settings: SettingValues) -> None:
+    """Raise SettingError where a setting keeps an agent from something, of any kind, and no sandbox does."""
+    if settings.get("sandbox", "none") != "none":
+        return
+    if settings.get("sandbox_limits"):
+        raise SettingError("sandbox_limits: a limit needs a sandbox; set sandbox = bwrap, or remove it")
+    if settings.get("sandbox_network") == "loopback":
+        raise SettingError(
+            "sandbox_network: without a sandbox an agent reaches every address, not loopback alone; "
+            "set sandbox = bwrap, or remove it"
+        )
 
 
 def require_apart(

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from support.builders import make_scenario
+from support.sweeps import SETTINGS
 from support.tools import require_tool
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.sandbox.bubblewrap import Sandbox
 from pytest_tfgrpo.harness.sandbox.programs import needed
-from pytest_tfgrpo.harness.sandbox.sandbox_settings import require_apart
+from pytest_tfgrpo.harness.sandbox.sandbox_settings import require_apart, require_sandbox
 
 ELSEWHERE = Path("/tmp-of-others")
 
@@ -157,7 +158,7 @@ def test_limits_need_a_sandbox_and_a_user_whose_processes_the_kernel_limits(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(SettingError, match="a limit needs a sandbox"):
-        opened(project, sandbox="none", sandbox_limits="memory=1GB")
+        require_sandbox({**SETTINGS, "sandbox_limits": "memory=1GB"})
     monkeypatch.setattr("os.geteuid", lambda: 0)
     with pytest.raises(SettingError, match="limits no processes of root"):
         opened(project, sandbox_limits="processes=64")
