@@ -31,9 +31,10 @@ class _Ballot:
 
     @property
     def key(self) -> str:
-        """Identity in the run; an epoch is one phase."""
+        """Identity in the run: the phase, as group ids name it, the rollout in it, and the vote."""
         rollout = self.rollout
-        return f"e{rollout.epoch}.judge.{rollout.scenario_id}.r{rollout.index}.v{self.n}"
+        phase = rollout.group_id.removeprefix(f"{rollout.run_id}.").removesuffix(f".{rollout.scenario_id}")
+        return f"{phase}.judge.{rollout.scenario_id}.r{rollout.index}.v{self.n}"
 
 
 class ModelJudge:

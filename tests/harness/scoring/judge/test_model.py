@@ -63,6 +63,17 @@ async def test_every_vote_is_a_call_of_its_own_in_the_journal():
     assert all(request.schema == vote_schema(2) for request in completer.requests)
 
 
+async def test_the_sweeps_over_the_dev_split_after_an_epoch_have_calls_of_their_own():
+    written: list[ModelCall] = []
+    judge = open_judge(ScriptedCompleter(lambda _: votes(True, True)), votes=1, seed=7)
+    calls = make_calls(written)
+    for sweep in ("d1", "d2"):
+        group = f"{ROLLOUT.run_id}.e2{sweep}.{ROLLOUT.scenario_id}"
+        await judge.ask_judge(SCENARIO, replace(ROLLOUT, group_id=group), calls)
+    assert [call.key for call in written] == [f"e2{sweep}.judge.count-words.r0.v0" for sweep in ("d1", "d2")]
+    assert calls.of(2) == tuple(written)
+
+
 async def test_one_vote_is_cast_cold_and_several_are_not():
     for count, cold in ((1, True), (3, False)):
         completer = ScriptedCompleter(lambda _: votes(True, True))
