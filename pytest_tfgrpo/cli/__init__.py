@@ -17,7 +17,9 @@ from pytest_tfgrpo.core.errors import TfgrpoError
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (default: that of the process) and return the exit code."""
-    arguments = parser().parse_args(argv)
+    arguments, unknown = parser().parse_known_args(argv)
+    if unknown:
+        arguments.parser.refuse(unknown)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -45,10 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     from pytest_tfgrpo.cli import baseline, init, lessons, library, record, report, runs, show, stamp
+    from pytest_tfgrpo.cli.parsers import Parser
 
-    parser = argparse.ArgumentParser(
-        prog="tfgrpo", description="Inspect and manage what pytest --tfgrpo learned."
-    )
+    parser = Parser(prog="tfgrpo", description="Inspect and manage what pytest --tfgrpo learned.")
     parser.add_argument("--version", action="version", version=f"pytest-tfgrpo {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in (init, stamp, runs, report, show, baseline, library, record, lessons):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
@@ -15,12 +16,36 @@ Arguments: TypeAlias = argparse.Namespace
 Command: TypeAlias = Callable[[Arguments], Iterator[str]]
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
+INVALID = re.compile(r"invalid choice: '(?P<word>.*)' \(choose from (?P<known>.*)\)")
+"""What argparse says of a command that there is not."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors name the nearest command or option."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and `message`, and exit with 2."""
+        from pytest_tfgrpo.core.schema import nearest
+
+        found = INVALID.search(message)
+        hint = nearest(found["word"], re.findall(r"[\w-]+", found["known"])) if found else ""
+        super().error(message + hint)
+
+    def refuse(self, unknown: Sequence[str]) -> NoReturn:
+        """Print the usage and which arguments are unknown, and exit with 2."""
+        from pytest_tfgrpo.core.schema import nearest
+
+        options = re.findall(r"--([a-z-]+)", self.format_help())
+        words = (word[2:].partition("=")[0] for word in unknown if word.startswith("--"))
+        hint = nearest(next(words, ""), options).replace(" '", " '--")
+        self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+
 
 def add_command(parent: Subparsers, name: str, command: Command, *aliases: str) -> argparse.ArgumentParser:
     """Add a command to `parent`; the first line of its docstring is the help."""
     text = (command.__doc__ or "").partition("\n")[0]
     parser = parent.add_parser(name, aliases=aliases, help=text, description=text)
-    parser.set_defaults(command=command)
+    parser.set_defaults(command=command, parser=parser)
     return parser
 
 

@@ -328,3 +328,26 @@ def test_a_bad_setting_is_an_expected_error(project: Path, monkeypatch: pytest.M
     monkeypatch.setenv("TFGRPO_GROUP_SIZE", "1")
     err = tfgrpo("runs", code=1)
     assert err == "tfgrpo: group_size must be an integer >= 2, not '1' (environment TFGRPO_GROUP_SIZE)\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("lesons",), "invalid choice: 'lesons' .*; did you mean 'lessons'?"),
+        (("baseline", "shwo", "x"), "tfgrpo baseline: error: .*'shwo' .*; did you mean 'show'?"),
+        (("report", "--htlm", "x"), "tfgrpo report: error: .*--htlm; did you mean '--html'?"),
+        (("baseline", "compare", "a", "b", "--margn=1"), "--margn=1; did you mean '--margin'?"),
+        (("lessons", "--colour"), "unrecognized arguments: --colour$"),
+        (("runs", "extra"), "unrecognized arguments: extra$"),
+        (("zzz",), r"\)$"),
+    ],
+)
+def test_a_misspelt_word_has_its_nearest(
+    capsys: pytest.CaptureFixture[str], argv: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main(argv)
+    assert end.value.code == 2
+    usage, *_, error = capsys.readouterr().err.splitlines()
+    assert usage.startswith("usage: tfgrpo")
+    assert re.search(said.replace("?", r"\?"), error), error

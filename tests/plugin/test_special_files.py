@@ -96,8 +96,8 @@ NAMED: dict[str, Callable[[Project], str]] = {
     "text of a pack": pack_text,
     "store of lessons": store,
 }
-OTHER = {("scenario file", folder), ("store of lessons", huge)}
-"""A folder whose tests are collected, and a file of ours."""
+OTHER = {("scenario file", folder)}
+"""A folder whose tests are collected."""
 
 
 @pytest.mark.timeout(30)

@@ -26,6 +26,8 @@ from pytest_tfgrpo.harness.learning.library.experience_lines import MAX_WORDS, c
 from pytest_tfgrpo.harness.learning.library.retrieval import pick, raw_score, weigh_by_relevance
 
 CHUNK = 8 << 20
+MAX_LINE = 64 << 20
+"""Bytes of a line: more than that is no record, and is not read into memory."""
 
 StoreLine: TypeAlias = tuple[bytes, str | Tombstone]
 """A line, and its tombstone or the id of its experience."""
@@ -247,6 +249,11 @@ class ExperienceStore:
                 *lines, rest = b"".join(held).split(b"\n")
                 held = [rest]
                 yield from lines
+            if sum(map(len, held)) > MAX_LINE:
+                raise StoreError(
+                    f"{self._path}:{self._lines + 1}: the line has more than {MAX_LINE} bytes, so this is no "
+                    "lesson store; remove the line, or the file"
+                )
 
     def _take_in(self, line: bytes, row: str | Tombstone | None) -> None:
         """Remember the line at the end of what is known."""

@@ -156,6 +156,22 @@ def test_a_malformed_line_is_skipped_counted_and_named(tmp_path: Path) -> None:
     assert path.read_bytes().startswith(good + b"garbage\n")
 
 
+def test_a_line_without_end_is_an_error_with_the_limit_and_the_file_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, size in (("CHUNK", 1_000), ("MAX_LINE", 10_000)):
+        monkeypatch.setattr(f"pytest_tfgrpo.harness.learning.library.experience_store.{name}", size)
+    path = file_of(tmp_path, make_experience(1))
+    longest = path.read_bytes() + b"x" * 9_000 + b"\n" + encode(make_experience(2)) + b"\n"
+    path.write_bytes(longest)
+    with ExperienceStore.open(path) as store:
+        assert (len(store), len(store.skipped)) == (2, 1)
+    path.write_bytes(longest + b"\0" * 20_000)
+    with pytest.raises(StoreError, match=r"experiences.jsonl:4: the line has more than 10000 bytes"):
+        ExperienceStore.open(path)
+    assert path.read_bytes() == longest + b"\0" * 20_000
+
+
 def test_what_was_wrong_with_the_file_can_be_told(tmp_path: Path) -> None:
     path = tmp_path / "experiences.jsonl"
     with ExperienceStore.open(path) as store:
