@@ -19,7 +19,7 @@ def fill(one: Attacked, point: str) -> None:
     assert "INTERNALERROR" not in output, output
     assert "Traceback" not in output, output
     if code != one.code or code:
-        assert code in (1, 4), f"exit {code}: {output}"
+        assert code in (1, 2, 4), f"exit {code}: {output}"  # xdist ends with 2
         assert "cannot write" in output or "cannot open" in output or "disk is full" in output, output
     one.finish()
     left = differences(outcome(one.root), one.expected)
