@@ -217,6 +217,8 @@ class SpanWriter:
         rest = [shared, self._chat, measure("latency_ms", frame.latency_ms), _used(frame)]
         if model:
             rest.append(common("gen_ai.request.model", model, str))
+        if isinstance(answered := frame.extra.get("response_model"), str) and answered:
+            rest.append(common("gen_ai.response.model", answered[:NAME_CHARS], str))
         if self._content.on:
             rest += self._content.of_call(frame.input, frame.output, frame.finish)
         if frame.error is not None:

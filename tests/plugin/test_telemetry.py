@@ -483,6 +483,20 @@ def test_teacher_and_judge_are_model_calls_of_their_epoch_and_group(
     assert scored["judge"]["score.value"] == 1.0
 
 
+def test_the_model_that_answered_stands_beside_the_one_that_was_asked(
+    project: Project, collector: Collector, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-Zq8vWn3xKd7LpR2m")
+    serve(lambda body, attempt: "3")
+    project.ini(actor="openai:small", otel="true", allow_paid="true").scenarios(train=0, sweep=1)
+    for arguments in (("--tfgrpo-record=r.jsonl",), ("--tfgrpo-actor=replay:r.jsonl",)):
+        assert project.run("--tfgrpo-out=out", *arguments).ret == 0
+    asked, again = collector.named("chat")
+    for span in (asked, again):
+        models = [span[f"gen_ai.{which}.model"] for which in ("request", "response")]
+        assert models == ["small", "fake-model-1"]
+
+
 def test_a_run_from_python_is_traced_too(project: Project, collector: Collector) -> None:
     project.scenarios(train=0, sweep=2)
     pytest_tfgrpo.run(project.root, actor="python:agent:right", learning=False, otel=True)

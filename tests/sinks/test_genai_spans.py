@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from support.collector import ReceivedSpan, decoded
 
 from pytest_tfgrpo.core.records import Frame, Group, ModelCall, Phase, PhaseResult, Rollout, Score, Usage
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.sinks.genai_spans import Finished, SpanWriter, span_count
 from pytest_tfgrpo.sinks.otlp import envelope, request
 from pytest_tfgrpo.sinks.span_content import SpanContent
@@ -114,6 +115,15 @@ def test_an_agent_that_reports_no_call_has_no_span_for_one(name: str) -> None:
     counted, *_ = spans(group(rollout(replace(silent, tokens=5))))
     assert counted.name == "chat"
     assert "gen_ai.request.model" not in counted.attributes
+
+
+@pytest.mark.parametrize("named", [None, "", 7, ["m-1"]])
+def test_only_a_text_names_the_model_that_answered(named: Json) -> None:
+    frame = Frame(kind="model", name="m", tokens=1, extra={"response_model": named})
+    call, *_ = spans(group(rollout(frame)))
+    assert "gen_ai.response.model" not in call.attributes
+    call, *_ = spans(group(rollout(replace(frame, extra={"response_model": "m-1" * 100}))))
+    assert call["gen_ai.response.model"] == ("m-1" * 100)[:200]
 
 
 def test_an_attempt_that_was_cut_short_is_sent_with_its_epoch_and_has_an_id_of_its_own() -> None:

@@ -117,6 +117,7 @@ class Conversation:
                 usage=completion.usage,
                 finish=completion.finish,
                 started_at=utc_now(ago_ms=latency_ms),
+                extra={"response_model": clean(completion.model)} if completion.model else {},
             )
         )
         return completion
