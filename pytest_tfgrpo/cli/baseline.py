@@ -98,7 +98,7 @@ def find(project: Project, wanted: str) -> Baseline:
     Raises BaselineError and JournalError.
     """
     from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.core.settings import is_task_id
+    from pytest_tfgrpo.core.setting_parsers import is_task_id
     from pytest_tfgrpo.harness.gate.baseline import from_run, load, locate
     from pytest_tfgrpo.harness.run.journal_contents import load_run
 

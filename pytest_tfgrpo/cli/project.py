@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import INI_FILES
-from pytest_tfgrpo.core.settings import BY_NAME, Settings, default_task_id, resolve, unknown_key
+from pytest_tfgrpo.core.setting_parsers import default_task_id
+from pytest_tfgrpo.core.settings import BY_NAME, Settings, resolve, unknown_key
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,119 +7,24 @@ This module is imported by every pytest start: it must stay free of heavy import
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
+
+from pytest_tfgrpo.core.setting_parsers import (
+    NoChoice,
+    choice,
+    listed_values,
+    parse_bool,
+    parse_task_id,
+    parse_text,
+    parse_text_or_none,
+    real,
+    whole,
+)
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.errors import SettingError
     from pytest_tfgrpo.core.setting_values import SettingValues
-
-TASK_ID_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
-TASK_ID_LENGTH = 64
-TRUE = frozenset({"1", "true", "yes", "on"})
-FALSE = frozenset({"0", "false", "no", "off"})
-
-
-def _text(value: Any) -> str:
-    text = str(value).strip()
-    if not text:
-        raise ValueError("must not be empty")
-    return text
-
-
-def _text_or_none(value: Any) -> str | None:
-    text = _text(value)
-    return None if text == "none" else text
-
-
-def _whole(low: int, high: int | None = None) -> Callable[[Any], int]:
-    bounds = f">= {low}" if high is None else f"between {low} and {high}"
-
-    def parse(value: Any) -> int:
-        if isinstance(value, bool) or not re.fullmatch(r"[+-]?\d{1,18}", str(value).strip()):
-            raise ValueError(f"must be an integer {bounds}")
-        number = int(str(value))
-        if number < low or (high is not None and number > high):
-            raise ValueError(f"must be an integer {bounds}")
-        return number
-
-    return parse
-
-
-def _real(low: float, high: float = math.inf) -> Callable[[Any], float]:
-    bounds = f">= {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
-
-    def parse(value: Any) -> float:
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"must be a number {bounds}") from None
-        if isinstance(value, bool) or not math.isfinite(number) or not low <= number <= high:
-            raise ValueError(f"must be a number {bounds}")
-        return number
-
-    return parse
-
-
-class NoChoice(ValueError):
-    """A value is none of those that a setting has; the text starts with ``must``."""
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        super().__init__(f"must be one of {', '.join(names)}")
-        self.names = names
-
-
-def _choice(*names: str) -> Callable[[Any], str]:
-    def parse(value: Any) -> str:
-        if value not in names:
-            raise NoChoice(names)
-        return str(value)
-
-    return parse
-
-
-def parse_bool(value: Any) -> bool:
-    """Return the boolean that `value` spells; anything but 1/true/yes/on and 0/false/no/off is an error."""
-    text = str(value).strip().lower()
-    if text in TRUE:
-        return True
-    if text in FALSE:
-        return False
-    raise ValueError("must be one of 1, true, yes, on, 0, false, no, off")
-
-
-def is_task_id(text: str) -> bool:
-    """Return whether `text` matches ``[A-Za-z0-9][A-Za-z0-9._-]{0,63}``, and so is a safe file name."""
-    fits = 0 < len(text) <= TASK_ID_LENGTH and TASK_ID_CHARACTERS.issuperset(text)
-    return fits and text[0].isalnum()
-
-
-def default_task_id(name: str) -> str:
-    """Return the name of a root folder, made fit for a task id."""
-    clean = "".join(c if c in TASK_ID_CHARACTERS else "-" for c in name).lstrip("._-")
-    return clean[:TASK_ID_LENGTH] or "suite"
-
-
-def _task_id(value: Any) -> str:
-    if not is_task_id(str(value)):
-        raise ValueError("must match [A-Za-z0-9][A-Za-z0-9._-]{0,63}; it names a folder")
-    return str(value)
-
-
-def _listed(kind: str) -> Callable[[Any], str]:
-    def parse(value: Any) -> str:
-        from pytest_tfgrpo.core.list_values import limits, listed, variables  # few starts need them
-
-        text = _text(value)
-        entries = {"paths": listed, "names": variables, "limits": limits}[kind](text)
-        if not entries:
-            raise ValueError("must not be empty")
-        return text
-
-    return parse
-
 
 # Plain classes: making a dataclass or a named tuple costs each start of pytest some tenths of a millisecond.
 
@@ -172,117 +77,117 @@ class Setting:
 
 # fmt: off
 TABLE: tuple[Setting, ...] = (
-    Setting("actor", "none", _text, None,
+    Setting("actor", "none", parse_text, None,
             "actor that solves the scenarios: offline, openai:<model>, command:<argv>, "
             "python:<module>:<callable>, replay:<file>"),
-    Setting("optimizer", "prompts", _text, "heuristic",
+    Setting("optimizer", "prompts", parse_text, "heuristic",
             "how rollouts become lessons: heuristic, llm, none"),
-    Setting("teacher", "none", _text, None,
+    Setting("teacher", "none", parse_text, None,
             "model that the optimizer llm calls, openai:<model>; default: the actor"),
-    Setting("judge", "none", _text, None, "model that scores scenarios with a rubric, openai:<model>"),
-    Setting("judge_votes", "prompts", _whole(1, 99), 3, "judge votes per rollout", "int"),
-    Setting("judge_weight", "prompts", _real(0, 1000), 0.0,
+    Setting("judge", "none", parse_text, None, "model that scores scenarios with a rubric, openai:<model>"),
+    Setting("judge_votes", "prompts", whole(1, 99), 3, "judge votes per rollout", "int"),
+    Setting("judge_weight", "prompts", real(0, 1000), 0.0,
             "weight of the judge's score beside gt_score; 0 only reports it", "float"),
-    Setting("models", "none", _text, None, "YAML file with endpoints and prices of language models"),
-    Setting("max_tokens", "answers", _whole(1), 4096,
+    Setting("models", "none", parse_text, None, "YAML file with endpoints and prices of language models"),
+    Setting("max_tokens", "answers", whole(1), 4096,
             "maximum completion tokens per model call, with reasoning", "int"),
-    Setting("max_steps", "answers", _whole(1, 1000), 10, "maximum model calls per rollout with tools", "int"),
-    Setting("tools", "answers", _text, None, "Python module that defines the tools models may call"),
-    Setting("record", "none", _text, None,
+    Setting("max_steps", "answers", whole(1, 1000), 10, "maximum model calls per rollout with tools", "int"),
+    Setting("tools", "answers", parse_text, None, "Python module that defines the tools models may call"),
+    Setting("record", "none", parse_text, None,
             "file to record the run's answers in, for the actor replay:<file>"),
-    Setting("command_output", "answers", _choice("frames", "claude", "codex"), "frames",
+    Setting("command_output", "answers", choice("frames", "claude", "codex"), "frames",
             "what the command actor prints: frames, or the events of a coding agent (claude, codex)"),
-    Setting("group_size", "prompts", _whole(2), 2, "rollouts per scenario and epoch (G)", "int"),
-    Setting("eval_rollouts", "prompts", _whole(1), None,
+    Setting("group_size", "prompts", whole(2), 2, "rollouts per scenario and epoch (G)", "int"),
+    Setting("eval_rollouts", "prompts", whole(1), None,
             "rollouts per scenario in a sweep; default: group_size", "int"),
-    Setting("epochs", "prompts", _whole(1), 3,
+    Setting("epochs", "prompts", whole(1), 3,
             "number of epochs; the last one evaluates (see eval_mode)", "int"),
-    Setting("sample_size", "prompts", _whole(1), 100,
+    Setting("sample_size", "prompts", whole(1), 100,
             "train scenarios drawn per epoch, without replacement", "int"),
     Setting(
-        "temperature_train", "prompts", _real(0, 2), 0.7, "sampling temperature in training", "float",
+        "temperature_train", "prompts", real(0, 2), 0.7, "sampling temperature in training", "float",
         ("TFGRPO_TRAIN_TEMP",),
     ),
     Setting(
-        "temperature_eval", "prompts", _real(0, 2), 0.3, "sampling temperature in sweeps", "float",
+        "temperature_eval", "prompts", real(0, 2), 0.3, "sampling temperature in sweeps", "float",
         ("TFGRPO_EVAL_TEMP",),
     ),
-    Setting("experience_max_words", "prompts", _whole(1, 32), 32, "maximum words in a lesson", "int"),
-    Setting("acceptance", "prompts", _choice("strict", "safe", "off"), "safe",
+    Setting("experience_max_words", "prompts", whole(1, 32), 32, "maximum words in a lesson", "int"),
+    Setting("acceptance", "prompts", choice("strict", "safe", "off"), "safe",
             "keep what an epoch learned if the dev split improves (strict), if it does not get worse (safe), "
             "or always (off)"),
-    Setting("acceptance_margin", "prompts", _real(0, 1), 0.02,
+    Setting("acceptance_margin", "prompts", real(0, 1), 0.02,
             "drop of the dev mean that safe tolerates", "float"),
-    Setting("acceptance_rollouts", "prompts", _whole(1), 2000,
+    Setting("acceptance_rollouts", "prompts", whole(1), 2000,
             "dev rollouts per epoch after which no further part of "
             "a rejected library is tried", "int"),
-    Setting("dev_share", "prompts", _real(0, 0.5), 0.2,
+    Setting("dev_share", "prompts", real(0, 0.5), 0.2,
             "fraction of train families to use as the dev split if no "
             "scenario has split: dev", "float"),
-    Setting("lesson_dropout", "prompts", _real(0, 0.9), 0.2,
+    Setting("lesson_dropout", "prompts", real(0, 0.9), 0.2,
             "probability that a training group runs without a given "
             "lesson, to measure the lesson's effect", "float"),
-    Setting("retire_after", "prompts", _whole(1), 200,
+    Setting("retire_after", "prompts", whole(1), 200,
             "groups until a lesson without effect can be replaced", "int"),
-    Setting("library_cap", "prompts", _whole(1), 200, "maximum active lessons per domain", "int"),
-    Setting("eval_mode", "prompts", _choice("last_epoch", "separate"), "last_epoch",
+    Setting("library_cap", "prompts", whole(1), 200, "maximum active lessons per domain", "int"),
+    Setting("eval_mode", "prompts", choice("last_epoch", "separate"), "last_epoch",
             "last_epoch: epoch E evaluates; "
             "separate: all E epochs train, then a sweep follows"),
-    Setting("baseline_sweep", "prompts", _choice("run", "off"), "run",
+    Setting("baseline_sweep", "prompts", choice("run", "off"), "run",
             "sweep the eval split before epoch 1: run, off"),
-    Setting("concurrency", "none", _whole(1, 10_000), 64, "maximum rollouts in flight", "int"),
-    Setting("timeout_s", "prompts", _real(0.001), 120.0,
+    Setting("concurrency", "none", whole(1, 10_000), 64, "maximum rollouts in flight", "int"),
+    Setting("timeout_s", "prompts", real(0.001), 120.0,
             "seconds per rollout, unless its scenario says", "float"),
-    Setting("rewarder_timeout_s", "none", _real(0.001), 60.0,
+    Setting("rewarder_timeout_s", "none", real(0.001), 60.0,
             "seconds per rewarder and epoch", "float"),
-    Setting("answer_max_bytes", "prompts", _whole(1), 1_000_000,
+    Setting("answer_max_bytes", "prompts", whole(1), 1_000_000,
             "maximum size; a larger answer fails", "int"),
-    Setting("library", "none", _text, "none",
+    Setting("library", "none", parse_text, "none",
             "committed library file to start from; none starts without lessons"),
-    Setting("prompt_packs", "none", _text, "prompt-packs",
+    Setting("prompt_packs", "none", parse_text, "prompt-packs",
             "folder of the prompt packs, relative to the root"),
-    Setting("budget_usd", "none", _real(0), None, "stop before spending more US dollars than this", "float"),
-    Setting("budget_tokens", "none", _whole(1), None, "stop before using more tokens than this", "int"),
-    Setting("budget_s", "none", _real(0.001), None, "stop after this many seconds", "float"),
-    Setting("seed", "prompts", _whole(0), 0,
+    Setting("budget_usd", "none", real(0), None, "stop before spending more US dollars than this", "float"),
+    Setting("budget_tokens", "none", whole(1), None, "stop before using more tokens than this", "int"),
+    Setting("budget_s", "none", real(0.001), None, "stop after this many seconds", "float"),
+    Setting("seed", "prompts", whole(0), 0,
             "run seed; scenario draws and rollout seeds derive from it", "int"),
-    Setting("task_id", "none", _task_id, None,
+    Setting("task_id", "none", parse_task_id, None,
             "name of the folder under out; default: name of the root folder"),
-    Setting("out", "none", _text, None,
+    Setting("out", "none", parse_text, None,
             "output folder; default: out with --tfgrpo, otherwise nothing is written"),
-    Setting("executor", "none", _choice("local"), "local", "where rollouts run: local"),
-    Setting("sandbox", "prompts", _choice("none", "bwrap"), "none",
+    Setting("executor", "none", choice("local"), "local", "where rollouts run: local"),
+    Setting("sandbox", "prompts", choice("none", "bwrap"), "none",
             "isolation of the command actor: none, bwrap"),
-    Setting("sandbox_readable", "prompts", _listed("paths"), None,
+    Setting("sandbox_readable", "prompts", listed_values("paths"), None,
             "further files and folders that an agent in the sandbox can read, separated by commas"),
-    Setting("sandbox_writable", "prompts", _listed("paths"), None,
+    Setting("sandbox_writable", "prompts", listed_values("paths"), None,
             "files and folders that an agent in the sandbox can also write to"),
-    Setting("sandbox_env", "prompts", _listed("names"), None,
+    Setting("sandbox_env", "prompts", listed_values("names"), None,
             "names of environment variables that the sandbox passes on"),
-    Setting("sandbox_network", "prompts", _choice("none", "loopback", "host"), "none",
+    Setting("sandbox_network", "prompts", choice("none", "loopback", "host"), "none",
             "network of an agent in the sandbox: none, loopback (servers on this machine), host"),
-    Setting("sandbox_limits", "prompts", _listed("limits"), None,
+    Setting("sandbox_limits", "prompts", listed_values("limits"), None,
             "limits in the sandbox: processes, memory, file_size; for example memory=2GB, file_size=100MB"),
     Setting("allow_paid", "none", parse_bool, False,
             "let an actor that costs money run without --tfgrpo", "bool"),
-    Setting("min_score", "gate", _real(0, 1), 1.0,
+    Setting("min_score", "gate", real(0, 1), 1.0,
             "mean score that an eval scenario without its own min_score needs in a plain run; "
             "where a gate judges the mean, those below are listed and do not fail", "float"),
-    Setting("baseline", "gate", _text_or_none, None,
+    Setting("baseline", "gate", parse_text_or_none, None,
             "stored baseline that the gate compares with: a name or a .json file; none: no baseline"),
-    Setting("gate_margin", "gate", _real(0, 1), 0.05,
+    Setting("gate_margin", "gate", real(0, 1), 0.05,
             "drop of the eval mean that the gate tolerates", "float"),
-    Setting("gate_min_mean", "gate", _real(0, 1), None, "lowest eval mean that passes", "float"),
-    Setting("gate_max_errors", "gate", _whole(0), None,
+    Setting("gate_min_mean", "gate", real(0, 1), None, "lowest eval mean that passes", "float"),
+    Setting("gate_max_errors", "gate", whole(0), None,
             "maximum errors in a final sweep that passes", "int"),
     Setting(
-        "gate_max_cost_per_success_usd", "gate", _real(0), None,
+        "gate_max_cost_per_success_usd", "gate", real(0), None,
         "highest cost per solved eval rollout that passes", "float",
     ),
     Setting("gate_sequential", "prompts gate", parse_bool, False,
             "end the final sweep once the gate is decided", "bool"),
-    Setting("gates", "gate", _text, None, "YAML file of named gates with their own rules"),
-    Setting("contamination", "gate", _choice("fail", "warn"), "fail",
+    Setting("gates", "gate", parse_text, None, "YAML file of named gates with their own rules"),
+    Setting("contamination", "gate", choice("fail", "warn"), "fail",
             "what to do if splits share tasks, or prompts or lessons contain answers: fail, warn"),
     Setting("gate_strict", "gate", parse_bool, False, "fail an inconclusive gate", "bool"),
     Setting("otel", "none", parse_bool, False,

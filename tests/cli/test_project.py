@@ -7,7 +7,7 @@ from support.tools import run_pytest
 
 from pytest_tfgrpo.cli.project import open_project
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.settings import default_task_id
+from pytest_tfgrpo.core.setting_parsers import default_task_id
 
 INI = "[pytest]\ntfgrpo_out = from-{name}\n"
 TOML = '{table}\ntfgrpo_out = "from-{name}"\n'

@@ -192,7 +192,7 @@ def test_digests_and_paths_with_random_names_are_no_secrets() -> None:
         "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
         "/tmp/tmpxk3L2j9s/Out7/run1/a2",
         "command:/tmp/tmp.7tnOtBqK2Q/lowest/bin/python3",
-        "python=~/work/tmp.d-7tnOtBqK2Q/lowest/bin/python3",
+        "python=~/src/tmp.d-7tnOtBqK2Q/lowest/bin/python3",
     ):
         assert redact(text) == text
     assert redact("not-a/path.7tnOtBqK2Q/lowest/bin/python3") != "not-a/path.7tnOtBqK2Q/lowest/bin/python3"

@@ -6,7 +6,7 @@ import pytest
 from support.project import Project
 from support.tools import run_pytest
 
-from pytest_tfgrpo.core.settings import default_task_id
+from pytest_tfgrpo.core.setting_parsers import default_task_id
 
 SINCE_9 = pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest 9 introduced native TOML")
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from pytest_tfgrpo import cli, hookspecs
 from pytest_tfgrpo.core.schema import load_schema
-from pytest_tfgrpo.core.settings import TABLE, Setting, parse_bool
+from pytest_tfgrpo.core.setting_parsers import parse_bool
+from pytest_tfgrpo.core.settings import TABLE, Setting
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 
 

@@ -15,8 +15,9 @@ from pytest_tfgrpo.core.files import JOURNAL, run_folder
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
+from pytest_tfgrpo.core.setting_parsers import default_task_id
 from pytest_tfgrpo.core.setting_values import SettingValues
-from pytest_tfgrpo.core.settings import Settings, default_task_id, shaping
+from pytest_tfgrpo.core.settings import Settings, shaping
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire import Json, from_wire
 from pytest_tfgrpo.harness.engine.components import Components, Supplied, open_components, reached_first

@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.files import read_plain, write_atomic
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.schema import pointer, violations
-from pytest_tfgrpo.core.settings import is_task_id
+from pytest_tfgrpo.core.setting_parsers import is_task_id
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.strict import finite, unique
 from pytest_tfgrpo.core.text import line, plural
