@@ -34,7 +34,7 @@ def interrupt_twice(one: Attacked, at: int, late_s: float, gap_s: float) -> None
     output = (one.root / "output.txt").read_text(errors="replace")
     pytest_too = code == 1 and output.rstrip().endswith("KeyboardInterrupt")  # while it tidied up
     ends = (one.code, pytest.ExitCode.INTERRUPTED, -signal.SIGINT)
-    assert code in ends or pytest_too, f"exit {code}: {output}"
+    assert code in ends or pytest_too, f"exit {code}: {output[-900:]}"
     lines = journal_of(one.root)
     ended = [line["data"]["status"] for line in lines if line["event"] == "finish"]
     assert ended in ([], ["cancelled"], ["complete"]), ended
