@@ -111,15 +111,13 @@ def write_atomic(path: Path, content: Iterable[bytes]) -> None:
     _remove_leftovers(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
-        with temporary.open("wb") as file:
-            with suppress(OSError):  # some file systems have no locks
-                fcntl.flock(file, fcntl.LOCK_EX)
+        with _claim(temporary) as file:
             with suppress(FileNotFoundError):
                 os.fchmod(file.fileno(), path.stat().st_mode & 0o7777)
             file.writelines(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+            temporary.replace(path)  # before its lock is gone
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
@@ -127,25 +125,27 @@ def write_atomic(path: Path, content: Iterable[bytes]) -> None:
     sync_folder(path.parent)
 
 
+def _claim(path: Path) -> BinaryIO:
+    """Open a file to write and lock it, once more where it was taken for one that nobody writes."""
+    while True:
+        file = path.open("wb")
+        with suppress(OSError):  # some file systems have no locks, and there nothing is removed
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if path.exists():
+            return file
+        file.close()
+
+
 def _remove_leftovers(path: Path) -> None:
     """Remove temporary files of `path` that nobody writes any more: who writes one holds its lock."""
     with suppress(OSError):
         for left in path.parent.glob(f".{glob.escape(path.name)}.*-*.tmp"):
-            with suppress(OSError), left.open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if not _is_alive(left.name.rsplit(".", 2)[-2].partition("-")[0]):
-                    left.unlink()
-
-
-def _is_alive(pid: str) -> bool:
-    """Return whether a process has this number; a name that is not ours counts as one."""
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError, ValueError):
-        return True
-    return True
+            number, _, thread = left.name.rsplit(".", 2)[-2].partition("-")
+            if number.isdigit() and thread.isdigit():
+                with suppress(OSError), left.open("rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if os.path.samestat(os.fstat(file.fileno()), left.stat()):
+                        left.unlink()
 
 
 def sync_folder(folder: Path) -> None:

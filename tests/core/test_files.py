@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from support.syncs import Syncs
@@ -76,6 +77,7 @@ def test_a_file_is_on_disk_before_it_has_its_name_and_its_name_before_the_call_r
 KILLED = """
 import os, signal, sys
 from pathlib import Path
+from typing import BinaryIO
 from pytest_tfgrpo.core.files import write_atomic
 
 def half():
@@ -107,17 +109,37 @@ def test_what_a_killed_process_left_of_a_file_is_removed_when_it_is_written_agai
 
 def test_what_another_process_is_writing_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "a"
-    gone = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True
-    )
-    ours, locked, foreign = (
-        tmp_path / f".a.{name}.tmp" for name in (f"{os.getpid()}-1", f"{gone.stdout.strip()}-1", "draft-1")
-    )
-    for file in (ours, locked, foreign):
+    locked, foreign = tmp_path / ".a.17-1.tmp", tmp_path / ".a.draft-1.tmp"
+    for file in (locked, foreign):
         file.touch()
     with locked.open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         write_atomic(path, [b"x"])
-        assert (ours.exists(), locked.exists(), foreign.exists()) == (True, True, True)
+        assert (locked.exists(), foreign.exists()) == (True, True)
     write_atomic(path, [b"x"])
-    assert (ours.exists(), locked.exists(), foreign.exists()) == (True, False, True)
+    assert (locked.exists(), foreign.exists()) == (False, True)
+
+
+def test_a_file_taken_for_a_leftover_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, taken = fcntl.flock, list[Path]()
+
+    def late(file: BinaryIO, operation: int) -> None:
+        if not taken:
+            taken.extend(tmp_path.glob(".a.*.tmp"))
+            taken[0].unlink()
+        lock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    write_atomic(tmp_path / "a", [b"x"])
+    assert len(taken) == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["a"]
+
+
+def test_processes_that_write_one_file_at_once_do_not_take_each_others_away(tmp_path: Path) -> None:
+    script = "import sys; from pathlib import Path; from pytest_tfgrpo.core.files import write_atomic\n"
+    script += "for n in range(100): write_atomic(Path(sys.argv[1]), [b'x' * 1000])"
+    writers = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path / "a")]) for _ in range(4)]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0, 0]
+    assert [file.name for file in tmp_path.iterdir()] == ["a"]

@@ -87,6 +87,12 @@ def openai(project: Project) -> None:
     project.ini(**models, **SMALL | {"epochs": 1, "eval_mode": "separate", "optimizer": "llm"})
 
 
+def xdist(project: Project) -> None:
+    python(project)
+    with (project.root / "pytest.ini").open("a") as file:
+        file.write("addopts = -p xdist -n 1\n")
+
+
 def replay(project: Project) -> None:
     python(project)
     assert project.learn("--tfgrpo-record=recording.jsonl").ret == 0
@@ -95,7 +101,7 @@ def replay(project: Project) -> None:
 
 
 KINDS: dict[str, Callable[[Project], None]] = {
-    kind.__name__: kind for kind in (python, offline, command, functions, openai, replay)
+    kind.__name__: kind for kind in (python, offline, command, functions, openai, replay, xdist)
 }
 TIMES_AND_IDS = re.compile(r"latency|seconds|_at$|^(.*_)?id$|^(parents|manifest_path|evaluations|origins)$")
 
@@ -135,6 +141,12 @@ def clean(value: Any) -> Any:
 def on_file(root: Path) -> Counter[str]:
     """Return how many events of each kind the journal has."""
     return Counter(line["event"] for line in journal_of(root))
+
+
+def answers_on_file(root: Path) -> int:
+    """Return how many answers of agents and models the journal has, greetings left out."""
+    paid = (line for line in journal_of(root) if line["event"] in ("rollout", "call"))
+    return sum(not line["data"].get("key", "").startswith("hello.") for line in paid)
 
 
 def journal_of(root: Path) -> list[dict[str, Any]]:
