@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from pytest_tfgrpo.core.records import PhaseResult, Run
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.gate import rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline
 from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE, GateInput, RuleResult
@@ -129,7 +130,8 @@ def _with_n(result: RuleResult, sides: Sides, margin: float) -> RuleResult:
     if result.outcome != "inconclusive" or n >= MIN_SCENARIOS or share < MIN_SHARE:
         return result
     needed = max(settling_n(compare(*sides).difference, margin) or 0, MIN_SCENARIOS)
-    advice = f"{n} scenarios are too few: about {needed} eval scenarios of the domain would be enough"
+    few = plural(n, "scenario", "is", "are")
+    advice = f"{few} too few: about {needed} eval scenarios of the domain would be enough"
     return replace(result, advice=advice, figures={**result.figures, "settled_by": needed})
 
 
