@@ -7,7 +7,7 @@ the agent; the SDK reads resource, sampler and limits from the environment, and 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from opentelemetry.context import Context
+    from opentelemetry.trace import NonRecordingSpan, SpanContext
 
 SCOPE = "pytest-tfgrpo"
 QUEUE_MAX = 65536
@@ -89,7 +90,8 @@ class Telemetry:
             batch_max=min(queue_max, _count(environ, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", BATCH_MAX)),
             delay_s=_count(environ, "OTEL_BSP_SCHEDULE_DELAY", DELAY_MS) / 1000,
         )
-        self._api = trace, context
+        self.attach, self.detach = context.attach, context.detach
+        self._within, self._span_type = trace.set_span_in_context, _span_type(trace)
         self._run_id, self._trace = "", b""
         self._sampled, self._flags = False, trace.TraceFlags.get_default()
         self._sent: Collection[str] = frozenset()
@@ -114,10 +116,14 @@ class Telemetry:
     def around(self, rollout_id: str, prompt: Prompt) -> AbstractContextManager[None]:
         """Make the rollout's span the current one, for whatever its agent traces."""
         self._content.keep(rollout_id, prompt)
-        trace, context = self._api
+        return _Current(self, self._within(self._span_type(self, rollout_id)))
+
+    def context_of(self, rollout_id: str) -> SpanContext:
+        """Return what identifies a rollout's span to OpenTelemetry."""
+        from opentelemetry import trace
+
         ids = int.from_bytes(self._trace), int.from_bytes(span_id("rollout", rollout_id))
-        of_rollout = trace.SpanContext(*ids, is_remote=True, trace_flags=self._flags)
-        return _Current(context, trace.set_span_in_context(trace.NonRecordingSpan(of_rollout)))
+        return trace.SpanContext(*ids, is_remote=True, trace_flags=self._flags)
 
     def __call__(self, record: object) -> None:
         """Send what a record finishes, unless an earlier process has."""
@@ -150,16 +156,33 @@ class Telemetry:
 class _Current(AbstractContextManager[None]):
     """Makes a context the current one."""
 
-    __slots__ = ("_api", "_context", "_token")
+    __slots__ = ("_context", "_telemetry", "_token")
 
-    def __init__(self, api: ModuleType, context: Context) -> None:
-        self._api, self._context = api, context
+    def __init__(self, telemetry: Telemetry, context: Context) -> None:
+        self._telemetry, self._context = telemetry, context
 
     def __enter__(self) -> None:
-        self._token = self._api.attach(self._context)
+        self._token = self._telemetry.attach(self._context)
 
     def __exit__(self, *_: object) -> None:
-        self._api.detach(self._token)
+        self._telemetry.detach(self._token)
+
+
+def _span_type(trace: ModuleType) -> Callable[[Telemetry, str], NonRecordingSpan]:
+    """Return the type of a rollout's span, which finds its ids when an agent asks: most ask nothing."""
+
+    class RolloutSpan(trace.NonRecordingSpan):  # type: ignore[misc, name-defined]
+        def __init__(self, telemetry: Telemetry, rollout_id: str) -> None:
+            self._of = telemetry, rollout_id
+
+        def get_span_context(self) -> SpanContext:
+            telemetry, rollout_id = self._of
+            return telemetry.context_of(rollout_id)
+
+        def __repr__(self) -> str:
+            return f"RolloutSpan({self._of[1]!r})"
+
+    return RolloutSpan
 
 
 def _is_sampled(trace: bytes) -> bool:
