@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import lru_cache
-from typing import TypeAlias
 
 from pytest_tfgrpo.core.records import Frame, Group, ModelCall, PhaseResult, Rollout, Run, Score
 from pytest_tfgrpo.core.redact import redact
@@ -28,8 +27,6 @@ from pytest_tfgrpo.sinks.otlp import (
 )
 from pytest_tfgrpo.sinks.span_content import SpanContent
 
-Finished: TypeAlias = tuple[int, Group | PhaseResult | Run]
-"""A record, and when it was told, in nanoseconds since 1970."""
 RESULT = "gen_ai.evaluation.result"
 OTHER = "_OTHER"
 """The conventions' error type where there is no better one."""
@@ -83,9 +80,8 @@ class SpanWriter:
         self._invocation = f"invoke_agent {self._agent}"
         self._content = content
 
-    def spans(self, finished: Finished) -> list[bytes]:
-        """Return the spans of a record."""
-        at_ns, record = finished
+    def spans(self, record: Group | PhaseResult | Run, at_ns: int) -> list[bytes]:
+        """Return the spans of a record that was told at a time, in nanoseconds since 1970."""
         if isinstance(record, Group):
             return list(self._group(record, at_ns))
         if isinstance(record, PhaseResult):

@@ -20,7 +20,7 @@ from pytest_tfgrpo.core.records import Group, PhaseResult, Run, RunHeader
 from pytest_tfgrpo.core.scenarios import Prompt
 from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.core.trace_ids import span_id, trace_id, traceparent
-from pytest_tfgrpo.sinks.genai_spans import Finished, SpanWriter, span_count
+from pytest_tfgrpo.sinks.genai_spans import SpanWriter, span_count
 from pytest_tfgrpo.sinks.otlp import AttributeValue, envelope, request
 from pytest_tfgrpo.sinks.otlp_destination import destination
 from pytest_tfgrpo.sinks.otlp_sender import Sender
@@ -82,9 +82,8 @@ class Telemetry:
         self._agent = str(settings["actor"])
         printed = settings["command_output"]
         self._provider = PROVIDERS.get(printed) or self._agent.partition(":")[0]
-        self._sender: Sender[Finished] = Sender(
+        self._sender = Sender(
             destination(environ),
-            self._encode,
             partial(request, envelope(described, SCOPE, version("pytest-tfgrpo"))),
             queue_max=queue_max,
             batch_max=min(queue_max, _count(environ, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", BATCH_MAX)),
@@ -147,10 +146,7 @@ class Telemetry:
         return f"telemetry: {sum(lost.values())} spans lost: {reasons}" if lost else ""
 
     def _put(self, record: Group | PhaseResult | Run) -> None:
-        self._sender.put((time.time_ns(), record), span_count(record))
-
-    def _encode(self, finished: Finished) -> list[bytes]:
-        return self._writer.spans(finished)
+        self._sender.put(span_count(record), partial(self._writer.spans, record, time.time_ns()))
 
 
 class _Current(AbstractContextManager[None]):

@@ -1,4 +1,4 @@
-"""The sender: a bounded queue, and a thread that encodes what is in it and sends it; a loss is counted."""
+"""The sender: a bounded queue of spans, and a thread that sends them; a loss is counted."""
 
 from __future__ import annotations
 
@@ -6,46 +6,43 @@ import http.client
 import socket
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Generic, TypeVar
 
 from pytest_tfgrpo.sinks.otlp_destination import Destination, SendError
 
-T = TypeVar("T")
 FLUSH_S = 2.0
 """How long the end of a run waits for what is not yet sent."""
 BATCH_MAX_BYTES = 4_000_000
+QUEUE_MAX_BYTES = 64_000_000
 PAUSES_S = (0.0, 0.0, 0.25, 0.5, 1.0, 2.0)
 """Before each attempt at a request; only one is made while requests fail, two at the end of a run."""
 
 
-class Sender(Generic[T]):
-    """Sends items as spans, in order; to be closed once."""
+class Sender:
+    """Sends spans in order; to be closed once."""
 
     def __init__(
         self,
         destination: Destination,
-        encode: Callable[[T], list[bytes]],
         wrap: Callable[[Iterable[bytes]], bytes],
         *,
         queue_max: int,
         batch_max: int,
         delay_s: float,
     ) -> None:
-        """`encode` returns the spans of an item, `wrap` a request with spans; no thread starts before `put`.
+        """`wrap` returns a request with spans; no thread starts before `put`.
 
         At most `queue_max` spans wait; a request has `batch_max`, or what there is after `delay_s`.
         """
-        self._destination, self._encode, self._wrap = destination, encode, wrap
+        self._destination, self._wrap = destination, wrap
         self._queue_max, self._batch_max, self._delay_s = queue_max, batch_max, delay_s
-        self._queue: list[tuple[T, int]] = []
+        self._queue = deque[bytes]()
+        self._queued_bytes = 0
+        self._unsent = 0
+        """Spans that are neither sent nor lost yet."""
         self._state = threading.Condition()
-        self._queued = self._unsent = 0
-        """Spans in the queue, and spans that are neither sent nor lost yet."""
-        self._held = 0
-        """Encoded spans that wait for a full batch."""
         self._ends_at: float | None = None
         self._abandoned = False
         self._lost: Counter[str] = Counter()
@@ -54,19 +51,30 @@ class Sender(Generic[T]):
         self._connection: http.client.HTTPConnection | None = None
         self._thread: threading.Thread | None = None
 
-    def put(self, item: T, spans: int) -> None:
-        """Queue an item of so many spans; it is lost where the queue is full. Never blocks."""
+    def put(self, count: int, encode: Callable[[], list[bytes]]) -> None:
+        """Queue the spans that `encode` returns, so many of them; where the queue is full they are lost.
+
+        Nothing is waited for and nothing raised. Spans are made here, not in the thread, which would have to
+        fetch cold records and would keep the engine waiting for the interpreter: it costs half as much.
+        """
         with self._state:
-            if self._ends() or self._unsent + spans > self._queue_max:
-                self._lost[self._failing or "the collector is too slow"] += spans
+            if self._ends() or self._unsent + count > self._queue_max or self._queued_bytes > QUEUE_MAX_BYTES:
+                self._lost[self._failing or "the collector is too slow"] += count
                 return
-            self._queue.append((item, spans))
-            self._queued += spans
-            self._unsent += spans
+        try:
+            spans = encode()
+        except Exception as error:  # noqa: BLE001 - what cannot be encoded is a loss like any other
+            with self._state:
+                self._lost[f"not encoded ({type(error).__name__})"] += count
+            return
+        with self._state:
+            self._queue.extend(spans)
+            self._queued_bytes += sum(map(len, spans))
+            self._unsent += len(spans)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="tfgrpo-otel", daemon=True)
                 self._thread.start()
-            elif self._held + self._queued >= self._batch_max:
+            elif len(self._queue) >= self._batch_max:
                 self._state.notify()
 
     def close(self) -> Mapping[str, int]:
@@ -89,31 +97,29 @@ class Sender(Generic[T]):
         return dict(self._lost)
 
     def _run(self) -> None:
-        batch: list[bytes] = []
-        size = 0
         while True:
             with self._state:
-                in_time = self._state.wait_for(self._is_due, self._delay_s)
-                taken, self._queue, self._queued = self._queue, [], 0
-                ends = self._ends()
-            for item, count in taken:
-                for span in self._encoded(item, count):
-                    batch.append(span)
-                    size += len(span)
-                    if len(batch) >= self._batch_max or size >= BATCH_MAX_BYTES:
-                        self._send(batch)
-                        batch, size = [], 0
-            if batch and (ends or not in_time):
+                self._state.wait_for(self._is_due, self._delay_s)
+                batch, ends = self._taken(), self._ends()
+            if batch:
                 self._send(batch)
-                batch, size = [], 0
-            self._held = len(batch)
-            if self._abandoned or (ends and not taken):
+            if self._abandoned or (ends and not batch):
                 break
         if self._connection is not None:
             self._connection.close()
 
+    def _taken(self) -> list[bytes]:
+        """Take the spans of a request from the queue."""
+        batch: list[bytes] = []
+        size = 0
+        while self._queue and len(batch) < self._batch_max and size < BATCH_MAX_BYTES:
+            batch.append(self._queue.popleft())
+            size += len(batch[-1])
+        self._queued_bytes -= size
+        return batch
+
     def _is_due(self) -> bool:
-        return self._ends() or self._held + self._queued >= self._batch_max
+        return self._ends() or len(self._queue) >= self._batch_max
 
     def _ends(self) -> bool:
         return self._ends_at is not None
@@ -121,15 +127,6 @@ class Sender(Generic[T]):
     def _is_over(self) -> bool:
         """Return whether the time for sending is over; `close` counts what is left."""
         return self._ends_at is not None and time.monotonic() >= self._ends_at
-
-    def _encoded(self, item: T, count: int) -> list[bytes]:
-        try:
-            spans = self._encode(item)
-        except Exception as error:  # noqa: BLE001 - what cannot be encoded is a loss like any other
-            self._settle(count, f"not encoded ({type(error).__name__})")
-            return []
-        self._settle(count - len(spans))
-        return spans
 
     def _settle(self, spans: int, lost: str = "", rejected: int = 0) -> None:
         """Count spans as sent, or as lost for a reason."""

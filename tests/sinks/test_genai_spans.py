@@ -9,7 +9,7 @@ from support.collector import ReceivedSpan, decoded
 
 from pytest_tfgrpo.core.records import Frame, Group, ModelCall, Phase, PhaseResult, Rollout, Score, Usage
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.sinks.genai_spans import Finished, SpanWriter, span_count
+from pytest_tfgrpo.sinks.genai_spans import SpanWriter, span_count
 from pytest_tfgrpo.sinks.otlp import envelope, request
 from pytest_tfgrpo.sinks.span_content import SpanContent
 
@@ -55,8 +55,7 @@ def spans(record: Group | PhaseResult, *, content: bool = False) -> list[Receive
     writer = SpanWriter(
         RUN, agent="python:a:b", provider="python", content=SpanContent(on=content, text_max=None)
     )
-    finished: Finished = (AT_NS, record)
-    made = writer.spans(finished)
+    made = writer.spans(record, AT_NS)
     assert len(made) == span_count(record)
     return list(decoded(request(envelope({}, "s", "1"), made)))
 

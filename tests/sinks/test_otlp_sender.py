@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import pytest
 from support.collector import Collector, Conduct
@@ -25,18 +26,31 @@ def lines(spans: Iterable[bytes]) -> bytes:
     return b"\n".join(spans)
 
 
-def sender(
-    url: str, *, queue_max: int = 1000, batch_max: int = 10, delay_s: float = 60, timeout: str = "5"
-) -> Sender[int]:
-    """Return a sender of items that become so many spans; a negative one cannot be encoded."""
+class Items:
+    """A sender of items that become so many spans; a negative one cannot be encoded."""
 
-    def encode(item: int) -> list[bytes]:
+    def __init__(
+        self,
+        url: str,
+        *,
+        queue_max: int = 1000,
+        batch_max: int = 10,
+        delay_s: float = 60,
+        timeout: str = "5",
+    ) -> None:
+        found = destination({"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_EXPORTER_OTLP_TIMEOUT": timeout})
+        self.encoded = 0
+        self._sender = Sender(found, lines, queue_max=queue_max, batch_max=batch_max, delay_s=delay_s)
+        self.close = self._sender.close
+
+    def put(self, item: int) -> None:
+        self._sender.put(abs(item), partial(self._encode, item))
+
+    def _encode(self, item: int) -> list[bytes]:
         if item < 0:
             raise ValueError(item)
+        self.encoded += item
         return [b"x" * item] * item
-
-    found = destination({"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_EXPORTER_OTLP_TIMEOUT": timeout})
-    return Sender(found, encode, lines, queue_max=queue_max, batch_max=batch_max, delay_s=delay_s)
 
 
 def received(collector: Collector) -> list[int]:
@@ -51,9 +65,9 @@ def wait_for(collector: Collector, requests: int) -> None:
 
 
 def test_full_batches_go_at_once_and_the_rest_at_the_end(collector: Collector) -> None:
-    one = sender(collector.url)
+    one = Items(collector.url)
     for _ in range(8):
-        one.put(3, 3)
+        one.put(3)
     while len(collector.bodies) < 2:
         time.sleep(0.005)
     assert received(collector) == [10, 10]
@@ -63,8 +77,8 @@ def test_full_batches_go_at_once_and_the_rest_at_the_end(collector: Collector) -
 
 
 def test_an_incomplete_batch_waits_for_the_delay(collector: Collector) -> None:
-    one = sender(collector.url, delay_s=0.05)
-    one.put(3, 3)
+    one = Items(collector.url, delay_s=0.05)
+    one.put(3)
     while not collector.bodies:
         time.sleep(0.005)
     assert received(collector) == [3]
@@ -73,24 +87,24 @@ def test_an_incomplete_batch_waits_for_the_delay(collector: Collector) -> None:
 
 def test_nothing_to_send_starts_no_thread(collector: Collector) -> None:
     before = threading.active_count()
-    one = sender(collector.url)
+    one = Items(collector.url)
     assert threading.active_count() == before
     assert one.close() == {}
     assert collector.paths == []
 
 
 def test_closing_twice_says_the_same_and_what_comes_later_is_lost(collector: Collector) -> None:
-    one = sender(collector.url)
-    one.put(3, 3)
+    one = Items(collector.url)
+    one.put(3)
     assert one.close() == one.close() == {}
-    one.put(2, 2)
+    one.put(2)
     assert one.close() == {"the collector is too slow": 2}
 
 
 def test_what_cannot_be_encoded_is_lost_alone(collector: Collector) -> None:
-    one = sender(collector.url)
+    one = Items(collector.url)
     for item in (3, -1, 3):
-        one.put(item, abs(item))
+        one.put(item)
     assert one.close() == {"not encoded (ValueError)": 1}
     assert received(collector) == [6]
 
@@ -99,12 +113,21 @@ def test_a_request_stays_small_where_spans_are_large(
     collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(otlp_sender, "BATCH_MAX_BYTES", 20)
-    one = sender(collector.url, batch_max=500)
+    one = Items(collector.url, batch_max=500)
     for _ in range(4):
-        one.put(8, 8)
+        one.put(8)
     assert one.close() == {}
     assert sum(received(collector)) == 32
     assert max(received(collector)) == 3
+
+
+def test_what_waits_is_bounded_in_bytes_too(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp_sender, "QUEUE_MAX_BYTES", 150)
+    one = Items(collector.url, batch_max=500)
+    for _ in range(4):
+        one.put(10)
+    assert one.close() == {"the collector is too slow": 20}
+    assert received(collector) == [20]
 
 
 @pytest.mark.parametrize(
@@ -121,9 +144,9 @@ def test_a_request_stays_small_where_spans_are_large(
 )
 def test_every_span_that_is_not_taken_is_counted(collector: Collector, conduct: Conduct, reason: str) -> None:
     collector.conduct = conduct
-    one = sender(collector.url)
+    one = Items(collector.url)
     for _ in range(9):
-        one.put(5, 5)
+        one.put(5)
     started = time.monotonic()
     assert one.close() == {reason: 45}
     assert time.monotonic() - started < 2
@@ -132,9 +155,9 @@ def test_every_span_that_is_not_taken_is_counted(collector: Collector, conduct: 
 def test_nobody_listening_loses_all(monkeypatch: pytest.MonkeyPatch) -> None:
     with Collector() as gone:
         pass
-    one = sender(gone.url)
+    one = Items(gone.url)
     for _ in range(9):
-        one.put(5, 5)
+        one.put(5)
     started = time.monotonic()
     assert one.close() == {"connection refused": 45}
     assert time.monotonic() - started < 3
@@ -142,17 +165,17 @@ def test_nobody_listening_loses_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_receiver_that_comes_back_loses_only_what_it_missed(collector: Collector) -> None:
     collector.conduct = Conduct(status=500, failures=1)
-    one = sender(collector.url)
+    one = Items(collector.url)
     for _ in range(5):
-        one.put(10, 10)
+        one.put(10)
     assert one.close() == {"HTTP 500": 10}
     assert received(collector) == [10] * 4
 
 
 def test_a_request_is_repeated_where_that_may_help(collector: Collector) -> None:
     collector.conduct = Conduct(status=503, failures=2)
-    one = sender(collector.url)
-    one.put(10, 10)
+    one = Items(collector.url)
+    one.put(10)
     wait_for(collector, 3)
     assert one.close() == {}
     assert received(collector) == [10]
@@ -160,21 +183,22 @@ def test_a_request_is_repeated_where_that_may_help(collector: Collector) -> None
 
 def test_a_receiver_that_hangs_fills_the_queue_and_no_more(collector: Collector) -> None:
     collector.conduct = Conduct(silent=True)
-    one = sender(collector.url, queue_max=100, timeout="0.2")
+    one = Items(collector.url, queue_max=100, timeout="0.2")
     started = time.monotonic()
     for _ in range(1000):
-        one.put(10, 10)
+        one.put(10)
     assert time.monotonic() - started < 1
     lost = one.close()
     assert sum(lost.values()) == 10_000
+    assert one.encoded < 500
     assert time.monotonic() - started < 3
 
 
 def test_a_thread_that_was_given_up_ends(collector: Collector) -> None:
     collector.conduct = Conduct(silent=True)
     others = set(threading.enumerate())
-    one = sender(collector.url, timeout="30")
-    one.put(10, 10)
+    one = Items(collector.url, timeout="30")
+    one.put(10)
     wait_for(collector, 1)
     (own,) = {t for t in set(threading.enumerate()) - others if t.name == "tfgrpo-otel"}
     one.close()
