@@ -12,7 +12,13 @@ from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import Json, to_wire
 
 OverlapKind: TypeAlias = Literal[
-    "same_task", "same_prompt", "similar", "answer_in_pack", "answer_in_lesson", "answer_in_prompt"
+    "same_task",
+    "same_prompt",
+    "similar",
+    "paraphrase",
+    "answer_in_pack",
+    "answer_in_lesson",
+    "answer_in_prompt",
 ]
 LISTED = 20
 """Findings that are listed; the rest are counted."""
@@ -22,6 +28,7 @@ _WORDS: Mapping[OverlapKind, str] = {
     "same_task": "ask the same, except for case and typography",
     "same_prompt": "have the same prompt, except for case and typography, and one has no data of its own",
     "similar": "are {similarity:.0%} alike in wording, with the same numbers",
+    "paraphrase": "want the same answer about the same data, in other words",
     "answer_in_pack": "has its answer in",
     "answer_in_lesson": "has its answer in",
     "answer_in_prompt": "has its answer in the prompt of",
@@ -31,6 +38,7 @@ _ADVICE: Mapping[OverlapKind, str] = {
     "same_task": _APART,
     "same_prompt": _APART,
     "similar": _APART,
+    "paraphrase": _APART,
     "answer_in_pack": "take it out of the pack, or remove the scenario",
     "answer_in_lesson": "remove the lesson from the library, or the scenario from the suite",
     "answer_in_prompt": "take it out of the prompt, or give both scenarios the same split",

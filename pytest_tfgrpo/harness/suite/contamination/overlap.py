@@ -1,4 +1,4 @@
-"""Overlap: tasks that two splits share, by equal words and by similar wording.
+"""Overlap: tasks that two splits share, by equal words, by similar wording, and by equal data and answers.
 
 A task with other data is another task, however alike the wording: two tasks are held against each other only
 where the numbers of one are among those of the other, where neither has files that the other lacks, and where
@@ -8,6 +8,7 @@ their answers, as far as checks tell them, can be the same.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -15,6 +16,7 @@ from itertools import combinations
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.harness.suite.contamination.findings import Finding, called, excerpt
+from pytest_tfgrpo.harness.suite.contamination.paraphrases import are_telling, numbers_of, quotations
 from pytest_tfgrpo.harness.suite.contamination.similar import similar
 from pytest_tfgrpo.harness.suite.contamination.words import data_of, words
 
@@ -50,11 +52,13 @@ def overlaps(scenarios: Iterable[Scenario], answers: AnswersOf) -> list[Finding]
     """Return what the splits of `scenarios` share, the clearest first; `answers` are those of a scenario."""
     known = list(scenarios)
     texts = _texts(known)
-    return [*_same_tasks(texts), *_same_prompts(known, answers), *_similar(texts, answers)]
+    found = [*_same_tasks(texts), *_same_prompts(known, answers), *_similar(texts, answers)]
+    told = {(finding.subject, finding.other) for finding in found}
+    return [*found, *(f for f in _paraphrases(texts, answers) if (f.subject, f.other) not in told)]
 
 
 def alike(scenarios: Iterable[Scenario]) -> Iterator[tuple[Scenario, Scenario]]:
-    """Yield the pairs of scenarios that must share a split, whatever they are answered by."""
+    """Yield the pairs of scenarios that must share a split: alike in wording, or in data and checks."""
     texts = _texts(list(scenarios))
     for text in texts:
         first, *others = (s for own in text.scenarios.values() for s in own)
@@ -63,6 +67,14 @@ def alike(scenarios: Iterable[Scenario]) -> Iterator[tuple[Scenario, Scenario]]:
         a, b = texts[pair.first], texts[pair.second]
         if _same_data(a, b):
             yield next(iter(a.scenarios.values()))[0], next(iter(b.scenarios.values()))[0]
+    for same in _about_equal_data(texts):
+        checked: dict[str, Scenario] = {}
+        for scenario in (s for text in same for own in text.scenarios.values() for s in own):
+            one = checked.setdefault(
+                stamp([[check.kind, check.params] for check in scenario.checks]), scenario
+            )
+            if one is not scenario:
+                yield one, scenario
 
 
 def _limit(n: int) -> int:
@@ -154,6 +166,34 @@ def _similar(texts: Sequence[Text], answers: AnswersOf) -> Iterator[Finding]:
         first, second = _across(a, b)
         if not _differ(answers(first), answers(second)):
             yield _finding("similar", first, second, min(pair.similarity, 0.999))
+
+
+def _paraphrases(texts: Sequence[Text], answers: AnswersOf) -> Iterator[Finding]:
+    """Yield tasks of different splits with the same data and the same answers, in other words."""
+    for same in _about_equal_data(texts):
+        wanted: dict[tuple[str, ...], dict[str, Scenario]] = {}
+        for scenario in (s for text in same for own in text.scenarios.values() for s in own):
+            if known := tuple(sorted(_spelled(answers(scenario)))):
+                wanted.setdefault(known, {}).setdefault(scenario.split, scenario)
+        for by_split in wanted.values():
+            for a, b in combinations(sorted(by_split, key=SPLITS.index, reverse=True), 2):
+                yield _finding("paraphrase", by_split[a], by_split[b])
+
+
+def _about_equal_data(texts: Sequence[Text]) -> Iterator[list[Text]]:
+    """Yield the texts that share their numbers, their files, and what they quote."""
+    limit = _limit(len(texts))
+    by_numbers: defaultdict[tuple[tuple[str, ...], ...], list[Text]] = defaultdict(list)
+    for text in texts:
+        by_numbers[numbers_of(text.words), text.files].append(text)
+    for (numbers, _), some in by_numbers.items():
+        by_quotation: defaultdict[tuple[str, ...], list[Text]] = defaultdict(list)
+        for text in some if len(some) > 1 else ():
+            asked = next(iter(text.scenarios.values()))[0]
+            by_quotation[quotations(asked.prompt[:limit], asked.input)].append(text)
+        yield from (
+            same for quoted, same in by_quotation.items() if len(same) > 1 and are_telling(numbers, quoted)
+        )
 
 
 def _same_data(a: Text, b: Text) -> bool:

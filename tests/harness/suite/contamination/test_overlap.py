@@ -10,13 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import ROOT
 from support.builders import make_scenario
+from support.growth import growth
 
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
 from pytest_tfgrpo.core.scenarios import Attachment, Check, Scenario
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.contamination.answers import expected_answers
 from pytest_tfgrpo.harness.suite.contamination.findings import Finding
-from pytest_tfgrpo.harness.suite.contamination.overlap import overlaps
+from pytest_tfgrpo.harness.suite.contamination.overlap import alike, overlaps
+from pytest_tfgrpo.harness.suite.contamination.paraphrases import quotations
 from pytest_tfgrpo.harness.suite.contamination.similar import COMMON, similar
 from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios
 
@@ -46,6 +48,63 @@ def kinds(*scenarios: Scenario) -> list[str]:
 
 def twins(prompt: str, other: str, answer: str = "7", other_answer: str = "7") -> list[str]:
     return kinds(one("a", "train", prompt, answer), one("b", "eval", other, other_answer))
+
+
+PARAPHRASES = [
+    (
+        "How many words are in 'the sly fox ran over a lazy hen'?",
+        'Count the words of "the sly fox ran over a lazy hen".',
+    ),
+    (
+        "Net price 1,250.40, tax 19 %, shipping 12.90: what is due?",
+        "Add 19 % tax to 1250.40 and 12.90 for the parcel.",
+    ),
+    (
+        "Which weekday is 2026-03-14, 45 days after 2026-01-28?",
+        "From 2026-01-28 we wait 45 days, to 2026-03-14. Day?",
+    ),
+]
+
+
+@pytest.mark.parametrize("piece", ["“", "„", "«", "`", "'", "‘", '"', "` ", "'a ", "“a ", "``a"])
+def test_the_time_to_find_quotations_grows_with_the_text(piece: str) -> None:
+    assert growth(lambda n: quotations(piece * n, None), 100_000 // 16 // len(piece)) < 64
+
+
+@pytest.mark.parametrize(("text", "other"), PARAPHRASES)
+def test_the_same_data_with_the_same_answer_is_found_in_any_wording(text: str, other: str) -> None:
+    (finding,) = found(one("a", "train", text), one("b", "eval", other))
+    assert finding.kind == "paraphrase"
+    assert "want the same answer about the same data, in other words" in str(finding)
+    assert twins(text, other, "7", "8") == []
+    assert twins(text, re.sub(r"fox|1250|45", "46", other)) == []
+    assert [(a.id, b.id) for a, b in alike([one("a", "train", text), one("b", "train", other)])] == [
+        ("a", "b")
+    ]
+    assert list(alike([one("a", "train", text), one("b", "train", other, "8")])) == []
+
+
+def test_the_input_of_a_task_is_data_too() -> None:
+    rows = {"rows": [{"name": "Ada Lovelace"}, {"name": "Grace Hopper"}]}
+    pair = [
+        one("a", "train", "How many names are there?", "2", input=rows),
+        one("b", "eval", "Count them.", "2", input=rows),
+    ]
+    assert kinds(*pair) == ["paraphrase"]
+    assert kinds(pair[0], replace(pair[1], input={"rows": [{"name": "Ada Lovelace"}]})) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("How many words has 'a b c'?", "Count the words of 'a b c'."),  # too short to be nobody else's
+        ("Add 3 and 4.", "Ben has 3 apples and gets 4 more."),
+        ("What is 120 plus 45?", "A parcel of 120 g lies on one of 45 g."),  # two numbers
+        ("Is it polite?", "Would you say that is rude?"),
+    ],
+)
+def test_little_data_may_be_that_of_another_task(text: str, other: str) -> None:
+    assert twins(text, other) == []
 
 
 def test_the_same_words_in_two_splits_are_found_whatever_the_typography() -> None:
