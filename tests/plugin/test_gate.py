@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 from support.project import Project
 
+TOLD_IN_SUMMARY = pytest.version_tuple >= (9,)
+"""Whether the short summary has the first line of a text; pytest 8 has only messages of tracebacks there."""
+
 
 @pytest.fixture
 def saved(project: Project) -> Project:
@@ -318,8 +321,8 @@ def test_verbosity_is_respected(project: Project) -> None:
 
 def test_a_failed_gate_is_told_once(saved: Project) -> None:
     shown = said(saved.run("--tfgrpo-actor=python:agent:wrong"))
-    assert shown.count("FAILED tfgrpo::gate - baseline: -1.000 (from 1.000 to 0.000), ") == 1
-    assert shown.count("baseline: -1.000") == 2  # and the item's own text
+    assert shown.count("FAILED tfgrpo::gate") == 1
+    assert shown.count("baseline: -1.000") == 1 + TOLD_IN_SUMMARY
     assert "gate FAILED, as shown above" in shown
     hidden = said(saved.run("--tfgrpo-actor=python:agent:wrong", "--tb=no"))
     assert hidden.count("FAILED baseline: -1.000") == 1
@@ -330,13 +333,9 @@ def test_the_short_summary_says_which_rule_failed_first(saved: Project) -> None:
     saved.write("gates.yaml", "gates: {everything: {min_mean: 0.9}}\n")
     worse = saved.run("--tfgrpo-actor=python:agent:wrong", "--tfgrpo-gates=gates.yaml")
     lines = [text for text in worse.outlines if text.startswith("FAILED tfgrpo::gate")]
-    assert [text.partition(" - ")[2][:24] for text in lines] == [
-        "minimum mean: eval mean ",
-        "baseline: -1.000 (from 1",
-    ]
+    reasons = ["minimum mean: eval mean ", "baseline: -1.000 (from 1"] if TOLD_IN_SUMMARY else ["", ""]
+    assert [text.partition(" - ")[2][:24] for text in lines] == reasons
     strict = saved.run(
         "--tfgrpo-gate-min-mean=1", "--tfgrpo-gate-strict=true", "--tfgrpo-temperature-eval=0.9"
     )
-    strict.stdout.fnmatch_lines(
-        ["FAILED tfgrpo::gate - gate_strict: an inconclusive result fails: baseline: *"]
-    )
+    strict.stdout.fnmatch_lines(["gate_strict: an inconclusive result fails: baseline: *"])

@@ -84,7 +84,7 @@ def test_a_lesson_learned_in_the_run_that_holds_an_eval_answer_fails_the_gate(pr
     project.scenarios("new", train=0, sweep=2, checks=[{"kind": "exact", "value": "Letter"}])
     result = project.learn()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*FAILED*contamination: contaminated: *"])
+    result.stdout.fnmatch_lines(["contamination: contaminated: *", "gate  FAILED, as shown above"])
     assert any(" letter" in each["text"] for each in project.report()["library"]["lessons"])
 
 
