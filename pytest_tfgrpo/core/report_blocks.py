@@ -33,13 +33,14 @@ EpochRow = TypedDict("EpochRow", {
     "tools": list[ToolUse], "dev": NotRequired[DevWork]})
 
 ComparisonFigures = TypedDict("ComparisonFigures", {
-    "n": int, "before": Share, "after": Share, "difference": float | None, "ci95": Bounds, "method": str,
-    "detectable": float | None})
+    "n": int, "families": int, "just_these": bool, "before": Share, "after": Share,
+    "difference": float | None, "ci95": Bounds, "method": str, "detectable": float | None})
 PlannedSweep = TypedDict("PlannedSweep", {
     "scenarios": int, "rollouts": int, "spread": str, "detectable": float | None})
 Gain = TypedDict("Gain", {
-    "n": int, "before": Share, "after": Share, "difference": float | None, "ci95": Bounds, "method": str,
-    "detectable": float | None, "errors_as_zero": ComparisonFigures | None, "planned": PlannedSweep})
+    "n": int, "families": int, "just_these": bool, "before": Share, "after": Share,
+    "difference": float | None, "ci95": Bounds, "method": str, "detectable": float | None,
+    "errors_as_zero": ComparisonFigures | None, "planned": PlannedSweep})
 DomainRow = TypedDict("DomainRow", {
     "domain": str, "scenarios": int, "mean": Share, "gain": ComparisonFigures | None, "p": Share,
     "p_adjusted": Share, "claim": Literal["better", "worse"] | None})

@@ -108,6 +108,15 @@ def plural(n: int, what: str, one: str = "", many: str = "") -> str:
     return f"{n} {what} {one}".rstrip() if n == 1 else f"{n} {what}s {many}".rstrip()
 
 
+def scenarios_of(n: int, families: int, just_these: bool = False) -> str:
+    """Return how many scenarios there are, and of how many families where some share one.
+
+    `just_these` says that the families are too few to speak of scenarios like them.
+    """
+    shared = "" if families == n else " of one family" if families == 1 else f" of {families} families"
+    return f"{'just these ' if just_these else ''}{plural(n, 'scenario')}{shared}"
+
+
 def money(value: float | None) -> str:
     """Return dollars; ``?`` when they are unknown, ``<$0.0001`` when four digits would not show them."""
     if value is None:

@@ -52,12 +52,14 @@ def _flipped_sums(x_K: Floats, seed: int, resamples: int) -> Floats:
     return sums_B
 
 
-def sign_flip(x_K: Floats, alpha: float, seed: int, resamples: int) -> tuple[float, float]:
+def sign_flip(
+    x_K: Floats, alpha: float, seed: int, resamples: int, size_K: Floats | None = None
+) -> tuple[float, float]:
     """Invert the two-sided sign-flip test of the mean.
 
     Flipping the signs of ``x - theta`` in a subset raises their sum if and only if the subset's mean is below
     theta, so the interval runs between quantiles of subset means: Hartigan 1969, "Using Subsample Values as
-    Typical Values".
+    Typical Values". With `size_K` the values are sums over so many scenarios, and the means are ratios.
     """
     n = x_K.size
     chosen_BK = (
@@ -66,7 +68,8 @@ def sign_flip(x_K: Floats, alpha: float, seed: int, resamples: int) -> tuple[flo
         else np.random.default_rng(seed).integers(0, 2, size=(resamples - 1, n))
     )
     chosen_BK = chosen_BK[chosen_BK.any(axis=1)]
-    means_B = np.sort(chosen_BK @ x_K / chosen_BK.sum(axis=1))
+    total_B = chosen_BK.sum(axis=1) if size_K is None else chosen_BK @ size_K
+    means_B = np.sort(chosen_BK @ x_K / total_B)
     # The subset that flips nothing counts as extreme on both sides.
     k = math.floor(alpha / 2 * (means_B.size + 1)) - 1
     return float(means_B[k]), float(means_B[-1 - k])
@@ -94,29 +97,65 @@ def bounded(
     return float(min(low, mean)), float(max(high, mean))
 
 
+def bounded_ratio(
+    sum_F: Floats, size_F: Floats, support: tuple[float, float], alpha: float, seed: int, resamples: int
+) -> tuple[float, float]:
+    """Return the interval of `bounded` for families; the value not seen has half the mean size of one."""
+    rng = np.random.default_rng(seed)
+    weights_BF = rng.standard_gamma(1.0, size=(resamples, sum_F.size))
+    ghost_B = rng.standard_gamma(_GHOST, size=resamples) * size_F.mean()
+    sums_B, total_B = weights_BF @ sum_F, weights_BF @ size_F + ghost_B
+    low = np.quantile((sums_B + support[0] * ghost_B) / total_B, alpha / 2)
+    high = np.quantile((sums_B + support[1] * ghost_B) / total_B, 1 - alpha / 2)
+    mean = sum_F.sum() / size_F.sum()
+    return float(min(low, mean)), float(max(high, mean))
+
+
 def bca(x_K: Floats, alpha: float, seed: int, resamples: int) -> tuple[float, float]:
     """Return the BCa bootstrap interval of the mean: Efron 1987, "Better Bootstrap Confidence Intervals".
 
     Its tails are expanded for the size of the sample: see `expanded_tail`.
     """
-    means_B = np.sort(_bootstrap_means(x_K, seed, min(resamples, max(1000, _DRAWS // x_K.size))))
-    mean = x_K.mean()
+    means_B = _bootstrap_means(x_K, seed, min(resamples, max(1000, _DRAWS // x_K.size)))
+    # The jackknife values of a mean are linear in the data, which leaves the skewness of the sample.
+    return _bca_bounds(means_B, x_K.mean(), x_K - x_K.mean(), x_K.size, alpha)
+
+
+def bca_ratio(
+    sum_F: Floats, size_F: Floats, effective: float, alpha: float, seed: int, resamples: int
+) -> tuple[float, float]:
+    """Return the BCa interval of ``sum / size`` over families, which are drawn whole.
+
+    `effective` is how many families of equal size would tell as much (Kish 1965, "Survey Sampling").
+    """
+    rng = np.random.default_rng(seed)
+    times = min(resamples, max(1000, _DRAWS // sum_F.size))
+    drawn_BF = rng.multinomial(sum_F.size, np.full(sum_F.size, 1 / sum_F.size), size=times)
+    mean = sum_F.sum() / size_F.sum()
+    without_F = (sum_F.sum() - sum_F) / (size_F.sum() - size_F)
+    ratios_B = (drawn_BF @ sum_F) / (drawn_BF @ size_F)
+    return _bca_bounds(ratios_B, mean, without_F.mean() - without_F, effective, alpha)
+
+
+def _bca_bounds(
+    means_B: Floats, mean: float, influence_K: Floats, n: float, alpha: float
+) -> tuple[float, float]:
+    """Return the bounds from bootstrap means; `influence_K` is by how much each value moves the mean."""
+    means_B = np.sort(means_B)
     ranks = np.searchsorted(means_B, [mean - NO_SPREAD, mean + NO_SPREAD], side="right")
     share = float(np.clip(ranks.mean() / means_B.size, 1 / (means_B.size + 1), 1 - 1 / (means_B.size + 1)))
     bias = _NORMAL.inv_cdf(share)
-    centred_K = x_K - mean
-    # The jackknife values of a mean are linear in the data, which leaves the skewness of the sample.
-    acceleration = float((centred_K**3).sum() / (6.0 * (centred_K**2).sum() ** 1.5))
+    acceleration = float((influence_K**3).sum() / (6.0 * (influence_K**2).sum() ** 1.5))
 
     def bound(tail: float) -> float:
         z = bias + _NORMAL.inv_cdf(tail)
         return float(np.quantile(means_B, _NORMAL.cdf(bias + z / (1.0 - acceleration * z))))
 
-    tail = expanded_tail(alpha / 2, x_K.size)
+    tail = expanded_tail(alpha / 2, n)
     return bound(tail), bound(1.0 - tail)
 
 
-def expanded_tail(tail: float, n: int) -> float:
+def expanded_tail(tail: float, n: float) -> float:
     """Return the tail of a bootstrap distribution that stands for `tail` at `n` values.
 
     A resample's variance is too small by ``(n - 1) / n``, and the normal quantile too small by what Student's
@@ -125,7 +164,7 @@ def expanded_tail(tail: float, n: int) -> float:
     return _NORMAL.cdf(-math.sqrt(n / (n - 1)) * student_quantile(1.0 - tail, n - 1))
 
 
-def student_quantile(share: float, nu: int) -> float:
+def student_quantile(share: float, nu: float) -> float:
     """Return a quantile of Student's t: Abramowitz and Stegun 26.7.5, to 0.001 from `nu` = 7 and 95 % on."""
     z = _NORMAL.inv_cdf(share)
     terms = (

@@ -1,9 +1,10 @@
-"""Intervals and tests for means over scenarios: the scenario is the unit, its rollouts one cluster (``_K``).
+"""Intervals and tests for means over scenarios (``_K``), of which those of a family (``_F``) go together.
 
-Which method an interval uses depends on the sample alone:
+The family is the unit, its sum and its size; a scenario without one is its own (decision 8). Which method an
+interval uses depends on the sample alone, counted in effective families (Kish 1965, "Survey Sampling"):
 
-* fewer than 8 scenarios: none, the mean stands alone;
-* no variance: an exact binomial bound on the share of scenarios that would differ;
+* fewer than 8: the scenarios are the units, and the interval speaks of just these; under 8 of them none;
+* no variance: an exact binomial bound on the share of families that would differ;
 * few that differ from the most frequent value (under 6, or under 10 of 40 and more): bounds that reckon with
   values not seen, since a sign test of 5 values rejects nothing and a bootstrap of 9 covers too little;
 * fewer than 40: the sign-flip test inverted, exact for symmetric distributions;
@@ -17,7 +18,8 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_tfgrpo.numerics.arrays import Floats
@@ -41,10 +43,18 @@ class Interval(NamedTuple):
     mean: float
     """NaN when n is 0."""
     std: float
-    """Sample standard deviation over scenarios; NaN when n < 2."""
+    """Standard error of the mean times the root of n: over scenarios that are their own families the sample
+    standard deviation. NaN when fewer than two families."""
     low: float | None
     high: float | None
     method: Method
+    families: float = 0.0
+    """Effective families; 0 where each scenario is its own."""
+
+    @property
+    def just_these(self) -> bool:
+        """Whether the interval speaks of these scenarios alone, as their families are too few."""
+        return self.low is not None and 0 < self.families < MIN_INTERVAL
 
     @property
     def ci95(self) -> list[float] | None:
@@ -54,6 +64,7 @@ class Interval(NamedTuple):
 
 def mean_interval(
     values_K: npt.ArrayLike,
+    families_K: Sequence[Hashable] = (),
     *,
     support: tuple[float, float] = (0.0, 1.0),
     level: float = 0.95,
@@ -62,7 +73,8 @@ def mean_interval(
 ) -> Interval:
     """Return the mean of `values_K` and its interval; values lie in `support`, NaN is not allowed.
 
-    Raises ValueError on a matrix or on values outside `support`.
+    `families_K` are their families; none: each is its own. Raises ValueError on a matrix, on values outside
+    `support` and on another number of families than of values.
     """
     if isinstance(values_K, list) and len(values_K) < MIN_INTERVAL:
         few_K = [value for value in values_K if isinstance(value, int | float)]
@@ -72,6 +84,16 @@ def mean_interval(
 
     from pytest_tfgrpo.numerics import resampling
 
+    if len(set(families_K)) < len(families_K):
+        if np.shape(values_K) != (len(families_K),):
+            raise ValueError(
+                f"{len(families_K)} families need as many values, got shape {np.shape(values_K)}"
+            )
+        effective = effective_families(families_K)
+        if effective >= MIN_INTERVAL:
+            return _of_families(values_K, families_K, support, 1.0 - level, seed, resamples)
+        alone = mean_interval(values_K, support=support, level=level, seed=seed, resamples=resamples)
+        return alone._replace(families=effective)
     x_K = np.asarray(values_K, dtype=np.float64)
     if x_K.ndim != 1:
         raise ValueError(f"values must be a vector, got shape {x_K.shape}")
@@ -86,7 +108,7 @@ def mean_interval(
     if np.ptp(x_K) <= NO_SPREAD:
         method, (low, high) = "exact", _no_variance(mean, n, support, alpha)
         std = 0.0
-    elif _few_differ(x_K):
+    elif _few_differ(x_K, n):
         method, (low, high) = "bounded", resampling.bounded(x_K, support, alpha, seed, resamples)
     elif n < MIN_BCA:
         method, (low, high) = "sign_flip", resampling.sign_flip(x_K, alpha, seed, resamples)
@@ -95,16 +117,73 @@ def mean_interval(
     return Interval(n, mean, std, low, high, method)
 
 
-def paired_interval(before_K: Sequence[float] | Floats, after_K: Sequence[float] | Floats) -> Interval:
+def _of_families(
+    values_K: npt.ArrayLike,
+    families_K: Sequence[Hashable],
+    support: tuple[float, float],
+    alpha: float,
+    seed: int,
+    resamples: int,
+) -> Interval:
+    """Return the mean over scenarios and its interval, where some scenarios share a family."""
+    import numpy as np
+
+    from pytest_tfgrpo.numerics import resampling
+
+    x_K = np.asarray(values_K, dtype=np.float64)
+    if not np.all((x_K >= support[0] - NO_SPREAD) & (x_K <= support[1] + NO_SPREAD)):
+        raise ValueError(f"values must lie in [{support[0]:g}, {support[1]:g}]")
+    sum_F, size_F = _by_family(x_K, families_K)
+    mean, n = float(x_K.mean()), x_K.size
+    effective = effective_families(families_K)
+    residual_F = sum_F - mean * size_F
+    std = math.sqrt(float((residual_F**2).sum()) * sum_F.size / (sum_F.size - 1) / n)
+    method: Method
+    if np.ptp(x_K) <= NO_SPREAD:
+        method, (low, high) = "exact", _no_variance(mean, math.floor(effective), support, alpha)
+        std = 0.0
+    elif _few_differ(sum_F / size_F, effective):
+        method = "bounded"
+        low, high = resampling.bounded_ratio(sum_F, size_F, support, alpha, seed, resamples)
+    elif effective < MIN_BCA:
+        method, (low, high) = "sign_flip", resampling.sign_flip(sum_F, alpha, seed, resamples, size_F)
+    else:
+        method = "bca"
+        low, high = resampling.bca_ratio(sum_F, size_F, effective, alpha, seed, resamples)
+    return Interval(n, mean, std, low, high, method, effective)
+
+
+def effective_families(families_K: Sequence[Hashable]) -> float:
+    """Return how many families of equal size would tell as much: Kish 1965, "Survey Sampling"; 0 of none."""
+    sizes = Counter(families_K).values()
+    return sum(sizes) ** 2 / sum(size * size for size in sizes) if sizes else 0.0
+
+
+def _by_family(x_K: Floats, families_K: Sequence[Hashable]) -> tuple[Floats, Floats]:
+    """Return sum and size of each family, in the order in which the families come."""
+    import numpy as np
+
+    places: dict[Hashable, int] = {}
+    place_K = [places.setdefault(family, len(places)) for family in families_K]
+    sum_F: Floats = np.bincount(place_K, weights=x_K).astype(np.float64)
+    return sum_F, np.bincount(place_K).astype(np.float64)
+
+
+def paired_interval(
+    before_K: Sequence[float] | Floats,
+    after_K: Sequence[float] | Floats,
+    families_K: Sequence[Hashable] = (),
+) -> Interval:
     """Return the mean of ``after - before`` over paired scenarios, both in [0, 1], and its interval."""
     if len(before_K) != len(after_K):
         raise ValueError(f"pairs must have one length, got {len(before_K)} and {len(after_K)}")
     gains_K = [after - before for before, after in zip(before_K, after_K, strict=True)]
-    return mean_interval(gains_K, support=(-1.0, 1.0))
+    return mean_interval(gains_K, families_K, support=(-1.0, 1.0))
 
 
 def one_sided_p(
     differences_K: npt.ArrayLike,
+    families_K: Sequence[Hashable] = (),
     *,
     shift: float = 0.0,
     alternative: Literal["greater", "less"] = "greater",
@@ -113,10 +192,11 @@ def one_sided_p(
 ) -> float:
     """Return the one-sided sign-flip p of paired differences: that their mean lies above (below) `shift`.
 
-    Under the null hypothesis each ``difference - shift`` is as likely with the other sign: Fisher 1935, "The
-    Design of Experiments", section 21. All sign patterns are used for few values, else a random sample of
-    them with the pattern seen added (Phipson and Smyth 2010, "Permutation P-values Should Never Be Zero"), so
-    that p is never 0. Without any value p is 1. Raises ValueError on a matrix and on values not finite.
+    Under the null hypothesis the sum of ``difference - shift`` in a family is as likely with the other sign:
+    Fisher 1935, "The Design of Experiments", section 21. All sign patterns are used for few families, else a
+    random sample of them with the pattern seen added (Phipson and Smyth 2010, "Permutation P-values Should
+    Never Be Zero"), so that p is never 0. Under 8 effective families the scenarios are the units. Without any
+    value p is 1. Raises ValueError on a matrix and on values not finite.
     """
     import numpy as np
 
@@ -127,14 +207,17 @@ def one_sided_p(
         raise ValueError(f"differences must be a vector of finite numbers, got shape {x_K.shape}")
     if not x_K.size:
         return 1.0
+    if effective_families(families_K) >= MIN_INTERVAL:
+        x_K = _by_family(x_K, families_K)[0]
     if alternative == "less":
         x_K = -x_K
     return resampling.sign_flip_p(x_K, seed, resamples)
 
 
-def two_sided_p(differences_K: npt.ArrayLike) -> float:
+def two_sided_p(differences_K: npt.ArrayLike, families_K: Sequence[Hashable] = ()) -> float:
     """Return the two-sided sign-flip p: twice the smaller one-sided p of `one_sided_p`, at most 1."""
-    return min(1.0, 2 * one_sided_p(differences_K), 2 * one_sided_p(differences_K, alternative="less"))
+    less = one_sided_p(differences_K, families_K, alternative="less")
+    return min(1.0, 2 * one_sided_p(differences_K, families_K), 2 * less)
 
 
 def holm(p_M: npt.ArrayLike) -> Floats:
@@ -222,12 +305,12 @@ def _in_order(values_K: Sequence[float]) -> float:
     return float(functools.reduce(operator.add, values_K, 0.0))  # sum() compensates since Python 3.12
 
 
-def _few_differ(x_K: Floats) -> bool:
+def _few_differ(x_K: Floats, effective: float) -> bool:
     """Return whether most values agree and too few differ for a sign-flip or bootstrap interval."""
     from pytest_tfgrpo.numerics import resampling
 
     differ = x_K.size - int(resampling.distinct(x_K)[1].max())
-    return differ < (MIN_SIGNS if x_K.size < MIN_BCA else MIN_RESAMPLED) and 2 * differ <= x_K.size
+    return differ < (MIN_SIGNS if effective < MIN_BCA else MIN_RESAMPLED) and 2 * differ <= x_K.size
 
 
 def _no_variance(c: float, n: int, support: tuple[float, float], alpha: float) -> tuple[float, float]:

@@ -109,7 +109,7 @@ def _adjusted(sides: Mapping[str, Sides], as_zero: bool) -> dict[str, float]:
     p = []
     for before, after in sides.values():
         pairs = compare(before, after, errors_as_zero=as_zero)
-        p.append(one_sided_p(pairs.differences_K, alternative="less"))
+        p.append(one_sided_p(pairs.differences_K, pairs.families_K, alternative="less"))
     return dict(zip(sides, holm(p).tolist(), strict=True))
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import fsum
+from types import MappingProxyType
 
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
 from pytest_tfgrpo.core.report_blocks import ComparisonFigures
-from pytest_tfgrpo.core.text import plural
+from pytest_tfgrpo.core.text import scenarios_of
+from pytest_tfgrpo.core.wire import SPARSE
 from pytest_tfgrpo.numerics.planning import minimum_detectable_effect
 from pytest_tfgrpo.numerics.stats import Interval, paired_interval
 
@@ -28,6 +30,8 @@ class Tally:
     """Rollouts that are errors."""
     domain: str = ""
     """Empty when it is unknown."""
+    family: str | None = field(default=None, metadata=SPARSE)
+    """None where the scenario is its own, and in files of baselines."""
 
     def mean(self, *, errors_as_zero: bool = False) -> float | None:
         """Return the mean gt_score; None when nothing counts."""
@@ -42,6 +46,8 @@ class Comparison:
     ids: tuple[str, ...]
     before_K: tuple[float, ...]
     after_K: tuple[float, ...]
+    families_K: tuple[str, ...]
+    """Family of each paired scenario."""
     difference: Interval
     """Mean of after - before over scenarios."""
 
@@ -61,8 +67,10 @@ class Comparison:
         return fsum(self.after_K) / len(self.ids) if self.ids else None
 
 
-def tally(groups: Iterable[Group], stamps: Mapping[str, str]) -> dict[str, Tally]:
-    """Return the tally of each group by scenario id; `stamps` are task stamps by scenario id."""
+def tally(
+    groups: Iterable[Group], stamps: Mapping[str, str], families: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Tally]:
+    """Return the tally of each group by scenario id; `stamps` are task stamps, `families` by scenario id."""
     tallies = {}
     for group in groups:
         known = [s.gt_score for s in group.scores if s.gt_score is not None]
@@ -73,6 +81,7 @@ def tally(groups: Iterable[Group], stamps: Mapping[str, str]) -> dict[str, Tally
             sum_sq=fsum(x * x for x in known),
             errors=len(group.scores) - len(known),
             domain=group.domain,
+            family=families.get(group.scenario_id),
         )
     return tallies
 
@@ -85,7 +94,10 @@ def in_domain(tallies: Mapping[str, Tally], domain: str) -> dict[str, Tally]:
 def compare(
     before: Mapping[str, Tally], after: Mapping[str, Tally], *, errors_as_zero: bool = False
 ) -> Comparison:
-    """Return the paired difference over scenarios of equal id and task stamp, in the order of `after`."""
+    """Return the paired difference over scenarios of equal id and task stamp, in the order of `after`.
+
+    Families are those of `after`: files of baselines have none.
+    """
     rows = []
     for id, new in after.items():
         old = before.get(id)
@@ -93,13 +105,15 @@ def compare(
             continue
         pair = old.mean(errors_as_zero=errors_as_zero), new.mean(errors_as_zero=errors_as_zero)
         if pair[0] is not None and pair[1] is not None:
-            rows.append((id, pair[0], pair[1]))
+            rows.append((id, pair[0], pair[1], new.family))
     before_K, after_K = tuple(row[1] for row in rows), tuple(row[2] for row in rows)
+    families_K = tuple(row[3] or f"scenario {row[0]}" for row in rows)
     return Comparison(
         ids=tuple(row[0] for row in rows),
         before_K=before_K,
         after_K=after_K,
-        difference=paired_interval(before_K, after_K),
+        families_K=families_K,
+        difference=paired_interval(before_K, after_K, families_K),
     )
 
 
@@ -109,6 +123,8 @@ def figures(comparison: Comparison) -> ComparisonFigures:
     known = difference.low is not None
     return {
         "n": n,
+        "families": len(set(comparison.families_K)),
+        "just_these": difference.just_these,
         "before": comparison.before,
         "after": comparison.after,
         "difference": difference.mean if n else None,
@@ -130,7 +146,7 @@ def sentence(comparison: Comparison) -> str:
     )
     return (
         f"{difference.mean:+.3f} (from {comparison.before:.3f} to {comparison.after:.3f}), "
-        f"{interval}, {plural(difference.n, 'scenario')}"
+        f"{interval}, {scenarios_of(difference.n, len(set(comparison.families_K)), difference.just_these)}"
     )
 
 
@@ -140,6 +156,7 @@ class Sweeps:
     def __init__(self, run: Run) -> None:
         """`before` is the baseline sweep, `after` the final one; None where the run has none."""
         self._stamps = {s.id: s.stamp for s in run.scenarios}
+        self._families = {s.id: f"{s.domain} {s.family}" for s in run.scenarios if s.family}
         self.before: PhaseResult | None = next((r for r in run.phases if r.phase.mode == "baseline"), None)
         self.after: PhaseResult | None = next(
             (r for r in reversed(run.phases) if r.phase.mode == "eval"), None
@@ -148,9 +165,9 @@ class Sweeps:
     @cached_property
     def rows_before(self) -> Mapping[str, Tally]:
         """Tallies of the baseline sweep; empty without one."""
-        return tally(self.before.groups, self._stamps) if self.before is not None else {}
+        return tally(self.before.groups, self._stamps, self._families) if self.before is not None else {}
 
     @cached_property
     def rows_after(self) -> Mapping[str, Tally]:
         """Tallies of the final sweep; empty without one."""
-        return tally(self.after.groups, self._stamps) if self.after is not None else {}
+        return tally(self.after.groups, self._stamps, self._families) if self.after is not None else {}

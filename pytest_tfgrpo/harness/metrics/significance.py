@@ -47,7 +47,7 @@ def domains(run: Run, before: Mapping[str, Tally], after: Mapping[str, Tally]) -
 
 def p_of(compared: Comparison) -> float | None:
     """Return the two-sided sign-flip p of a difference; None without any scenario."""
-    return two_sided_p(compared.differences_K) if compared.ids else None
+    return two_sided_p(compared.differences_K, compared.families_K) if compared.ids else None
 
 
 def claim(*readings: tuple[Comparison, float | None]) -> Claim | None:

@@ -12,7 +12,7 @@ from pytest_tfgrpo.core.text import (
     interval,
     line,
     number,
-    plural,
+    scenarios_of,
     signed,
     table,
     wrapped,
@@ -95,7 +95,7 @@ def told(value: Mapping[str, Any]) -> str:
         return "unknown: no scenario is scored in both runs"
     text = (
         f"{found['difference']:+.3f} (from {found['before']:.3f} to {found['after']:.3f}), {_spread(found)}, "
-        f"{plural(found['n'], 'scenario')}, paired"
+        f"{scenarios_of(found['n'], found['families'], found['just_these'])}, paired"
     )
     zero = found["errors_as_zero"]
     if zero is not None and zero["n"]:

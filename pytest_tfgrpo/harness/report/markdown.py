@@ -19,7 +19,7 @@ from pytest_tfgrpo.core.report_blocks import (
     Report,
     RuleFinding,
 )
-from pytest_tfgrpo.core.text import count, interval, line, number, plural, signed
+from pytest_tfgrpo.core.text import count, interval, line, number, plural, scenarios_of, signed
 from pytest_tfgrpo.harness.report.cost import is_paid, spent
 from pytest_tfgrpo.harness.report.gates import in_order, low, named, overall, unsettled
 from pytest_tfgrpo.harness.report.trust import trust_markdown
@@ -105,12 +105,10 @@ def _gain(gain: Gain | None) -> list[str]:
     if gain is None or gain["difference"] is None:
         return []
     words = f"Gain {gain['difference']:+.3f} over the baseline sweep"
-    bounds = interval(gain["ci95"])
-    return [
-        f"{words}, 95 % interval {bounds}, {plural(gain['n'], 'scenario')}, paired."
-        if gain["ci95"]
-        else f"{words}."
-    ]
+    if not gain["ci95"]:
+        return [f"{words}."]
+    counted = scenarios_of(gain["n"], gain["families"], gain["just_these"])
+    return [f"{words}, 95 % interval {interval(gain['ci95'])}, {counted}, paired."]
 
 
 def _epochs(epochs: Sequence[EpochRow]) -> list[str]:

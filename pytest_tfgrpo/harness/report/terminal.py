@@ -24,6 +24,7 @@ from pytest_tfgrpo.core.text import (
     line,
     number,
     plural,
+    scenarios_of,
     signed,
     table,
     wrapped,
@@ -192,7 +193,7 @@ def _gain(report: Report, width: int) -> list[str]:
     text = (
         f"gain  {gain['difference']:+.3f} over the baseline sweep "
         f"(from {gain['before']:.3f} to {gain['after']:.3f}), {spread}, "
-        f"{plural(gain['n'], 'scenario')}, paired"
+        f"{scenarios_of(gain['n'], gain['families'], gain['just_these'])}, paired"
     )
     if not gain["ci95"] or gain["ci95"][0] <= 0 <= gain["ci95"][1]:
         text += _power(gain["planned"])

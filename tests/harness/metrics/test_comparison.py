@@ -1,9 +1,13 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders import make_scenario
 from support.sweeps import evenly, make_run
 
 from pytest_tfgrpo.harness.metrics.comparison import (
+    Comparison,
     Sweeps,
     Tally,
     compare,
@@ -42,6 +46,37 @@ def test_figures_and_words_tell_the_same() -> None:
     assert (found["n"], found["before"], found["after"], found["difference"]) == (8, 0, 0.5, 0.5)
     assert (found["method"], found["detectable"]) == ("exact", None)
     assert sentence(compared).startswith("+0.500 (from 0.000 to 0.500), 95 % interval +0.")
+
+
+def test_scenarios_of_a_family_are_one_piece_of_evidence() -> None:
+    def compared(families: int) -> Comparison:
+        after = {f"s{n}": replace(row(n % 3), family=f"f{n % families}") for n in range(48)}
+        return compare({id: row(1) for id in after}, after)
+
+    alone, together = compared(48), compared(12)
+    assert (figures(alone)["families"], figures(together)["families"]) == (48, 12)
+    assert sentence(alone).endswith(", 48 scenarios")
+    assert sentence(together).endswith(", 48 scenarios of 12 families")
+    assert (figures(alone)["method"], figures(together)["method"]) == ("bca", "sign_flip")
+    assert sentence(compared(6)).endswith(", just these 48 scenarios of 6 families")
+    assert (figures(compared(6))["ci95"], figures(compared(6))["just_these"]) == (
+        figures(alone)["ci95"],
+        True,
+    )
+
+
+def test_the_families_are_those_of_the_run_and_a_domain_has_its_own() -> None:
+    domains = {f"s{n}": "text" if n < 2 else "code" for n in range(4)}
+    run = make_run({id: [1] for id in domains}, {id: [1] for id in domains})
+    run = replace(
+        run,
+        scenarios=tuple(replace(s, family="f", domain=domains[s.id]) for s in run.scenarios if s.id != "s3"),
+    )
+    run = replace(run, scenarios=(*run.scenarios, make_scenario("s3", split="eval")))
+    rows = Sweeps(run).rows_after
+    assert len({rows["s0"].family, rows["s1"].family}) == 1
+    assert rows["s0"].family != rows["s2"].family
+    assert rows["s3"].family is None
 
 
 def test_nothing_in_common_is_said() -> None:

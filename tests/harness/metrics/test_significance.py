@@ -58,7 +58,7 @@ def test_the_correction_is_that_of_statsmodels_over_all_domains(drawn: dict) -> 
 def test_a_claim_needs_p_and_interval_under_both_readings_of_errors() -> None:
     def reading(low: float, high: float, p: float) -> tuple[Comparison, float]:
         between = Interval(20, (low + high) / 2, 0.1, low, high, "sign_flip")
-        return Comparison(ids=(), before_K=(), after_K=(), difference=between), p
+        return Comparison(ids=(), before_K=(), after_K=(), families_K=(), difference=between), p
 
     assert significance.claim(reading(0.01, 0.6, 0.04)) == "better"
     assert significance.claim(reading(-0.6, -0.01, 0.04)) == "worse"

@@ -18,6 +18,7 @@ from pytest_tfgrpo.core.text import (
     money,
     number,
     plural,
+    scenarios_of,
     signed,
 )
 from pytest_tfgrpo.harness.report import compare_lines, gates, judge, trust
@@ -77,6 +78,7 @@ def _environment() -> Environment:
         duration=duration,
         interval=interval,
         plural=plural,
+        scenarios_of=scenarios_of,
         money=money,
         signed=signed,
         label=label,
