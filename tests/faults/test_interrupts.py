@@ -32,10 +32,10 @@ def interrupt_twice(one: Attacked, at: int, late_s: float, gap_s: float) -> None
         time.sleep(pause_s)
     code = one.forks.wait()
     output = (one.root / "output.txt").read_text(errors="replace")
-    trace = output.partition("Traceback")[2]
-    pytest_too = code == 1 and trace and "/pytest_tfgrpo/" not in trace  # pytest itself, while it tidied up
+    trace = output.partition("Traceback")[2]  # of pytest itself while it tidied up, or of xdist's own loop
+    theirs = trace and ("/pytest_tfgrpo/" not in trace or "xdist/dsession.py" in trace)
     ends = (one.code, pytest.ExitCode.INTERRUPTED, -signal.SIGINT)
-    assert code in ends or pytest_too, f"exit {code}: {output[-900:]}"
+    assert code in ends or (theirs and code in (1, 3)), f"exit {code}: {output[-900:]}"
     lines = journal_of(one.root)
     ended = [line["data"]["status"] for line in lines if line["event"] == "finish"]
     assert ended in ([], ["cancelled"], ["complete"]), ended
