@@ -80,26 +80,38 @@ def mean_interval(
         few_K = [value for value in values_K if isinstance(value, int | float)]
         if len(few_K) == len(values_K):  # else they are no vector
             return _of_few(few_K, support)
+    x_K, drawing = _vector(values_K, support), (support, 1.0 - level, seed, resamples)
+    if len(set(families_K)) == len(families_K):
+        return _of_scenarios(x_K, *drawing)
+    if len(families_K) != x_K.size:
+        raise ValueError(f"{len(families_K)} families need as many values, got {x_K.size}")
+    effective = effective_families(families_K)
+    if effective < MIN_INTERVAL:
+        return _of_scenarios(x_K, *drawing)._replace(families=effective)
+    return _of_families(x_K, families_K, effective, *drawing)
+
+
+def _vector(values_K: npt.ArrayLike, support: tuple[float, float]) -> Floats:
+    """Return values as a vector; raises ValueError on a matrix and on values outside `support`."""
     import numpy as np
 
-    from pytest_tfgrpo.numerics import resampling
-
-    if len(set(families_K)) < len(families_K):
-        if np.shape(values_K) != (len(families_K),):
-            raise ValueError(
-                f"{len(families_K)} families need as many values, got shape {np.shape(values_K)}"
-            )
-        effective = effective_families(families_K)
-        if effective >= MIN_INTERVAL:
-            return _of_families(values_K, families_K, support, 1.0 - level, seed, resamples)
-        alone = mean_interval(values_K, support=support, level=level, seed=seed, resamples=resamples)
-        return alone._replace(families=effective)
     x_K = np.asarray(values_K, dtype=np.float64)
     if x_K.ndim != 1:
         raise ValueError(f"values must be a vector, got shape {x_K.shape}")
     if not np.all((x_K >= support[0] - NO_SPREAD) & (x_K <= support[1] + NO_SPREAD)):
         raise ValueError(f"values must lie in [{support[0]:g}, {support[1]:g}]")
-    n, alpha = x_K.size, 1.0 - level
+    return x_K
+
+
+def _of_scenarios(
+    x_K: Floats, support: tuple[float, float], alpha: float, seed: int, resamples: int
+) -> Interval:
+    """Return the mean over scenarios and its interval, where each scenario is a unit."""
+    import numpy as np
+
+    from pytest_tfgrpo.numerics import resampling
+
+    n = x_K.size
     mean = float(x_K.mean()) if n else math.nan
     std = float(x_K.std(ddof=1)) if n > 1 else math.nan
     if n < MIN_INTERVAL:
@@ -118,8 +130,9 @@ def mean_interval(
 
 
 def _of_families(
-    values_K: npt.ArrayLike,
+    x_K: Floats,
     families_K: Sequence[Hashable],
+    effective: float,
     support: tuple[float, float],
     alpha: float,
     seed: int,
@@ -130,12 +143,8 @@ def _of_families(
 
     from pytest_tfgrpo.numerics import resampling
 
-    x_K = np.asarray(values_K, dtype=np.float64)
-    if not np.all((x_K >= support[0] - NO_SPREAD) & (x_K <= support[1] + NO_SPREAD)):
-        raise ValueError(f"values must lie in [{support[0]:g}, {support[1]:g}]")
     sum_F, size_F = _by_family(x_K, families_K)
     mean, n = float(x_K.mean()), x_K.size
-    effective = effective_families(families_K)
     residual_F = sum_F - mean * size_F
     std = math.sqrt(float((residual_F**2).sum()) * sum_F.size / (sum_F.size - 1) / n)
     method: Method
