@@ -205,7 +205,7 @@ class LostRollouts:
                     self._take(attempted)
                 else:
                     self._forget(attempted.rollout)
-                    self._workspaces.discard(attempted.slot.call.workspace)
+                    self._workspaces.renew(attempted.slot.call.workspace)
                     again.append(attempted.slot)
             await executor.run(again, self.make)
 
@@ -220,7 +220,7 @@ class LostRollouts:
         files = self._workspaces.new(name, slot.question.scenario.attachments)
         call = replace(slot.call, workspace=files)
         attempted = await self._attempt(replace(slot, rollout_id=name, call=call))
-        self._workspaces.discard(files)
+        self._workspaces.renew(files)
         if attempted is None:  # a budget ends the run anyway
             return True
         self._forget(attempted.rollout)

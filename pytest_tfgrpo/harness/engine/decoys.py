@@ -6,6 +6,7 @@ is too long to be guessed, so that only an agent that looked for answers gives i
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from contextlib import suppress
@@ -18,7 +19,7 @@ from pytest_tfgrpo.core.records import Rollout
 from pytest_tfgrpo.core.scenarios import Prompt, Scenario
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.reach import why_in_reach
-from pytest_tfgrpo.harness.sandbox.paths import open_untrusted, walk
+from pytest_tfgrpo.harness.sandbox.paths import few_files, open_untrusted, walk
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
 FILE_BYTES = 1_000_000
@@ -49,11 +50,7 @@ class Decoys:
             with suppress(JournalError):  # a disk that is full ends the run elsewhere
                 write_json(folder / DECOYS, self._by_scenario)
 
-    def may_use(self, rollout: Rollout, workspace: Workspace) -> bool:
-        """Return whether it is worth a thread to search what a rollout left."""
-        return rollout.scenario_id in self._by_scenario and workspace.made
-
-    def used(self, rollout: Rollout, prompt: Prompt, workspace: Workspace) -> str | None:
+    async def used(self, rollout: Rollout, prompt: Prompt, workspace: Workspace) -> str | None:
         """Return where a rollout gives its decoy, ``answer`` or the name of a file; None for nowhere.
 
         A decoy that its own prompt has, by a lesson, is no evidence.
@@ -63,7 +60,13 @@ class Decoys:
             return None
         if gives(rollout.answer, wanted):
             return ANSWER
-        return _file_with(wanted, workspace.path) if workspace.made else None
+        if not workspace.made:
+            return None
+        try:
+            files = few_files(workspace.path)
+        except (OSError, ValueError):  # it takes longer, or there is something strange
+            return await asyncio.to_thread(_file_with, wanted, workspace.path)
+        return next((name for name, data in files if gives(data.decode("utf-8", "replace"), wanted)), None)
 
 
 def clear_decoys(folder: Path | None) -> None:

@@ -29,11 +29,7 @@ async def with_files(context: RunContext, call: ActorCall, scenario: Scenario, r
         workspace.secure()
     except ProviderError as error:  # only its agent can have brought it into such a state
         return replace(rollout, status="failed", failure=Failure(code=error.code, message=str(error)))
-    decoys, used = context.decoys, None
-    if decoys.may_use(rollout, workspace):
-        used = await asyncio.to_thread(decoys.used, rollout, call.prompt, workspace)
-    else:
-        used = decoys.used(rollout, call.prompt, workspace)
+    used = await context.decoys.used(rollout, call.prompt, workspace)
     if used is not None:
         rollout = replace(rollout, decoy=used)
     if rollout.status == "ok" and _are_needed(context.job, scenario, workspace):

@@ -7,6 +7,7 @@ import os
 import stat
 import uuid
 from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -15,6 +16,8 @@ from pytest_tfgrpo.core.schema import short
 
 FOLLOWING_NOTHING = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags that open something to read it, and nothing through a link."""
+FEW_FILES, FEW_BYTES = 4, 16_384
+"""What the engine's own thread reads of a workspace: less than handing it to another thread costs."""
 WALKED, DEEPEST_WALKED = 100_000, 100
 DEEPEST = 32
 """Folders on the way to a file that is written; each costs a descriptor for a moment."""
@@ -136,6 +139,34 @@ def walk(folder: Path, skipped: Collection[str] = ()) -> Iterator[str]:
                         waiting.append((*parts, entry.name))
         finally:
             os.close(within)
+
+
+def few_files(folder: Path) -> list[tuple[str, bytes]]:
+    """Return names and contents of all that is in a folder that an agent wrote to; follows no link.
+
+    Raises ValueError where there are more than FEW_FILES, one has more than FEW_BYTES or is no plain file,
+    and OSError where something cannot be read.
+    """
+    within = os.open(folder, FOLLOWING_NOTHING | os.O_DIRECTORY)
+    try:
+        with os.scandir(within) as entries:
+            found = list(islice(entries, FEW_FILES + 1))
+        if len(found) > FEW_FILES or not all(entry.is_file(follow_symlinks=False) for entry in found):
+            raise ValueError("there is more than a few files")
+        return [(entry.name, _few_bytes(entry.name, within)) for entry in found]
+    finally:
+        os.close(within)
+
+
+def _few_bytes(name: str, within: int) -> bytes:
+    handle = os.open(name, FOLLOWING_NOTHING | os.O_NONBLOCK, dir_fd=within)
+    try:
+        data = os.read(handle, FEW_BYTES + 1)
+    finally:
+        os.close(handle)
+    if len(data) > FEW_BYTES:
+        raise ValueError(f"{short(name)} is large")
+    return data
 
 
 def write_untrusted(folder: Path, name: str, data: bytes) -> None:

@@ -13,8 +13,13 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.schema import short
 
+FEW = 8
+"""Files of a folder that is deleted faster than another thread is woken."""
 LISTED = 10_000
 """Names of one folder that are held in memory at once."""
+NO_FOLDER = (errno.ENOTDIR, errno.ELOOP)
+"""What opening something else as a folder gives."""
+NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
 OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags that open a folder, and nothing through a link."""
 
@@ -41,27 +46,45 @@ def remove(folder: Path, stop: Callable[[], bool] = never) -> str:
         os.close(parent)
 
 
+def remove_few(folder: Path) -> bool:
+    """Delete `folder` if it holds nothing but a few files; return whether it is gone. Raises nothing."""
+    try:
+        handle = os.open(folder, OPEN)
+        try:
+            with os.scandir(handle) as entries:
+                found = list(islice(entries, FEW + 1))
+            if len(found) > FEW or any(entry.is_dir(follow_symlinks=False) for entry in found):
+                return False
+            for entry in found:
+                os.unlink(entry.name, dir_fd=handle)
+        finally:
+            os.close(handle)
+        folder.rmdir()
+    except OSError:
+        return False
+    return True
+
+
 def _remove(name: str, parent: int, stop: Callable[[], bool]) -> str:
     try:
-        if not stat.S_ISDIR(os.lstat(name, dir_fd=parent).st_mode):
-            os.unlink(name, dir_fd=parent)
-            return ""
         top = open_folder(name, parent)
     except FileNotFoundError:
         return ""
     except OSError as error:
-        return _reason(name, error)
-    removal = _Removal(top, stop)
+        return _unlink(name, parent) if error.errno in NO_FOLDER else _reason(name, error)
     try:
-        removal.run()
+        return _Removal(top, stop).run(name, parent)
     finally:
         os.close(top)
+
+
+def _unlink(name: str, parent: int) -> str:
     try:
-        os.rmdir(name, dir_fd=parent)
+        os.unlink(name, dir_fd=parent)
     except FileNotFoundError:
         return ""
     except OSError as error:
-        return removal.reason or _reason(name, error)
+        return _reason(name, error)
     return ""
 
 
@@ -100,56 +123,70 @@ class _Stopped(Exception):
 
 
 class _Removal:
-    """Empties one folder, `top`."""
+    """Deletes one folder, `top`. Each call of the kernel costs the other threads of a run their turn."""
 
     def __init__(self, top: int, stop: Callable[[], bool]) -> None:
         self._top = top
         self._stop = stop
-        self._moved = f".{secrets.token_hex(8)}-"
+        self._moved = ""
         """Start of the names of what was moved up."""
         self._numbers = count()
         self._waiting: list[str] = []
-        """Folders in `top` that are still to be emptied."""
-        self.reason = ""
+        """Folders in `top` that are still to be removed."""
+        self._left = ""
         """Why the first of what is left is left."""
 
-    def run(self) -> None:
+    def run(self, name: str, parent: int) -> str:
+        """Return why something is left, nothing when all is gone."""
         try:
-            self._empty(self._top)
-            while self._waiting:
-                self._remove_moved(self._waiting.pop())
+            self._remove_folder(name, parent, self._top)
+        except FileNotFoundError:
+            pass
         except _Stopped:
-            self.reason = self.reason or "out of time"
+            return self._left or "out of time"
+        except OSError as error:
+            self._leave(name, error)
+        return self._left
 
     def _remove_moved(self, name: str) -> None:
         try:
             folder = open_folder(name, self._top)
             try:
-                self._empty(folder)
+                self._remove_folder(name, self._top, folder)
             finally:
                 os.close(folder)
-            os.rmdir(name, dir_fd=self._top)
         except OSError as error:
             self._leave(name, error)
 
-    def _empty(self, folder: int) -> None:
-        """Delete what is in a folder or move it up, over and over: listing what changes may miss entries."""
+    def _remove_folder(self, name: str, parent: int, folder: int) -> None:
+        """Empty and delete a folder, over and over: listing what changes may miss entries."""
         stuck: set[str] = set()
-        while True:
+        while self._empty(folder, stuck):
+            while folder == self._top and self._waiting:
+                self._remove_moved(self._waiting.pop())
             try:
-                with os.scandir(folder) as entries:
-                    news = (e for e in entries if e.name not in stuck and not e.name.startswith(self._moved))
-                    found = [(e.name, e.is_dir(follow_symlinks=False)) for e in islice(news, LISTED)]
+                os.rmdir(name, dir_fd=parent)
             except OSError as error:
-                self._leave("", error)
+                if error.errno not in NOT_EMPTY:
+                    raise
+            else:
                 return
-            if not found:
-                return
-            for name, is_folder in found:
-                if self._stop():
-                    raise _Stopped
-                if not self._remove_entry(name, folder, is_folder):
-                    stuck.add(name)
+        os.rmdir(name, dir_fd=parent)
+
+    def _empty(self, folder: int, stuck: set[str]) -> bool:
+        """Delete what is in a folder or move it up; return whether there was anything that is not stuck."""
+        with os.scandir(folder) as entries:
+            news = (e for e in entries if e.name not in stuck and not self._is_moved(e.name))
+            found = [(e.name, e.is_dir(follow_symlinks=False)) for e in islice(news, LISTED)]
+        for name, is_folder in found:
+            if self._stop():
+                raise _Stopped
+            if not self._remove_entry(name, folder, is_folder):
+                stuck.add(name)
+        return bool(found)
+
+    def _is_moved(self, name: str) -> bool:
+        return bool(self._moved) and name.startswith(self._moved)
 
     def _remove_entry(self, name: str, folder: int, is_folder: bool) -> bool:
         try:
@@ -168,10 +205,11 @@ class _Removal:
         try:
             os.rmdir(name, dir_fd=folder)
         except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            if error.errno not in NOT_EMPTY:
                 raise
         else:
             return
+        self._moved = self._moved or f".{secrets.token_hex(8)}-"
         moved = f"{self._moved}{next(self._numbers)}"
         try:
             os.rename(name, moved, src_dir_fd=folder, dst_dir_fd=self._top)
@@ -181,7 +219,7 @@ class _Removal:
         self._waiting.append(moved)
 
     def _leave(self, name: str, error: OSError) -> None:
-        self.reason = self.reason or _reason(name, error)
+        self._left = self._left or _reason(name, error)
 
 
 def _reason(name: str, error: OSError) -> str:

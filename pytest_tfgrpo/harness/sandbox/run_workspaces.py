@@ -27,7 +27,7 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import WORKSPACES_PREFIX, write_json
 from pytest_tfgrpo.core.scenarios import Attachment
 from pytest_tfgrpo.harness.sandbox.paths import read_untrusted
-from pytest_tfgrpo.harness.sandbox.removal import OPEN, open_folder, remove
+from pytest_tfgrpo.harness.sandbox.removal import OPEN, open_folder, remove, remove_few
 from pytest_tfgrpo.harness.sandbox.workspace import PRIVATE, Workspace, identity
 
 TEMPORARY = ("/tmp", "/var/tmp")
@@ -38,6 +38,8 @@ SWEEP_S = 2.0
 """How much of that goes to what runs before have left."""
 REMOVERS = 6
 """Threads that remove workspaces: on some disks each folder takes milliseconds."""
+SLOW_S, LEFT_TO_THREADS = 0.002, 50
+"""After a removal that held the engine up for so long, so many are left to those threads."""
 LOCK_TRIES, LOCK_PAUSE_S = 10, 0.01
 KEPT = "-kept"
 """End of the name of a folder that a resumed run needs."""
@@ -79,6 +81,7 @@ class RunWorkspaces:
         self._mutex = threading.RLock()
         self._identity: tuple[int, int] | None = None
         self._discarded: queue.SimpleQueue[Path | None] = queue.SimpleQueue()
+        self._left_to_threads = 0
         self._numbers = count()
         self._ending = threading.Event()
         self._deadline = math.inf
@@ -94,20 +97,25 @@ class RunWorkspaces:
 
     def new(self, rollout_id: str, attachments: tuple[Attachment, ...]) -> Workspace:
         """Return the workspace of a rollout that is still to be made."""
-        return Workspace(self._folder / rollout_id, attachments, prepare=self._make_room)
+        return Workspace(self._folder / rollout_id, attachments, make=self._make_folder)
 
     def left(self, rollout_id: str, attachments: tuple[Attachment, ...]) -> Workspace | None:
         """Return the workspace that a rollout of a run before left; None when it is gone."""
-        workspace = Workspace(self._folder / rollout_id, attachments, left=True, prepare=self._make_room)
+        workspace = Workspace(self._folder / rollout_id, attachments, left=True, make=self._make_folder)
         return workspace if self._identity is not None and workspace.made else None
 
     def discard(self, workspace: Workspace) -> None:
-        """Remove a workspace, beside the run; one that is stuck stays until the end."""
-        if not workspace.made:
-            return
-        with suppress(OSError):
-            self._set_aside(workspace.path)
-        workspace.forget()
+        """Remove the workspace of a rollout that is over, beside the run; a stuck one stays until the end."""
+        if workspace.made and not self._remove_now(workspace.path):
+            self._discarded.put(workspace.path)
+        workspace.forget(over=True)
+
+    def renew(self, workspace: Workspace) -> None:
+        """Let a rollout that is made again start with an empty workspace."""
+        if workspace.made:
+            with suppress(OSError):
+                self._set_aside(workspace.path)
+        workspace.forget(over=False)
 
     def close(self, *, keep: bool) -> str:
         """Remove the folder, unless a resumed run needs it; return what to say of what could not be removed.
@@ -139,12 +147,30 @@ class RunWorkspaces:
             else ""
         )
 
-    def _make_room(self, path: Path) -> None:
-        """See to it that a workspace can be made at `path`; raises OSError."""
+    def _make_folder(self, path: Path) -> None:
+        """Make the folder of a workspace; raises OSError.
+
+        Each call of the kernel here costs a run of many short rollouts: the engine may lose its turn by it.
+        """
         with self._mutex:
-            self._require_folder()
-            if os.path.lexists(path):  # what a killed attempt left must neither help nor hurt the next one
+            if self._identity is None or identity(self._folder, PRIVATE) != self._identity:
+                self._require_folder()
+            try:
+                os.mkdir(path, PRIVATE)  # noqa: PTH102 - called for each rollout
+            except FileExistsError:  # what a killed attempt left must neither help nor hurt the next one
                 self._set_aside(path)
+                path.mkdir(PRIVATE)
+
+    def _remove_now(self, path: Path) -> bool:
+        """Remove a small workspace in this thread, unless the disk is slow; return whether it is gone."""
+        if self._left_to_threads:
+            self._left_to_threads -= 1
+            return False
+        began = time.perf_counter()
+        gone = remove_few(path)
+        if time.perf_counter() - began > SLOW_S:
+            self._left_to_threads = LEFT_TO_THREADS
+        return gone
 
     def _require_folder(self) -> None:
         """Make the folder, also anew after an agent removed or replaced it; raises OSError."""

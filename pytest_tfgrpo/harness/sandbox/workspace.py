@@ -19,7 +19,7 @@ PRIVATE = 0o700
 class Workspace:
     """The folder of one rollout; holds copies of the scenario's attachments."""
 
-    __slots__ = ("_attachments", "_made", "_path", "_prepare")
+    __slots__ = ("_attachments", "_made", "_make_folder", "_over", "_path")
 
     def __init__(
         self,
@@ -27,21 +27,21 @@ class Workspace:
         attachments: tuple[Attachment, ...] = (),
         *,
         left: bool = False,
-        prepare: Callable[[Path], None] | None = None,
+        make: Callable[[Path], None] | None = None,
     ) -> None:
         """`left`: keep the folder of an interrupted run, if it exists; otherwise start with a fresh one.
 
-        `prepare` is called with the path before the folder is made; without it the folder above is made, and
-        what is at the path removed.
+        `make` makes an empty folder at a path; without it what is there is removed first.
         """
         self._path = path
         self._attachments = attachments
-        self._prepare = prepare or _make_room
+        self._make_folder = make or _make_folder
         self._made = left and identity(path) is not None
+        self._over = False
 
     @property
     def path(self) -> Path:
-        """The folder, with the attachments in it; raises ProviderError when it cannot be made."""
+        """The folder, with the attachments in it; raises ProviderError when it cannot be made, or is over."""
         if not self._made:
             self.make()
         return self._path
@@ -58,9 +58,10 @@ class Workspace:
 
     def make(self) -> None:
         """Make the folder with the attachments in it; raises ProviderError when that is not possible."""
+        if self._over:
+            raise ProviderError(f"the workspace {self._path} is removed: its rollout is over", "workspace")
         try:
-            self._prepare(self._path)
-            self._path.mkdir(PRIVATE)
+            self._make_folder(self._path)
             for attachment in self._attachments:
                 target = self._path / attachment.name
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -75,31 +76,33 @@ class Workspace:
         Checks look there next: a program must not run where a link leads, and what an agent did to its own
         folder is no error of ours. Raises ProviderError when it cannot be made.
         """
-        if not self._made:
+        if not self._made or identity(self._path, PRIVATE) is not None:
             return
         try:
             if identity(self._path) is None:
-                self._prepare(self._path)
-                self._path.mkdir(PRIVATE)
+                self._make_folder(self._path)
             os.close(open_folder(self._path))
         except OSError as error:
             raise ProviderError(f"cannot restore the workspace {self._path}: {error}", "workspace") from error
 
-    def forget(self) -> None:
-        """Count as unused: the folder belongs to somebody else now."""
+    def forget(self, *, over: bool) -> None:
+        """Count as unused: the folder belongs to somebody else now; `over`: it is not made again."""
         self._made = False
+        self._over = over
 
 
-def identity(path: Path) -> tuple[int, int] | None:
-    """Return device and inode of a folder that is no link, None when there is none."""
+def identity(path: Path, rights: int = 0) -> tuple[int, int] | None:
+    """Return device and inode of a folder that is no link and gives `rights`, None when there is none."""
     try:
-        status = path.lstat()
+        status = os.lstat(path)
     except OSError:
         return None
-    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
+    found = stat.S_ISDIR(status.st_mode) and status.st_mode & rights == rights
+    return (status.st_dev, status.st_ino) if found else None
 
 
-def _make_room(path: Path) -> None:
+def _make_folder(path: Path) -> None:
     if reason := remove(path):
         raise OSError(f"what was there before cannot be removed: {reason}")
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(PRIVATE)

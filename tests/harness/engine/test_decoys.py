@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from support.jobs import ScriptedActor, make_job, suite, three_or_not
 from pytest_tfgrpo.core.records import CheckResult, Rollout
 from pytest_tfgrpo.core.scenarios import Check, Prompt
 from pytest_tfgrpo.harness.engine.decoys import Decoys, decoy, gives
+from pytest_tfgrpo.harness.sandbox.paths import FEW_BYTES, FEW_FILES
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
@@ -99,8 +101,10 @@ def test_a_decoy_that_a_lesson_put_into_the_prompt_is_no_evidence(tmp_path: Path
     decoys, wanted = decoys_in(tmp_path)
     unused = Workspace(tmp_path / "r0")
     rollout = rollout_of(f"it is {wanted}")
-    assert decoys.used(rollout, Prompt(system="", user="How many?"), unused) == "answer"
-    assert decoys.used(rollout, Prompt(system=f"Answer {wanted}.", user="How many?"), unused) is None
+    used = asyncio.run(decoys.used(rollout, Prompt(system="", user="How many?"), unused))
+    assert used == "answer"
+    used = asyncio.run(decoys.used(rollout, Prompt(system=f"Answer {wanted}.", user="How many?"), unused))
+    assert used is None
     assert not unused.made
 
 
@@ -112,8 +116,21 @@ def test_a_strange_workspace_is_searched_within_limits(name: str) -> None:
         (folder / "victim").mkdir()
         (folder / "victim" / "precious.txt").write_text(wanted)
         TREES[name](workspace.path, folder / "victim")
-        found = decoys.used(rollout_of("3"), Prompt(system="", user=""), workspace)
+        found = asyncio.run(decoys.used(rollout_of("3"), Prompt(system="", user=""), workspace))
     assert found == ("hard" if name == "many kinds" else None)  # a hard link is the file itself
+
+
+@pytest.mark.parametrize("files", [1, FEW_FILES, FEW_FILES + 1])
+@pytest.mark.parametrize("size", [0, FEW_BYTES - 100, FEW_BYTES + 1])
+def test_a_decoy_is_found_in_small_and_in_large_workspaces(tmp_path: Path, files: int, size: int) -> None:
+    decoys, wanted = decoys_in(tmp_path)
+    workspace = Workspace(tmp_path / "r0")
+    for n in range(files):
+        (workspace.path / f"{n}.txt").write_text("x" * size + (f" it is {wanted}" if n == files - 1 else ""))
+    prompt = Prompt(system="", user="")
+    assert asyncio.run(decoys.used(rollout_of("3"), prompt, workspace)) == f"{files - 1}.txt"
+    (workspace.path / f"{files - 1}.txt").unlink()
+    assert asyncio.run(decoys.used(rollout_of("3"), prompt, workspace)) is None
 
 
 def test_no_decoys_where_no_agent_can_read_them(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.errors import ProviderError, SettingError
 from pytest_tfgrpo.harness.sandbox import run_workspaces
 from pytest_tfgrpo.harness.sandbox.run_workspaces import KEPT_S, RunWorkspaces, temporary_folder
 
@@ -35,6 +35,13 @@ def temporary(tmp_path: Path) -> Path:
     folder = tmp_path / "temporary"
     folder.mkdir()
     return folder
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert condition()
 
 
 def left_behind(temporary: Path, pointer: Path | None) -> Path:
@@ -67,19 +74,56 @@ def test_it_is_private_named_after_the_run_and_gone_at_its_end(temporary: Path) 
     assert list(temporary.iterdir()) == []
 
 
-def test_a_workspace_is_removed_while_the_run_goes_on(temporary: Path) -> None:
+@pytest.mark.parametrize("files", [0, 1, 8, 9, 100])
+@pytest.mark.parametrize("below", [False, True])
+def test_a_workspace_is_removed_while_the_run_goes_on(temporary: Path, files: int, below: bool) -> None:
     workspaces = RunWorkspaces(RUN, temporary)
     first, second = workspaces.new("r0", ()), workspaces.new("r1", ())
-    (first.path / "file").touch()
     (second.path / "file").touch()
     folder = first.path.parent
+    if below:
+        (first.path / "below").mkdir()
+    for n in range(files):
+        (first.path / str(n)).touch()
     workspaces.discard(first)
-    deadline = time.monotonic() + 20
-    while [path.name for path in folder.iterdir()] != ["r1"] and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert [path.name for path in folder.iterdir()] == ["r1"]
     assert not first.made
-    assert list(first.path.iterdir()) == []  # an agent that is still there gets an empty one
+    wait_until(lambda: [path.name for path in folder.iterdir()] == ["r1"])
+    with pytest.raises(ProviderError, match="its rollout is over"):
+        _ = first.path  # an agent that is still there
+    workspaces.close(keep=False)
+
+
+def test_a_rollout_that_is_made_again_starts_with_an_empty_workspace(temporary: Path) -> None:
+    workspaces = RunWorkspaces(RUN, temporary)
+    workspace = workspaces.new("r0", ())
+    for n in range(50):
+        (workspace.path / str(n)).touch()
+        workspaces.renew(workspace)
+        assert not workspace.made
+        assert list(workspace.path.iterdir()) == []
+    workspaces.close(keep=False)
+
+
+def test_on_a_slow_disk_other_threads_remove_the_workspaces(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed = []
+
+    def slow(folder: Path) -> bool:
+        time.sleep(0.01)
+        removed.append(folder)
+        shutil.rmtree(folder)
+        return True
+
+    monkeypatch.setattr(run_workspaces, "remove_few", slow)
+    monkeypatch.setattr(run_workspaces, "LEFT_TO_THREADS", 3)
+    workspaces = RunWorkspaces(RUN, temporary)
+    used = [workspaces.new(f"r{n}", ()) for n in range(9)]
+    paths = [workspace.path for workspace in used]
+    for workspace in used:
+        workspaces.discard(workspace)
+    assert removed == paths[::4]
+    wait_until(lambda: list(paths[0].parent.iterdir()) == [])
     workspaces.close(keep=False)
 
 
