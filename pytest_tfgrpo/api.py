@@ -157,7 +157,7 @@ def _open(
     sources: Sequence[Source]
     sources = (".",) if scenarios is None else (scenarios,) if one else scenarios  # type: ignore[assignment]
     found = collect(root, sources, supplied.kinds)
-    chosen = select(found, settings)
+    chosen = select(found, settings, root, resume)
 
     def elsewhere(ids: Sequence[str]) -> str:
         looked_in = [root / source for source in sources if isinstance(source, str | Path)]

@@ -122,7 +122,7 @@ TABLE: tuple[Setting, ...] = (
             "dev rollouts per epoch after which no further part of "
             "a rejected library is tried", "int"),
     Setting("dev_share", "prompts", real(0, 0.5), 0.2,
-            "fraction of train families to use as the dev split if no "
+            "fraction of each train family to use as the dev split if no "
             "scenario has split: dev", "float"),
     Setting("lesson_dropout", "prompts", real(0, 0.9), 0.2,
             "probability that a training group runs without a given "

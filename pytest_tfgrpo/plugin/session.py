@@ -160,7 +160,7 @@ class TfgrpoSession:
         changed = {s.id: s for s in wanted}
         for item in files:
             item.scenarios = tuple(changed.get(s.id, s) for s in item.scenarios)
-        wanted = select(wanted, self.settings)
+        wanted = select(wanted, self.settings, self.config.rootpath, self.config.getoption("tfgrpo_resume"))
         home = RunFile.of(session)
         added = make_items(home, [s for s in wanted if s.id not in selected], self)
         phases = planned(wanted, self.settings)

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from support.project import Project
 
+from pytest_tfgrpo.harness.run import splits
+
 DEV = 20
 MARKED = """
 import pytest
@@ -231,3 +233,21 @@ def test_an_interrupted_run_goes_on_in_the_dev_split(suite: Project) -> None:
     rollouts = [line for line in lines[: at + 15] if b'"rollout"' in line[:200]]
     assert len(suite.calls) == 2 * asked - len(rollouts)
     assert Path(folder / "report.html").exists()
+
+
+@pytest.mark.parametrize("which", ["latest", "its id"])
+def test_a_run_of_another_split_by_hash_goes_on_with_the_one_it_has(
+    project: Project, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    project.ini(actor="python:agent:learner", group_size=2, epochs=2, eval_rollouts=1, lesson_dropout=0)
+    project.tasks(train=30, eval=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            splits, "_chosen", lambda known, _: {s.id for s in known if s.split == "train"} - {"train0"}
+        )
+        project.learn("--tfgrpo-budget-s", "0.001")
+    folder = project.runs()[-1]
+    result = project.learn("--tfgrpo-resume", "latest" if which == "latest" else folder.name)
+    assert result.ret != pytest.ExitCode.USAGE_ERROR
+    assert project.runs() == [folder]
+    assert Counter(s["split"] for s in project.report()["scenarios"]) == {"train": 1, "dev": 29, "eval": 1}

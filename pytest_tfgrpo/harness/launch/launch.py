@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import BaselineError, RecordingError
 from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.core.setting_parsers import default_task_id
 from pytest_tfgrpo.core.settings import Settings, sets_gate
 from pytest_tfgrpo.harness.run.schedule import outline, plan
 
@@ -32,14 +33,28 @@ def phases_of(settings: Settings) -> list[Phase]:
     return outline(settings.values, learning=settings.learning, sweep_rollouts=settings.eval_rollouts)
 
 
-def select(scenarios: Iterable[Scenario], settings: Settings) -> list[Scenario]:
-    """Return the scenarios that a run takes, with their dev split: eval scenarios alone where none learns."""
+def select(
+    scenarios: Iterable[Scenario], settings: Settings, root: Path, resume: str | None = None
+) -> list[Scenario]:
+    """Return the scenarios that a run takes, with their dev split: eval scenarios alone where none learns.
+
+    The run `resume` goes on with the dev split that it has.
+    """
     taken = [s for s in scenarios if settings.learning or s.split == "eval"]
     if settings.learning and settings["acceptance"] != "off":
         from pytest_tfgrpo.harness.run.splits import with_dev
 
-        return with_dev(taken, settings["dev_share"])
+        return with_dev(taken, settings["dev_share"], _dev_before(settings, root, resume) if resume else None)
     return taken
+
+
+def _dev_before(settings: Settings, root: Path, resume: str) -> frozenset[str] | None:
+    """Return the ids of the dev scenarios of the run to resume; None where it cannot be read."""
+    from pytest_tfgrpo.harness.engine.prepare import out_folder
+    from pytest_tfgrpo.harness.run.earlier_runs import dev_before
+
+    out = out_folder(root, settings)
+    return None if out is None else dev_before(out, settings["task_id"] or default_task_id(root.name), resume)
 
 
 def planned(scenarios: Iterable[Scenario], settings: Settings) -> list[Phase]:
@@ -136,9 +151,9 @@ class Launch:
     ) -> Conclusion:
         """Return verdict and report of `run`, with `warnings` and `sections` added; `files` is its folder."""
         from pytest_tfgrpo.harness.report.conclusion import conclude
-        from pytest_tfgrpo.harness.run.splits import hashed_line
+        from pytest_tfgrpo.harness.run.splits import split_lines
 
-        by_hash = hashed_line(run.scenarios) if self.settings.learning else []
+        splits = split_lines(run.scenarios) if self.settings.learning else []
         tracing = self.supplied.tracing
         lost = [text] if tracing is not None and (text := tracing.close()) else []
         return conclude(
@@ -148,7 +163,7 @@ class Launch:
             baseline=self.baseline,
             rules=self.supplied.rules,
             gates=self.gates,
-            sections=[*by_hash, *map(redact, sections)],
+            sections=[*splits, *map(redact, sections)],
             files=files,
         )
 

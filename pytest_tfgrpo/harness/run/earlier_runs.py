@@ -1,4 +1,4 @@
-"""Evaluations: how many earlier runs used an eval split.
+"""Earlier runs: how many used an eval split, and which scenarios one that goes on took as its dev split.
 
 If you run often and keep the best run, you select on the eval split, and its score is too high:
 Dwork et al. 2015, "The reusable holdout". The runs on disk show how often that happened.
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.core.files import JOURNAL, PER_EPOCH, run_folder
+from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, PER_EPOCH, RUNS, run_folder
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.stamp import combined_stamp
 from pytest_tfgrpo.core.wire import Json
@@ -44,6 +44,34 @@ def earlier_evaluations(out: Path | None, task_id: str, run_id: str, stamp: str)
         if path.parent.name < run_id and _stamp_in(path) == stamp and _evaluated(path.with_name(PER_EPOCH))
     ]
     return {"earlier": len(found), "runs": found[-LISTED:]}
+
+
+def dev_before(out: Path, task_id: str, wanted: str) -> frozenset[str] | None:
+    """Return the ids of the dev scenarios of the run to resume, the newest open one for ``latest``.
+
+    None where there is none, or none that can be read: who resumes it says so.
+    """
+    runs = out / task_id / RUNS
+    for folder in sorted(runs.iterdir(), reverse=True) if runs.is_dir() else ():
+        if wanted not in ("latest", folder.name):
+            continue
+        try:
+            if wanted == "latest" and _is_complete(folder / MANIFEST):
+                continue
+            with (folder / JOURNAL).open("rb") as file:
+                event = decode(file.readline()[:-1])
+            if event is not None:
+                return frozenset(s["id"] for s in event.data["scenarios"] if s["split"] == "dev")
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None
+
+
+def _is_complete(manifest: Path) -> bool:
+    try:
+        return bool(json.loads(manifest.read_bytes())["status"] == "complete")
+    except FileNotFoundError:
+        return False
 
 
 def _stamp_in(path: Path) -> str | None:

@@ -1,12 +1,15 @@
-"""The dev split: by family, stable, and only where it is large enough to say something."""
+"""The dev split: within families, stable, and only where it is large enough to say something."""
 
+from collections import Counter
 from dataclasses import replace
 
 from support.builders import make_scenario
 
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.harness.run.schedule import MIN_DEV
-from pytest_tfgrpo.harness.run.splits import with_dev
+from pytest_tfgrpo.harness.run.splits import split_lines, unseen_families, with_dev
+from pytest_tfgrpo.harness.suite.scenario_files import task_key
 
 
 def suite(families: int = 60, each: int = 3) -> list[Scenario]:
@@ -25,11 +28,59 @@ def test_about_the_share_of_the_families_is_taken_out_of_the_train_split() -> No
     assert 0.1 < len(dev(with_dev(suite(), 0.2))) / 180 < 0.3
 
 
-def test_a_family_stays_whole() -> None:
-    for part in (
-        {s.family for s in with_dev(suite(), 0.2) if s.split == split} for split in ("train", "dev")
-    ):
-        assert len([s for s in suite() if s.family in part]) == 3 * len(part)
+def test_dev_scenarios_see_lessons_of_their_family() -> None:
+    found = with_dev(suite(families=20, each=5), 0.2)
+    taught = {s.family for s in found if s.split == "train"}
+    seen = {s.family for s in found if s.split == "dev"} & taught
+    assert len(seen) >= 14
+    assert len(taught) == 19
+
+
+def test_some_families_are_whole_in_the_dev_split_and_known_as_such() -> None:
+    found = with_dev(suite(), 0.2)
+    apart = unseen_families(found)
+    whole = {s.family for s in found} - {s.family for s in found if s.split == "train"}
+    assert len(whole) == 3
+    assert apart == {s.id for s in found if s.family in whole}
+    assert split_lines(found) == ["9 of 38 dev scenarios are of 3 families that training does not see"]
+
+
+def test_few_families_are_never_whole_in_the_dev_split() -> None:
+    found = with_dev(suite(families=5, each=30), 0.5)
+    assert len(dev(found)) == 75
+    assert not unseen_families(found)
+
+
+def test_a_family_larger_than_a_third_of_the_dev_split_is_never_whole() -> None:
+    found = with_dev(suite(families=8, each=20), 0.2)
+    assert len(dev(found)) == 32
+    assert not unseen_families(found)
+
+
+def test_families_of_two_domains_are_two() -> None:
+    known = [replace(s, domain=f"domain {n % 2}", family="same") for n, s in enumerate(suite(families=40))]
+    found = Counter((s.domain, s.split) for s in with_dev(known, 0.2))
+    assert found == {(f"domain {n}", split): of for n in (0, 1) for split, of in (("train", 48), ("dev", 12))}
+
+
+def test_without_families_each_task_is_drawn_by_itself() -> None:
+    known = [replace(s, family=None) for s in suite()]
+    drawn = {s.id for s in known if seed_of("dev", task_key(s)) < 0.2 * 2**SEED_BITS}
+    assert dev(with_dev(known, 0.2)) == drawn
+    assert len(drawn) >= MIN_DEV
+
+
+def test_what_only_training_can_score_stays_there() -> None:
+    known = [replace(s, truth="majority") if s.id.endswith("-1") else s for s in suite()]
+    found = dev(with_dev(known, 0.2))
+    assert found
+    assert not [id for id in found if id.endswith("-1")]
+
+
+def test_an_interrupted_run_goes_on_with_its_dev_split() -> None:
+    known, earlier = suite(), {"s1-1", "s2-0", "gone"}
+    assert dev(with_dev(known, 0.2, earlier)) == {"s1-1", "s2-0"}
+    assert not dev(with_dev(known, 0.2, frozenset()))
 
 
 def test_more_scenarios_do_not_move_those_that_are_there() -> None:

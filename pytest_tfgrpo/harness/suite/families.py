@@ -1,0 +1,52 @@
+"""Families: the scenarios that gain or lose together, which intervals and splits count as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.harness.suite.scenario_files import task_key
+
+
+def family_of(scenario: Scenario) -> str:
+    """Return the family of a scenario, which is one of its domain; empty where none is given."""
+    return f"{scenario.domain} {scenario.family}" if scenario.family else ""
+
+
+def families_of(scenarios: Iterable[Scenario]) -> dict[str, str]:
+    """Return the family of each scenario that shares one, by id.
+
+    Where none is given, tasks that are alike are one: the same, or about the same data in other words. One
+    with a family lends it to those like it that have none.
+    """
+    known = list(scenarios)
+    found = {s.id: family for s in known if (family := family_of(s))}
+    if len(found) == len(known):
+        return found
+    task_of, alike = tasks_of(known), dict[tuple[str, str], list[Scenario]]()
+    for scenario in known:
+        alike.setdefault((scenario.domain, task_of[scenario.id]), []).append(scenario)
+    for same in alike.values():
+        if len(same) > 1:
+            lent = next((found[s.id] for s in same if s.family), f"{same[0].domain} task of {same[0].id}")
+            found |= {s.id: lent for s in same if not s.family}
+    return found
+
+
+def tasks_of(scenarios: Sequence[Scenario]) -> dict[str, str]:
+    """Return the key of each scenario's task by id; of tasks that are alike, that of the first."""
+    from pytest_tfgrpo.harness.suite.contamination.overlap import alike
+
+    own = {s.id: task_key(s) for s in scenarios}
+    first: dict[str, str] = {}
+
+    def root(task: str) -> str:
+        while (up := first.setdefault(task, task)) != task:
+            first[task] = task = first[up]
+        return task
+
+    place = {task: n for n, task in enumerate(dict.fromkeys(own.values()))}
+    for a, b in alike(scenarios):
+        one, two = sorted((root(own[a.id]), root(own[b.id])), key=place.__getitem__)
+        first[two] = one
+    return {id: root(task) for id, task in own.items()}
