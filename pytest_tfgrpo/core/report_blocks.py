@@ -140,6 +140,12 @@ GateBlock = TypedDict("GateBlock", {
 Sequential = TypedDict("Sequential", {
     "scenarios": int, "asked": int, "left_out": int, "rollouts_saved": int, "reason": str})
 
+Headroom = TypedDict("Headroom", {
+    "groups": int, "informative": int, "mean": Share, "bound": Share, "bound_ci95": Bounds, "k": int,
+    "pass_at_1": Share, "pass_at_k": Share, "scenarios": int, "families": int, "rollouts": int,
+    "detectable": float | None, "detectable_uneven": float | None, "rollouts_per_claim": Sequence[int] | None,
+    "stop": str})
+
 DecoyUse = TypedDict("DecoyUse", {"rollout": str, "scenario": str, "where": str})
 ReachBlock = TypedDict("ReachBlock", {"why": str, "decoys": list[DecoyUse]})
 
@@ -153,7 +159,8 @@ Report = TypedDict("Report", {
     "acceptance": NotRequired[AcceptanceBlock | None], "contamination": NotRequired[Contaminated | None],
     "evaluations": NotRequired[Evaluations | None], "noise": NotRequired[Noise | None],
     "flaky": NotRequired[list[Flaky]], "low": NotRequired[list[LowScenario]],
-    "as_failures": NotRequired[list[AsFailures]], "reach": NotRequired[ReachBlock],
+    "headroom": NotRequired[Headroom], "as_failures": NotRequired[list[AsFailures]],
+    "reach": NotRequired[ReachBlock],
     "cost": CostBlock,
     "gate": GateBlock | None, "sequential": NotRequired[Sequential | None], "settings": dict[str, Any],
     "stamps": dict[str, str], "versions": dict[str, str], "warnings": list[str], "sections": list[str]})

@@ -36,6 +36,7 @@ class SettingValues(TypedDict, total=False):
     library_cap: int
     eval_mode: Literal["last_epoch", "separate"]
     baseline_sweep: Literal["run", "off"]
+    headroom: Literal["show", "stop"]
     concurrency: int
     timeout_s: float
     rewarder_timeout_s: float

@@ -135,6 +135,9 @@ TABLE: tuple[Setting, ...] = (
             "separate: all E epochs train, then a sweep follows"),
     Setting("baseline_sweep", "prompts", choice("run", "off"), "run",
             "sweep the eval split before epoch 1: run, off"),
+    Setting("headroom", "none", choice("show", "stop"), "show",
+            "what to do once the first training groups show what a lesson can gain: show it, or stop the run "
+            "if it could teach or show nothing"),
     Setting("concurrency", "none", whole(1, 10_000), 64, "maximum rollouts in flight", "int"),
     Setting("timeout_s", "prompts", real(0.001), 120.0,
             "seconds per rollout, unless its scenario says", "float"),

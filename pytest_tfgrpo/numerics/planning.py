@@ -81,6 +81,26 @@ def planned_effect(scenarios: int, rollouts: int) -> float | None:
     return minimum_detectable_effect(Spread(0.0, 2 * _WORST).std(rollouts), scenarios)
 
 
+def uneven_effect(
+    within: float, headroom: float, scenarios: int, rollouts: int, families: float
+) -> float | None:
+    """Return the effect that a planned sweep shows with 80 % power if families gain all or nothing.
+
+    A share of the families gains the `headroom`, the others nothing: gains of mean d then vary between
+    families by ``d (headroom - d)``, which is put into `minimum_detectable_effect` and solved for d. `within`
+    is the variance of a rollout within its scenario, `families` are effective ones. None under 8 of them.
+    """
+    if families < MIN_INTERVAL:
+        return None
+    alike = minimum_detectable_effect(Spread(0.0, 2 * within).std(rollouts), scenarios)
+    if alike >= headroom:  # where all gain that there is, none differ
+        return alike
+    share, noise = (_z(0.95) + normal_quantile(0.8)) ** 2 / families, alike**2
+    return (share * headroom + math.sqrt((share * headroom) ** 2 + 4 * (1 + share) * noise)) / (
+        2 * (1 + share)
+    )
+
+
 def spread(difference: Difference, pairs: Sequence[tuple[Measured, Measured]]) -> Spread | None:
     """Split the variance of a paired difference into parts between and within scenarios.
 
@@ -91,7 +111,7 @@ def spread(difference: Difference, pairs: Sequence[tuple[Measured, Measured]]) -
     """
     if difference.n < 2 or math.isnan(difference.std):
         return None
-    noises = [_noise(side) for side in zip(*pairs, strict=True)]
+    noises = [pooled_noise(side) for side in zip(*pairs, strict=True)]
     if None in noises:
         return None
     variances = [noise for noise in noises if noise is not None]
@@ -103,7 +123,7 @@ def spread(difference: Difference, pairs: Sequence[tuple[Measured, Measured]]) -
     return Spread(found - expected, within)
 
 
-def _noise(rows: Sequence[Measured]) -> float | None:
+def pooled_noise(rows: Sequence[Measured]) -> float | None:
     """Return the pooled variance of rollouts within scenarios; None when each has one."""
     freedom = sum(row.n - 1 for row in rows)
     if not freedom:

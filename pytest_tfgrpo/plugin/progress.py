@@ -73,9 +73,9 @@ class Progress:
         self._keep(text)
 
     def notice(self, text: str) -> None:
-        """Show that the run pauses, and why."""
+        """Show what the run says of itself: that it pauses and why, or what can be gained."""
         if self._reporter is not None:
-            self._keep(f"tfgrpo {line(text, 300)}")
+            self._keep(f"tfgrpo {line(text, 800)}")
 
     def clear(self) -> None:
         """Take the live line away and put the cursor back, before pytest writes on."""

@@ -227,7 +227,9 @@ class Engine:
         groups = tuple(cohort.groups[s] for s in phase.scenarios if s in cohort.groups)
         revision = None
         if end == "complete" and phase.mode == "train":
-            end, revision = await self._learn(phase, groups, context)
+            end = self._look_ahead(phase, groups)
+            if end == "complete":
+                end, revision = await self._learn(phase, groups, context)
         result = PhaseResult(
             phase=phase,
             groups=groups,
@@ -341,6 +343,17 @@ class Engine:
             if operation.experience is not None:
                 self._observe(operation.experience)
         return "complete", revision
+
+    def _look_ahead(self, phase: Phase, groups: tuple[Group, ...]) -> RunStatus:
+        """Tell once, before anything is learned, what can be gained; ``headroom = stop`` may end the run."""
+        if any(result.phase.mode == "train" for result in self._results):
+            return "complete"
+        from pytest_tfgrpo.harness.run.headroom import look_ahead
+
+        text, self._reason = look_ahead(self._job, phase, groups)
+        if text:
+            self._notice(text)
+        return "incomplete" if self._reason else "complete"
 
     def _notice(self, text: str) -> None:
         self._observe(Notice(text=text))

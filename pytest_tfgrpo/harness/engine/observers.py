@@ -23,7 +23,7 @@ class AwaitingChecker:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Notice:
-    """A sentence for whoever follows the run: it pauses, and why."""
+    """A sentence for whoever follows the run: it pauses, and why, or what learning can gain."""
 
     text: str
 

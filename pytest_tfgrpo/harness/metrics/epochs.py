@@ -59,8 +59,8 @@ def epoch_row(result: PhaseResult, in_force: int) -> EpochRow:
         "groups": len(groups),
         "informative_groups": sum(group.informative for group in groups),
         "gt_score": _gt_score(groups),
-        "pass_at_1": _pass_at(groups, 1),
-        "pass_at_g": _pass_at(groups, phase.rollouts),
+        "pass_at_1": pass_at(groups, 1),
+        "pass_at_g": pass_at(groups, phase.rollouts),
         "experiences": _changes(result.revision, in_force),
         "tokens": _quantity(r.tokens for r in rollouts),
         "cost_usd": _quantity(r.cost_usd for r in rollouts),
@@ -111,7 +111,7 @@ def _gt_score(groups: tuple[Group, ...]) -> ScoreQuantity:
     return {**_quantity(means), "ci95": mean_interval(means).ci95}
 
 
-def _pass_at(groups: tuple[Group, ...], k: int) -> float | None:
+def pass_at(groups: tuple[Group, ...], k: int) -> float | None:
     """Return pass@k, the mean over scenarios with at least k scored rollouts; None without any.
 
     A group that lost rollouts to errors has no pass@G: guessing from fewer would favour it or harm it.

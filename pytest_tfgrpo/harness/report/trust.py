@@ -10,6 +10,7 @@ from pytest_tfgrpo.core.records import Mode
 from pytest_tfgrpo.core.report_blocks import AsFailures, Flaky, Report
 from pytest_tfgrpo.core.text import line, number, plural, wrapped
 from pytest_tfgrpo.harness.report.reach import in_reach
+from pytest_tfgrpo.harness.run.headroom import headroom_text
 
 ERRORS_LEGEND = "errors=0: gt mean with errors counted as failures"
 MARKDOWN_FLAKY = 20
@@ -18,8 +19,9 @@ SWEEPS: Mapping[Mode, str] = {"eval": "final", "baseline": "baseline"}
 
 
 def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
-    """Return noise floor, flaky scenarios, earlier runs, reach for the terminal; in full when `every` is."""
-    found = wrapped(f"noise  {text}", width, hanging="       ") if (text := noise(report)) else []
+    """Return headroom, noise, flaky scenarios, earlier runs, reach for the terminal; in full with `every`."""
+    found = wrapped(f"headroom  {text}", width, hanging=" " * 10) if (text := headroom(report)) else []
+    found += wrapped(f"noise  {text}", width, hanging="       ") if (text := noise(report)) else []
     if text := flaky(report):
         found += wrapped(f"flaky  {text}" + ("" if every else "; -v names them"), width, hanging="       ")
         if every:
@@ -38,7 +40,8 @@ def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
 
 def trust_markdown(report: Report, escaped: Callable[[object], str]) -> list[str]:
     """Return the same for a summary; `escaped` makes Markdown of foreign text."""
-    found = [f"- Noise: {text}." for text in [noise(report)] if text]
+    found = [f"- Headroom: {text}." for text in [headroom(report)] if text]
+    found += [f"- Noise: {text}." for text in [noise(report)] if text]
     if text := flaky(report):
         found += [f"- Flaky: {text}."]
         found += [f"  - {text}." for text in _named(report["flaky"], escaped, MARKDOWN_FLAKY)]
@@ -51,6 +54,12 @@ def trust_markdown(report: Report, escaped: Callable[[object], str]) -> list[str
         means = ", ".join(f"{_label(row)} {number(row['mean'])}{_interval(row)}" for row in failures)
         found += [f"- With errors counted as failures (score 0), gt mean: {means}."]
     return found
+
+
+def headroom(report: Report) -> str:
+    """Return what could be gained, in words; empty for a run that did not train."""
+    found = report.get("headroom")
+    return headroom_text(found) if found else ""
 
 
 def noise(report: Report) -> str:

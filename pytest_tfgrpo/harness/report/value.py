@@ -40,6 +40,7 @@ from pytest_tfgrpo.harness.report.faults import fault_rows, uneven_faults
 from pytest_tfgrpo.harness.report.judge import judge_report
 from pytest_tfgrpo.harness.report.reach import reach_report, reach_warnings
 from pytest_tfgrpo.harness.report.trust import contamination_warnings
+from pytest_tfgrpo.harness.run.headroom import headroom_of
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.gate.verdict import RuleResult, Verdict
@@ -111,6 +112,8 @@ def _add_where_there_is_any(value: Report, run: Run, sweeps: Sweeps) -> None:
     """Add the blocks that most reports have no use for."""
     if (reach := reach_report(run)) is not None:
         value["reach"] = reach
+    if (found := headroom_of(run)) is not None:
+        value["headroom"] = found
     if messages := fault_rows(run):
         value["fault_messages"] = messages
     if is_plain(run) and sets_gate(run.settings):

@@ -1,0 +1,157 @@
+"""Headroom: what learning can gain at all, from the first training groups, before any of their lessons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import fsum
+
+from pytest_tfgrpo.core.records import Group, Phase, Run
+from pytest_tfgrpo.core.report_blocks import Headroom
+from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.text import plural
+from pytest_tfgrpo.harness.metrics.comparison import tally
+from pytest_tfgrpo.harness.metrics.epochs import pass_at
+from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.run.schedule import most_rollouts, outline, plan
+from pytest_tfgrpo.numerics.planning import (
+    MIN_INTERVAL,
+    Spread,
+    minimum_detectable_effect,
+    pooled_noise,
+    uneven_effect,
+)
+from pytest_tfgrpo.numerics.stats import effective_families, mean_interval
+
+RESUME = "go on nevertheless with --tfgrpo-resume and --tfgrpo-headroom=show"
+
+
+def headroom_of(run: Run) -> Headroom | None:
+    """Return the headroom of a run; None before its first training groups."""
+    first = next((result for result in run.phases if result.phase.mode == "train"), None)
+    return None if first is None else headroom(run.scenarios, run.settings, first.groups)
+
+
+def look_ahead(job: Job, phase: Phase, groups: Sequence[Group]) -> tuple[str, str]:
+    """Return what to say of the headroom before the first learning step, and why to stop; empty for nothing.
+
+    A resumed run that has learned from these `groups` is beyond that.
+    """
+    known = phase.epoch in job.resumed.candidates or phase.epoch in job.resumed.revisions
+    found = None if known else headroom(job.scenarios, job.settings, groups)
+    if found is None:
+        return "", ""
+    stops = job.settings.get("headroom") == "stop"
+    return f"headroom: {headroom_text(found)}", f"headroom = stop: {found['stop']}" if stops and found[
+        "stop"
+    ] else ""
+
+
+def headroom(
+    scenarios: Sequence[Scenario], settings: SettingValues, groups: Sequence[Group]
+) -> Headroom | None:
+    """Return what a lesson can gain and what the plan can show of it; None without a scored group.
+
+    `groups` are those of the first training epoch. The bound is 1 - their mean; its interval counts families.
+    The smallest gains that the final comparison shows in 4 of 5 runs rest on the spread of these rollouts:
+    once if all scenarios gain alike, once if whole families gain all that there is or nothing. Under 8
+    effective families the comparison is over scenarios, and they stand for families here.
+    """
+    family_of = {s.id: f"{s.domain} {s.family}" if s.family else f"scenario {s.id}" for s in scenarios}
+    rows = tally(groups, {s.id: s.stamp for s in scenarios})
+    means = {id: mean for id, row in rows.items() if (mean := row.mean()) is not None}
+    if not means:
+        return None
+    interval = mean_interval(list(means.values()), [family_of[id] for id in means])
+    bound, within = 1.0 - interval.mean, pooled_noise([rows[id] for id in means])
+    sweep = [family_of[s.id] for s in scenarios if s.split == "eval"]
+    effective = effective_families(sweep)
+    n, k = len(sweep), settings["group_size"]
+    rollouts = settings["eval_rollouts"] or k
+    units = effective if effective >= MIN_INTERVAL else n
+    known = within is not None and n >= MIN_INTERVAL
+    found: Headroom = {
+        "groups": len(means),
+        "informative": sum(group.informative for group in groups),
+        "mean": fsum(means.values()) / len(means),
+        "bound": bound,
+        "bound_ci95": None
+        if interval.low is None or interval.high is None
+        else [1 - interval.high, 1 - interval.low],
+        "k": k,
+        "pass_at_1": pass_at(tuple(groups), 1),
+        "pass_at_k": pass_at(tuple(groups), k),
+        "scenarios": n,
+        "families": len(set(sweep)),
+        "rollouts": rollouts,
+        "detectable": minimum_detectable_effect(Spread(0.0, 2 * (within or 0.0)).std(rollouts), n)
+        if known
+        else None,
+        "detectable_uneven": uneven_effect(within or 0.0, bound, n, rollouts, units) if known else None,
+        "rollouts_per_claim": _rollouts(scenarios, {**settings, "eval_rollouts": rollouts}, rollouts),
+        "stop": "",
+    }
+    return found | {"stop": why_stop(found)}
+
+
+def _rollouts(scenarios: Iterable[Scenario], settings: SettingValues, rollouts: int) -> list[int] | None:
+    """Return how many rollouts the plan takes at least and, by the dev split, at most.
+
+    None for a run made before one of the settings existed.
+    """
+    try:
+        sweeps = outline(settings, learning=True, sweep_rollouts=rollouts)
+        phases = plan(sweeps, scenarios, settings)
+        least = sum(len(phase.scenarios) * phase.rollouts for phase in phases)
+        return [least, least + sum(most_rollouts(phase, settings) for phase in phases)]
+    except KeyError:
+        return None
+
+
+def why_stop(found: Headroom) -> str:
+    """Return why the plan can show no gain, by the bound and the informative groups alone; empty if it can.
+
+    What was never solved says nothing: a lesson may teach it.
+    """
+    if found["groups"] >= MIN_INTERVAL and not found["informative"]:
+        way = "harder" if found["mean"] is not None and found["mean"] > 0.5 else "easier"
+        return (
+            f"none of the first {found['groups']} training groups had mixed results, so there is nothing to "
+            f"learn from; take {way} train scenarios or a larger group_size, or {RESUME}"
+        )
+    ends, smallest = found["bound_ci95"], found["detectable"]
+    if ends is None or smallest is None or ends[1] >= smallest:
+        return ""
+    return (
+        f"no gain above {ends[1]:.3f} is left, and {_size(found)} show gains from {smallest:.3f} on; take "
+        f"harder scenarios, more eval scenarios or a higher eval_rollouts, or {RESUME}"
+    )
+
+
+def headroom_text(found: Headroom) -> str:
+    """Return the headroom in words."""
+    ends = found["bound_ci95"]
+    interval = "" if ends is None else f" (95 % interval {ends[0]:.3f} to {ends[1]:.3f})"
+    text = (
+        f"{found['informative']} of {plural(found['groups'], 'first training group')} had mixed results; "
+        f"mean {found['mean']:.3f}, so no gain above {found['bound']:.3f}{interval}"
+    )
+    if found["pass_at_1"] is not None and found["pass_at_k"] is not None:
+        extra = found["pass_at_k"] - found["pass_at_1"]
+        text += f"; pass@{found['k']} - pass@1 {extra:.3f} (no bound: a lesson may teach the never solved)"
+    return f"{text}; {_shown(found)}"
+
+
+def _shown(found: Headroom) -> str:
+    """Return what the plan can show, and for how many rollouts."""
+    smallest, uneven, cost = found["detectable"], found["detectable_uneven"], found["rollouts_per_claim"]
+    if smallest is None or uneven is None:
+        return "what the plan can show is unknown"
+    over = ", which is more than is left," if smallest > (found["bound"] or 0.0) else ""
+    price = "" if cost is None else f", for {cost[0]}{f' to {cost[1]}' if cost[1] > cost[0] else ''} rollouts"
+    families = f"({uneven:.3f} if whole families gain all or nothing)"
+    return f"{_size(found)} show gains from {smallest:.3f} on {families}{over} in 4 of 5 runs{price}"
+
+
+def _size(found: Headroom) -> str:
+    return f"{plural(found['scenarios'], 'eval scenario')} x {plural(found['rollouts'], 'rollout')}"
