@@ -7,15 +7,22 @@ The randomness is that of the order alone, so nothing is assumed of the values b
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+
+from pytest_tfgrpo.numerics.planning import normal_quantile
+from pytest_tfgrpo.numerics.stats import MIN_RESAMPLED, rare_event_bound
 
 CELLS = 1000
 """Steps of the grid of candidate means; a bound gives away at most one of them."""
 TRUNCATION = 0.75
 """Share of the capital that a single value may lose."""
 _CAP = 1e280
+_DECIMALS = 12
+"""Values equal to so many places are one value."""
 
 
 class MeanSequence:
@@ -40,6 +47,10 @@ class MeanSequence:
     A missing value counts, for each m, as m itself: the mean of the others is m if and only if the mean of
     all N is then m. So the sequence bounds the mean of the values that are not missing, however many that
     are, without knowing how many will be.
+
+    Values that come in families, drawn whole, count for each m as one value ``m + (s - n m) / L`` in the same
+    range, with s the sum of the n values of a family that are not missing and L the size of the largest one:
+    its mean over all families is m if and only if m is the mean of the values.
     """
 
     def __init__(
@@ -49,18 +60,27 @@ class MeanSequence:
         support: tuple[float, float] = (-1.0, 1.0),
         alpha_low: float = 0.025,
         alpha_high: float = 0.025,
+        families: Sequence[int] = (),
     ) -> None:
         """Bound the mean of `size` values in `support`; each bound fails with its alpha at most.
 
-        Raises ValueError unless size >= 1 and 0 < alpha < 1.
+        `families` are the sizes of the families that are drawn whole; none: each value is drawn by itself.
+        Raises ValueError unless size >= 1, 0 < alpha < 1, and families hold `size` values.
         """
         if size < 1 or not (0 < alpha_low < 1 and 0 < alpha_high < 1):
             raise ValueError(
                 f"expected size >= 1 and alphas in (0, 1), got {size}, {alpha_low}, {alpha_high}"
             )
-        self.size = size
+        if families and (sum(families) != size or min(families) < 1):
+            raise ValueError(f"families of {size} values must have as many, got {sum(families)}")
+        self.size, self.support, self.families = size, support, families
+        self.draws = len(families) or size
+        self.largest = max(families, default=1)
+        """Values of the largest family."""
         self.fed = self.scored = 0
         """Values seen, and those of them that are not missing."""
+        self._drawn = self._known = 0
+        """Families seen, and those of them with a value."""
         self._least, self._width = support[0], support[1] - support[0]
         self._grid = np.linspace(0.0, 1.0, CELLS + 1)
         self._wealth_low = np.ones(CELLS + 1)
@@ -86,38 +106,43 @@ class MeanSequence:
         """Mean of the values seen; NaN before the first."""
         return self._least + self._width * self._sum / self.scored if self.scored else math.nan
 
-    def feed(self, value: float | None) -> None:
-        """Take the next value of the random order; None is a missing one.
+    def feed(self, *values: float | None) -> None:
+        """Take the next value of the random order, or those of the next family; None is a missing one.
 
         Raises ValueError on a value outside the support and on one too many.
         """
-        if self.fed >= self.size:
+        if self.fed + len(values) > self.size or self._drawn >= self.draws:
             raise ValueError(f"all {self.size} values were seen")
-        x = None if value is None else (value - self._least) / self._width
-        if x is not None and not -1e-9 <= x <= 1 + 1e-9:
-            raise ValueError(f"{value!r} lies outside of the support")
+        x = [(value - self._least) / self._width for value in values if value is not None]
+        if any(not -1e-9 <= one <= 1 + 1e-9 for one in x) or not 1 <= len(values) <= self.largest:
+            raise ValueError(f"{values!r} lies outside of the support, or is no family")
+        total = math.fsum(min(max(one, 0.0), 1.0) for one in x)
         if self._rejected_low + self._rejected_high <= CELLS:
-            self._bet(None if x is None else min(max(x, 0.0), 1.0))
-        self.fed += 1
-        if x is not None:
-            self.scored += 1
-            self._sum += x
-            self._squares += (x - self._centre()) ** 2
+            self._bet(total, len(x))
+        self.fed += len(values)
+        self._drawn += 1
+        if x:
+            self.scored += len(x)
+            self._known += 1
+            self._sum += math.fsum(x)
+            self._squares += ((math.fsum(x) - len(x) * self._centre()) / self.largest) ** 2
         self._narrow()
 
     def _centre(self) -> float:
         """Return the estimated mean, drawn to the middle of the range by half a value."""
         return (0.5 + self._sum) / (1 + self.scored)
 
-    def _bet(self, x: float | None) -> None:
+    def _bet(self, total: float, n: int) -> None:
+        """Bet on a family with `n` values that come to `total`."""
         first, last = self._rejected_low, CELLS + 1 - self._rejected_high
-        m = self._grid[first:last]
-        m_t = ((self.size - self.fed + self.scored) * m - self._sum) / (self.size - self.fed)
+        m, left, most = self._grid[first:last], self.draws - self._drawn, self.largest
+        m_t = ((left + self.scored / most) * m - self._sum / most) / left
         np.clip(m_t, 0.0, 1.0, out=m_t)  # beyond, the range alone rejects m
-        centre, variance = self._centre(), (0.25 + self._squares) / (1 + self.scored)
-        d = centre - m_t
+        centre, variance = self._centre(), (0.25 + self._squares) / (1 + self._known)
+        weight = (self.size - self.fed) / (left * most)  # what the mean of a family's values moves it by
+        d = weight * centre + (1.0 - weight) * m - m_t
         stake = d / (variance + d * d)
-        change = (m if x is None else x) - m_t
+        change = (total if n == most == 1 else m + (total - n * m) / most) - m_t
         with np.errstate(divide="ignore"):
             up = np.minimum(np.maximum(stake, 0.0), TRUNCATION / m_t)
             down = np.minimum(np.maximum(-stake, 0.0), TRUNCATION / (1.0 - m_t))
@@ -146,6 +171,61 @@ class MeanSequence:
         self._low, self._high = low, high
         self._rejected_low = max(self._rejected_low, math.ceil(low * CELLS - 1e-9))
         self._rejected_high = max(self._rejected_high, CELLS - math.floor(high * CELLS + 1e-9))
+
+
+class IntervalSequence:
+    """Bounds of the interval for more values like these that a whole population will have around its mean.
+
+    Its variance is the mean square less the square of the mean, which lies between the bounds. Of families
+    the mean square is that of their means, and their number that of families all as large as the largest: so
+    many bound the variance of the ratio of sums. Where few values differ this says little: then more families
+    like these may be at either end of the support.
+    """
+
+    def __init__(self, mean: MeanSequence, *, spread_alpha: float, alpha: float) -> None:
+        """Follow `mean`; the levels are those of the spread and of one side of the interval."""
+        self._mean, self._alpha = mean, alpha
+        self._square = MeanSequence(
+            mean.size,
+            support=(0.0, 1.0),
+            alpha_low=spread_alpha,
+            alpha_high=spread_alpha,
+            families=mean.families,
+        )
+        self._seen: Counter[float] = Counter()
+
+    def feed(self, *values: float | None) -> tuple[float, float]:
+        """Take the family that the mean was fed, and return the bounds, which may lie beyond the support."""
+        known = [value for value in values if value is not None]
+        mean = math.fsum(known) / len(known) if known else 0.0
+        if known:
+            self._seen[round(mean, _DECIMALS)] += 1
+        self._square.feed(*(None if value is None else mean * mean for value in values))
+        scored = self._mean.scored / self._mean.fed
+        planned = self._mean.size * scored / self._mean.largest
+        if planned < 2:
+            return -math.inf, math.inf
+        half = self._half_width(planned)
+        hidden = self._hidden(round(self._mean.draws * scored)) * self._mean.largest
+        hidden = min(1.0, hidden * self._mean.draws / self._mean.size)
+        low, high, (least, most) = self._mean.low, self._mean.high, self._mean.support
+        return low - max(half, hidden * (low - least)), high + max(half, hidden * (most - high))
+
+    def _hidden(self, planned: int) -> float:
+        """Return the share of families that may differ beyond those seen; 0 once enough of them do."""
+        differ = self._seen.total() - max(self._seen.values(), default=0)
+        if differ >= min(MIN_RESAMPLED, planned):
+            return 0.0
+        return rare_event_bound(differ, planned, self._alpha) - differ / planned
+
+    def _half_width(self, planned: float) -> float:
+        """Return a bound of half the width of an interval with `planned` values."""
+        least = max(self._mean.low, -self._mean.high, 0.0)
+        z = normal_quantile(1 - self._alpha)
+        t = (z**3 + z) / 4  # first term of Student's quantile in 1 / degrees of freedom (Fisher 1926)
+        return (z + t / (planned - 1)) * math.sqrt(
+            max(self._square.high - least * least, 0.0) / (planned - 1)
+        )
 
 
 def _leading(rejected: npt.NDArray[np.bool_]) -> int:

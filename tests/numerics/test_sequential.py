@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_tfgrpo.numerics.sequential import CELLS, TRUNCATION, MeanSequence
+from pytest_tfgrpo.numerics.sequential import CELLS, TRUNCATION, IntervalSequence, MeanSequence
+from pytest_tfgrpo.numerics.stats import mean_interval
 
 values = st.lists(st.one_of(st.none(), st.floats(-1, 1, width=32)), min_size=1, max_size=40)
 PLAIN = [-1.0, 0.0, 0.0, 1.0, 0.5]
@@ -136,3 +137,83 @@ def test_one_value_too_many_is_refused() -> None:
 def test_no_population_and_no_level_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="expected size"):
         MeanSequence(**options)  # type: ignore[arg-type]
+
+
+# Families, drawn whole
+
+
+def family_bounds(order: Sequence[Sequence[float | None]], **options: float) -> list[tuple[float, float]]:
+    """Return the bounds after each family."""
+    sizes = [len(family) for family in order]
+    sequence, found = MeanSequence(sum(sizes), families=sizes, **options), []  # type: ignore[arg-type]
+    for family in order:
+        sequence.feed(*family)
+        found.append((sequence.low, sequence.high))
+    return found
+
+
+@given(
+    st.lists(st.lists(st.one_of(st.none(), st.floats(-1, 1, width=32)), min_size=1, max_size=6), min_size=1)
+)
+def test_after_all_families_both_bounds_are_the_mean_over_values(families: list[list[float | None]]) -> None:
+    found = family_bounds(families)
+    known = [x for family in families for x in family if x is not None]
+    assert all(later[0] >= one[0] - 1e-12 and later[1] <= one[1] + 1e-12 for one, later in pairwise(found))
+    if known:
+        assert found[-1] == pytest.approx((sum(known) / len(known),) * 2, abs=1e-6)
+
+
+@given(values)
+def test_families_of_one_are_values_by_themselves(population: list[float | None]) -> None:
+    assert family_bounds([[value] for value in population]) == bounds(population)
+
+
+@pytest.mark.parametrize(
+    "families",
+    [
+        [[-1.0], [0.0, 0.0, 0.0], [1.0, 1.0], [0.5], [-1.0, 0.5]],
+        [[1.0, 1.0, 1.0, 1.0], [-1.0], [-1.0], [-1.0], [-0.5, -0.5]],
+        [[0.2, 0.2], [0.9, None], [-1.0, -1.0], [None, None], [0.0, 1.0]],
+    ],
+)
+@pytest.mark.parametrize("alpha", [0.05, 0.2, 0.4])
+def test_over_all_orders_of_families_the_mean_over_values_is_missed_rarely_enough(
+    families: list[list[float | None]], alpha: float
+) -> None:
+    known = [x for family in families for x in family if x is not None]
+    mean, orders = sum(known) / len(known), list(permutations(families))
+    runs = [family_bounds(order, alpha_low=alpha, alpha_high=alpha)[:-1] for order in orders]
+    below = sum(any(high < mean - 1e-9 for _, high in run) for run in runs)
+    above = sum(any(low > mean + 1e-9 for low, _ in run) for run in runs)
+    assert max(below, above) <= alpha * len(orders)
+
+
+@pytest.mark.parametrize("sizes", [(5,), (1, 2, 3, 10)])
+def test_the_interval_foreseen_is_no_narrower_than_that_of_the_whole_population(
+    sizes: tuple[int, ...],
+) -> None:
+    rng = np.random.default_rng(7)
+    short = 0
+    for run in range(30):
+        families = [
+            rng.choice([-1.0, 0.0, 1.0], p=[0.2, 0.6, 0.2]) * np.ones(rng.choice(sizes)) for _ in range(60)
+        ]
+        mean = MeanSequence(sum(f.size for f in families), families=[f.size for f in families])
+        foreseen = IntervalSequence(mean, spread_alpha=0.0025, alpha=0.02)
+        for family in families:
+            mean.feed(*family)
+            low, high = foreseen.feed(*family)
+        family_K = np.repeat(np.arange(60), [f.size for f in families]).tolist()
+        found = mean_interval(np.concatenate(families), family_K, support=(-1, 1), seed=run, resamples=1000)
+        assert found.low is not None
+        assert found.high is not None
+        short += (high - low) < 0.98 * (found.high - found.low)
+    assert short <= 1
+
+
+def test_families_that_do_not_add_up_are_refused() -> None:
+    with pytest.raises(ValueError, match="families of 5 values"):
+        MeanSequence(5, families=[2, 2])
+    sequence = MeanSequence(4, families=[2, 2])
+    with pytest.raises(ValueError, match="no family"):
+        sequence.feed(0.0, 0.0, 0.0)

@@ -88,6 +88,7 @@ def make_run(
             id,
             domain="dates" if id.startswith("date") else "text",
             split="train" if id in (train or {}) else "eval",
+            prompt=f"How many words are in 'a b {id}'?",
             stamp=f"{n:064x}",
         )
         for n, id in enumerate(ids)

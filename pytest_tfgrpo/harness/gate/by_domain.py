@@ -18,11 +18,11 @@ from pytest_tfgrpo.harness.gate import rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline
 from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE, GateInput, RuleResult
 from pytest_tfgrpo.harness.metrics.comparison import (
-    Sweeps,
     Tally,
     compare,
     in_domain,
 )
+from pytest_tfgrpo.harness.suite.families import sweeps_of
 from pytest_tfgrpo.numerics.planning import settling_n
 from pytest_tfgrpo.numerics.stats import holm, one_sided_p
 
@@ -35,7 +35,7 @@ Sides: TypeAlias = tuple[Mapping[str, Tally], Mapping[str, Tally]]
 
 def judge(of: GateInput, *, gain: bool) -> Iterator[RuleResult]:
     """Yield what the rules about means find in each domain of the run."""
-    parts = {domain: replace(of, run=part, sweeps=Sweeps(part)) for domain, part in by_domain(of.run)}
+    parts = {domain: replace(of, run=part, sweeps=sweeps_of(part)) for domain, part in by_domain(of.run)}
     if of.settings["gate_min_mean"] is not None:
         for domain, part in parts.items():
             yield _named(rules.judge_minimum(part), domain)

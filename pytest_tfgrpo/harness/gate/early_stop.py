@@ -78,7 +78,7 @@ def _why_nothing(run: Run, *, gated: bool, foreign_rules: bool) -> str:
 
 
 def _rejudged(result: RuleResult, rule: WatchedRule, *, stopped: bool) -> RuleResult:
-    if not stopped and (not rule.difference or rule.readings[0].size < MIN_PLANNED):
+    if not stopped and (not rule.difference or rule.readings[0].effective < MIN_PLANNED):
         return result
     found = {"pass": "pass", "fail": "fail", "open": "inconclusive"}[rule.finding]
     figures = {"sequential": [_figures(reading) for reading in rule.readings]}

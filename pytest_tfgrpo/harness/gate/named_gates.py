@@ -15,7 +15,7 @@ from pytest_tfgrpo.harness.gate import by_domain, rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline
 from pytest_tfgrpo.harness.gate.config import NamedGate
 from pytest_tfgrpo.harness.gate.rules import GateInput, RuleResult, Settled
-from pytest_tfgrpo.harness.metrics.comparison import Sweeps
+from pytest_tfgrpo.harness.suite.families import sweeps_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def has_rules(gate: NamedGate, settings: SettingValues, *, learning: bool) -> bo
 
 def _results(run: Run, opened: OpenGate, settings: SettingValues) -> Iterator[RuleResult]:
     gate, part = opened.gate, by_domain.restricted(run, opened.gate.selects)
-    selected = GateInput(part, Sweeps(part), _part_of(opened, run), settings)
+    selected = GateInput(part, sweeps_of(part), _part_of(opened, run), settings)
     yield rules.judge_complete(selected)
     if gate.per_domain:
         yield from by_domain.judge(selected, gain=gate.gain)

@@ -1,8 +1,9 @@
 """The watch over a final sweep that may end early: it detects when the gate is decided.
 
-The scenarios are asked in a random order that the run's seed and their identity fix. Groups finish in any
-order, so only the part of the order that is complete from its start on is looked at: what happens to finish
-first would be no random sample. After each scenario the watch bounds what the whole sweep would come to.
+The scenarios are asked in a random order that the run's seed and their identity fix, family by family. Groups
+finish in any order, so only the part of the order that is complete from its start on is looked at: what
+happens to finish first would be no random sample. After each family the watch bounds what the whole sweep
+would come to.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 from typing import Literal, Protocol, TypeAlias
 
 from pytest_tfgrpo.core.records import Phase, PhaseResult, Run
@@ -21,8 +24,8 @@ from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.gate.baseline import Baseline, Stamped, compared_stamps, why_unfair
 from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally, tally
-from pytest_tfgrpo.numerics.planning import normal_quantile
-from pytest_tfgrpo.numerics.stats import MIN_BCA, MIN_RESAMPLED, rare_event_bound
+from pytest_tfgrpo.harness.suite.families import families_of
+from pytest_tfgrpo.numerics.stats import MIN_BCA, effective_families
 
 MEAN_ALPHA = 0.0025
 """One-sided chance that the bound of the sweep's mean is ever wrong."""
@@ -31,17 +34,26 @@ SPREAD_ALPHA = 0.0025
 SWEEP_ALPHA = 0.02
 """One-sided level of the interval around a whole sweep that was watched; with both above it makes 0.025."""
 MIN_PLANNED = MIN_BCA
-"""Pairs that a sweep must be planned with: with fewer, the spread is no guide to its interval."""
-_DECIMALS = 12
-"""Values equal to so many places are one value."""
+"""Effective families of pairs that a sweep must be planned with: with fewer, the spread is no guide."""
+
+NO_FAMILIES: Mapping[str, str] = MappingProxyType({})
 
 State: TypeAlias = Literal["open", "pass", "fail"]
 
 
-def order_of(seed: int, scenarios: Iterable[Scenario]) -> tuple[str, ...]:
-    """Return the ids in the order in which a watched sweep asks, random and the same for one run seed."""
-    ranked = sorted(scenarios, key=lambda s: (seed_of(seed, "sequential", s.stamp), s.id))
-    return tuple(scenario.id for scenario in ranked)
+def order_of(
+    seed: int, scenarios: Iterable[Scenario], families: Mapping[str, str] = NO_FAMILIES
+) -> tuple[str, ...]:
+    """Return the ids in the order in which a watched sweep asks, random and the same for one run seed.
+
+    `families` by id stay together, and come in random order whatever their size.
+    """
+
+    def rank(scenario: Scenario) -> tuple[int, str, int, str]:
+        family, own = families.get(scenario.id, ""), seed_of(seed, "sequential", scenario.stamp)
+        return (seed_of(seed, "sequential", family) if family else own), family, own, scenario.id
+
+    return tuple(scenario.id for scenario in sorted(scenarios, key=rank))
 
 
 def obstacle(
@@ -64,9 +76,18 @@ def obstacle(
 class WatchedReading:
     """One rule about a mean, under one reading of errors, over the scenarios that it pairs."""
 
-    def __init__(self, before: Mapping[str, float], *, bar: float, share: float, difference: bool) -> None:
+    def __init__(
+        self,
+        before: Mapping[str, float],
+        *,
+        bar: float,
+        share: float,
+        difference: bool,
+        families: Mapping[str, str] = NO_FAMILIES,
+    ) -> None:
         """`before` are the means to compare with by id; `share` is what of both sides is paired.
 
+        `families` are those of the ids that share one; the ids of a family are fed one after the other.
         A difference passes above ``-bar`` and fails below 0, for scenarios like these. A mean passes at `bar`
         and fails below, as the whole sweep has it; its `before` are zeros.
         """
@@ -76,17 +97,20 @@ class WatchedReading:
         self.low, self.high = -math.inf, math.inf
         """Bounds of what decides: of the whole sweep's interval for a difference, else of its mean."""
         self._after_sum = self._before_sum = 0.0
-        self._seen: Counter[float] = Counter()
         self._support = (-1.0, 1.0) if difference else (0.0, 1.0)
-        from pytest_tfgrpo.numerics.sequential import MeanSequence
+        from pytest_tfgrpo.numerics.sequential import IntervalSequence, MeanSequence
 
-        population = max(self.size, 1)
+        self._family = {id: families.get(id, id) for id in before}
+        self._missing = Counter(self._family.values())
+        self._values: list[float | None] = []
+        """Of the family that is being fed."""
+        self.effective = effective_families(list(self._family.values()))
+        """Families of equal size that would tell as much."""
+        population, sizes = max(self.size, 1), list(self._missing.values())
         self.mean = MeanSequence(
-            population, support=self._support, alpha_low=MEAN_ALPHA, alpha_high=MEAN_ALPHA
+            population, support=self._support, alpha_low=MEAN_ALPHA, alpha_high=MEAN_ALPHA, families=sizes
         )
-        self._square = MeanSequence(
-            population, support=(0.0, 1.0), alpha_low=SPREAD_ALPHA, alpha_high=SPREAD_ALPHA
-        )
+        self._interval = IntervalSequence(self.mean, spread_alpha=SPREAD_ALPHA, alpha=SWEEP_ALPHA)
 
     def feed(self, id: str, after: float | None) -> None:
         """Take the next scenario of the order; None where it has no score. A finding is final."""
@@ -94,16 +118,22 @@ class WatchedReading:
         if before is None:
             return
         value = None if after is None else after - before
-        self.mean.feed(value)
+        self._values.append(value)
         if value is not None:
             assert after is not None
             self._before_sum += before
             self._after_sum += after
-            self._seen[round(value, _DECIMALS)] += 1
+        self._missing[self._family[id]] -= 1
+        if not self._missing[self._family[id]]:
+            self._look()
+
+    def _look(self) -> None:
+        """Take the values of a whole family, and see what they decide."""
+        values, self._values = self._values, []
+        self.mean.feed(*values)
         low, high = self.mean.low, self.mean.high
         if self._difference:
-            self._square.feed(None if value is None else value * value)
-            low, high = self._widened(low, high)
+            low, high = self._interval.feed(*values)
         self.low = max(self.low, low, self._support[0])
         self.high = min(self.high, high, self._support[1])
         if self.finding == "open" and self._enough():
@@ -128,37 +158,7 @@ class WatchedReading:
         if not self._difference:
             return True
         share = self._share * self.mean.scored / self.mean.fed
-        return self.size >= MIN_PLANNED and self.mean.scored >= MIN_SCENARIOS and share >= MIN_SHARE
-
-    def _widened(self, low: float, high: float) -> tuple[float, float]:
-        """Return bounds of the interval that the whole sweep will have, from those of its mean.
-
-        Its variance is the mean square less the square of the mean, which lies between the bounds. Where few
-        values differ it says little: then more scenarios like these may be at either end of the support.
-        """
-        planned = self.size * self.mean.scored / self.mean.fed
-        if planned < 2:
-            return -math.inf, math.inf
-        half = self._half_width(planned)
-        hidden = self._hidden(round(planned))
-        least, most = self._support
-        return low - max(half, hidden * (low - least)), high + max(half, hidden * (most - high))
-
-    def _hidden(self, planned: int) -> float:
-        """Return the share of scenarios that may differ beyond those seen; 0 once enough of them do."""
-        differ = self.mean.scored - max(self._seen.values())
-        if differ >= min(MIN_RESAMPLED, planned):
-            return 0.0
-        return rare_event_bound(differ, planned, SWEEP_ALPHA) - differ / planned
-
-    def _half_width(self, planned: float) -> float:
-        """Return a bound of half the width of an interval with `planned` pairs."""
-        least = max(self.mean.low, -self.mean.high, 0.0)
-        z = normal_quantile(1 - SWEEP_ALPHA)
-        t = (z**3 + z) / 4  # first term of Student's quantile in 1 / degrees of freedom (Fisher 1926)
-        return (z + t / (planned - 1)) * math.sqrt(
-            max(self._square.high - least * least, 0.0) / (planned - 1)
-        )
+        return self.effective >= MIN_PLANNED and self.mean.scored >= MIN_SCENARIOS and share >= MIN_SHARE
 
 
 class WatchedRule:
@@ -172,13 +172,16 @@ class WatchedRule:
         *,
         bar: float,
         difference: bool,
+        families: Mapping[str, str] = NO_FAMILIES,
     ) -> None:
-        """`planned` are the task stamps of the sweep's scenarios by id."""
+        """`planned` are the task stamps of the sweep's scenarios by id, `families` those that some share."""
         self.name, self.bar, self.difference = name, bar, difference
         paired = {id: row for id, row in before.items() if planned.get(id) == row.stamp}
         share = len(paired) / max(len(before), len(planned), 1)
         self.readings = [
-            WatchedReading(_means(paired, as_zero), bar=bar, share=share, difference=difference)
+            WatchedReading(
+                _means(paired, as_zero), bar=bar, share=share, difference=difference, families=families
+            )
             for as_zero in ((False, True) if any(row.errors for row in paired.values()) else (False,))
         ]
 
@@ -268,26 +271,28 @@ def open_watch(
     """
     in_sweep = frozenset(phase.scenarios)
     planned = {s.id: s.stamp for s in scenarios if s.id in in_sweep}
+    families = families_of(s for s in scenarios if s.id in in_sweep)
+    rule = partial(WatchedRule, planned=planned, families=families)
     rules, needs_end = [], ""
     minimum, margin = settings["gate_min_mean"], settings["gate_margin"]
     if minimum is not None:
         zeros = {id: Tally(stamp=stamp, n=1, sum=0.0, sum_sq=0.0, errors=0) for id, stamp in planned.items()}
-        rules.append(WatchedRule("minimum mean", zeros, planned, bar=minimum, difference=False))
+        rules.append(rule("minimum mean", zeros, bar=minimum, difference=False))
     if baseline is not None:
         needs_end = why_unfair(baseline, temperature=phase.temperature, stamps=stamps)
         if any(planned.get(id) != row.stamp for id, row in baseline.scenarios.items()) or baseline.unsigned:
             needs_end = needs_end or "the baseline does not hold any more"
         if not needs_end:
-            rules.append(WatchedRule("baseline", baseline.scenarios, planned, bar=margin, difference=True))
+            rules.append(rule("baseline", baseline.scenarios, bar=margin, difference=True))
     if earlier is not None and earlier.library_hash != library:
         before = tally(earlier.groups, {s.id: s.stamp for s in scenarios})
-        rules.append(WatchedRule("gain", before, planned, bar=margin, difference=True))
+        rules.append(rule("gain", before, bar=margin, difference=True))
     for name in ("gate_max_errors", "gate_max_cost_per_success_usd"):
         if settings[name] is not None:
             needs_end = needs_end or f"{name} can only be checked at the end"
     if not rules:
         return None
-    order = order_of(settings["seed"], (s for s in scenarios if s.id in planned))
+    order = order_of(settings["seed"], (s for s in scenarios if s.id in planned), families)
     return Watch(order, rules, Bars(max_errors=settings["gate_max_errors"], needs_end=needs_end))
 
 

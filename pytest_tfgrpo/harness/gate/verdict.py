@@ -23,6 +23,7 @@ from pytest_tfgrpo.harness.gate.rules import (
     settle,
 )
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
+from pytest_tfgrpo.harness.suite.families import sweeps_of
 
 __all__ = ["GateRule", "RuleResult", "Verdict", "judge"]
 
@@ -71,7 +72,7 @@ def judge(
     counted already. One failed rule fails the gate; an inconclusive or unjudged one makes it inconclusive,
     which fails under ``gate_strict`` (decision 21a).
     """
-    of = GateInput(run, sweeps or Sweeps(run), baseline, settings)
+    of = GateInput(run, sweeps or sweeps_of(run), baseline, settings)
     results = [
         *(_built_in(rule, of) for rule in BUILT_IN),
         judge_contamination(contamination, settings),

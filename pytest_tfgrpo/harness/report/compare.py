@@ -19,6 +19,7 @@ from pytest_tfgrpo.harness.learning.library.library import diff
 from pytest_tfgrpo.harness.metrics import costs, significance
 from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, Tally, compare, figures
 from pytest_tfgrpo.harness.metrics.epochs import epoch_row, per_epoch
+from pytest_tfgrpo.harness.suite.families import sweeps_of
 
 SCHEMA = "tfgrpo.versus/1"
 LARGEST = 5
@@ -33,7 +34,7 @@ def versus(before: Run, after: Run) -> dict[str, Any]:
     readings of errors, and where nothing of
     `obstacles` stands against comparing the two at all.
     """
-    earlier, later = Sweeps(before), Sweeps(after)
+    earlier, later = sweeps_of(before), sweeps_of(after)
     old, new = earlier.rows_after, later.rows_after
     known, as_zero = compare(old, new), compare(old, new, errors_as_zero=True)
     p, p_as_zero = significance.p_of(known), significance.p_of(as_zero)
@@ -111,7 +112,7 @@ def _obstacles(before: Run, after: Run, compared: Comparison, larger: int) -> It
         yield "both are the same run; compare another one, which `tfgrpo runs` lists"
     ends = []
     for run in (before, after):
-        sweep = Sweeps(run).after
+        sweep = sweeps_of(run).after
         if sweep is None:
             yield f"run {run.run_id} has no final sweep"
             continue

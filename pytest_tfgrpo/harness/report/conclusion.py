@@ -12,6 +12,7 @@ from pytest_tfgrpo.core.files import MANIFEST, REPORT_HTML, REPORT_JSON, write_j
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.report.value import build
+from pytest_tfgrpo.harness.suite.families import sweeps_of
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
@@ -48,7 +49,7 @@ def conclude(
     """Return the report of a run, with a gate if it is `gated`; `files` is the place of its files."""
     if not gated:
         return Conclusion(run, None, build(run, None, sections=sections, files=files))
-    sweeps = Sweeps(run)
+    sweeps = sweeps_of(run)
     verdict = _verdict(run, sweeps, kinds, baseline, rules, gates)
     return Conclusion(run, verdict, build(run, verdict, sections=sections, files=files, sweeps=sweeps))
 

@@ -41,6 +41,7 @@ from pytest_tfgrpo.harness.report.judge import judge_report
 from pytest_tfgrpo.harness.report.reach import reach_report, reach_warnings
 from pytest_tfgrpo.harness.report.trust import contamination_warnings
 from pytest_tfgrpo.harness.run.headroom import headroom_of
+from pytest_tfgrpo.harness.suite.families import sweeps_of
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.gate.verdict import RuleResult, Verdict
@@ -65,7 +66,7 @@ def build(
 
     `sweeps` are those of the run, if they are counted already.
     """
-    sweeps = sweeps or Sweeps(run)
+    sweeps = sweeps or sweeps_of(run)
     before, after = sweeps.rows_before, sweeps.rows_after
     compared = compare(before, after)
     gain = _gain(sweeps, compared)

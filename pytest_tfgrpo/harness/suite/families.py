@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.suite.scenario_files import task_key
+from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
 
 
 def family_of(scenario: Scenario) -> str:
@@ -28,9 +31,17 @@ def families_of(scenarios: Iterable[Scenario]) -> dict[str, str]:
         alike.setdefault((scenario.domain, task_of[scenario.id]), []).append(scenario)
     for same in alike.values():
         if len(same) > 1:
-            lent = next((found[s.id] for s in same if s.family), f"{same[0].domain} task of {same[0].id}")
+            own = f"{same[0].domain} task of {min(s.id for s in same)}"
+            lent = min((found[s.id] for s in same if s.family), default=own)
             found |= {s.id: lent for s in same if not s.family}
     return found
+
+
+def sweeps_of(run: Run) -> Sweeps:
+    """Return the sweeps that `run` is judged by, with the families of its eval scenarios."""
+    swept = [s for s in run.scenarios if s.split == "eval"]
+    given = {s.id: family for s in swept if (family := family_of(s))}
+    return Sweeps(run, given if len(swept) < MIN_INTERVAL else families_of(swept))
 
 
 def tasks_of(scenarios: Sequence[Scenario]) -> dict[str, str]:

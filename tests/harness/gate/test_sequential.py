@@ -34,6 +34,7 @@ from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.journal import read
 from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
+from pytest_tfgrpo.harness.suite.families import families_of
 from pytest_tfgrpo.numerics.sequential import CELLS
 
 ON = {"gate_sequential": True}
@@ -199,6 +200,59 @@ def test_under_constant_looking_no_difference_is_rarely_taken_for_one() -> None:
         watched.feed(tallies([float(x) for x in after]))
         alarms += watched.outcome == "fail"
     assert alarms / 150 < 0.06  # 0.025, and three standard errors of 150 runs
+
+
+def in_families(scenarios: list[Scenario], size: int) -> list[Scenario]:
+    return [replace(s, family=f"family {n // size}") for n, s in enumerate(scenarios)]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_families_run_whole_one_after_the_other(seed: int) -> None:
+    known = in_families(small_suite(0, 60), 5)
+    family = families_of(known)
+    order = order_of(seed, reversed(known), family)
+    blocks = [{family[id] for id in order[at : at + 5]} for at in range(0, 60, 5)]
+    assert all(len(block) == 1 for block in blocks)
+    assert order == order_of(seed, known, family)
+
+
+def test_large_families_come_no_earlier_than_small_ones() -> None:
+    known = [replace(s, family=f"f{min(n, 20)}") for n, s in enumerate(small_suite(0, 60))]
+    first = [order_of(seed, known, families_of(known))[0] for seed in range(200)]
+    assert sum(families_of(known)[id] == "text f20" for id in first) < 30  # 200 / 21, and six standard errors
+
+
+def test_families_that_share_what_they_gain_raise_no_false_alarms() -> None:
+    rng = np.random.default_rng(13)
+    by_families = by_scenarios = 0
+    for _ in range(60):
+        gains = np.repeat(rng.choice([-1.0, 0.0, 1.0], 50, p=[0.2, 0.6, 0.2]), 10)
+        families = {id: f"f{n // 10}" for n, id in enumerate(ids(500))}
+        for known in (families, {}):
+            reading = WatchedReading(
+                dict.fromkeys(ids(500), 0.0), bar=0.05, share=1.0, difference=True, families=known
+            )
+            for id, gain in zip(ids(500), gains.tolist(), strict=True):
+                reading.feed(id, gain)
+            by_families += bool(known) and reading.finding == "fail"
+            by_scenarios += not known and reading.finding == "fail"
+    assert by_families <= 4
+    assert by_scenarios >= 12
+
+
+def test_fewer_than_forty_effective_families_settle_nothing() -> None:
+    before = tallies([1.0] * 390)
+    rules = [
+        WatchedRule(
+            "gain", before, dict.fromkeys(before, "s"), bar=0.05, difference=True,
+            families={id: f"f{n // size}" for n, id in enumerate(before)},
+        )
+        for size in (10, 9)
+    ]  # fmt: skip
+    for rule in rules:
+        for id in before:
+            rule.feed(id, row(0.0))
+    assert [rule.finding for rule in rules] == ["open", "fail"]
 
 
 # A whole run

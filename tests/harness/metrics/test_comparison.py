@@ -14,6 +14,7 @@ from pytest_tfgrpo.harness.metrics.comparison import (
     figures,
     sentence,
 )
+from pytest_tfgrpo.harness.suite.families import sweeps_of
 
 
 def row(total: float, n: int = 2, errors: int = 0, stamp: str = "x") -> Tally:
@@ -73,7 +74,7 @@ def test_the_families_are_those_of_the_run_and_a_domain_has_its_own() -> None:
         scenarios=tuple(replace(s, family="f", domain=domains[s.id]) for s in run.scenarios if s.id != "s3"),
     )
     run = replace(run, scenarios=(*run.scenarios, make_scenario("s3", split="eval")))
-    rows = Sweeps(run).rows_after
+    rows = sweeps_of(run).rows_after
     assert len({rows["s0"].family, rows["s1"].family}) == 1
     assert rows["s0"].family != rows["s2"].family
     assert rows["s3"].family is None

@@ -56,7 +56,7 @@ def test_every_group_is_held_with_its_rollouts_scores_and_frames() -> None:
     frame = group["rollouts"][0]["frames"][0]
     assert chunk["texts"][frame["name"]] == "count_words"
     assert chunk["texts"][frame["output"]] == "3"
-    assert chunk["texts"][chunk["scenarios"]["a"]["prompt"]] == "How many words are in 'a b c'?"
+    assert chunk["texts"][chunk["scenarios"]["a"]["prompt"]] == "How many words are in 'a b a'?"
 
 
 def test_a_text_that_comes_again_is_held_once() -> None:
