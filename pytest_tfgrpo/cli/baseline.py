@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.parsers import (
@@ -15,11 +18,12 @@ from pytest_tfgrpo.cli.parsers import (
     add_task,
     project_of,
 )
-from pytest_tfgrpo.core.errors import BaselineError, JournalError
+from pytest_tfgrpo.core.errors import BaselineError, JournalError, StoreError
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
     from pytest_tfgrpo.harness.gate.baseline import Baseline
+    from pytest_tfgrpo.harness.metrics.looks import Looks
 
 
 def declare(commands: Subparsers) -> None:
@@ -53,9 +57,25 @@ def save(arguments: Arguments) -> Iterator[str]:
     project = project_of(arguments)
     path = baseline.locate(arguments.name, project.root)
     stored = baseline.from_run(load_run(find_run(project, arguments.run)), arguments.name)
+    stored = replace(stored, looks=_looks(project, path))
     baseline.save(path, stored)
     yield from baseline.describe(stored)[:3]
     yield f"wrote {path}; commit it, and set tfgrpo_baseline = {arguments.name}"
+
+
+def _looks(project: Project, path: Path) -> Looks:
+    """Return what eval splits have seen: by runs, the committed library, and the file that is replaced."""
+    from pytest_tfgrpo.cli.lookup import COMMITTED, find_library
+    from pytest_tfgrpo.harness.gate.baseline import load
+    from pytest_tfgrpo.harness.metrics.looks import merged
+    from pytest_tfgrpo.harness.run.earlier_runs import looks_on_disk
+
+    known = [looks_on_disk(project.out, project.task_id)]
+    with suppress(StoreError):
+        known.append(find_library(project, COMMITTED)[0].looks)
+    with suppress(BaselineError):  # one that is broken is saved again
+        known.append(load(path).looks)
+    return merged(*known)
 
 
 def show(arguments: Arguments) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.parsers import (
@@ -70,7 +71,9 @@ def promote(arguments: Arguments) -> Iterator[str]:
     """Write the library of a run to the committed file, for review and commit."""
     from pytest_tfgrpo.cli.lookup import COMMITTED, find_library, find_run, read_report, require_promotable
     from pytest_tfgrpo.harness.learning.library.library import diff, save_library
+    from pytest_tfgrpo.harness.metrics.looks import merged
     from pytest_tfgrpo.harness.report.gates import overall
+    from pytest_tfgrpo.harness.run.earlier_runs import looks_on_disk
     from pytest_tfgrpo.harness.run.journal_contents import load_run
 
     project = project_of(arguments)
@@ -79,7 +82,8 @@ def promote(arguments: Arguments) -> Iterator[str]:
     before, _ = find_library(project, COMMITTED)
     library, history = find_library(project, arguments.run)
     changes = diff(before, library, history)
-    save_library(file, library)
+    looks = merged(before.looks, library.looks, looks_on_disk(project.out, project.task_id))
+    save_library(file, replace(library, looks=looks))
     summary = f"+{len(changes.added)} ~{len(changes.changed)} -{len(changes.removed)}"
     yield f"wrote {file}, lessons: {len(library.experiences)} ({summary}); review it and commit it"
     gate = (read_report(folder) or {}).get("gate")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.core.wire import SPARSE
 
 Polarity: TypeAlias = Literal["do", "avoid"]
 
@@ -127,6 +128,8 @@ class Library:
     """Stamp of the visible content (not of ids and times)."""
     lineage: tuple[str, ...] = ()
     """Hashes of the libraries before it, oldest first."""
+    looks: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=SPARSE)
+    """Variants that were evaluated up to its promotion, by the stamp of the eval split."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -37,10 +37,12 @@ ComparisonFigures = TypedDict("ComparisonFigures", {
     "difference": float | None, "ci95": Bounds, "method": str, "detectable": float | None})
 PlannedSweep = TypedDict("PlannedSweep", {
     "scenarios": int, "rollouts": int, "spread": str, "detectable": float | None})
+GainClaim = TypedDict("GainClaim", {
+    "looks": int, "level": float, "p": Share, "side": Literal["better", "worse"] | None})
 Gain = TypedDict("Gain", {
     "n": int, "families": int, "just_these": bool, "before": Share, "after": Share,
     "difference": float | None, "ci95": Bounds, "method": str, "detectable": float | None,
-    "errors_as_zero": ComparisonFigures | None, "planned": PlannedSweep})
+    "errors_as_zero": ComparisonFigures | None, "planned": PlannedSweep, "claim": NotRequired[GainClaim]})
 DomainRow = TypedDict("DomainRow", {
     "domain": str, "scenarios": int, "mean": Share, "gain": ComparisonFigures | None, "p": Share,
     "p_adjusted": Share, "claim": Literal["better", "worse"] | None})
@@ -65,7 +67,7 @@ AsFailures = TypedDict("AsFailures", {
     "epoch": int, "mode": Mode, "errors": int, "n": int, "mean": Share, "ci95": Bounds})
 Contaminated = TypedDict("Contaminated", {
     "found": int, "kinds": Counts, "findings": list[dict[str, Any]]})
-Evaluations = TypedDict("Evaluations", {"earlier": int, "runs": list[str]})
+Evaluations = TypedDict("Evaluations", {"earlier": int, "runs": list[str], "looks": NotRequired[int]})
 
 Lesson = TypedDict("Lesson", {
     "id": str, "domain": str, "polarity": str, "text": str, "epoch": int, "gt_score": float, "groups": int,

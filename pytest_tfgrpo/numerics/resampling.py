@@ -72,6 +72,8 @@ def sign_flip(
     means_B = np.sort(chosen_BK @ x_K / total_B)
     # The subset that flips nothing counts as extreme on both sides.
     k = math.floor(alpha / 2 * (means_B.size + 1)) - 1
+    if k < 0:  # so few patterns reject nothing at this level
+        return -math.inf, math.inf
     return float(means_B[k]), float(means_B[-1 - k])
 
 

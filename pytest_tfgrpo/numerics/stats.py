@@ -123,7 +123,10 @@ def _of_scenarios(
     elif _few_differ(x_K, n):
         method, (low, high) = "bounded", resampling.bounded(x_K, support, alpha, seed, resamples)
     elif n < MIN_BCA:
-        method, (low, high) = "sign_flip", resampling.sign_flip(x_K, alpha, seed, resamples)
+        method, (low, high) = (
+            "sign_flip",
+            _within(support, *resampling.sign_flip(x_K, alpha, seed, resamples)),
+        )
     else:
         method, (low, high) = "bca", resampling.bca(x_K, alpha, seed, resamples)
     return Interval(n, mean, std, low, high, method)
@@ -155,11 +158,17 @@ def _of_families(
         method = "bounded"
         low, high = resampling.bounded_ratio(sum_F, size_F, support, alpha, seed, resamples)
     elif effective < MIN_BCA:
-        method, (low, high) = "sign_flip", resampling.sign_flip(sum_F, alpha, seed, resamples, size_F)
+        method = "sign_flip"
+        low, high = _within(support, *resampling.sign_flip(sum_F, alpha, seed, resamples, size_F))
     else:
         method = "bca"
         low, high = resampling.bca_ratio(sum_F, size_F, effective, alpha, seed, resamples)
     return Interval(n, mean, std, low, high, method, effective)
+
+
+def _within(support: tuple[float, float], low: float, high: float) -> tuple[float, float]:
+    """Return bounds no wider than the `support`."""
+    return max(low, support[0]), min(high, support[1])
 
 
 def effective_families(families_K: Sequence[Hashable]) -> float:
@@ -182,12 +191,14 @@ def paired_interval(
     before_K: Sequence[float] | Floats,
     after_K: Sequence[float] | Floats,
     families_K: Sequence[Hashable] = (),
+    *,
+    level: float = 0.95,
 ) -> Interval:
     """Return the mean of ``after - before`` over paired scenarios, both in [0, 1], and its interval."""
     if len(before_K) != len(after_K):
         raise ValueError(f"pairs must have one length, got {len(before_K)} and {len(after_K)}")
     gains_K = [after - before for before, after in zip(before_K, after_K, strict=True)]
-    return mean_interval(gains_K, families_K, support=(-1.0, 1.0))
+    return mean_interval(gains_K, families_K, support=(-1.0, 1.0), level=level)
 
 
 def one_sided_p(

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.clock import utc_now
@@ -22,6 +23,7 @@ from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire import Json, from_wire
 from pytest_tfgrpo.harness.engine.components import Components, Supplied, open_components, reached_first
 from pytest_tfgrpo.harness.learning.library.library import empty, load_library
+from pytest_tfgrpo.harness.metrics.looks import Looks, merged
 from pytest_tfgrpo.harness.protocols import Actor, Foresighted
 from pytest_tfgrpo.harness.run.earlier_runs import earlier_evaluations, eval_stamp
 from pytest_tfgrpo.harness.run.job import Job
@@ -71,11 +73,13 @@ def prepare(
     resume: str | None = None,
     run_id: str | None = None,
     partial: str = "",
+    looks: Looks = MappingProxyType({}),
 ) -> Prepared:
     """Return the job; raises TfgrpoError on any misuse. No call is made, and nothing is written.
 
     `resume` names the run to go on with, or is ``latest``; a `run_id` that has a journal is gone on with too.
     `environ` holds the keys that model endpoints name, `partial` says what left out a part of the suite.
+    `looks` are those that the baselines remember.
     """
     budget = Budget(settings.values)
     people = open_components(root, settings, supplied, environ=environ, spending=budget)
@@ -94,7 +98,9 @@ def prepare(
     preflight = log.header.get("preflight") if log else None
     if not preflight:
         preflight = _findings(settings, scenarios, kinds=supplied.kinds, packs=packs, library=library)
-        preflight["evaluations"] = earlier_evaluations(out, task_id, run_id, stamps["eval"])
+        preflight["evaluations"] = earlier_evaluations(
+            out, task_id, run_id, stamps["eval"], merged(looks, library.looks)
+        )
         preflight |= _exposures(settings, out, task_id, library, stamps=stamps, people=people)
     preflight = {**preflight, "partial": partial} if partial else preflight
     folder, temporary = run_folder(out, task_id, run_id) if out else None, temporary_folder(root, out)

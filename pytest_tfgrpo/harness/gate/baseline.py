@@ -45,6 +45,8 @@ class Baseline:
     stamps: Mapping[str, str]
     scenarios: Mapping[str, Tally]
     """Tallies by scenario id."""
+    looks: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=SPARSE)
+    """Variants that were evaluated when it was saved, by the stamp of the eval split."""
     unsigned: bool | None = field(default=None, metadata=SPARSE)
     """True when its file has no hash, so that nobody knows whether it was edited; never written."""
 
@@ -245,7 +247,8 @@ def _to_file(baseline: Baseline) -> dict[str, Any]:
 
 def _pretty(data: dict[str, Any]) -> str:
     """Return JSON with one line per scenario, so that a diff shows which ones changed."""
-    head = json.dumps({**data, "scenarios": {}}, indent=2, ensure_ascii=False)
+    rest = {key: value for key, value in data.items() if key != "scenarios"}
+    head = json.dumps({**rest, "scenarios": {}}, indent=2, ensure_ascii=False)
     rows = ",\n".join(
         f"    {json.dumps(id, ensure_ascii=False)}: {json.dumps(row)}"
         for id, row in data["scenarios"].items()

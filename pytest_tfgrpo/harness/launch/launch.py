@@ -215,6 +215,7 @@ def open_launch(
     which scenarios of a baseline are where nobody looked; empty where none is.
     """
     from pytest_tfgrpo.harness.engine.prepare import prepare
+    from pytest_tfgrpo.harness.metrics.looks import merged
 
     baseline = stored_baseline(settings, root)
     opened = tuple(_open_gate(gate, settings, root) for gate in gates)
@@ -234,6 +235,7 @@ def open_launch(
         resume=resume,
         run_id=run_id,
         partial=partial,
+        looks=merged(*(b.looks for b in (baseline, *(one.baseline for one in opened)) if b is not None)),
     )
     return Launch(
         root=root,

@@ -19,6 +19,7 @@ from pytest_tfgrpo.core.report_blocks import (
     SummedQuantity,
     ToolUse,
 )
+from pytest_tfgrpo.harness.metrics.looks import final_variant
 from pytest_tfgrpo.numerics.stats import mean_interval, mean_of, pass_at_k
 
 SCHEMA = "tfgrpo.per-epoch/1"
@@ -31,12 +32,14 @@ def per_epoch(run: Run) -> dict[str, Any]:
         if result.revision is not None:
             in_force = len(result.revision.library.experiences)
         rows.append(epoch_row(result, in_force))
+    variant = final_variant(run)
     return {
         "schema": SCHEMA,
         "run_id": run.run_id,
         "task_id": run.task_id,
         "updated_at": run.finished_at or run.started_at,
         "epochs": rows,
+        **({} if variant is None else {"variant": variant}),
     }
 
 

@@ -8,21 +8,23 @@ from math import fsum
 from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.records import PhaseResult, Run
-from pytest_tfgrpo.core.report_blocks import DomainRow, PlannedSweep
+from pytest_tfgrpo.core.report_blocks import DomainRow, GainClaim, PlannedSweep
 from pytest_tfgrpo.harness.metrics.comparison import Comparison, Tally, compare, figures
 from pytest_tfgrpo.numerics.planning import minimum_detectable_effect, planned_effect
-from pytest_tfgrpo.numerics.stats import holm, two_sided_p
+from pytest_tfgrpo.numerics.stats import holm, paired_interval, two_sided_p
 
 ALPHA = 0.05
 Claim: TypeAlias = Literal["better", "worse"]
 
 
-def domains(run: Run, before: Mapping[str, Tally], after: Mapping[str, Tally]) -> list[DomainRow]:
+def domains(
+    run: Run, before: Mapping[str, Tally], after: Mapping[str, Tally], looks: int = 1
+) -> list[DomainRow]:
     """Return means and paired gain of the final sweep by domain.
 
     `p` is the two-sided sign-flip p of the domain's gain, `p_adjusted` corrects it for the number of domains
-    (Holm). A domain is claimed to be better or worse only where that is below 0.05 and the interval of its
-    gain lies on that side of 0, with errors left out and with errors as 0.
+    (Holm). A domain is claimed to be better or worse only where that is below 0.05 / `looks` and the interval
+    of its gain lies on that side of 0 at that level, with errors left out and with errors as 0.
     """
     domain_of = {s.id: s.domain for s in run.scenarios}
     names = sorted({domain_of[id] for id in after})
@@ -39,7 +41,7 @@ def domains(run: Run, before: Mapping[str, Tally], after: Mapping[str, Tally]) -
             "gain": figures(known[i]),
             "p": None if math.isnan(p[i]) else p[i],
             "p_adjusted": None if math.isnan(adjusted[i]) else adjusted[i],
-            "claim": claim((known[i], adjusted[i]), (as_zero[i], adjusted_zero[i])),
+            "claim": claim((known[i], adjusted[i]), (as_zero[i], adjusted_zero[i]), looks=looks),
         }
         for i, name in enumerate(names)
     ]
@@ -50,18 +52,34 @@ def p_of(compared: Comparison) -> float | None:
     return two_sided_p(compared.differences_K, compared.families_K) if compared.ids else None
 
 
-def claim(*readings: tuple[Comparison, float | None]) -> Claim | None:
+def gain_claim(known: Comparison, as_zero: Comparison, looks: int) -> GainClaim:
+    """Return what may be claimed of a gain after so many `looks` at its eval split, each at 0.05 / `looks`.
+
+    Of k variants that gain nothing, the best then passes for better in at most 5 % (Bonferroni).
+    """
+    p = p_of(known)
+    side = claim((known, p), (as_zero, p_of(as_zero)), looks=looks)
+    return {"looks": looks, "level": ALPHA / looks, "p": p, "side": side}
+
+
+def claim(*readings: tuple[Comparison, float | None], looks: int = 1) -> Claim | None:
     """Return what all `readings`, with the p of each, allow to be claimed: better, worse, or nothing.
 
-    The sign-flip test and the interval may disagree where few scenarios differ: a claim needs both.
+    The sign-flip test and the interval may disagree where few scenarios differ: a claim needs both. After
+    several `looks` both are at 0.05 / `looks`.
     """
-    found = {_side(compared) if p is not None and p < ALPHA else None for compared, p in readings}
+    level = ALPHA / looks
+    found = {_side(compared, level) if p is not None and p < level else None for compared, p in readings}
     return found.pop() if len(found) == 1 else None
 
 
-def _side(compared: Comparison) -> Claim | None:
+def _side(compared: Comparison, level: float) -> Claim | None:
     """Return on which side of 0 the interval lies; None where it holds 0, and without one."""
-    low, high = compared.difference.low, compared.difference.high
+    difference = compared.difference
+    if level < ALPHA:
+        before_K, after_K, families_K = compared.before_K, compared.after_K, compared.families_K
+        difference = paired_interval(before_K, after_K, families_K, level=1.0 - level)
+    low, high = difference.low, difference.high
     if low is None or high is None:
         return None
     return "better" if low > 0 else "worse" if high < 0 else None

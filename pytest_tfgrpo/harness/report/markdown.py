@@ -22,7 +22,7 @@ from pytest_tfgrpo.core.report_blocks import (
 from pytest_tfgrpo.core.text import count, interval, line, number, plural, scenarios_of, signed
 from pytest_tfgrpo.harness.report.cost import is_paid, spent
 from pytest_tfgrpo.harness.report.gates import in_order, low, named, overall, unsettled
-from pytest_tfgrpo.harness.report.trust import trust_markdown
+from pytest_tfgrpo.harness.report.trust import claim, trust_markdown
 
 CELL = 200
 """Characters of one cell."""
@@ -47,7 +47,7 @@ def summary(report: Report) -> str:
         else [],
         _gate(report["gate"]),
         _named_gates(report["gate"]),
-        _gain(report["gain"]),
+        _gain(report["gain"], claim(report)),
         _epochs(report["epochs"]),
         _domains(report["domains"]),
         _regressions(report["regressions"]),
@@ -101,14 +101,15 @@ def _finding(result: RuleFinding) -> list[str]:
     return [escaped(result["name"]), OUTCOMES[result["outcome"]], escaped(why, 500)]
 
 
-def _gain(gain: Gain | None) -> list[str]:
+def _gain(gain: Gain | None, claimed: str) -> list[str]:
     if gain is None or gain["difference"] is None:
         return []
     words = f"Gain {gain['difference']:+.3f} over the baseline sweep"
     if not gain["ci95"]:
         return [f"{words}."]
     counted = scenarios_of(gain["n"], gain["families"], gain["just_these"])
-    return [f"{words}, 95 % interval {interval(gain['ci95'])}, {counted}, paired."]
+    told = f" Claim: {claimed}." if claimed else ""
+    return [f"{words}, 95 % interval {interval(gain['ci95'])}, {counted}, paired.{told}"]
 
 
 def _epochs(epochs: Sequence[EpochRow]) -> list[str]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_tfgrpo.core.report_blocks import (
-    DomainRow,
     EpochRow,
     LibraryBlock,
     PlannedSweep,
@@ -35,10 +34,10 @@ from pytest_tfgrpo.harness.report.cost import cost_lines
 from pytest_tfgrpo.harness.report.faults import fault_lines
 from pytest_tfgrpo.harness.report.gates import gate_lines, low
 from pytest_tfgrpo.harness.report.judge import judge_lines
-from pytest_tfgrpo.harness.report.trust import ERRORS_LEGEND, errors_as_zero, trust_lines
+from pytest_tfgrpo.harness.report.trust import ERRORS_LEGEND, claim, errors_as_zero, trust_lines
 
 SHORT_LESSONS = 5
-OPEN_LEGEND = "open: within chance (Holm's p of 0.05 or more), or too few scenarios to tell"
+OPEN_LEGEND = "open: within chance (Holm's p of {:.3g} or more), or too few scenarios to tell"
 SHORT_REFUSALS = 3
 LEGEND = (
     "gt mean: mean share of checks passed; pass@k: solved within k tries;",
@@ -57,7 +56,7 @@ def terminal(report: Report, *, verbosity: int = 0, width: int = 80, told_above:
         _head(report, width, verbose=verbose),
         [] if quiet else _epochs(report["epochs"], errors_as_zero(report)),
         _tools(report["epochs"]) if verbose else [],
-        [*_gain(report, width), *([] if quiet else _domains(report["domains"], every=verbose))],
+        [*_gain(report, width), *([] if quiet else _domains(report, every=verbose))],
         [] if quiet else trust_lines(report, width, every=verbose),
         [] if quiet else changes_table("largest regressions", report["regressions"]),
         wrapped(low(report, every=verbose), width, hanging="  ") if report.get("low") else [],
@@ -200,7 +199,8 @@ def _gain(report: Report, width: int) -> list[str]:
     zero = gain["errors_as_zero"]
     if zero is not None:
         text += f"; with errors as 0: {zero['difference']:+.3f}, {interval(zero['ci95'], '+.3f')}"
-    return wrapped(text, width, hanging="      ")
+    claimed = f"claim  {told}" if (told := claim(report)) else ""
+    return [*wrapped(text, width, hanging="      "), *wrapped(claimed, width, hanging=" " * 7)]
 
 
 def _power(planned: PlannedSweep) -> str:
@@ -214,8 +214,10 @@ def _power(planned: PlannedSweep) -> str:
     )
 
 
-def _domains(rows: Sequence[DomainRow], *, every: bool) -> list[str]:
+def _domains(report: Report, *, every: bool) -> list[str]:
     """Return the domains of the final sweep, where there are several; `every` adds the p of their gains."""
+    rows, gain = report["domains"], report["gain"]
+    level = gain["claim"]["level"] if gain and "claim" in gain else 0.05
     if len(rows) < 2:
         return []
     if not any(row["gain"] for row in rows):
@@ -244,7 +246,7 @@ def _domains(rows: Sequence[DomainRow], *, every: bool) -> list[str]:
             for row in rows
         ],
     )
-    return found if all(row["claim"] for row in rows) else [*found, OPEN_LEGEND]
+    return found if all(row["claim"] for row in rows) else [*found, OPEN_LEGEND.format(level)]
 
 
 def _p(value: float | None) -> str:

@@ -87,13 +87,30 @@ def flaky(report: Report) -> str:
 
 
 def earlier(report: Report) -> str:
-    """Return how many earlier runs used the eval split, in words; empty when none did."""
+    """Return how many variants the eval split has seen, in words; empty when none but this one."""
     evaluations = report.get("evaluations")
-    n = evaluations["earlier"] if evaluations else 0
-    if not n:
+    looks = evaluations.get("looks", evaluations["earlier"] + 1) if evaluations else 1
+    if looks < 2:
         return ""
-    runs, best = ("1 earlier run was", "the better") if n == 1 else (f"{n} earlier runs were", "the best")
-    return f"{runs} evaluated on this split; picking {best} of them overstates its score"
+    best = "the better" if looks == 2 else "the best"
+    return (
+        f"after {looks} looks: so many variants, this one included, were evaluated on this eval split; "
+        f"picking {best} of them overstates its score"
+    )
+
+
+def claim(report: Report) -> str:
+    """Return what may be claimed of the gain, in words; empty without a gain."""
+    gain = report["gain"]
+    found = gain.get("claim") if gain and gain["n"] else None
+    if found is None:
+        return ""
+    p = "<0.001" if found["p"] is not None and found["p"] < 0.001 else number(found["p"])
+    of = f"(p {p}, level {found['level']:.3g}, {plural(found['looks'], 'look')} at this eval split)"
+    if found["side"] is None:
+        fresh = "; a fresh split allows 0.05" if found["looks"] > 1 else ""
+        return f"nothing yet about this library {of}{fresh}"
+    return f"this library does {found['side']} {of}; the method is tested by tfgrpo replicate"
 
 
 def errors_as_zero(report: Report) -> dict[tuple[int, str], float | None]:

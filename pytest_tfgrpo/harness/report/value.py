@@ -34,6 +34,7 @@ from pytest_tfgrpo.harness.gate.rules import skipped
 from pytest_tfgrpo.harness.metrics import costs, noise, significance
 from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, Tally, compare, figures, tally
 from pytest_tfgrpo.harness.metrics.epochs import per_epoch
+from pytest_tfgrpo.harness.metrics.looks import evaluations
 from pytest_tfgrpo.harness.report.acceptance import acceptance_report
 from pytest_tfgrpo.harness.report.attribution import attribution_report
 from pytest_tfgrpo.harness.report.faults import fault_rows, uneven_faults
@@ -69,7 +70,9 @@ def build(
     sweeps = sweeps or sweeps_of(run)
     before, after = sweeps.rows_before, sweeps.rows_after
     compared = compare(before, after)
-    gain = _gain(sweeps, compared)
+    seen = evaluations(run, sweeps)
+    looks = seen["looks"] if seen else 1
+    gain = _gain(sweeps, compared, looks)
     value: Report = {
         "schema": SCHEMA,
         "run_id": run.run_id,
@@ -82,7 +85,7 @@ def build(
         "files": files,
         "epochs": per_epoch(run)["epochs"],
         "gain": gain,
-        "domains": significance.domains(run, before, after),
+        "domains": significance.domains(run, before, after, looks),
         "regressions": _regressions(run, sweeps, compared),
         "scenarios": _scenarios(run),
         "faults": _faults(run),
@@ -91,7 +94,7 @@ def build(
         "judge": judge_report(run),
         "acceptance": acceptance_report(run),
         "contamination": run.preflight.get("contamination"),
-        "evaluations": run.preflight.get("evaluations"),
+        "evaluations": seen,
         "noise": noise.noise(sweeps, gain),
         "flaky": noise.flaky(run, sweeps),
         "as_failures": noise.as_failures(run),
@@ -159,17 +162,18 @@ def _finding(result: RuleResult) -> RuleFinding:
     return {**value, "message": redact(result.message), "advice": redact(result.advice)}
 
 
-def _gain(sweeps: Sweeps, compared: Comparison) -> Gain | None:
-    """Return the paired gain of the final over the baseline sweep; None without both."""
+def _gain(sweeps: Sweeps, compared: Comparison, looks: int) -> Gain | None:
+    """Return the paired gain of the final over the baseline sweep after `looks`; None without both."""
     before, after = sweeps.rows_before, sweeps.rows_after
     if not before or not after or sweeps.after is None:
         return None
     errors = any(row.errors for rows in (before, after) for row in rows.values())
-    as_zero = figures(compare(before, after, errors_as_zero=True)) if errors else None
+    as_zero = compare(before, after, errors_as_zero=True) if errors else None
     return {
         **figures(compared),
-        "errors_as_zero": as_zero,
+        "errors_as_zero": None if as_zero is None else figures(as_zero),
         "planned": significance.planned(compared, sweeps.after),
+        "claim": significance.gain_claim(compared, as_zero or compared, looks),
     }
 
 

@@ -1,21 +1,18 @@
-"""Earlier runs: how many used an eval split, and which scenarios one that goes on took as its dev split.
-
-If you run often and keep the best run, you select on the eval split, and its score is too high:
-Dwork et al. 2015, "The reusable holdout". The runs on disk show how often that happened.
-"""
+"""Earlier runs: which used an eval split, and how; which dev split one that goes on took."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, PER_EPOCH, RUNS, run_folder
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.stamp import combined_stamp
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.metrics.looks import Looks, merged, split_stamp
 from pytest_tfgrpo.harness.run.journal import decode
 
 LISTED = 20
@@ -28,22 +25,37 @@ _STAMPS = re.compile(rb'"stamps":(\{[^{}]*\})')
 
 def eval_stamp(scenarios: Iterable[Scenario]) -> str:
     """Return the stamp of an eval split: of the set of its task stamps, whatever the scenarios are called."""
-    return combined_stamp({s.stamp for s in scenarios if s.split == "eval"})
+    return split_stamp(s.stamp for s in scenarios if s.split == "eval")
 
 
-def earlier_evaluations(out: Path | None, task_id: str, run_id: str, stamp: str) -> Json:
+def earlier_evaluations(
+    out: Path | None, task_id: str, run_id: str, stamp: str, committed: Looks = MappingProxyType({})
+) -> Json:
     """Return how many runs of the task before `run_id` swept the eval split with `stamp`, and the latest.
 
-    Run ids sort by time, so that a resumed run counts what it counted before. A run that cannot be read
-    counts for nothing, and neither does a replay: it repeats answers that were counted when they were given.
+    `variants` are the builds that they evaluated, with those that `committed` files remember. Run ids sort by
+    time, so that a resumed run counts what it counted before. A run that cannot be read counts for nothing,
+    and neither does a replay: it repeats answers that were counted when they were given.
     """
-    folders = sorted(run_folder(out, task_id, run_id).parent.glob(f"*/{JOURNAL}")) if out is not None else []
-    found = [
-        path.parent.name
-        for path in folders
-        if path.parent.name < run_id and _stamp_in(path) == stamp and _evaluated(path.with_name(PER_EPOCH))
-    ]
-    return {"earlier": len(found), "runs": found[-LISTED:]}
+    found = [row for row in _evaluated_runs(out, task_id) if row[0] < run_id and row[1] == stamp]
+    variants = {variant for _, _, variant in found}.union(committed.get(stamp, ()))
+    runs = [run for run, _, _ in found]
+    return {"earlier": len(found), "runs": runs[-LISTED:], "variants": sorted(variants)}
+
+
+def looks_on_disk(out: Path | None, task_id: str) -> Looks:
+    """Return the variants that the runs of a task have evaluated, by eval split."""
+    return merged(*({split: (variant,)} for _, split, variant in _evaluated_runs(out, task_id)))
+
+
+def _evaluated_runs(out: Path | None, task_id: str) -> Iterator[tuple[str, str, str]]:
+    """Yield each run that ended a sweep of the eval split: its id, the stamp of the split, the variant."""
+    folder = run_folder(out, task_id, "-").parent if out is not None else None
+    for path in sorted(folder.glob(f"*/{JOURNAL}")) if folder is not None else ():
+        split = _stamp_in(path)
+        variant = None if split is None else _variant_in(path.with_name(PER_EPOCH))
+        if split is not None and variant is not None:
+            yield path.parent.name, split, variant
 
 
 def dev_before(out: Path, task_id: str, wanted: str) -> frozenset[str] | None:
@@ -94,13 +106,17 @@ def _stamp_in(path: Path) -> str | None:
 
 def _stamp_of(header: Mapping[str, Any]) -> str:
     """Return the stamp of the eval split of a run that did not write it down."""
-    return combined_stamp({s["stamp"] for s in header["scenarios"] if s["split"] == "eval"})
+    return split_stamp(s["stamp"] for s in header["scenarios"] if s["split"] == "eval")
 
 
-def _evaluated(path: Path) -> bool:
-    """Return whether a run ended a sweep of the eval split with what it had learned, at least in part."""
+def _variant_in(path: Path) -> str | None:
+    """Return the variant that a run ended a sweep of, at least in part; None if it ended none.
+
+    Of a run that did not write it down nobody knows whether it repeats another: it counts for itself.
+    """
     try:
-        rows = json.loads(path.read_bytes())["epochs"]
-        return any(row["mode"] == "eval" and row["rollouts"] > 0 for row in rows)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+        value = json.loads(path.read_bytes())
+        evaluated = any(row["mode"] == "eval" and row["rollouts"] > 0 for row in value["epochs"])
+        return str(value.get("variant", f"run {path.parent.name}")) if evaluated else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None

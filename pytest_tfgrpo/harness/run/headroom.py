@@ -16,6 +16,7 @@ from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.schedule import most_rollouts, outline, plan
 from pytest_tfgrpo.numerics.planning import (
     MIN_INTERVAL,
+    NO_SPREAD,
     Spread,
     minimum_detectable_effect,
     pooled_noise,
@@ -69,7 +70,7 @@ def headroom(
     n, k = len(sweep), settings["group_size"]
     rollouts = settings["eval_rollouts"] or k
     units = effective if effective >= MIN_INTERVAL else n
-    known = within is not None and n >= MIN_INTERVAL
+    known = within is not None and within > NO_SPREAD and n >= MIN_INTERVAL
     found: Headroom = {
         "groups": len(means),
         "informative": sum(group.informative for group in groups),

@@ -155,5 +155,7 @@ def test_counting_errors_as_failures_never_raises_a_mean(final: dict[str, list[f
 def test_earlier_runs_on_the_eval_split_are_told() -> None:
     run = make_run(final={"a": [1, 1]})
     seen = replace(run, preflight={"evaluations": {"earlier": 2, "runs": ["r1", "r2"]}})
-    assert "2 earlier runs were evaluated on this split; picking the best of them" in text(seen)
+    assert "reused after 3 looks: so many variants, this one included, were evaluated on this eval" in text(
+        seen
+    )
     assert "again" not in text(replace(run, preflight={"evaluations": {"earlier": 0, "runs": []}}))

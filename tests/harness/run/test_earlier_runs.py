@@ -40,17 +40,21 @@ def test_older_runs_that_swept_the_same_eval_split_are_counted(tmp_path: Path) -
     write_run(tmp_path, "r4", n=0)
     write_run(tmp_path, "r5")
     write_run(tmp_path, "r6")
-    assert earlier(tmp_path) == {"earlier": 1, "runs": ["r1"]}
-    assert earlier(tmp_path, "r9") == {"earlier": 3, "runs": ["r1", "r5", "r6"]}
+    assert earlier(tmp_path) == {"earlier": 1, "runs": ["r1"], "variants": ["run r1"]}
+    assert earlier(tmp_path, "r9")["runs"] == ["r1", "r5", "r6"]
     assert earlier_evaluations(tmp_path, "another", "r9", STAMP)["earlier"] == 0
-    assert earlier_evaluations(None, "demo", "r9", STAMP) == {"earlier": 0, "runs": []}
+    assert earlier_evaluations(None, "demo", "r9", STAMP) == {
+        "earlier": 0,
+        "runs": [],
+        "variants": [],
+    }
 
 
 def test_a_replay_is_no_further_look(tmp_path: Path) -> None:
     write_run(tmp_path, "r1", settings={"actor": "offline"})
     write_run(tmp_path, "r2", settings={"actor": "replay:recording.jsonl"})
     write_run(tmp_path, "r3", settings={"actor": "offline", "teacher": '"settings":{"actor":"replay:x'})
-    assert earlier(tmp_path) == {"earlier": 2, "runs": ["r1", "r3"]}
+    assert earlier(tmp_path)["runs"] == ["r1", "r3"]
 
 
 def test_of_many_the_latest_are_named(tmp_path: Path) -> None:
@@ -93,4 +97,4 @@ def test_what_was_found_before_a_run_is_in_its_journal(tmp_path: Path) -> None:
     job = make_job(ScriptedActor(three_or_not), tmp_path, job_preflight=found)
     run, _ = run_job(job, tmp_path / "run")
     assert run.preflight == load_run(tmp_path / "run").preflight == found
-    assert build(run, None)["evaluations"] == {"earlier": 2, "runs": ["r1", "r2"]}
+    assert build(run, None)["evaluations"] == {"earlier": 2, "runs": ["r1", "r2"], "looks": 3}

@@ -199,7 +199,8 @@ def load_library(path: Path) -> Library:
         if experience.id in experiences:
             raise StoreError(f"{path}: {place}/id: {experience.id!r} occurs twice")
         experiences[experience.id] = experience
-    library = of(experiences.values(), tuple(data.get("lineage", ())))
+    looks = {split: tuple(variants) for split, variants in data.get("looks", {}).items()}
+    library = replace(of(experiences.values(), tuple(data.get("lineage", ()))), looks=looks)
     if library.hash != data["hash"]:
         raise StoreError(
             f"{path}: /hash: {data['hash']!r} is not the hash of its lessons; if they were edited on purpose "
@@ -215,6 +216,7 @@ def save_library(path: Path, library: Library) -> None:
         "hash": library.hash,
         "lineage": list(library.lineage),
         "experiences": to_wire(library.experiences),
+        **({"looks": to_wire(library.looks)} if library.looks else {}),
     }
     text = json.dumps(data, indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n"
     try:
@@ -354,7 +356,7 @@ def _carried_out(library: Library, operations: Sequence[Operation], epoch: int) 
 
 
 def _successor(library: Library, experiences: Iterable[Experience]) -> Library:
-    new = of(experiences, library.lineage)
+    new = replace(of(experiences, library.lineage), looks=library.looks)
     return new if new.hash == library.hash else replace(new, lineage=(*library.lineage, library.hash))
 
 
