@@ -7,13 +7,15 @@ high: Dwork et al. 2015, "The reusable holdout". A repeat of one build is no fur
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.report_blocks import Evaluations
 from pytest_tfgrpo.core.settings import shaping
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
-from pytest_tfgrpo.harness.metrics.comparison import Sweeps
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.core.records import Run
+    from pytest_tfgrpo.core.report_blocks import Evaluations
+    from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 
 Looks: TypeAlias = Mapping[str, tuple[str, ...]]
 """Variants swept, by the stamp of the eval split; sorted."""
