@@ -5,19 +5,27 @@
 
 For each run seed: a baseline sweep, two epochs of training, a final sweep, group size 5, default settings
 but for those given; `--acceptance off --leave-out 0` learns without a dev split's say and without measuring
-lessons. Then the final sweep again with the experiences removed, and with those of each other domain in
-their place.
+lessons. The gain is printed for eval scenarios of families that training has, and of those that it never
+sees. Then the final sweep again with the lessons changed:
+
+    removed      no lessons
+    other domain the lessons of another domain in their place, of all of them the gain furthest from 0
+    in names     each tool by the words of its name: "find dates"
+    in words     each tool by its description: "Find the calendar dates in a text"
+    tools alone  "use find_dates", without the words on the kind of task
+    negated      "never use find_dates"
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_tfgrpo.core.lessons import Experience, Library
@@ -26,9 +34,11 @@ from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.offline.agent import open_offline
+from pytest_tfgrpo.harness.actors.offline.tools.registry import BY_NAME as BY_TOOL
 from pytest_tfgrpo.harness.engine.engine import Engine
 from pytest_tfgrpo.harness.learning.library.library import empty, of
 from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
+from pytest_tfgrpo.harness.learning.optimizer.wording import parse
 from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, compare, tally
 from pytest_tfgrpo.harness.protocols import Optimizer
 from pytest_tfgrpo.harness.run.job import Job
@@ -112,8 +122,11 @@ def against_baseline(run: Run, sweep: PhaseResult, other: Run) -> Comparison:
 
 
 def by_family(scenarios: Sequence[Scenario], rows: Sequence[Comparison]) -> str:
-    """Return the mean of each family before and after, over all seeds."""
-    names = {s.id: f"{s.domain} {s.family}" for s in scenarios}
+    """Return the mean of each family before and after, over all seeds; a star marks the untrained."""
+    trained = {(s.domain, s.family) for s in scenarios if s.split == "train"}
+    names = {
+        s.id: f"{s.domain} {s.family}" + ("" if (s.domain, s.family) in trained else " *") for s in scenarios
+    }
     before: dict[str, list[float]] = {}
     after: dict[str, list[float]] = {}
     for row in rows:
@@ -126,15 +139,80 @@ def by_family(scenarios: Sequence[Scenario], rows: Sequence[Comparison]) -> str:
     )
 
 
-def measure(
-    bench: Bench, seed: int, changed: Mapping[str, Json] = NOTHING
-) -> tuple[Comparison, float, list[float]]:
-    """Return the final sweep, and the gain with experiences removed and swapped, all against the baseline."""
+def _in_words(advice: str, called: Callable[[str], str]) -> str:
+    return re.sub(r"\w+", lambda match: called(match[0]) if match[0] in BY_TOOL else match[0], advice)
+
+
+def _negated(terms: str, advice: str) -> str:
+    return f"For tasks about {terms}: " + re.sub(r"^use ", "never use ", advice)
+
+
+WORDINGS: Mapping[str, Callable[[str, str], str]] = {
+    "in names": lambda terms, advice: (
+        f"For tasks about {terms}: " + _in_words(advice, lambda name: name.replace("_", " "))
+    ),
+    "in words": lambda terms, advice: (
+        f"For tasks about {terms}: "
+        + _in_words(advice.removeprefix("use "), lambda name: BY_TOOL[name].description.rstrip("."))
+    ),
+    "tools alone": lambda terms, advice: advice,  # noqa: ARG005 - the signature of a wording
+    "negated": _negated,
+}
+"""How the lesson about `terms` reads with its `advice` worded otherwise."""
+
+
+def reworded(library: Library, wording: Callable[[str, str], str]) -> Library:
+    """Return the library with each lesson that the built-in optimizer wrote worded otherwise."""
+    lessons = []
+    for lesson in library.experiences:
+        said = parse(lesson.summary32)
+        text = wording(", ".join(said.terms), said.advice) if said else lesson.summary32
+        lessons.append(replace(lesson, summary32=f"{text}."))
+    return of(lessons)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gains:
+    """What a run gained, and what it gains with its lessons changed."""
+
+    final: Comparison
+    changed: Mapping[str, Sequence[Comparison]]
+    """By change of the lessons, the sweeps with it."""
+    trained: frozenset[str]
+    """Ids of the eval scenarios of families that training has."""
+
+    def split(self, found: Comparison) -> tuple[float, float]:
+        """Return the gain over the scenarios of trained families, and over the others (0 without any)."""
+        sides: tuple[list[float], list[float]] = ([], [])
+        for id, before, after in zip(found.ids, found.before_K, found.after_K, strict=True):
+            sides[id not in self.trained].append(after - before)
+        near, far = (statistics.mean(side) if side else 0.0 for side in sides)
+        return near, far
+
+    def rows(self) -> dict[str, tuple[float, float, float]]:
+        """Return for each change the gain over all, trained and untrained families: the largest in size."""
+        found = {"as learned": [self.final], **self.changed}
+        return {
+            name: max(((c.difference.mean, *self.split(c)) for c in sweeps), key=lambda row: abs(row[0]))
+            for name, sweeps in found.items()
+        }
+
+
+def measure(bench: Bench, seed: int, changed: Mapping[str, Json] = NOTHING) -> Gains:
+    """Return what a run gains and, by sweeps with the same seeds, what it gains with its lessons changed."""
     run = bench.run(seed, empty(), changed=changed)
-    bare = bench.sweep(seed, empty())
-    swapped = [bench.sweep(seed, bench.swapped(run.library, step)) for step in range(1, len(bench.domains))]
-    removed, *exchanged = (against_baseline(run, r.phases[0], r).difference.mean for r in (bare, *swapped))
-    return against_baseline(run, run.phases[-1], run), removed, exchanged
+    steps = range(1, len(bench.domains))
+    libraries = {"removed": [empty()], "other domain": [bench.swapped(run.library, step) for step in steps]}
+    libraries |= {name: [reworded(run.library, wording)] for name, wording in WORDINGS.items()}
+    sweeps = {name: [bench.sweep(seed, library) for library in group] for name, group in libraries.items()}
+    families = {(s.domain, s.family) for s in bench.scenarios if s.split == "train"}
+    return Gains(
+        final=against_baseline(run, run.phases[-1], run),
+        changed={
+            name: [against_baseline(run, r.phases[0], r) for r in group] for name, group in sweeps.items()
+        },
+        trained=frozenset(s.id for s in bench.scenarios if (s.domain, s.family) in families),
+    )
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -146,27 +224,23 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     names = [argument for argument in options.rest if not argument.isdigit()]
     seeds = [int(argument) for argument in options.rest if argument.isdigit()] or list(SEEDS)
-    changed = {"acceptance": options.acceptance, "lesson_dropout": options.lesson_dropout}
+    changed = {"acceptance": options.acceptance, "lesson_dropout": options.leave_out}
     bench = Bench(ROOT / (names[0] if names else "fixtures"))
-    print("seed  baseline  final   gain  95 % interval    removed  swapped: least, most")
+    print("seed  baseline  final   gain  95 % interval    trained  untrained families")
     results = []
     for seed in seeds:
-        final, removed, exchanged = result = measure(bench, seed, changed)
-        gain = final.difference
-        interval = f"[{gain.low:.3f}, {gain.high:.3f}]"
-        line = f"{seed:>4}{final.before:>10.3f}{final.after:>7.3f}{gain.mean:>7.3f}  {interval}"
-        print(f"{line}{removed:>10.3f}{min(exchanged):>12.3f}{max(exchanged):>7.3f}")
-        results.append(result)
-    finals, removals, swaps = zip(*results, strict=True)
-    means = [statistics.mean(column) for column in zip(*map(_means, finals), strict=True)]
-    print("mean{:>10.3f}{:>7.3f}{:>7.3f}".format(*means), end=f"{'':>16}{statistics.mean(removals):>10.3f}")
-    print(f"{min(map(min, swaps)):>12.3f}{max(map(max, swaps)):>7.3f}")
-    print("\nfamily (mean over seeds)      before  after")
-    print(by_family(bench.scenarios, finals))
-
-
-def _means(final: Comparison) -> tuple[float, float, float]:
-    return final.before or 0.0, final.after or 0.0, final.difference.mean
+        gains = measure(bench, seed, changed)
+        final, (near, far) = gains.final, gains.split(gains.final)
+        interval = f"[{final.difference.low:.3f}, {final.difference.high:.3f}]"
+        line = f"{seed:>4}{final.before or 0.0:>10.3f}{final.after or 0.0:>7.3f}{final.difference.mean:>7.3f}"
+        print(f"{line}  {interval}{near:>10.3f}{far:>11.3f}", flush=True)
+        results.append(gains)
+    print("\ngain (mean over seeds)   all  trained  untrained")
+    for name in results[0].rows():
+        columns = zip(*(gains.rows()[name] for gains in results), strict=True)
+        print(f"{name:<19}" + "".join(f"{statistics.mean(column):>9.3f}" for column in columns))
+    print("\nfamily (mean over seeds)       before  after")
+    print(by_family(bench.scenarios, [gains.final for gains in results]))
 
 
 if __name__ == "__main__":

@@ -26,17 +26,19 @@ from fixture_source import (
     orders,
     readings,
     settings,
+    unseen,
 )
 from fixture_source.shape import Case, Family
 
 ROOT = Path(__file__).resolve().parent.parent
 
-MAIN = tuple(
+TRAINED = tuple(
     replace(family, dev=dev.CASES[family.domain][family.name])
     for source in (notes, readings, dates, freight, orders, settings)
     for family in source.FAMILIES
 )
-HELD_OUT = (*held_out_words.FAMILIES, *held_out_desk.FAMILIES)
+MAIN = (*TRAINED, *unseen.MAIN)
+HELD_OUT = (*held_out_words.FAMILIES, *held_out_desk.FAMILIES, *unseen.HELD_OUT)
 
 
 def scenarios(family: Family) -> list[dict[str, Any]]:

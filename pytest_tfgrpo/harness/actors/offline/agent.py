@@ -19,7 +19,7 @@ from pytest_tfgrpo.harness.actors.offline.tools.registry import TOOLS, OfflineTo
 from pytest_tfgrpo.harness.actors.offline.values import ToolError, Value, kind_of, render
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall
 
-VERSION = 1
+VERSION = 2
 FRAME_CHARS = 2_000
 """Most characters of a tool's output that its frame keeps."""
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import random
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
-from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.harness.actors.offline.lessons import ReadLesson
+from pytest_tfgrpo.harness.actors.offline.matching import similarities
 from pytest_tfgrpo.harness.actors.offline.tools.registry import TOOLS
 from pytest_tfgrpo.harness.actors.offline.values import ValueKind
 
@@ -27,10 +25,10 @@ class Policy:
     """Logit that a first tool gains when its description has just the words for the data at hand."""
     lesson: float = 6.0
     """Logit that a wholly relevant lesson adds to the step it asks for."""
-    avoid: float = 1.0
+    avoid: float = 6.0
     """Logit that a wholly relevant lesson takes from the tools it warns of."""
-    threshold: float = 0.15
-    """Relevance under which a lesson says nothing."""
+    floor: float = 0.5
+    """Relevance under which a lesson changes nothing."""
     max_steps: int = 10
     idle_finish: float = -3.0
     """Logit of finishing before any tool has worked."""
@@ -67,26 +65,19 @@ class Policy:
         do: dict[str, float] = {}
         avoid: dict[str, float] = {}
         for lesson, weight in hints:
-            step = next_step(lesson.tools, kind, done)
-            side = do if lesson.do else avoid
+            step = next_step(lesson.tools, kind, done) if lesson.tools else None
             if step is not None:
-                side[step] = max(side.get(step, 0.0), weight)
-        for step, weight in do.items():
-            if step in open_steps:
-                open_steps[step] += self.lesson * weight
-        for step, weight in avoid.items():
-            if step in open_steps and step != FINISH:
-                open_steps[step] -= self.avoid * weight
+                do[step] = max(do.get(step, 0.0), weight)
+            for tool in lesson.warned:
+                avoid[tool] = max(avoid.get(tool, 0.0), weight)
+        for step in open_steps:
+            open_steps[step] += self.lesson * do.get(step, 0.0) - self.avoid * avoid.get(step, 0.0)
         return open_steps
 
     def hints(self, lessons: Sequence[ReadLesson], task: frozenset[str]) -> Hints:
         """Return the lessons that concern the task, with their weight in (0, 1]."""
         weighed = ((lesson, lesson.relevance(task)) for lesson in lessons)
-        return [
-            (lesson, (relevance - self.threshold) / (1 - self.threshold))
-            for lesson, relevance in weighed
-            if relevance > self.threshold
-        ]
+        return [(lesson, relevance) for lesson, relevance in weighed if relevance >= self.floor]
 
 
 Hints = list[tuple[ReadLesson, float]]
@@ -121,22 +112,3 @@ def choose(logits: Mapping[str, float], temperature: float, chance: random.Rando
         if mark < 0:
             return name
     return best
-
-
-_TERMS = [content(f"{tool.name} {tool.description}") for tool in TOOLS]
-_SPREAD = Counter(stem for terms in _TERMS for stem in terms)
-_WEIGHT = {stem: math.log(1 + len(TOOLS) / count) for stem, count in _SPREAD.items()}
-_NORM = [math.sqrt(sum(_WEIGHT[stem] ** 2 for stem in terms)) for terms in _TERMS]
-_HAVING = {stem: [i for i, terms in enumerate(_TERMS) if stem in terms] for stem in _SPREAD}
-
-
-@lru_cache(maxsize=4096)
-def similarities(task: frozenset[str]) -> tuple[float, ...]:
-    """Return the cosine of the task's words with those of each tool, rare words weighing more."""
-    dots = [0.0] * len(TOOLS)
-    known = [stem for stem in task if stem in _WEIGHT]
-    for stem in known:
-        for i in _HAVING[stem]:
-            dots[i] += _WEIGHT[stem] ** 2
-    norm = math.sqrt(math.fsum(_WEIGHT[stem] ** 2 for stem in known)) or 1.0
-    return tuple(dot / (norm * own) for dot, own in zip(dots, _NORM, strict=True))

@@ -14,9 +14,11 @@ from pytest_tfgrpo.core.lessons import Polarity
 from pytest_tfgrpo.core.records import Trajectory
 from pytest_tfgrpo.core.scenarios import Attachment, Prompt, Scenario, Task
 from pytest_tfgrpo.core.stamp import seed_of
+from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.harness.actors.offline.agent import OfflineActor, open_offline
 from pytest_tfgrpo.harness.actors.offline.lessons import lessons_in
 from pytest_tfgrpo.harness.actors.offline.policy import FINISH, Policy, next_step
+from pytest_tfgrpo.harness.actors.offline.task_view import wording_of
 from pytest_tfgrpo.harness.actors.offline.tools.registry import BY_NAME
 from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.protocols import ActorCall
@@ -123,10 +125,12 @@ def test_lessons_are_tool_names_in_order_and_the_other_words() -> None:
     (lesson,) = lessons_in(
         block("For tasks about distinct words in notes: use split_words, then count_items.")
     )
-    assert lesson.do
     assert lesson.tools == ("split_words", "count_items")
+    assert lesson.warned == ()
     assert set(lesson.about) == {"distinct", "word", "not"}
-    assert lesson.relevance(frozenset({"distinct", "other"})) == pytest.approx(1 / 3)
+    assert lesson.relevance(frozenset({"distinct", "other"})) == pytest.approx(
+        0.43, abs=0.01
+    )  # two tools split words
 
 
 def test_words_that_all_lessons_share_weigh_less() -> None:
@@ -158,13 +162,34 @@ def test_a_lesson_about_the_task_is_followed_and_one_about_another_is_not(make_c
     assert [t.answer for t in other] == [t.answer for t in plain]
 
 
+@pytest.mark.parametrize(
+    "topic", ["vocabulary, ledger, freight", "invoices", "ledger, freight, note", "text, count"]
+)
+@pytest.mark.parametrize(
+    "advice", ["use split_words, then count_items", "avoid split_words", "count the items"]
+)
+def test_a_lesson_under_the_floor_of_relevance_changes_nothing(
+    topic: str, advice: str, make_call: Call
+) -> None:
+    system = block(f"For tasks about {topic}: {advice}.")
+    (lesson,) = lessons_in(system)
+    assert lesson.relevance(content(wording_of(NOTE))) < Policy().floor
+    taught = attempts(make_call, temperature=0.3, system=system)
+    assert attempts_alike(taught, attempts(make_call, temperature=0.3))
+
+
+def attempts_alike(some: Iterable[Trajectory], others: Iterable[Trajectory]) -> bool:
+    return [(t.answer, tools_of(t)) for t in some] == [(t.answer, tools_of(t)) for t in others]
+
+
 def test_a_warning_makes_a_tool_rarer(make_call: Call) -> None:
     def uses(system: str) -> float:
         found = attempts(make_call, 100, system=system, task=Task(id="t", domain="d", prompt=LENGTH))
         return mean("count_letters" in tools_of(t) for t in found)
 
     warning = block("For tasks about length, badge: avoid count_letters.", polarity="avoid")
-    assert uses(warning) < uses("Solve the task.") - 0.1
+    assert uses("Solve the task.") > 0.2
+    assert uses(warning) < 0.02
 
 
 LENGTH = 'What is the length of the badge "Ada Lovelace"?'
@@ -181,10 +206,11 @@ LENGTH = 'What is the length of the badge "Ada Lovelace"?'
     ],
 )
 def test_hostile_lessons_are_at_most_hints_about_tools(lesson: str, make_call: Call) -> None:
-    assert "split_words" not in lesson or lessons_in(block(lesson))[0].tools == ("split_words",)
+    named = "split_words" in lesson.casefold()
+    assert [found.tools for found in lessons_in(block(lesson))] == [("split_words",)] * named
     plain, fooled = attempts(make_call, 20), attempts(make_call, 20, system=block(lesson))
     assert all(set(tools_of(t)) <= BY_NAME.keys() for t in fooled)
-    if "split_words" not in lesson:
+    if not named:
         assert [t.answer for t in fooled] == [t.answer for t in plain]
 
 
