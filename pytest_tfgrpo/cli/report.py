@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_run, add_task, project_of
 from pytest_tfgrpo.cli.project import Project
 from pytest_tfgrpo.core.errors import BaselineError, JournalError
-from pytest_tfgrpo.core.files import JOURNAL, REPORT_HTML, REPORT_JSON
+from pytest_tfgrpo.core.files import JOURNAL, LABELS, REPORT_HTML, REPORT_JSON
 from pytest_tfgrpo.core.report_blocks import Report
 
 if TYPE_CHECKING:
@@ -123,11 +123,26 @@ def rendered(project: Project, folder: Path) -> Rendering:
         again = build(run, None, sections=stored["sections"], files=stored["files"])
         told = stored["warnings"]
         again["warnings"] = [*told, *(text for text in again["warnings"] if text not in told)]
-        return Rendering(run, again | {"gate": stored["gate"]})
+        return Rendering(run, _labelled(folder, run, again | {"gate": stored["gate"]}))
     notes = [note or f"there is no {REPORT_JSON}; checked with the built-in rules"]
     verdict = _judged(project, run, notes)
     files = os.path.relpath(folder, project.root)
-    return Rendering(run, build(replace(run, warnings=(*run.warnings, *notes)), verdict, files=files))
+    made = build(replace(run, warnings=(*run.warnings, *notes)), verdict, files=files)
+    return Rendering(run, _labelled(folder, run, made))
+
+
+def _labelled(folder: Path, run: Run, report: Report) -> Report:
+    """Return a report with what people's labels make of the gain, where there are any."""
+    if not (folder / LABELS).is_file():
+        return report
+    from pytest_tfgrpo.harness.report.label_file import load_labels
+    from pytest_tfgrpo.harness.report.labels import labels_report
+
+    try:
+        labels = load_labels(folder)
+        return report | {"labels": labels_report(run, labels)} if labels and labels.labels else report
+    except JournalError as error:
+        return report | {"warnings": [*report["warnings"], f"labels are left out: {error}"]}
 
 
 def _judged(project: Project, run: Run, notes: list[str]) -> Verdict | None:

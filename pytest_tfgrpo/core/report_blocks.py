@@ -115,6 +115,13 @@ JudgeBlock = TypedDict("JudgeBlock", {
     "model": str | None, "votes": int | None, "opinions": int, "no_verdict": int, "vote_agreement": Share,
     "calibration": Calibration | None, "domains": list[DomainCalibration]})
 
+LabelledArm = TypedDict("LabelledArm", {
+    "arm": str, "n": int, "agreement": Share, "ci95": Bounds, "bias": float | None})
+LabelsBlock = TypedDict("LabelsBlock", {
+    "seed": int, "asked": int, "labelled": int, "tasks": int, "used": int, "families": int, "skipped": int,
+    "judged": int, "judge_gain": float, "gain": float | None, "ci95": Bounds, "correction": float | None,
+    "correction_ci95": Bounds, "just_these": bool, "arms": list[LabelledArm], "reads": list[int]})
+
 Spent = TypedDict("Spent", {
     "calls": int, "failed": int, "unknown": int, "tokens": int, "usd": float | None})
 EpochCost = TypedDict("EpochCost", {
@@ -157,7 +164,7 @@ Report = TypedDict("Report", {
     "gain": Gain | None, "domains": list[DomainRow], "regressions": list[Regression],
     "scenarios": list[ScenarioBlock], "faults": dict[str, Counts],
     "fault_messages": NotRequired[list[FaultRow]], "library": LibraryBlock,
-    "attribution": AttributionBlock | None, "judge": JudgeBlock | None,
+    "attribution": AttributionBlock | None, "judge": JudgeBlock | None, "labels": NotRequired[LabelsBlock],
     "acceptance": NotRequired[AcceptanceBlock | None], "contamination": NotRequired[Contaminated | None],
     "evaluations": NotRequired[Evaluations | None], "noise": NotRequired[Noise | None],
     "flaky": NotRequired[list[Flaky]], "low": NotRequired[list[LowScenario]],

@@ -20,9 +20,10 @@ from pytest_tfgrpo.harness.run.journal import encode
 COMMANDS = (
     "init", "stamp", "runs", "report", "show", "baseline save", "baseline show",
     "baseline compare", "library show",
-    "library diff", "library promote", "library rebase", "lessons", "record stat", "record verify",
-    "record add", "record prune",
+    "library diff", "library promote", "library rebase", "lessons", "labels sample", "labels read",
+    "record stat", "record verify", "record add", "record prune",
 )  # fmt: skip
+GROUPS = ("baseline", "labels", "library", "record")
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def test_the_list_of_commands_above_is_complete() -> None:
     found = [
         " ".join([name, *more])
         for name in listed()
-        for more in ([[sub] for sub in listed(name)] if name in ("baseline", "library", "record") else [[]])
+        for more in ([[sub] for sub in listed(name)] if name in GROUPS else [[]])
     ]
     assert sorted(found) == sorted(COMMANDS)
 

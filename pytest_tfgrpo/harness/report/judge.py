@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import fsum
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.records import JudgeResult, Run
-from pytest_tfgrpo.core.report_blocks import Calibration, JudgeBlock, Opinions
-from pytest_tfgrpo.core.text import interval, line, number, plural, table, wrapped
+from pytest_tfgrpo.core.report_blocks import Calibration, JudgeBlock, LabelsBlock, Opinions
+from pytest_tfgrpo.core.text import interval, line, number, plural, signed, table, wrapped
+from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
 
 PASSED = 0.5
 """Scores from here on count as a yes where yes and no are compared."""
+FEW = 20
+"""Labelled tasks under which a report warns."""
 
 
 class Judged(NamedTuple):
@@ -144,3 +147,68 @@ def rows(judge: JudgeBlock) -> Iterator[list[str]]:
             str(row["no_verdict"]),
             number(row["vote_agreement"]),
         ]
+
+
+def label_lines(labels: LabelsBlock | None, width: int) -> list[str]:
+    """Return the lines about the value `labels` of a report: the gain as people see it."""
+    if labels is None:
+        return []
+    found = [*label_sentences(labels), *(f"warning: {text}" for text in label_warnings(labels))]
+    return [text for one in found for text in wrapped(one, width, hanging="  ")]
+
+
+def label_markdown(labels: LabelsBlock | None, escaped: Callable[[object, int], str]) -> list[str]:
+    """Return the same for a summary; `escaped` makes Markdown of a text."""
+    if labels is None:
+        return []
+    found = [*label_sentences(labels), *(f"warning: {text}" for text in label_warnings(labels))]
+    return ["", *(f"- {escaped(text, 500)}." for text in found)]
+
+
+def label_sentences(labels: LabelsBlock) -> Iterator[str]:
+    """Yield the gain that the labels correct, and how far the judge agrees with them in each sweep."""
+    told = f"{plural(labels['labelled'], 'label')} of {labels['asked']}"
+    if labels["gain"] is None:
+        yield f"gain by people: unknown; {told}, and no task has all its answers labelled"
+        return
+    spread = (
+        f"95 % interval {interval(labels['ci95'], '+.3f')}" if labels["ci95"] else "too few for an interval"
+    )
+    of = f" of {labels['families']} families" if labels["families"] != labels["used"] else ""
+    these = "just these scenarios, " if labels["just_these"] else ""
+    yield (
+        f"gain by people {labels['gain']:+.3f}, {spread}, {these}{told}, on "
+        f"{plural(labels['used'], 'task')}{of} drawn at random from {labels['judged']}; "
+        f"by the judge alone {labels['judge_gain']:+.3f}"
+    )
+    each = "; ".join(
+        f"{arm['arm']} {number(arm['agreement'])} ({interval(arm['ci95'])}), bias {signed(arm['bias'])}"
+        for arm in labels["arms"]
+    )
+    yield f"judge and people agree: {each}"
+
+
+def label_warnings(labels: LabelsBlock) -> Iterator[str]:
+    """Yield what stands against a gain that labels correct."""
+    bounds = labels["correction_ci95"]
+    if bounds and (bounds[0] > 0 or bounds[1] < 0):
+        more, size = ("more" if bounds[1] < 0 else "less"), sorted(map(abs, bounds))
+        yield (
+            f"the judge is {more} generous in the final than in the baseline sweep, by "
+            f"{abs(labels['correction'] or 0.0):.3f} ({interval(size)}): its own gain misleads"
+        )
+    if labels["used"] < MIN_INTERVAL:
+        yield f"{plural(labels['used'], 'labelled task')} cannot give an interval; label {FEW} or more"
+    elif labels["used"] < FEW:
+        yield f"{plural(labels['used'], 'labelled task', 'is', 'are')} few; label {FEW} or more"
+    if labels["skipped"]:
+        yield (
+            f"{plural(labels['skipped'], 'task')} passed over before the last labelled one: "
+            "what people leave out is not random; label from the top down"
+        )
+    grown = sorted(set(labels["reads"]))
+    if len(grown) > 1:
+        yield (
+            f"the gain was read at {', '.join(map(str, grown))} labels, and its interval is for one look: "
+            "choose how many to label beforehand"
+        )

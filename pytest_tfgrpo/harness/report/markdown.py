@@ -22,6 +22,7 @@ from pytest_tfgrpo.core.report_blocks import (
 from pytest_tfgrpo.core.text import count, interval, line, number, plural, scenarios_of, signed
 from pytest_tfgrpo.harness.report.cost import is_paid, spent
 from pytest_tfgrpo.harness.report.gates import in_order, low, named, overall, unsettled
+from pytest_tfgrpo.harness.report.judge import label_markdown
 from pytest_tfgrpo.harness.report.trust import claim, trust_markdown
 
 CELL = 200
@@ -47,7 +48,7 @@ def summary(report: Report) -> str:
         else [],
         _gate(report["gate"]),
         _named_gates(report["gate"]),
-        _gain(report["gain"], claim(report)),
+        [*_gain(report["gain"], claim(report)), *label_markdown(report.get("labels"), escaped)],
         _epochs(report["epochs"]),
         _domains(report["domains"]),
         _regressions(report["regressions"]),

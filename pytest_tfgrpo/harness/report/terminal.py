@@ -33,7 +33,7 @@ from pytest_tfgrpo.harness.report.attribution import attribution_lines
 from pytest_tfgrpo.harness.report.cost import cost_lines
 from pytest_tfgrpo.harness.report.faults import fault_lines
 from pytest_tfgrpo.harness.report.gates import gate_lines, low
-from pytest_tfgrpo.harness.report.judge import judge_lines
+from pytest_tfgrpo.harness.report.judge import judge_lines, label_lines
 from pytest_tfgrpo.harness.report.trust import ERRORS_LEGEND, claim, errors_as_zero, trust_lines
 
 SHORT_LESSONS = 5
@@ -56,7 +56,11 @@ def terminal(report: Report, *, verbosity: int = 0, width: int = 80, told_above:
         _head(report, width, verbose=verbose),
         [] if quiet else _epochs(report["epochs"], errors_as_zero(report)),
         _tools(report["epochs"]) if verbose else [],
-        [*_gain(report, width), *([] if quiet else _domains(report, every=verbose))],
+        [
+            *_gain(report, width),
+            *label_lines(report.get("labels"), width),
+            *([] if quiet else _domains(report, every=verbose)),
+        ],
         [] if quiet else trust_lines(report, width, every=verbose),
         [] if quiet else changes_table("largest regressions", report["regressions"]),
         wrapped(low(report, every=verbose), width, hanging="  ") if report.get("low") else [],

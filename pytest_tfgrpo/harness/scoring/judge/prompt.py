@@ -42,18 +42,23 @@ def question(scenario: Scenario, rollout: Rollout) -> tuple[Message, ...]:
 
     They hold the task, the criteria, the steps and the answer; never what the scenario's checks expect.
     """
-    data = {
-        "task": cut(_task(scenario), TEXT_MAX),
-        "criteria": _criteria(scenario.rubric),
-        "steps": "\n".join(_steps(rollout.frames)) or "none",
-        "answer": cut(rollout.answer, TEXT_MAX),
-    }
+    data = shown(scenario, rollout)
     mark = mark_for([*data.values()], data.values())
     values = {**data, "mark": mark, "shape": _shape(len(scenario.rubric))}
     return (
         Message(role="system", content=templates()["system"]),
         Message(role="user", content=fill(templates()["question"], values)),
     )
+
+
+def shown(scenario: Scenario, rollout: Rollout) -> dict[str, str]:
+    """Return what a judge, or a person in its place, is shown: task, criteria, steps and answer."""
+    return {
+        "task": cut(_task(scenario), TEXT_MAX),
+        "criteria": _criteria(scenario.rubric),
+        "steps": "\n".join(_steps(rollout.frames)) or "none",
+        "answer": cut(rollout.answer, TEXT_MAX),
+    }
 
 
 def repair(asked: Sequence[Message], reply: str, error: str, count: int) -> tuple[Message, ...]:

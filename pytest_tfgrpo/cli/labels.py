@@ -1,0 +1,165 @@
+"""The commands ``tfgrpo labels ...``: ask people about a random part of what a judge scored."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.cli.parsers import (
+    Arguments,
+    Subparsers,
+    add_command,
+    add_group,
+    add_run,
+    add_task,
+    project_of,
+)
+from pytest_tfgrpo.core.errors import JournalError
+from pytest_tfgrpo.core.files import LABELS, LABELS_FORM
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.core.records import Run
+    from pytest_tfgrpo.harness.report.labels import Labels
+
+
+def declare(commands: Subparsers) -> None:
+    """Add the group."""
+    group = add_group(commands, "labels", "Correct a judge's gain by human labels of a random sample.")
+    command = add_command(group, "sample", sample)
+    add_run(command, "run", nargs="?")
+    command.add_argument(
+        "--tasks", type=_positive, default=50, metavar="N", help="tasks to label, at most (default: 50)"
+    )
+    command.add_argument(
+        "--answers",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="answers to label of each task and sweep, at most (default: 1)",
+    )
+    command.add_argument("--seed", type=_seed, default=0, metavar="N", help="seed of the sample (default: 0)")
+    _add_file(command)
+    add_task(command)
+    command = add_command(group, "read", read)
+    add_run(command, "run", nargs="?")
+    _add_file(command)
+    add_task(command)
+
+
+def _add_file(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--file",
+        metavar="FILE",
+        help=f"the form, CSV or JSON lines (.jsonl); default: {LABELS_FORM} in the run's folder",
+    )
+
+
+def sample(arguments: Arguments) -> Iterator[str]:
+    """Draw a random sample of a run's judged answers, and write a form for people to label."""
+    from pytest_tfgrpo.cli.lookup import find_run
+    from pytest_tfgrpo.core.text import line, plural
+    from pytest_tfgrpo.harness.report.label_file import load_labels, save_labels, write_form
+    from pytest_tfgrpo.harness.report.labels import Labels, draw
+
+    folder = find_run(project_of(arguments), arguments.run)
+    run = _finished(folder)
+    earlier = load_labels(folder)
+    if earlier is not None and earlier.labels:
+        _require_same(earlier, arguments)
+    known = {} if earlier is None else earlier.labels
+    drawn = draw(run, tasks=arguments.tasks, answers=arguments.answers, seed=arguments.seed)
+    path = _form(arguments, folder)
+    write_form(path, drawn, known)
+    labels = Labels(
+        run_id=run.run_id,
+        seed=drawn.seed,
+        tasks=arguments.tasks,
+        answers=drawn.answers,
+        sample=drawn.stamp,
+        labels=known,
+        reads=() if earlier is None else earlier.reads,
+    )
+    save_labels(folder, labels)
+    yield (
+        f"{plural(len(list(drawn.items)), 'answer')} to {plural(len(drawn.tasks), 'task')}, of "
+        f"{drawn.judged} that the judge scored in both sweeps; which sweep an answer is of is hidden"
+    )
+    yield "fill in `label`, from the top down: y or n for each criterion (`y n y`), or the share met, 0 to 1"
+    yield f"form   {line(os.path.relpath(path))}"
+    yield f"then   tfgrpo labels read {line(run.run_id)}" + (
+        f" --file {line(arguments.file)}" if arguments.file else ""
+    )
+
+
+def read(arguments: Arguments) -> Iterator[str]:
+    """Check a form that people filled in, store its labels with the run, and print the corrected gain."""
+    from dataclasses import replace
+
+    from pytest_tfgrpo.cli.lookup import find_run, read_report
+    from pytest_tfgrpo.core.files import REPORT_JSON, write_json
+    from pytest_tfgrpo.core.text import line
+    from pytest_tfgrpo.harness.report.judge import label_lines
+    from pytest_tfgrpo.harness.report.label_file import load_labels, read_form, save_labels
+    from pytest_tfgrpo.harness.report.labels import labels_report, sample_of
+
+    folder = find_run(project_of(arguments), arguments.run)
+    run = _finished(folder)
+    asked = load_labels(folder)
+    if asked is None:
+        raise JournalError(
+            f"no sample of run {run.run_id} was drawn; use `tfgrpo labels sample {run.run_id}`"
+        )
+    found = read_form(_form(arguments, folder), sample_of(run, replace(asked, labels={})))
+    labels = replace(asked, labels=found, reads=(*asked.reads, len(found)))
+    block = labels_report(run, labels)
+    save_labels(folder, labels)
+    report = read_report(folder)
+    if report is not None:
+        write_json(folder / REPORT_JSON, report | {"labels": block})
+    yield from label_lines(block, 80)
+    yield f"stored {line(os.path.relpath(folder / LABELS))}; see also tfgrpo report {line(run.run_id)}"
+
+
+def _require_same(earlier: Labels, arguments: Arguments) -> None:
+    """Raise JournalError unless what is asked for extends a sample of which there are labels."""
+    same = (earlier.seed, earlier.answers) == (arguments.seed, arguments.answers)
+    if not same or arguments.tasks < earlier.tasks:
+        raise JournalError(
+            f"run {earlier.run_id} has labels of the sample --tasks={earlier.tasks} "
+            f"--answers={earlier.answers} --seed={earlier.seed}; another one would be a choice. "
+            "Only --tasks may grow"
+        )
+
+
+def _finished(folder: Path) -> Run:
+    """Return the run in `folder`; raises JournalError unless it is complete."""
+    from pytest_tfgrpo.harness.run.journal_contents import load_run
+
+    run = load_run(folder)
+    if run.status != "complete":
+        raise JournalError(
+            f"run {run.run_id} is {run.status}; finish it with pytest --tfgrpo --tfgrpo-resume={run.run_id} "
+            "before people label its answers"
+        )
+    return run
+
+
+def _form(arguments: Arguments, folder: Path) -> Path:
+    return Path(arguments.file) if arguments.file else folder / LABELS_FORM
+
+
+def _positive(text: str) -> int:
+    """Return a whole number from 1 on; raises ArgumentTypeError."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, not {text!r}")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    """Return a whole number from 0 on; raises ArgumentTypeError."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 on, not {text!r}")
+    return int(text)
