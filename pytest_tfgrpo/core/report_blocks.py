@@ -149,6 +149,9 @@ GateBlock = TypedDict("GateBlock", {
 Sequential = TypedDict("Sequential", {
     "scenarios": int, "asked": int, "left_out": int, "rollouts_saved": int, "reason": str})
 
+FamiliesBlock = TypedDict("FamiliesBlock", {
+    "scenarios": int, "families": int, "effective": float, "icc": float | None,
+    "seen": ComparisonFigures | None, "unseen": ComparisonFigures | None})
 Headroom = TypedDict("Headroom", {
     "groups": int, "informative": int, "mean": Share, "bound": Share, "bound_ci95": Bounds, "k": int,
     "pass_at_1": Share, "pass_at_k": Share, "scenarios": int, "families": int, "rollouts": int,
@@ -168,7 +171,8 @@ Report = TypedDict("Report", {
     "acceptance": NotRequired[AcceptanceBlock | None], "contamination": NotRequired[Contaminated | None],
     "evaluations": NotRequired[Evaluations | None], "noise": NotRequired[Noise | None],
     "flaky": NotRequired[list[Flaky]], "low": NotRequired[list[LowScenario]],
-    "headroom": NotRequired[Headroom], "as_failures": NotRequired[list[AsFailures]],
+    "families": NotRequired[FamiliesBlock], "headroom": NotRequired[Headroom],
+    "as_failures": NotRequired[list[AsFailures]],
     "reach": NotRequired[ReachBlock],
     "cost": CostBlock,
     "gate": GateBlock | None, "sequential": NotRequired[Sequential | None], "settings": dict[str, Any],

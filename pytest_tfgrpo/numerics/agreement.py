@@ -1,14 +1,16 @@
-"""How far two raters of the same things agree; axis ``_N`` runs over the things rated."""
+"""How far two raters of the same things (``_N``) agree, and how far values (``_K``) of a family do."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
 from pytest_tfgrpo.numerics.arrays import Floats
+from pytest_tfgrpo.numerics.planning import NO_SPREAD
 
 
 def wilson_interval(successes: int, n: int, *, level: float = 0.95) -> tuple[float, float]:
@@ -52,6 +54,32 @@ def spearman(a_N: npt.ArrayLike, b_N: npt.ArrayLike) -> float | None:
     a, b = _centred_ranks(x), _centred_ranks(y)
     scale = math.sqrt(float(a @ a) * float(b @ b))
     return None if scale == 0 else float(np.clip(float(a @ b) / scale, -1.0, 1.0))
+
+
+def intraclass_correlation(values_K: npt.ArrayLike, families_K: Sequence[Hashable]) -> float | None:
+    """Return the share of the variance that values of a family have in common, by one-way ANOVA.
+
+    ``(MSB - MSW) / (MSB + (n0 - 1) MSW)`` with the mean squares between and within families and, for those of
+    different sizes n, ``n0 = (N - sum n^2 / N) / (F - 1)``: Donner 1986, "A Review of Inference Procedures
+    for the Intraclass Correlation Coefficient in the One-Way Random Effects Model". Below 0 where values of a
+    family differ more than others. None without two families, without one of two values, and without
+    variance. Raises ValueError unless there is a family for each value.
+    """
+    x = np.asarray(values_K, dtype=np.float64)
+    if x.shape != (len(families_K),):
+        raise ValueError(f"values must be a vector with {len(families_K)} families, got shape {x.shape}")
+    places: dict[Hashable, int] = {}
+    place_K = np.array([places.setdefault(family, len(places)) for family in families_K], dtype=np.int64)
+    size_F = np.bincount(place_K, minlength=len(places))
+    n, families = x.size, size_F.size
+    if families < 2 or n == families:
+        return None
+    mean_F = np.bincount(place_K, weights=x) / size_F
+    between = float((size_F * (mean_F - x.mean()) ** 2).sum()) / (families - 1)
+    within = float(((x - mean_F[place_K]) ** 2).sum()) / (n - families)
+    usual = (n - float((size_F**2).sum()) / n) / (families - 1)
+    spread = between + (usual - 1) * within
+    return (between - within) / spread if spread > NO_SPREAD else None
 
 
 def _centred_ranks(x_N: Floats) -> Floats:

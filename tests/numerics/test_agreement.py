@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from pytest_tfgrpo.numerics.agreement import cohen_kappa, spearman, wilson_interval
+from pytest_tfgrpo.numerics.agreement import cohen_kappa, intraclass_correlation, spearman, wilson_interval
 
 ratings = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30)
 scores = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=30)
@@ -99,3 +100,65 @@ def test_ratings_must_pair(rate) -> None:
     for a, b in (([1, 2], [1]), ([[1]], [[1]])):
         with pytest.raises(ValueError, match="two vectors of one length"):
             rate(a, b)
+
+
+def by_anova(groups: list[list[float]]) -> float:
+    """Return the intraclass correlation from SciPy's F ratio."""
+    sizes = [len(group) for group in groups]
+    n, k = sum(sizes), len(groups)
+    n0 = (n - sum(size * size for size in sizes) / n) / (k - 1)
+    f = stats.f_oneway(*groups).statistic
+    return float((f - 1) / (f - 1 + n0))
+
+
+def unzipped(groups: list[list[float]]) -> tuple[list[float], list[int]]:
+    return [x for group in groups for x in group], [n for n, group in enumerate(groups) for _ in group]
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.lists(st.integers(1, 6), min_size=2, max_size=12).filter(lambda s: sum(s) > len(s)),
+)
+def test_the_intraclass_correlation_is_that_of_an_analysis_of_variance(seed: int, sizes: list[int]) -> None:
+    rng = np.random.default_rng(seed)
+    groups = [list(rng.normal(rng.normal(), 1.0, size)) for size in sizes]
+    found = intraclass_correlation(*unzipped(groups))
+    assert found == pytest.approx(by_anova(groups), abs=1e-9)
+    assert found is not None
+    assert found <= 1.0 + 1e-12
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(-3, 3), st.floats(0.1, 5))
+def test_it_does_not_depend_on_unit_order_or_names(seed: int, shift: float, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    values, families = rng.normal(size=20), rng.integers(0, 6, 20)
+    found, order = intraclass_correlation(values, families.tolist()), rng.permutation(20)
+    again = intraclass_correlation(shift + scale * values[order], [f"f{f}" for f in families[order]])
+    assert found == pytest.approx(again, abs=1e-9)
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.4, 0.9])
+@pytest.mark.parametrize("sizes", [(5,), (1, 2, 3, 10)])
+def test_it_is_about_the_true_correlation_on_average(shared: float, sizes: tuple[int, ...]) -> None:
+    rng, found = np.random.default_rng(3), []
+    for _ in range(200):
+        family_K = np.repeat(np.arange(40), rng.choice(sizes, 40))
+        common, own = (
+            rng.normal(0, shared**0.5, 40)[family_K],
+            rng.normal(0, (1 - shared) ** 0.5, family_K.size),
+        )
+        found.append(intraclass_correlation(common + own, family_K.tolist()))
+    assert np.mean(found) == pytest.approx(shared, abs=0.025)  # type: ignore[arg-type]
+
+
+def test_equal_values_within_families_correlate_wholly_and_opposite_ones_negatively() -> None:
+    assert intraclass_correlation([1, 1, 0, 0, 1], "aabbc") == pytest.approx(1.0)
+    assert intraclass_correlation([1, -1, 1, -1], "aabb") == pytest.approx(-1.0)
+
+
+def test_without_families_or_variance_there_is_no_correlation() -> None:
+    assert intraclass_correlation([0, 1, 2], "abc") is None
+    assert intraclass_correlation([0, 1, 2], "aaa") is None
+    assert intraclass_correlation([1, 1, 1], "aab") is None
+    with pytest.raises(ValueError, match="2 families"):
+        intraclass_correlation([1.0], "ab")

@@ -153,13 +153,14 @@ def sentence(comparison: Comparison) -> str:
 class Sweeps:
     """The sweeps that a run is judged by, with their tallies by scenario id, each counted once."""
 
-    def __init__(self, run: Run, families: Mapping[str, str] = MappingProxyType({})) -> None:
-        """`families` are those of the eval scenarios that share one, by id.
+    def __init__(self, run: Run, families: Mapping[str, str] | None = None) -> None:
+        """`families` are those of the eval scenarios that share one, by id; None: those that are given.
 
         `before` is the baseline sweep, `after` the final one; None where the run has none.
         """
         self._stamps = {s.id: s.stamp for s in run.scenarios}
-        self._families = families
+        given = {s.id: f"{s.domain} {s.family}" for s in run.scenarios if s.family}
+        self._families = given if families is None else families
         self.before: PhaseResult | None = next((r for r in run.phases if r.phase.mode == "baseline"), None)
         self.after: PhaseResult | None = next(
             (r for r in reversed(run.phases) if r.phase.mode == "eval"), None

@@ -20,6 +20,7 @@ from pytest_tfgrpo.core.stamp import SEED_BITS, identify, seed_of, stamp
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, compare
 from pytest_tfgrpo.harness.report.judge import PASSED
 from pytest_tfgrpo.harness.scoring.judge.prompt import shown
+from pytest_tfgrpo.harness.suite.families import sweeps_of
 
 ARMS = ("baseline", "final")
 
@@ -100,7 +101,7 @@ class Labels:
 
 def draw(run: Run, *, tasks: int, answers: int = 1, seed: int = 0, sweeps: Sweeps | None = None) -> Sample:
     """Draw up to `tasks` scenarios, and `answers` of each in either sweep; raises JournalError if none."""
-    sweeps = sweeps or Sweeps(run)
+    sweeps = sweeps or sweeps_of(run)
     compared = compare(sweeps.rows_before, sweeps.rows_after)
     known = {s.id: s for s in run.scenarios}
     groups = [_groups(result.groups if result else ()) for result in (sweeps.before, sweeps.after)]

@@ -9,6 +9,7 @@ from typing import Any
 from pytest_tfgrpo.core.records import Mode
 from pytest_tfgrpo.core.report_blocks import AsFailures, Flaky, Report
 from pytest_tfgrpo.core.text import line, number, plural, wrapped
+from pytest_tfgrpo.harness.report.families import families_text
 from pytest_tfgrpo.harness.report.reach import in_reach
 from pytest_tfgrpo.harness.run.headroom import headroom_text
 
@@ -19,8 +20,9 @@ SWEEPS: Mapping[Mode, str] = {"eval": "final", "baseline": "baseline"}
 
 
 def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
-    """Return headroom, noise, flaky scenarios, earlier runs, reach for the terminal; in full with `every`."""
-    found = wrapped(f"headroom  {text}", width, hanging=" " * 10) if (text := headroom(report)) else []
+    """Return families, headroom, noise, flaky scenarios, earlier runs and reach; in full with `every`."""
+    found = wrapped(f"families  {text}", width, hanging=" " * 10) if (text := families_text(report)) else []
+    found += wrapped(f"headroom  {text}", width, hanging=" " * 10) if (text := headroom(report)) else []
     found += wrapped(f"noise  {text}", width, hanging="       ") if (text := noise(report)) else []
     if text := flaky(report):
         found += wrapped(f"flaky  {text}" + ("" if every else "; -v names them"), width, hanging="       ")
@@ -40,7 +42,8 @@ def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
 
 def trust_markdown(report: Report, escaped: Callable[[object], str]) -> list[str]:
     """Return the same for a summary; `escaped` makes Markdown of foreign text."""
-    found = [f"- Headroom: {text}." for text in [headroom(report)] if text]
+    found = [f"- Families: {text}." for text in [families_text(report)] if text]
+    found += [f"- Headroom: {text}." for text in [headroom(report)] if text]
     found += [f"- Noise: {text}." for text in [noise(report)] if text]
     if text := flaky(report):
         found += [f"- Flaky: {text}."]

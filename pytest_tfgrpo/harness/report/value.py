@@ -37,6 +37,7 @@ from pytest_tfgrpo.harness.metrics.epochs import per_epoch
 from pytest_tfgrpo.harness.metrics.looks import evaluations
 from pytest_tfgrpo.harness.report.acceptance import acceptance_report
 from pytest_tfgrpo.harness.report.attribution import attribution_report
+from pytest_tfgrpo.harness.report.families import families_report, families_warnings
 from pytest_tfgrpo.harness.report.faults import fault_rows, uneven_faults
 from pytest_tfgrpo.harness.report.judge import judge_report
 from pytest_tfgrpo.harness.report.reach import reach_report, reach_warnings
@@ -73,6 +74,7 @@ def build(
     seen = evaluations(run, sweeps)
     looks = seen["looks"] if seen else 1
     gain = _gain(sweeps, compared, looks)
+    families = families_report(run, sweeps, compared)
     value: Report = {
         "schema": SCHEMA,
         "run_id": run.run_id,
@@ -103,9 +105,11 @@ def build(
         "settings": to_wire(run.settings),
         "stamps": dict(run.stamps),
         "versions": dict(run.versions),
-        "warnings": [*run.warnings, *_warnings(run, sweeps)],
+        "warnings": [*run.warnings, *families_warnings(families), *_warnings(run, sweeps)],
         "sections": list(sections),
     }
+    if families is not None:
+        value["families"] = families
     _add_where_there_is_any(value, run, sweeps)
     if run.settings.get("gate_sequential"):
         _add_sequential(value, run, sweeps, verdict)

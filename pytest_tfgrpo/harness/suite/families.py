@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
-from pytest_tfgrpo.harness.suite.scenario_files import task_key
 from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
 
 
@@ -47,6 +46,7 @@ def sweeps_of(run: Run) -> Sweeps:
 def tasks_of(scenarios: Sequence[Scenario]) -> dict[str, str]:
     """Return the key of each scenario's task by id; of tasks that are alike, that of the first."""
     from pytest_tfgrpo.harness.suite.contamination.overlap import alike
+    from pytest_tfgrpo.harness.suite.scenario_files import task_key
 
     own = {s.id: task_key(s) for s in scenarios}
     first: dict[str, str] = {}

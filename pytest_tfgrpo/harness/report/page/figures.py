@@ -11,7 +11,17 @@ from pytest_tfgrpo.core.text import label
 from pytest_tfgrpo.core.wire import Json
 
 EXAMPLES = 3
-CAVEATS = ("headroom", "noise", "flaky", "evaluations", "contamination", "sequential", "as_failures", "reach")
+CAVEATS = (
+    "families",
+    "headroom",
+    "noise",
+    "flaky",
+    "evaluations",
+    "contamination",
+    "sequential",
+    "as_failures",
+    "reach",
+)
 """Blocks about how far a result can be trusted."""
 MOST = 1_000
 """Rows of a table by scenario that is no map."""
