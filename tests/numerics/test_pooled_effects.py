@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from pytest_tfgrpo.numerics.effect_model import EffectPrior, EffectSpread, logistic
 from pytest_tfgrpo.numerics.pooled_effects import (
-    EffectPrior,
-    EffectSpread,
     PooledEffects,
     chosen,
+    cross_fitted,
     doubtful,
-    logistic,
     pooled_effects,
 )
 
@@ -84,7 +83,8 @@ def test_the_order_of_lessons_and_scenarios_changes_nothing() -> None:
 def test_known_effects_are_found_within_what_is_said_to_be_known() -> None:
     errors, covered = [], []
     for seed in range(30):
-        w = world(seed)
+        effects_of = np.random.default_rng(seed)
+        w = world(seed, on=effects_of.normal(0.3, 0.7, 12), elsewhere=effects_of.normal(-0.02, 0.05, 12))
         effects = found(w)
         errors.append([np.mean(effects.on_topic - w.on), np.mean(effects.elsewhere - w.elsewhere)])
         covered += list(np.abs(effects.on_topic - w.on) < 1.96 * effects.on_topic_sd)
@@ -206,6 +206,55 @@ def test_the_value_counts_only_where_prompts_would_carry_the_lesson() -> None:
     effects = pooled_effects(w.scores, w.scenarios, w.carried, w.about, stands_SL=stands)
     assert effects.value[0] == 0.0
     assert (effects.value[1:] != 0.0).all()
+
+
+def halves(w: World) -> Any:
+    """Put every other scenario of each topic in one half."""
+    place = np.lexsort((np.arange(len(w.about)), w.about.argmax(axis=1)))
+    half = np.zeros(len(w.about), dtype=bool)
+    half[place[::2]] = True
+    return half[w.scenarios]
+
+
+def gain_of(w: World, kept: Any) -> float:
+    """Return what lessons really add to the mean score of scenarios like these."""
+    chance = np.random.default_rng(0).beta(0.8, 0.8, 4000).clip(0.01, 0.99)[:, None]
+    logit, shift = np.log(chance / (1 - chance)), np.where(w.about, w.on, w.elsewhere)[:, kept].sum(axis=1)
+    return float((logistic(logit + shift) - chance).mean())
+
+
+def test_lessons_that_do_nothing_gain_nothing_where_one_half_chooses_and_the_other_measures() -> None:
+    honest, flattering = [], []
+    for seed in range(25):
+        w = world(seed, scenarios=40, on=[0.0] * 12, elsewhere=[0.0] * 12)
+        honest.append(cross_fitted(w.scores, w.scenarios, w.carried, w.about, halves(w))[0])
+        effects = found(w)
+        flattering.append(effects.value[chosen(effects)].sum())
+    assert abs(np.mean(honest)) < 0.025
+    assert np.mean(flattering) > 0.02
+
+
+def test_the_cross_fitted_gain_is_that_of_the_lessons_chosen_and_its_error_is_stated() -> None:
+    errors, stated = [], []
+    for seed in range(25):
+        w = world(seed, scenarios=60, on=[1.5] * 6 + [-1.5] * 6, elsewhere=[0.0] * 12)
+        gain, sd = cross_fitted(w.scores, w.scenarios, w.carried, w.about, halves(w))
+        errors.append(gain - gain_of(w, np.arange(12) < 6))
+        stated.append(sd)
+    assert -0.03 < np.mean(errors) < 0.015
+    assert 0.5 < np.std(errors) / np.mean(stated) < 2.0
+
+
+def test_only_lessons_that_are_in_question_count_as_gain() -> None:
+    w = world(18)
+    nobody = np.zeros(12, dtype=bool)
+    assert cross_fitted(w.scores, w.scenarios, w.carried, w.about, halves(w), among_L=nobody) == (0.0, 0.0)
+
+
+def test_the_cross_fitted_gain_of_degenerate_rollouts_is_finite() -> None:
+    w = world(19, scenarios=2, each=3)
+    for half in (halves(w), np.ones_like(w.scores, dtype=bool)):
+        assert np.isfinite(cross_fitted(w.scores, w.scenarios, w.carried, w.about, half)).all()
 
 
 def test_a_hundred_scenarios_and_thirty_lessons_take_a_tenth_of_a_second() -> None:
