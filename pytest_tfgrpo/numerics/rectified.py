@@ -23,7 +23,7 @@ class Rectified(NamedTuple):
     """The judge's gain plus the correction, within [-1, 1]."""
     low: float | None
     high: float | None
-    """Its 95 % interval; None where the gain or the correction has none."""
+    """Its interval; None where the gain or the correction has none."""
     correction: Interval
     """Of the labelled scenarios: mean of human less judge after, less the same before, and its interval."""
     correlation: float
@@ -42,6 +42,7 @@ def rectify(
     corrections_N: Sequence[float],
     share: float = 1.0,
     *,
+    level: float = 0.95,
     resamples: int = 10_000,
 ) -> Rectified:
     """Return the mean of `gains_K`, corrected by `corrections_N` of the scenarios at `places_N`.
@@ -55,10 +56,10 @@ def rectify(
     corrections outside [-2, 2].
     """
     _check(gains_K, families_K, places_N, corrections_N, share)
-    judged = mean_interval(gains_K, families_K, support=(-1.0, 1.0), resamples=resamples)
+    judged = mean_interval(gains_K, families_K, support=(-1.0, 1.0), level=level, resamples=resamples)
     some_N = [families_K[place] for place in places_N]
     support = min(-1.0 - judged.mean, *corrections_N), max(1.0 - judged.mean, *corrections_N)
-    correction = mean_interval(corrections_N, some_N, support=support, resamples=resamples)
+    correction = mean_interval(corrections_N, some_N, support=support, level=level, resamples=resamples)
     gain, rho = (
         judged.mean + share * correction.mean,
         _correlation(gains_K, families_K, places_N, corrections_N),
@@ -69,7 +70,9 @@ def rectify(
     below = _joined(judged.mean - judged.low, share * (correction.mean - correction.low), rho)
     above = _joined(judged.high - judged.mean, share * (correction.high - correction.mean), rho)
     seen_N = [gains_K[place] + value for place, value in zip(places_N, corrections_N, strict=True)]
-    seen = mean_interval(seen_N, some_N, support=(min(-1.0, *seen_N), max(1.0, *seen_N)), resamples=resamples)
+    seen = mean_interval(
+        seen_N, some_N, support=(min(-1.0, *seen_N), max(1.0, *seen_N)), level=level, resamples=resamples
+    )
     if seen.method in ("exact", "bounded") and seen.low is not None and seen.high is not None:
         below = max(below, share * (seen.mean - seen.low))
         above = max(above, share * (seen.high - seen.mean))

@@ -85,11 +85,13 @@ def test_labels_of_a_random_sample_correct_the_gain_everywhere(
     assert block["gain"] < gain / 2
     assert "its own gain misleads" in " ".join(told.split())
     assert len(judged.calls) == calls
+    assert block["claim"] is None
 
     assert judged.cli("report") == 0
     shown = capsys.readouterr().out
     for line in told.splitlines()[:-1]:
         assert line in shown
+    assert "by people's labels, nothing yet about this library" in " ".join(shown.split())
     page = (judged.runs()[-1] / "report.html").read_text()
     assert f"gain by people {block['gain']:+.3f}" in page
     assert "its own gain misleads" in page

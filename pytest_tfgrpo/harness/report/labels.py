@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.records import Group, Rollout, Run
@@ -18,9 +18,14 @@ from pytest_tfgrpo.core.report_blocks import LabelledArm, LabelsBlock
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.stamp import SEED_BITS, identify, seed_of, stamp
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, compare
+from pytest_tfgrpo.harness.metrics.looks import evaluations
+from pytest_tfgrpo.harness.metrics.significance import ALPHA, Claim
 from pytest_tfgrpo.harness.report.judge import PASSED
 from pytest_tfgrpo.harness.scoring.judge.prompt import shown
 from pytest_tfgrpo.harness.suite.families import sweeps_of
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.numerics.rectified import Rectified
 
 ARMS = ("baseline", "final")
 
@@ -204,23 +209,14 @@ def sample_of(run: Run, labels: Labels, sweeps: Sweeps | None = None) -> Sample:
 
 def labels_report(run: Run, labels: Labels, sweeps: Sweeps | None = None) -> LabelsBlock:
     """Return what the labels make of the judge's gain; raises JournalError as `sample_of` does."""
-    from pytest_tfgrpo.numerics.rectified import rectify
-
+    sweeps = sweeps or sweeps_of(run)
     sample, known = sample_of(run, labels, sweeps), labels.labels
     whole = [task for task in sample.tasks if all(item.id in known for item in task.items)]
-    corrections_N = [_correction(task, known) for task in whole]
     last = max((n for n, task in enumerate(sample.tasks) if task in whole), default=-1)
-    found = (
-        rectify(
-            sample.gains_K,
-            sample.families_K,
-            [task.place for task in whole],
-            corrections_N,
-            sample.judged / len(sample.gains_K),
-        )
-        if whole
-        else None
-    )
+    found = _rectified(sample, whole, known) if whole else None
+    seen = evaluations(run, sweeps)
+    looks = seen["looks"] if seen else 1
+    strict = _rectified(sample, whole, known, level=1 - ALPHA / looks) if looks > 1 and whole else found
     return {
         "seed": sample.seed,
         "asked": len(list(sample.items)),
@@ -238,7 +234,37 @@ def labels_report(run: Run, labels: Labels, sweeps: Sweeps | None = None) -> Lab
         "just_these": found.correction.just_these if found else False,
         "arms": [_arm(name, whole, known, n) for n, name in enumerate(ARMS)],
         "reads": list(labels.reads),
+        "looks": looks,
+        "claim": _claim(strict, sweeps),
     }
+
+
+def _rectified(
+    sample: Sample, tasks: Sequence[DrawnTask], labels: Mapping[str, float], level: float = 0.95
+) -> Rectified:
+    """Return the gain as labels of some tasks correct it."""
+    from pytest_tfgrpo.numerics.rectified import rectify
+
+    return rectify(
+        sample.gains_K,
+        sample.families_K,
+        [task.place for task in tasks],
+        [_correction(task, labels) for task in tasks],
+        sample.judged / len(sample.gains_K),
+        level=level,
+    )
+
+
+def _claim(found: Rectified | None, sweeps: Sweeps) -> Claim | None:
+    """Return the side of 0 that an interval lies on, with errors left out and with errors as 0."""
+    if found is None or found.low is None or found.high is None:
+        return None
+    known, as_zero = (
+        compare(sweeps.rows_before, sweeps.rows_after, errors_as_zero=zero).difference.mean
+        for zero in (False, True)
+    )
+    low, high = found.low + min(0.0, as_zero - known), found.high + max(0.0, as_zero - known)
+    return "better" if low > 0 else "worse" if high < 0 else None
 
 
 def _correction(task: DrawnTask, labels: Mapping[str, float]) -> float:

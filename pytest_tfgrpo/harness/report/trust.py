@@ -108,6 +108,11 @@ def claim(report: Report) -> str:
     found = gain.get("claim") if gain and gain["n"] else None
     if found is None:
         return ""
+    labels = report.get("labels")
+    if labels is not None and labels["gain"] is not None:
+        level = f"(level {0.05 / labels['looks']:.3g}, {plural(labels['looks'], 'look')} at this eval split)"
+        side = f"this library does {labels['claim']}" if labels["claim"] else "nothing yet about this library"
+        return f"by people's labels, {side} {level}"
     p = "<0.001" if found["p"] is not None and found["p"] < 0.001 else number(found["p"])
     of = f"(p {p}, level {found['level']:.3g}, {plural(found['looks'], 'look')} at this eval split)"
     if found["side"] is None:
