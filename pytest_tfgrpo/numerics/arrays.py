@@ -1,4 +1,5 @@
-"""The types of arrays, without loading numpy."""
+"""The types of arrays, and how arrays of callers are checked. Numpy is imported in functions: types need
+none."""
 
 from __future__ import annotations
 
@@ -10,3 +11,60 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = "npt.NDArray[np.float64]"
 Ints: TypeAlias = "npt.NDArray[np.intp]"
+Bools: TypeAlias = "npt.NDArray[np.bool_]"
+Reals: TypeAlias = "npt.NDArray[np.floating]"
+"""float32 or float64: what a function of the RL mathematics is given, it gives back."""
+
+
+def reals(**values: npt.ArrayLike) -> list[Reals]:
+    """Return arrays of one precision: float32 where all of them are, else float64.
+
+    Raises ValueError with the name of an array that holds no real numbers.
+    """
+    import numpy as np
+
+    arrays = {name: np.asarray(value) for name, value in values.items()}
+    for name, array in arrays.items():
+        if array.dtype.kind not in "fiub":
+            raise ValueError(f"{name} must hold real numbers, got {array.dtype}")
+    single = all(array.dtype in (np.float32, np.float16) for array in arrays.values() if array.ndim)
+    kept = np.float32 if single and any(array.ndim for array in arrays.values()) else np.float64
+    return [array.astype(kept, copy=False) for array in arrays.values()]
+
+
+def same_shape(shape: tuple[int, ...], **arrays: npt.NDArray[np.generic]) -> None:
+    """Raise ValueError with the name of an array of another shape."""
+    for name, array in arrays.items():
+        if array.shape != shape:
+            raise ValueError(f"{name} must have the shape {shape}, got {array.shape}")
+
+
+def mask_of(mask: npt.ArrayLike | None, shape: tuple[int, ...]) -> Bools:
+    """Return a mask as booleans, all True for None; raises ValueError for a value that is neither 0 nor 1."""
+    import numpy as np
+
+    if mask is None:
+        return np.ones(shape, dtype=np.bool_)
+    found = np.asarray(mask)
+    same_shape(shape, mask=found)
+    chosen = found.astype(np.bool_)
+    if found.dtype.kind != "b" and not np.array_equal(found, chosen):
+        raise ValueError("mask must hold nothing but 0 and 1")
+    return chosen
+
+
+def finite(mask: Bools | None = None, **arrays: npt.NDArray[np.floating]) -> None:
+    """Raise ValueError with the name, index and value of a number that is NaN or infinite where it counts.
+
+    `mask` is True where a value counts; it has the arrays' shape.
+    """
+    import numpy as np
+
+    for name, array in arrays.items():
+        bad = ~np.isfinite(array)
+        if mask is not None:
+            bad &= mask
+        if bad.any():
+            place = tuple(int(i) for i in np.unravel_index(int(bad.argmax()), bad.shape))
+            index = ", ".join(map(str, place))
+            raise ValueError(f"{name}[{index}] is {float(array[place])}; mask it, or mend what computed it")

@@ -1,11 +1,20 @@
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_tfgrpo.numerics.advantages import group_advantage, informative, relative_rank
+from pytest_tfgrpo.numerics.advantages import (
+    Scale,
+    group_advantage,
+    grpo_advantage,
+    informative,
+    per_rollout,
+    relative_rank,
+    rloo_advantage,
+)
 
 NAN = math.nan
 scores = st.one_of(
@@ -116,3 +125,65 @@ def test_misshapen_input_is_refused(values, groups, complaint: str) -> None:
     for function in (relative_rank, group_advantage, informative):
         with pytest.raises(ValueError, match=complaint):
             function(values, groups)
+
+
+@given(
+    st.floats(-(2.0**99), 2.0**99, width=32),
+    st.integers(1, 40),
+    st.sampled_from([np.float32, np.float64]),
+    st.sampled_from(["group", "batch", "none"]),
+)
+def test_equal_rewards_give_exactly_0(value: float, size: int, dtype: type, scale: Scale) -> None:
+    rewards, groups = np.full(size, value, dtype), np.zeros(size, dtype=int)
+    for found in (grpo_advantage(rewards, groups, scale=scale), rloo_advantage(rewards, groups)):
+        assert found.dtype == dtype
+        assert not found.any()
+
+
+@given(st.integers(2, 64), st.floats(-1e6, 1e6, width=32), st.sampled_from([np.float32, np.float64]))
+def test_one_different_reward_among_equals_does_not_vanish(size: int, value: float, dtype: type) -> None:
+    rewards = np.full(size, value, dtype)
+    rewards[0] = np.nextafter(rewards[0], np.inf)
+    found = grpo_advantage(rewards, np.zeros(size, dtype=int), eps=0.0)
+    assert found[0] == pytest.approx((size - 1) / math.sqrt(size), rel=1e-5)
+    assert rloo_advantage(rewards, np.zeros(size, dtype=int))[0] > 0
+
+
+@given(batches, st.sampled_from(["group", "batch", "none"]))
+def test_an_unscored_reward_has_no_influence(batch: list[tuple[float, int]], scale: Scale) -> None:
+    values, groups = columns(batch)
+    known = ~np.isnan(values)
+    for function in (partial(grpo_advantage, scale=scale), rloo_advantage):
+        found = function(values, groups)
+        assert np.array_equal(found[known], function(values[known], groups[known]))
+        assert not found[~known].any()
+        assert np.isnan(function(values, groups, unscored="nan")[~known]).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(-5, 5), st.floats(0.1, 10))
+def test_shift_scale_order_and_names_of_groups_do_not_matter(seed: int, shift: float, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    rewards, groups = rng.normal(size=12), rng.integers(0, 4, 12)
+    order = rng.permutation(12)
+    for function in (partial(grpo_advantage, eps=0.0), partial(rloo_advantage, normalise=True, eps=0.0)):
+        found = function(rewards, groups)
+        np.testing.assert_allclose(function(scale * rewards + shift, groups), found, atol=1e-8)
+        np.testing.assert_allclose(function(rewards[order], groups[order]), found[order], atol=1e-12)
+        np.testing.assert_allclose(function(rewards, (groups * 7 + 3) % 29), found, atol=1e-12)
+    np.testing.assert_allclose(rloo_advantage(rewards, np.zeros(12, dtype=int)).sum(), 0, atol=1e-12)
+
+
+def test_leave_one_out_is_the_reward_less_the_mean_of_the_others() -> None:
+    found = rloo_advantage([1.0, 0.0, 0.5, 0.7], [0, 0, 0, 1])
+    np.testing.assert_allclose(found, [0.75, -0.75, 0, 0])
+    assert rloo_advantage([0.7], [0], singleton="raw").tolist() == [0.7]
+
+
+def test_rows_of_a_rollout_share_an_advantage_that_is_computed_once() -> None:
+    rewards, rollouts, groups = [1.0, 1, 1, 0, 0.5], ["a", "a", "a", "b", "c"], [0, 0, 0, 0, 0]
+    found = per_rollout(rewards, rollouts, groups, partial(grpo_advantage, eps=0.0))
+    np.testing.assert_allclose(found, [1, 1, 1, -1, 0], atol=1e-12)
+    with pytest.raises(ValueError, match=r"rows of rollout .*a.* differ in their reward"):
+        per_rollout([1.0, 0.5], np.array(["a", "a"]), [0, 0])
+    with pytest.raises(ValueError, match="differ in their group"):
+        per_rollout([1.0, 1.0], ["a", "a"], [0, 1])
