@@ -5,8 +5,8 @@
     python benchmarks/rl_references.py
 
 Never a dependency, and not part of CI. Each vector is a call of ours and what the reference gives for it.
-Code of TRL and Stable-Baselines3 that stands in the middle of a long method runs as it stands there, cut out by
-its first and last line.
+Code of TRL and Stable-Baselines3 in the middle of a long method runs as it stands there, cut out by its first
+and last line.
 """
 
 from __future__ import annotations

@@ -227,7 +227,8 @@ def _standardised(m: _Sorted, ddof: int, eps: float) -> Floats:
     std_M = np.sqrt(_group_mean(centred_M**2, m) * (m.size_M / np.maximum(m.size_M - ddof, 1)))
     with np.errstate(over="ignore"):  # a spread that is nothing beside eps gives 0
         width_M = std_M + np.divide(eps, spread_M, out=np.zeros_like(m.x_M), where=differs_M)
-    return np.divide(centred_M, width_M, out=np.zeros_like(m.x_M), where=differs_M)
+    found_M: Floats = np.divide(centred_M, width_M, out=np.zeros_like(m.x_M), where=differs_M)
+    return found_M
 
 
 def _deviation(values: Floats, ddof: int) -> float:

@@ -1,0 +1,110 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_tfgrpo.numerics.offpolicy import OffPolicyEstimate, dr, ips, predictions, snips
+
+CONTEXTS, ARMS = 3, 4
+
+
+def logged(seed: int, n: int = 400, floor: float = 0.05) -> tuple[np.ndarray, ...]:
+    """Return rewards, contexts, arms, probabilities of a policy that learned, and the true means."""
+    rng = np.random.default_rng(seed)
+    truth = rng.beta(2, 2, (CONTEXTS, ARMS))
+    sums, counts = np.full((CONTEXTS, ARMS), 0.5), np.ones((CONTEXTS, ARMS))
+    contexts, draws = rng.integers(0, CONTEXTS, n), rng.random((2, n))
+    rewards, arms, probabilities = np.empty(n), np.empty(n, dtype=int), np.empty((n, ARMS))
+    for i, context in enumerate(contexts):
+        raised = np.exp(8 * sums[context] / counts[context])
+        p = (1 - ARMS * floor) * raised / raised.sum() + floor
+        arm = min(int((draws[0, i] > p.cumsum()).sum()), ARMS - 1)
+        rewards[i], arms[i], probabilities[i] = draws[1, i] < truth[context, arm], arm, p
+        sums[context, arm] += rewards[i]
+        counts[context, arm] += 1
+    return rewards, contexts, arms, probabilities, truth
+
+
+def target_of(truth: np.ndarray, sure: float = 0.9) -> np.ndarray:
+    target = np.full((CONTEXTS, ARMS), (1 - sure) / (ARMS - 1))
+    target[np.arange(CONTEXTS), truth.argmax(axis=1)] = sure
+    return target
+
+
+def test_intervals_cover_what_the_policy_would_earn_on_logs_of_one_that_learned() -> None:
+    covered = []
+    for seed in range(200):
+        rewards, contexts, arms, logs, truth = logged(seed)
+        target = target_of(truth)
+        found = dr(rewards, contexts, arms, target[contexts], logs)
+        if found.low is not None and found.high is not None:
+            covered.append(found.low <= (target * truth).sum(axis=1).mean() <= found.high)
+    assert len(covered) > 150
+    assert 0.91 <= np.mean(covered) <= 0.99
+
+
+def test_the_logging_policy_itself_is_worth_the_mean_reward() -> None:
+    rewards, _, arms, logs, _ = logged(1)
+    taken = logs[np.arange(len(arms)), arms]
+    for estimate in (ips, snips):
+        found = estimate(rewards, taken, taken)
+        assert found.value == pytest.approx(rewards.mean())
+        assert (found.ess, found.largest_weight) == (len(arms), 1)
+
+
+def test_too_few_effective_decisions_are_not_estimable() -> None:
+    _, _, arms, logs, _ = logged(2, 60)
+    taken = logs[np.arange(60), arms]
+    found = ips(np.ones(60), np.where(arms == 0, 1.0, 0.0), taken)
+    assert found[:3] == (None, None, None)
+    assert found.ess < 50
+    assert "effective decisions; 50 are needed" in found.reason
+    rare = np.zeros((60, ARMS))
+    rare[:, arms[0]] = 1.0
+    known = np.full((60, ARMS), 0.01)
+    known[:, arms[0]] = 0.001  # weights of a thousand that happen not to come up
+    unseen = np.full(60, (arms[0] + 1) % ARMS)
+    assert dr(np.ones(60), np.zeros(60, dtype=int), unseen, rare, known).value is None
+
+
+@given(st.integers(0, 10**6))
+def test_the_model_of_rewards_sees_only_the_past(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rewards, contexts, arms = rng.random(20), rng.integers(0, 3, 20), rng.integers(0, 4, 20)
+    before = predictions(rewards, contexts, arms, 4)
+    later = rng.integers(20)
+    rewards[later:] = rng.random(20 - later)
+    arms[later:] = rng.integers(0, 4, 20 - later)
+    np.testing.assert_array_equal(predictions(rewards, contexts, arms, 4)[: later + 1], before[: later + 1])
+
+
+def test_a_model_that_is_right_makes_the_interval_narrower() -> None:
+    def width(found: OffPolicyEstimate) -> float:
+        assert found.low is not None
+        assert found.high is not None
+        return found.high - found.low
+
+    rewards, contexts, arms, logs, truth = logged(3, 3_000)
+    target = target_of(truth)[contexts]
+    rows = np.arange(len(arms))
+    doubly, plain = (
+        dr(rewards, contexts, arms, target, logs),
+        ips(rewards, target[rows, arms], logs[rows, arms]),
+    )
+    assert width(doubly) < 0.9 * width(plain)
+    by_taken = dr(rewards, contexts, arms, target, logs[rows, arms])
+    assert by_taken.value == doubly.value
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.1, 1.5, float("nan")])
+def test_a_propensity_that_is_none_is_refused_with_its_place(bad: float) -> None:
+    with pytest.raises(ValueError, match=rf"logged_N\[1\] is {bad}; a probability is above 0 and at most 1"):
+        ips([1.0, 0.0], [0.5, 0.5], [0.5, bad])
+    with pytest.raises(ValueError, match=r"reward_N\[0\] is nan"):
+        snips([float("nan")], [0.5], [0.5])
+
+
+def test_no_decisions_are_not_estimable() -> None:
+    assert ips([], [], []).value is None
+    empty = np.zeros(0, dtype=int)
+    assert dr([], empty, empty, np.zeros((0, 2)), []).value is None
