@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.harness.actors.offline.matching import Mention, described, is_telling, mentions
 
+MAX_TOKENS = 200
+"""Most words and signs of a lesson that are read."""
+MAX_PARTS = 4
+"""Most parts of a clause between commas that together describe one tool."""
 _TOKEN = re.compile(r"\w+(?:'\w+)?|[.,;:!?]")
 
 
@@ -63,8 +68,9 @@ class Advice(NamedTuple):
 
 
 def tokens_of(text: str) -> list[str]:
-    """Return the words and signs of `text` in lower case."""
-    return _TOKEN.findall(text.casefold().replace("’", "'"))
+    """Return the first words and signs of `text` in lower case."""
+    found = _TOKEN.finditer(text.casefold().replace("’", "'"))
+    return [match[0] for match in islice(found, MAX_TOKENS)]
 
 
 def read_advice(tokens: Sequence[str], *, warning: bool) -> Advice:
@@ -99,7 +105,7 @@ def _described(tokens: Sequence[str], start: int, end: int) -> list[Mention]:
     found: list[Mention] = []
     first = 0
     while first < len(edges) - 1:
-        for last in range(len(edges) - 1, first, -1):
+        for last in range(min(first + MAX_PARTS, len(edges) - 1), first, -1):
             tool = described(" ".join(tokens[edges[first] : edges[last]]))
             if tool is not None:
                 telling = [i for i in range(edges[first], edges[last]) if is_telling(tokens[i])]

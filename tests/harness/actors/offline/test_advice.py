@@ -4,13 +4,16 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support import benchmark
 from support.builders import make_experience, make_pack
 
 from pytest_tfgrpo.core.scenarios import Prompt, Task
+from pytest_tfgrpo.harness.actors.offline.advice import read_advice, tokens_of
 from pytest_tfgrpo.harness.actors.offline.agent import open_offline
 from pytest_tfgrpo.harness.actors.offline.lessons import ReadLesson, lessons_in
-from pytest_tfgrpo.harness.actors.offline.tools.registry import TOOLS, OfflineTool
+from pytest_tfgrpo.harness.actors.offline.tools.registry import BY_NAME, TOOLS, OfflineTool
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.suite.prompt import merge_experiences
 
@@ -68,6 +71,25 @@ CHOICE = (
     "use {b} without {a}",
 )
 """Ways to say both."""
+
+
+PARTS = [
+    *("split_words", "month end", "count how many items a list has", "numbers", "it"),
+    *(
+        "never",
+        "not",
+        "don't",
+        "avoid",
+        "without",
+        "instead of",
+        "rather than",
+        "fails",
+        "wrong",
+        "over",
+        "only",
+    ),
+    *("use", "then", "and", "but", "if", "for", "the", ",", ";", ":", "."),
+]
 
 
 def read(advice: str, polarity: str = "do") -> ReadLesson | None:
@@ -153,6 +175,15 @@ def test_words_that_clearly_mean_no_tool_are_no_advice_on_tools(advice: str) -> 
 def test_what_a_lesson_is_about_is_no_advice(lesson: str, about: set[str]) -> None:
     (found,) = lessons_in(merge_experiences(make_pack(), [make_experience(1, summary32=lesson)]))
     assert (found.tools, set(found.about)) == (("find_dates",), about)
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=12), st.booleans())
+def test_whatever_it_says_a_lesson_is_read_and_no_tool_is_both_recommended_and_warned_of(
+    parts: list[str], warning: bool
+) -> None:
+    advice = read_advice(tokens_of(" ".join(parts)), warning=warning)
+    assert not set(advice.do) & set(advice.avoid)
+    assert {*advice.do, *advice.avoid} <= BY_NAME.keys()
 
 
 TASKS = {

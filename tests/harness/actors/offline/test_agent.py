@@ -222,10 +222,17 @@ def test_lessons_are_read_from_the_last_block_of_the_system_text_alone(make_call
     assert [lesson.tools for lesson in lessons_in(lesson + block("Use make_slug."))] == [("make_slug",)]
 
 
+@pytest.mark.timeout(10)
 @pytest.mark.parametrize(
     "noise",
-    ["<experiences" * 20_000, "_a" * 100_000, "<experiences>" + "- [do] a" * 20_000],
-    ids=["openings", "names", "lines"],
+    [
+        "<experiences" * 20_000,
+        "_a" * 100_000,
+        "<experiences>" + "- [do] a" * 20_000,
+        "<experiences>\n" + ("- [do] " + "number, not " * 2_000 + "\n") * 300,
+        "<experiences>\n" + "\n".join(f"- [avoid] for {n}: " + "the " * 9_000 for n in range(300)),
+    ],
+    ids=["openings", "names", "lines", "commas", "articles"],
 )
 def test_reading_lessons_takes_bounded_work(noise: str) -> None:
     assert lessons_in(noise) == ()
