@@ -15,7 +15,7 @@ _MORE = 4
 """How many times the rollouts the second option has."""
 _MOST_ROLLOUTS = 100
 """More rollouts of one scenario are no advice."""
-_WORST = 0.25
+COIN = 0.25
 """Variance of a score in [0, 1] that is as spread as can be: a fair coin."""
 
 
@@ -31,7 +31,7 @@ class Measured(Protocol):
 
 
 class Difference(Protocol):
-    """A paired difference: scenarios, mean and standard deviation."""
+    """A paired difference: scenarios, mean, standard error times the root of their number, and families."""
 
     @property
     def n(self) -> int: ...
@@ -39,6 +39,9 @@ class Difference(Protocol):
     def mean(self) -> float: ...
     @property
     def std(self) -> float: ...
+    @property
+    def families(self) -> float:
+        """Effective ones; 0 where each scenario is its own."""
 
 
 class Spread(NamedTuple):
@@ -78,7 +81,7 @@ def planned_effect(scenarios: int, rollouts: int) -> float | None:
     """
     if scenarios < MIN_INTERVAL:
         return None
-    return minimum_detectable_effect(Spread(0.0, 2 * _WORST).std(rollouts), scenarios)
+    return minimum_detectable_effect(Spread(0.0, 2 * COIN).std(rollouts), scenarios)
 
 
 def uneven_effect(
@@ -134,18 +137,25 @@ def pooled_noise(rows: Sequence[Measured]) -> float | None:
 def settling_n(difference: Difference, margin: float, *, level: float = 0.95) -> int | None:
     """Return how many scenarios would decide a comparison if mean and spread stay the same.
 
-    Settled means: the lower bound is above -`margin`, or the upper bound is below 0 (decision 21a). None when
-    no number does (a mean on the edge, or nothing measured).
+    Settled means: the lower bound is above -`margin`, or the upper bound is below 0 (decision 21a). They are
+    in families as large as those there are, at least 8 effective ones. None when no number does (a mean on
+    the edge, or nothing measured).
     """
     d, above, below = difference.mean, difference.mean + margin, -difference.mean
     if math.isnan(difference.std) or max(above, below) <= NO_SPREAD:
         return None
     if difference.std <= NO_SPREAD:
         rates = [a / b for a, b in ((above, d + 1.0), (below, 1.0 - d)) if a > NO_SPREAD]
-        needed = [math.log(1.0 - level) / math.log1p(-min(rate, 1.0 - NO_SPREAD)) for rate in rates]
+        units = [math.log(1.0 - level) / math.log1p(-min(rate, 1.0 - NO_SPREAD)) for rate in rates]
+        needed = [_each(difference) * n for n in units]
     else:
         needed = [(_z(level) * difference.std / room) ** 2 for room in (above, below) if room > NO_SPREAD]
-    return max(math.floor(min(needed)) + 1, difference.n + 1, MIN_INTERVAL)
+    return max(math.floor(min(needed)) + 1, difference.n + 1, math.ceil(MIN_INTERVAL * _each(difference)))
+
+
+def _each(difference: Difference) -> float:
+    """Return the scenarios of an effective family."""
+    return difference.n / difference.families if difference.families else 1.0
 
 
 def settling(
@@ -157,7 +167,7 @@ def settling(
         return Settling((), None)
 
     def scenarios(each: int) -> int:
-        return max(math.floor((parts.std(each) / room) ** 2) + 1, MIN_INTERVAL)
+        return max(math.floor((parts.std(each) / room) ** 2) + 1, math.ceil(MIN_INTERVAL * _each(difference)))
 
     first = max(scenarios(rollouts), difference.n + 1)
     options = [(first, rollouts)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.text import line, plural, table, wrapped
@@ -11,7 +11,9 @@ from pytest_tfgrpo.harness.estimate.forecast import Forecast
 from pytest_tfgrpo.harness.estimate.lines import estimate_lines
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.schedule import dev_phase, most_rollouts
-from pytest_tfgrpo.numerics.planning import planned_effect
+from pytest_tfgrpo.harness.suite.families import families_of
+from pytest_tfgrpo.numerics.planning import COIN, planned_effect, uneven_effect
+from pytest_tfgrpo.numerics.stats import effective_families
 
 
 def plan_text(job: Job, forecast: Forecast) -> list[str]:
@@ -60,9 +62,22 @@ def _power(job: Job) -> list[str]:
     if effect is None:
         few = plural(scenarios, "eval scenario", "is", "are")
         return [f"power   unknown: {few} too few for an interval"]
-    size = f"{plural(scenarios, 'eval scenario')} x {plural(sweep.rollouts, 'rollout')}"
+    own = families_of(s for s in job.scenarios if s.id in sweep.scenarios)
+    families = [own.get(id, id) for id in sweep.scenarios]
+    shared = "" if len(set(families)) == scenarios else f" of {len(set(families))} families"
+    size = f"{plural(scenarios, 'eval scenario')}{shared} x {plural(sweep.rollouts, 'rollout')}"
     text = (
-        f"power   {size} detect a gain of {effect:.2f} in 4 "
-        "of 5 runs if every score is as uncertain as a coin toss; a gain in only some scenarios takes more"
+        f"power   {size} detect a gain of {effect:.2f} in 4 of 5 runs if every score is as uncertain as a "
+        f"coin toss; {_takes(scenarios, sweep.rollouts, families if shared else ())}"
     )
     return wrapped(text, 80, hanging=" " * 8)
+
+
+def _takes(scenarios: int, rollouts: int, families: Sequence[str]) -> str:
+    """Return what it takes to detect a gain that not all scenarios share; `families` where some share one."""
+    if not families:
+        return "a gain in only some scenarios takes more"
+    apart = uneven_effect(COIN, 1.0, scenarios, rollouts, effective_families(families))
+    if apart is None:
+        return "so few families show nothing of others"
+    return f"if some families gain all and others nothing, one of {apart:.2f}"

@@ -17,6 +17,7 @@ from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.gate import rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline
 from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE, GateInput, RuleResult
+from pytest_tfgrpo.harness.gate.sample_size import counted
 from pytest_tfgrpo.harness.metrics.comparison import (
     Tally,
     compare,
@@ -129,9 +130,10 @@ def _with_n(result: RuleResult, sides: Sides, margin: float) -> RuleResult:
     n, share = result.figures.get("n", MIN_SCENARIOS), result.figures.get("share", 0.0)
     if result.outcome != "inconclusive" or n >= MIN_SCENARIOS or share < MIN_SHARE:
         return result
-    needed = max(settling_n(compare(*sides).difference, margin) or 0, MIN_SCENARIOS)
+    compared = compare(*sides)
+    needed = max(settling_n(compared.difference, margin) or 0, MIN_SCENARIOS)
     few = plural(n, "scenario", "is", "are")
-    advice = f"{few} too few: about {needed} eval scenarios of the domain would be enough"
+    advice = f"{few} too few: about {counted(needed, compared)} of the domain would be enough"
     return replace(result, advice=advice, figures={**result.figures, "settled_by": needed})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -21,20 +22,23 @@ def settling_advice(
 ) -> tuple[str, dict[str, Json]]:
     """Return advice in words, and its figures.
 
-    `settled_by` counts scenarios, `settled_options` lists [scenarios, rollouts of each], `settled_rollouts`
-    is the number of rollouts that would be enough on these scenarios, null if there is none. `spread`
-    has the variances between scenarios and within them, null when each scenario has one rollout.
+    `settled_by` counts scenarios, `settled_families` families, where some share one. `settled_options` lists
+    [scenarios, rollouts of each], `settled_rollouts` is the number of rollouts that would be enough on these
+    scenarios, null if there is none. `spread` has the variances between scenarios and within them, null when
+    each scenario has one rollout.
     """
     count = settling_n(comparison.difference, margin)
     found: dict[str, Json] = {"settled_by": count}
     if count is None:
         return "no number of scenarios would be enough", found
+    if shared(comparison):
+        found["settled_families"] = families_for(count, comparison)
     rows = [(before[id], after[id]) for id in comparison.ids]
     if errors_as_zero:
         rows = [(_with_errors(old), _with_errors(new)) for old, new in rows]
     parts = spread(comparison.difference, rows)
     if parts is None or parts.within <= 0:
-        return f"about {count} eval scenarios would be enough", found
+        return f"about {counted(count, comparison)} would be enough", found
     rollouts = max(round(sum(old.n + new.n for old, new in rows) / (2 * len(rows))), 1)
     options, same = settling(comparison.difference, parts, rollouts, margin)
     found |= {
@@ -43,12 +47,28 @@ def settling_advice(
         "spread": {"between": parts.between, "within": parts.within},
     }
     ways = [
-        f"{count} eval scenarios x {plural(rollouts, 'rollout')}",
-        *(f"{scenarios} x {each}" for scenarios, each in options[1:]),
+        f"{counted(count, comparison)} x {plural(rollouts, 'rollout')}",
+        *(f"{counted(scenarios, comparison, '')} x {each}" for scenarios, each in options[1:]),
         *([f"{same} rollouts of each of these {len(rows)}"] if same else []),
     ]
     alone = "" if same else "; more rollouts alone would not"
     return f"about {' or '.join(ways)} would be enough{alone}", found
+
+
+def shared(comparison: Comparison) -> bool:
+    """Return whether some scenarios share a family, so that these are what a comparison counts."""
+    return len(set(comparison.families_K)) < len(comparison.ids)
+
+
+def families_for(scenarios: int, comparison: Comparison) -> int:
+    """Return how many families hold so many scenarios, if they are as large as those of a comparison."""
+    return math.ceil(scenarios * len(set(comparison.families_K)) / len(comparison.ids))
+
+
+def counted(scenarios: int, comparison: Comparison, what: str = " eval scenarios") -> str:
+    """Return a number of scenarios in words, with their families where some share one."""
+    text = f"{scenarios}{what}"
+    return f"{text} in {families_for(scenarios, comparison)} families" if shared(comparison) else text
 
 
 def _with_errors(tally: Tally) -> Tally:

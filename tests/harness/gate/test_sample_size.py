@@ -1,9 +1,12 @@
 """Advice on an open comparison, in numbers a reader can act on."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from pytest_tfgrpo.harness.gate.sample_size import settling_advice
-from pytest_tfgrpo.harness.metrics.comparison import Tally, compare
+from pytest_tfgrpo.harness.metrics.comparison import Comparison, Tally, compare
+from pytest_tfgrpo.numerics.planning import settling_n
 
 
 def sweep(seed: int, chances, rollouts: int) -> dict[str, Tally]:
@@ -60,3 +63,49 @@ def test_nothing_settles_an_edge() -> None:
         "no number of scenarios would be enough",
         {"settled_by": None},
     )
+
+
+def in_families(rows: dict[str, Tally], size: int) -> dict[str, Tally]:
+    return {id: replace(row, family=f"f{n // size}") for n, (id, row) in enumerate(rows.items())}
+
+
+def test_families_that_are_lost_whole_are_settled_by_more_families() -> None:
+    lost = np.repeat(np.arange(24) % 6 == 0, 5).astype(float) * 0.3
+    gained = np.repeat(np.arange(24) % 6 == 3, 5).astype(float) * 0.3
+    before = sweep(1, np.full(120, 0.7) - gained, 20)
+    after = in_families(sweep(2, np.full(120, 0.7) - lost, 20), 5)
+    plain = {id: replace(row, family=None) for id, row in after.items()}
+    text, found = advice(before, after)
+    by_scenarios = advice(before, plain)[1]
+    assert found["settled_by"] > 1.5 * by_scenarios.get("settled_by", 0)
+    families = -(-found["settled_by"] // 5)
+    assert found["settled_families"] == families > 24
+    assert text.startswith(f"about {found['settled_by']} eval scenarios in {families} families x 20 rollouts")
+    assert "settled_families" not in by_scenarios
+
+
+def test_more_scenarios_of_too_few_families_settle_nothing() -> None:
+    before = sweep(1, np.full(40, 0.5), 4)
+    _, found = advice(before, in_families(sweep(2, np.full(40, 0.5), 4), 10))
+    assert found["settled_families"] >= 8
+
+
+def test_so_many_families_more_of_the_same_kind_do_settle_it() -> None:
+    lost = np.repeat(np.tile([0.5, 0.0, -0.5, 0.0], 12), 5)
+
+    def repeated(times: int) -> Comparison:
+        after = np.tile(0.5 + lost, times)
+        rows = [
+            {f"s{n}": Tally(stamp="x", n=4, sum=4 * x, sum_sq=4 * x, errors=0) for n, x in enumerate(values)}
+            for values in (np.full(after.size, 0.5), after)
+        ]
+        return compare(rows[0], in_families(rows[1], 5))
+
+    needed = settling_n(repeated(1).difference, 0.05)
+    assert needed is not None
+    times = round(needed / 240)
+    assert times >= 3
+    open_one, settled = repeated(times // 2).difference, repeated(times + 1).difference
+    assert open_one.low is not None
+    assert settled.low is not None
+    assert open_one.low < -0.05 < settled.low

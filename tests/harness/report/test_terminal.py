@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.builders import make_experience, make_frame, make_rollout, make_scenario
-from support.jobs import ScriptedActor, make_job
+from support.jobs import ScriptedActor, make_job, suite
 from support.sweeps import SETTINGS, Credits, evenly, make_result, make_run
 
 from pytest_tfgrpo.core.lessons import Library
@@ -233,6 +233,25 @@ def planned(**changes: Any) -> Job:
 def test_a_dry_run_tells_scenarios_calls_and_bounds(golden: Golden) -> None:
     declared = Forecast(declared={"usd": 0.05, "tokens": 25_000})
     golden("plan.txt", "\n".join(plan_text(planned(), declared)) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("families", "told"),
+    [
+        (10, "30 eval scenarios of 10 families x 5 rollouts detect a gain of 0.16 in 4 of 5 runs if every "
+             "score is as uncertain as a coin toss; if "
+             "some families gain all and others nothing, one of 0.47"),
+        (3, "so few families show nothing of others"),
+        (30, "30 eval scenarios x 5 rollouts detect a gain of 0.16 in 4 of 5 runs if every score is as "
+             "uncertain as a coin toss; a gain in only some scenarios takes more"),
+    ],
+)  # fmt: skip
+def test_a_dry_run_tells_what_it_takes_where_families_gain_apart(families: int, told: str) -> None:
+    job = make_job(
+        ScriptedActor(lambda _: "3"), Path("unused"), group_size=5,
+        scenarios=[replace(s, family=f"f{n % families}") for n, s in enumerate(suite(4, 30))],
+    )  # fmt: skip
+    assert told in " ".join(" ".join(plan_text(job, Forecast(free=True))).split())
 
 
 def test_bounds_that_the_actor_cannot_tell_are_unknown() -> None:
