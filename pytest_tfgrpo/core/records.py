@@ -6,8 +6,8 @@ Scores lie in [0, 1]. Times are seconds (`_s`) or milliseconds (`_ms`), money is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from pytest_tfgrpo.core.lessons import Library, Revision
@@ -16,7 +16,7 @@ from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.text import phase_label
 from pytest_tfgrpo.core.wire import SPARSE, Json
 
-Mode: TypeAlias = Literal["baseline", "train", "dev", "eval"]
+Mode: TypeAlias = Literal["early", "baseline", "train", "dev", "eval"]
 Status: TypeAlias = Literal["ok", "failed", "error", "cancelled"]
 """How an attempt ended; cancelled: the run ended first, so that it is no result, and was paid for."""
 RunStatus: TypeAlias = Literal["complete", "incomplete", "aborted", "cancelled"]
@@ -261,6 +261,8 @@ class Group:
     """In the order of `rollouts`."""
     informative: bool
     """True when the rewards have spread, so that the group can yield lessons (decision 12)."""
+    shared: bool = field(default=False, metadata=SPARSE)
+    """True in a final sweep whose library left the prompt as it is: it counts for the baseline sweep too."""
 
     @property
     def gt_mean(self) -> float | None:
@@ -274,7 +276,7 @@ class Phase:
     """One pass of a run over a list of scenarios."""
 
     epoch: int
-    """0 is the baseline sweep."""
+    """0 is the baseline sweep, -1 the part of it that is asked before training."""
     mode: Mode
     temperature: float
     rollouts: int
@@ -287,6 +289,8 @@ class Phase:
     """Probability that each selected experience is left out of a group's prompt (its propensity)."""
     dev_sweep: int = 0
     """Which sweep of the dev split in its epoch this is, from 1; 0 for all other phases."""
+    concurrent: bool = field(default=False, metadata=SPARSE)
+    """True for a baseline sweep that is asked pair by pair with the sweep after it."""
 
     @property
     def label(self) -> str:
@@ -323,6 +327,23 @@ class PhaseResult:
     """Groups of the dev split that decided on the revision, over all its sweeps, in order of id."""
     settled: tuple[str, ...] = ()
     """Ids of scenarios that did not run because the gate was already decided."""
+    shared: tuple[Group, ...] = field(default=(), metadata=SPARSE)
+    """Groups of the final sweep that count here too, by score but not by cost: their prompts are the same."""
+
+    @property
+    def counted(self) -> tuple[Group, ...]:
+        """Groups whose scores count here, in the order of the phase's scenarios."""
+        if not self.shared:
+            return self.groups
+        by_id = {group.scenario_id: group for group in (*self.groups, *self.shared)}
+        return tuple(by_id[id] for id in self.phase.scenarios if id in by_id)
+
+
+def with_shared(results: Iterable[PhaseResult]) -> tuple[PhaseResult, ...]:
+    """Return results in order of epoch; a concurrent baseline sweep gets the groups that serve it too."""
+    known = sorted(results, key=lambda result: result.phase.epoch)
+    shared = tuple(g for result in known if result.phase.mode == "eval" for g in result.groups if g.shared)
+    return tuple(replace(r, shared=shared) if r.phase.concurrent and shared else r for r in known)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -30,7 +30,7 @@ EpochRow = TypedDict("EpochRow", {
     "epoch": int, "mode": Mode, "temperature": float, "rollouts": int, "errors": int, "groups": int,
     "informative_groups": int, "gt_score": ScoreQuantity, "pass_at_1": Share, "pass_at_g": Share,
     "experiences": Changes, "tokens": SummedQuantity, "cost_usd": SummedQuantity, "latency_ms": Latency,
-    "tools": list[ToolUse], "dev": NotRequired[DevWork]})
+    "tools": list[ToolUse], "shared": NotRequired[int], "dev": NotRequired[DevWork]})
 
 ComparisonFigures = TypedDict("ComparisonFigures", {
     "n": int, "families": int, "just_these": bool, "before": Share, "after": Share,
@@ -39,10 +39,13 @@ PlannedSweep = TypedDict("PlannedSweep", {
     "scenarios": int, "rollouts": int, "spread": str, "detectable": float | None})
 GainClaim = TypedDict("GainClaim", {
     "looks": int, "level": float, "p": Share, "side": Literal["better", "worse"] | None})
+Control = TypedDict("Control", {
+    "asked": Literal["concurrent", "early"], "shared": int, "drift": ComparisonFigures | None})
 Gain = TypedDict("Gain", {
     "n": int, "families": int, "just_these": bool, "before": Share, "after": Share,
     "difference": float | None, "ci95": Bounds, "method": str, "detectable": float | None,
-    "errors_as_zero": ComparisonFigures | None, "planned": PlannedSweep, "claim": NotRequired[GainClaim]})
+    "errors_as_zero": ComparisonFigures | None, "planned": PlannedSweep, "claim": NotRequired[GainClaim],
+    "control": NotRequired[Control]})
 DomainRow = TypedDict("DomainRow", {
     "domain": str, "scenarios": int, "mean": Share, "gain": ComparisonFigures | None, "p": Share,
     "p_adjusted": Share, "claim": Literal["better", "worse"] | None})

@@ -35,7 +35,7 @@ class SettingValues(TypedDict, total=False):
     retire_after: int
     library_cap: int
     eval_mode: Literal["last_epoch", "separate"]
-    baseline_sweep: Literal["run", "off"]
+    baseline_sweep: Literal["concurrent", "early", "both", "off"]
     headroom: Literal["show", "stop"]
     concurrency: int
     timeout_s: float

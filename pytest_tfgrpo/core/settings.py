@@ -133,8 +133,9 @@ TABLE: tuple[Setting, ...] = (
     Setting("eval_mode", "prompts", choice("last_epoch", "separate"), "last_epoch",
             "last_epoch: epoch E evaluates; "
             "separate: all E epochs train, then a sweep follows"),
-    Setting("baseline_sweep", "prompts", choice("run", "off"), "run",
-            "sweep the eval split before epoch 1: run, off"),
+    Setting("baseline_sweep", "prompts", choice("concurrent", "early", "both", "off"), "concurrent",
+            "when the eval split runs without new lessons: concurrent (pair by pair with the final sweep), "
+            "early (before epoch 1), both (a quarter early, to measure drift), off"),
     Setting("headroom", "none", choice("show", "stop"), "show",
             "what to do once the first training groups show what a lesson can gain: show it, or stop the run "
             "if it could teach or show nothing"),

@@ -170,9 +170,9 @@ def few(names: Sequence[str], limit: int = 5) -> str:
 
 
 def phase_label(epoch: int, mode: str, dev_sweep: int = 0) -> str:
-    """Return the name of a phase: ``baseline``, ``epoch1``, ``epoch1-dev2``, ``epoch3-eval``."""
+    """Return the name of a phase: ``early``, ``baseline``, ``epoch1``, ``epoch1-dev2``, ``epoch3-eval``."""
     suffix = "-eval" if mode == "eval" else f"-dev{dev_sweep}" if dev_sweep else ""
-    return "baseline" if mode == "baseline" else f"epoch{epoch}{suffix}"
+    return mode if mode in ("early", "baseline") else f"epoch{epoch}{suffix}"
 
 
 def label(row: Mapping[str, Any]) -> str:

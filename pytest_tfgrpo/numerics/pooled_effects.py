@@ -25,7 +25,6 @@ from pytest_tfgrpo.numerics.effect_model import (
     logistic,
 )
 from pytest_tfgrpo.numerics.effect_model import EffectPrior as EffectPrior
-from pytest_tfgrpo.numerics.effect_model import EffectSpread as EffectSpread
 
 _TINY = 1e-12
 _NORMAL = NormalDist()

@@ -57,7 +57,9 @@ class Checkers:
         rollout = self._wait_for(item)
         if rollout is None:
             self._live.stop_when_broken(item.session)
-            scenario = self._scenarios[markers.base_id(item)]
+            scenario, slot = self._scenarios[markers.base_id(item)], markers.slot_of(item)
+            if slot is not None and self._live.is_shared(slot.epoch, scenario.id):
+                pytest.skip("no lesson changed its prompt: the answers of the final sweep count here too")
             unrun = f"{scenario.id} did not run to the end: {self._live.why}"
             if self._live.error is not None:
                 pytest.fail(unrun, pytrace=False)

@@ -16,7 +16,7 @@ PLACES = "tfgrpo_places"
 OUTPUT = "tfgrpo"
 MISUSE = "tfgrpo_misuse"
 MODES = ("load", "loadfile", "loadscope")
-_SLOT = re.compile(r"[\[-]tfgrpo-(?:baseline|epoch\d+(?:-eval)?|eval)-r\d+\]$")
+_SLOT = re.compile(r"[\[-]tfgrpo-(?:early|baseline|epoch\d+(?:-eval)?|eval)-r\d+\]$")
 _SCOPE = "tfgrpo"
 
 

@@ -15,7 +15,7 @@ from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.harness.suite.scenario import build_scenario
 
 SLOT = "tfgrpo_slot"
-SUFFIX = re.compile(r"-?tfgrpo-(?:baseline|epoch\d+(?:-eval)?|eval)-r\d+(?=\]$)")
+SUFFIX = re.compile(r"-?tfgrpo-(?:early|baseline|epoch\d+(?:-eval)?|eval)-r\d+(?=\]$)")
 
 
 @dataclass(frozen=True, slots=True)

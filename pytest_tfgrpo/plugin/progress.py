@@ -62,9 +62,11 @@ class Progress:
         self._phase = None
         if self._reporter is None:
             return
-        scores = [s.gt_score for g in result.groups for s in g.scores if s.gt_score is not None]
+        scores = [s.gt_score for g in result.counted for s in g.scores if s.gt_score is not None]
         mean = f"gt mean {sum(scores) / len(scores):.3f}" if scores else "nothing scored"
         text = f"tfgrpo {result.phase.label}: {plural(len(scores), 'rollout')} scored, {mean}"
+        if result.shared:
+            text += f", {plural(len(result.shared), 'scenario')} with the answers of the final sweep"
         if result.revision is not None:
             text += f", {plural(len(result.revision.library.experiences), 'active lesson')}"
             text += _tried(result.revision.acceptance)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 import signal
 import threading
@@ -16,7 +17,7 @@ from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import CheckerResult, Group, Phase, PhaseResult, Rollout, Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.harness.engine.observers import AwaitingChecker, Notice, Record
+from pytest_tfgrpo.harness.engine.observers import AwaitingChecker, Notice, Record, SharedPrompt
 from pytest_tfgrpo.harness.launch.engine_thread import EngineFailed, EngineThread
 from pytest_tfgrpo.harness.launch.exit_guard import guard_exits, tell_stderr
 from pytest_tfgrpo.harness.launch.launch import Launch
@@ -49,9 +50,12 @@ class RunMonitor:
         self._results: dict[int, PhaseResult] = {}
         self._rollouts: dict[str, Rollout] = {}
         self._workspaces: dict[str, Workspace] = {}
+        self._shared: set[str] = set()
+        """Ids of scenarios whose rollouts in the final sweep serve the control too."""
         self._closed: set[int] = set()
         self._watched = frozenset(s.id for s in job.scenarios if s.checker is not None)
         self._phases = {phase.epoch: phase for phase in job.phases}
+        self._control = next((phase.epoch for phase in job.phases if phase.concurrent), None)
         self._dev = {phase.epoch: frozenset(phase.dev) for phase in job.phases}
         self._sweep: Phase | None = None
         """The sweep of the dev split that goes on."""
@@ -125,8 +129,12 @@ class RunMonitor:
     def rollout(self, epoch: int, scenario_id: str, index: int) -> Rollout | None:
         """Wait until a rollout of a marked test function can be judged; None when the run ended without."""
         wanted = rollout_id(self.job.run_id, self._phases[epoch], scenario_id, index)
-        self._wait(lambda: wanted in self._rollouts)
+        self._wait(lambda: wanted in self._rollouts or self.is_shared(epoch, scenario_id))
         return self._rollouts.get(wanted)
+
+    def is_shared(self, epoch: int, scenario_id: str) -> bool:
+        """Return whether the control asks nothing for a scenario, as the final sweep's answers serve it."""
+        return epoch == self._control and scenario_id in self._shared
 
     def workspace(self, rollout: Rollout) -> Path:
         """Return the workspace of a rollout that waits for judgement."""
@@ -136,16 +144,19 @@ class RunMonitor:
         """Hand over what a marked test function found."""
         self._thread.judge(rollout.rollout_id, checker_result)
 
-    def enter(self, epoch: int) -> None:
-        """Say that items of `epoch` run now: it may start, and earlier test functions have had their turn."""
+    def enter(self, epoch: int | None) -> None:
+        """Say that items of `epoch` run now: it may start, and earlier test functions have had their turn.
+
+        None: all items have run.
+        """
         if not self.started:
             self.started = True
             self._end_clean_on_termination(True)
             self._guard.enter_context(guard_exits(self._leave))
             self._thread.start()
         self._thread.open_phase(epoch)
-        for earlier in self._phases:
-            if earlier < epoch and earlier not in self._closed:
+        for earlier in itertools.takewhile(lambda known: known != epoch, self._phases):
+            if earlier not in self._closed:
                 self._closed.add(earlier)
                 self._thread.close_judging(earlier)
 
@@ -156,7 +167,7 @@ class RunMonitor:
 
     def finish(self) -> Run | None:
         """Wait for the end of the run and return it; None when the engine failed (see `error`)."""
-        self.enter(max(self._phases, default=0) + 1)
+        self.enter(None)
         self._wait(lambda: False)
         return self.run
 
@@ -206,6 +217,8 @@ class RunMonitor:
                 self._sweep = record
             case Notice():
                 self._progress.notice(record.text)
+            case SharedPrompt():
+                self._shared.add(record.scenario_id)
             case AwaitingChecker():
                 self._rollouts[record.rollout.rollout_id] = record.rollout
                 self._workspaces[record.rollout.rollout_id] = record.workspace
@@ -216,8 +229,10 @@ class RunMonitor:
                 self._progress.rollout(record, at or self._phases[record.epoch])
                 self._tell("pytest_tfgrpo_rollout", rollout=record)
             case Group():
-                self._groups[record.epoch, record.scenario_id] = record
+                self._keep(record)
             case PhaseResult():
+                for group in record.shared:
+                    self._keep(group)
                 self._results[record.phase.epoch] = record
                 self._progress.phase(record)
                 self._tell("pytest_tfgrpo_epoch", result=record)
@@ -228,6 +243,13 @@ class RunMonitor:
                 self._tell("pytest_tfgrpo_run", run=record)
             case EngineFailed():
                 self.error = record.error
+
+    def _keep(self, group: Group) -> None:
+        """Keep a group for its epoch, and for the control if it serves that too."""
+        self._groups[group.epoch, group.scenario_id] = group
+        if group.shared and self._control is not None:
+            self._shared.add(group.scenario_id)
+            self._groups[self._control, group.scenario_id] = group
 
     def _tell(self, hook: str, **record: object) -> None:
         """Call an observing hook: it cannot break the run."""

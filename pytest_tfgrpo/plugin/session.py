@@ -78,7 +78,8 @@ class TfgrpoSession:
         self.config = config
         self.settings = options.settings_of(config)
         self.learning = self.settings.learning
-        self.phases: list[Phase] = phases_of(self.settings)
+        with prepare.usage_errors():
+            self.phases: list[Phase] = phases_of(self.settings)
         self._kinds: dict[str, CheckKind] = {}
         self._catalog = Catalog(config.rootpath, self._kinds)
         self._broken = ""

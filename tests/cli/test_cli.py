@@ -166,7 +166,7 @@ def test_show_prefers_the_latest_run(project: Path) -> None:
     assert latest not in tfgrpo("show", "e1.swing-1.r0")
 
 
-@pytest.mark.parametrize(("wanted", "listed"), [("r0", "e0.roll-4.r0"), ("roll-1.r0", "e2.roll-1.r0")])
+@pytest.mark.parametrize(("wanted", "listed"), [("r0", "e1.swing-1.r0"), ("roll-1.r0", "e2.roll-1.r0")])
 def test_an_ambiguous_rollout_is_listed(project: Path, wanted: str, listed: str) -> None:
     err = tfgrpo("show", wanted, code=1)
     assert f"{run_id(project)}.{listed}" in err

@@ -29,7 +29,8 @@ def test_defaults_are_those_of_the_design():
     settings = resolve({}, {}, {})
     expected = {
         "group_size": 2, "epochs": 3, "sample_size": 100, "temperature_train": 0.7, "temperature_eval": 0.3,
-        "experience_max_words": 32, "eval_mode": "last_epoch", "baseline_sweep": "run", "concurrency": 64,
+        "experience_max_words": 32, "eval_mode": "last_epoch", "baseline_sweep": "concurrent",
+        "concurrency": 64,
         "library": "none", "budget_usd": None, "budget_tokens": None, "budget_s": None, "actor": None,
     }  # fmt: skip
     assert {name: settings[name] for name in expected} == expected

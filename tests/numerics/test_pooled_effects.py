@@ -257,14 +257,12 @@ def test_the_cross_fitted_gain_of_degenerate_rollouts_is_finite() -> None:
         assert np.isfinite(cross_fitted(w.scores, w.scenarios, w.carried, w.about, half)).all()
 
 
-def test_a_hundred_scenarios_and_thirty_lessons_take_a_fraction_of_a_second() -> None:
+def test_a_hundred_scenarios_and_thirty_lessons_take_a_tenth_of_a_second() -> None:
     w = world(16, scenarios=100, lessons=30)
-    taken = []
-    for _ in range(3):
-        started = time.thread_time()
-        found(w)
-        taken.append(time.thread_time() - started)
-    assert min(taken) < 0.4  # 0.04 s on a quiet machine
+    found(w)
+    started = time.process_time()
+    found(w)
+    assert time.process_time() - started < 0.4  # twice what is promised, for slow machines
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def solve(context):
     project.scenarios("extra").ini(task_id="demo", record="recording.jsonl")
     project.run("--tfgrpo", "--tfgrpo-actor", "python:talker:solve")
     assert {row["gt_score"]["mean"] for row in project.report()["epochs"]} == {1.0}
-    assert project.cli("show", "e0.extra-eval0.r0") == 0
+    assert project.cli("show", "e3.extra-eval0.r0") == 0
     shown = capsys.readouterr().out
     assert '  extra:\n    {\n     "span": "a7"\n    }\n' in shown
     assert '\nextra:\n  {\n   "finish_reason": "password=[redacted:named]"\n  }\n' in shown
@@ -87,5 +87,5 @@ def solve(context):
     assert recorded.count('"extra":{"span":"a7"}') > 0
     assert "hunter2horse" not in recorded
     project.run("--tfgrpo", "--tfgrpo-actor", "replay:recording.jsonl")
-    assert project.cli("show", "e0.extra-eval0.r0") == 0
+    assert project.cli("show", "e3.extra-eval0.r0") == 0
     assert '"finish_reason": "password=[redacted:named]"' in capsys.readouterr().out

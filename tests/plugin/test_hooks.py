@@ -133,7 +133,7 @@ def test_every_hook_takes_part(plugged: Project) -> None:
     result.stdout.fnmatch_lines(["tfgrpo::added[[]epoch1[]] PASSED*"])
     result.stdout.fnmatch_lines(["*house rule*in order*", "*greetings from the plugin: complete*"])
     told = seen(plugged)
-    assert [t["epoch"] for t in told if "epoch" in t] == ["baseline", "epoch1", "epoch2", "epoch3-eval"]
+    assert [t["epoch"] for t in told if "epoch" in t] == ["epoch1", "epoch2", "baseline", "epoch3-eval"]
     assert [t["groups"] for t in told if "optimizer" in t] == [3, 3]
     assert sum("rollout" in t for t in told) == 2 * 4 + 3 * 4 * 2 + 2 * 4
     assert [t["run"] for t in told if "run" in t] == ["complete"]
@@ -238,7 +238,7 @@ def pytest_tfgrpo_rewarders():
     return [Slow()]
 """
     project.scenarios(train=3, sweep=2).conftest(rewarder)
-    project.ini(actor="python:agent:learner", group_size=4, rewarder_timeout_s=0.2)
+    project.ini(actor="python:agent:learner", group_size=4, rewarder_timeout_s=0.2, baseline_sweep="early")
     result = project.learn()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     manifest = project.manifest()

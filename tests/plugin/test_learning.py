@@ -13,11 +13,11 @@ from pytest_tfgrpo.harness.suite.scenario import split_of
 def test_scenarios_become_items_in_epoch_order_and_the_gate_is_last(project: Project) -> None:
     result = project.scenarios(train=2, sweep=1).learn("-v")
     assert item_names(result) == [
-        "suite.scenario.json::suite-eval0[baseline]",
         "suite.scenario.json::suite-train0[epoch1]",
         "suite.scenario.json::suite-train1[epoch1]",
         "suite.scenario.json::suite-train0[epoch2]",
         "suite.scenario.json::suite-train1[epoch2]",
+        "suite.scenario.json::suite-eval0[baseline]",
         "suite.scenario.json::suite-eval0[epoch3-eval]",
         "tfgrpo::gate",
     ]
@@ -74,7 +74,9 @@ def test_the_header_names_who_takes_part(project: Project) -> None:
 
 
 def test_an_error_that_many_items_share_is_told_once(project: Project) -> None:
-    project.scenarios(train=1, sweep=3).ini(actor="python:agent:provider", group_size=2)
+    project.scenarios(train=1, sweep=3).ini(
+        actor="python:agent:provider", group_size=2, baseline_sweep="early"
+    )
     result = project.learn("-rf")
     shown = result.stdout.str()
     assert shown.count("\nprompt:\n") == 1
@@ -212,7 +214,7 @@ def test_real_latencies_go_to_junit_properties(project: Project) -> None:
 def test_a_dry_run_prints_the_plan_and_pays_nothing(project: Project) -> None:
     result = project.scenarios(train=3, sweep=2).learn("--tfgrpo-dry-run")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["*baseline*", "*epoch1*"])
+    result.stdout.fnmatch_lines(["*epoch1*", "baseline * 2 * 2 * up to 4", "total * 16 to 20"])
     assert project.calls == []
     assert not (project.root / "out").exists()
 
@@ -240,9 +242,9 @@ def pytest_tfgrpo_actor(spec):
     result.stdout.fnmatch_lines(
         [
             "3 train and 2 eval scenarios; 0 lessons at the start",
-            "baseline * 2 * 4 * 8",
             "epoch1 * 3 * 4 * 12",
-            "total * 40",
+            "baseline * 2 * 4 * up to 8",
+            "total * 32 to 40",
             "cost    at most $20.00",
             "tokens  at most 40.0k",
         ]
@@ -258,7 +260,8 @@ def test_metrics_have_a_line_per_call_and_per_rollout_and_the_manifest_tells_wha
     lines = [json.loads(line) for line in text.splitlines()]
     keys = ["epoch", "mode", "group_id", "rollout_id", "tool", "tokens", "cost_usd", "latency_ms"]
     assert all(list(line) == keys for line in lines)
-    assert [line["epoch"] for line in lines] == sorted(line["epoch"] for line in lines)
+    assert [line["epoch"] for line in lines if line["mode"] == "train"] == [1] * 96 + [2] * 96
+    assert {line["epoch"] for line in lines[192:]} == {0, 3}  # both sweeps run pair by pair
     rollouts = 4 * (2 + 2 * 12 + 2)
     assert sum(line["tool"] is None for line in lines) == len(lines) / 2 == rollouts
     manifest = project.manifest()
@@ -321,17 +324,17 @@ def test_very_large_files_collect_to_one_item_per_epoch(project: Project) -> Non
     project.write("big.scenarios.jsonl", "".join(json.dumps(s) + "\n" for s in scenarios))
     result = project.learn("-v", "--tfgrpo-sample-size", "2")
     assert item_names(result) == [
-        "big.scenarios.jsonl::baseline",
         "big.scenarios.jsonl::epoch1",
         "big.scenarios.jsonl::epoch2",
+        "big.scenarios.jsonl::baseline",
         "big.scenarios.jsonl::epoch3-eval",
         "tfgrpo::gate",
     ]
-    assert len(project.calls) == 20
+    assert len(project.calls) == 14  # nothing was learned: one answer serves both sweeps
 
 
 def test_an_epoch_starts_with_its_first_item_and_not_before(project: Project) -> None:
-    project.scenarios(train=2, sweep=2, min_score=1.0).ini(actor="python:agent:wrong")
+    project.scenarios(train=2, sweep=2, min_score=1.0).ini(actor="python:agent:wrong", baseline_sweep="early")
     project.conftest("""
 import time
 from pathlib import Path
@@ -348,7 +351,7 @@ def pytest_runtest_logreport(report):
 
 @pytest.mark.parametrize("flag", ["-x", "--maxfail=2"])
 def test_after_a_stop_no_later_epoch_is_paid_for(project: Project, flag: str) -> None:
-    project.scenarios(min_score=1.0).ini(actor="python:agent:wrong")
+    project.scenarios(min_score=1.0).ini(actor="python:agent:wrong", baseline_sweep="early")
     project.learn(flag)
     assert project.manifest()["status"] == "cancelled"
     assert not [name for name in project.calls if "train" in name]

@@ -26,7 +26,7 @@ def test_a_random_order_of_tests_is_none_of_epochs_and_gate(project: Project) ->
     for seed in ("1", "2", "3"):
         ran = item_names(project.learn("-v", f"--randomly-seed={seed}"))
         labels = [name.partition("[")[2].rstrip("]") for name in ran if "scenario" in name]
-        assert labels == sorted(labels, key=["baseline", "epoch1", "epoch2", "epoch3-eval"].index)
+        assert labels == sorted(labels, key=["epoch1", "epoch2", "baseline", "epoch3-eval"].index)
         assert ran[-1] == "tfgrpo::gate"
         orders.add(tuple(ran))
     assert len(orders) > 1
@@ -69,9 +69,9 @@ def test_items_are_listed_in_the_order_in_which_they_run(project: Project) -> No
     project.scenarios(train=1, sweep=1)
     project.learn("--co", "-q").stdout.fnmatch_lines(
         [
-            "suite.scenario.json::suite-eval0[[]baseline[]]",
             "suite.scenario.json::suite-train0[[]epoch1[]]",
             "suite.scenario.json::suite-train0[[]epoch2[]]",
+            "suite.scenario.json::suite-eval0[[]baseline[]]",
             "suite.scenario.json::suite-eval0[[]epoch3-eval[]]",
             "tfgrpo::gate",
         ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytest_tfgrpo.core.lessons import Library, Operation, Revision
@@ -103,7 +104,8 @@ def make_run(
     )
     phases = []
     if baseline is not None:
-        phases.append(make_result(baseline, epoch=0, mode="baseline", scenarios=scenarios, run_id=run_id))
+        before = make_result(baseline, epoch=0, mode="baseline", scenarios=scenarios, run_id=run_id)
+        phases.append(replace(before, phase=replace(before.phase, concurrent=True)))
     if train is not None:
         phases.append(make_result(train, mode="train", scenarios=scenarios, run_id=run_id, revision=revision))
     if final is not None:

@@ -20,7 +20,7 @@ from pytest_tfgrpo.core.errors import (
     RolloutFault,
     describe,
 )
-from pytest_tfgrpo.core.records import Failure, Frame, Status, Trajectory
+from pytest_tfgrpo.core.records import Failure, Frame, Phase, Status, Trajectory
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.output import TOKENS_MAX, is_amount, is_usage, limited
@@ -58,6 +58,7 @@ class AttemptResult:
 class Slot:
     """One rollout to be made."""
 
+    phase: Phase
     question: RenderedPrompt
     index: int
     rollout_id: str

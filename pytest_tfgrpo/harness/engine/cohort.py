@@ -1,4 +1,4 @@
-"""A cohort: all groups of one phase, from the actor's calls to scores.
+"""A cohort: all groups of one phase, or of two that run pair by pair, from the actor's calls to scores.
 
 Rollouts are started in order, a bounded number at a time; a finished one is checked beside the next calls,
 and a group is scored as soon as it is complete. Records go to the recorder first, then to `observe`.
@@ -7,29 +7,35 @@ and a group is scored as soon as it is complete. Records go to the recorder firs
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import BUDGET, RecordingError, RewarderError
-from pytest_tfgrpo.core.records import Failure, Group, Phase, Rollout, Score, Trajectory
-from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.records import (
+    Failure,
+    Group,
+    Phase,
+    PhaseResult,
+    Rollout,
+    RunStatus,
+    Score,
+    Trajectory,
+)
 from pytest_tfgrpo.harness.engine.attempt import AttemptResult, Slot, attempt
 from pytest_tfgrpo.harness.engine.breaker import Attempted, LostRollouts
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.executors import open_executor
 from pytest_tfgrpo.harness.engine.grader import Grader, unreached
+from pytest_tfgrpo.harness.engine.lineup import Arm, Lineup
 from pytest_tfgrpo.harness.engine.workspace_files import with_files
-from pytest_tfgrpo.harness.learning.prompts import Ask
 from pytest_tfgrpo.harness.metrics.comparison import tally
 from pytest_tfgrpo.harness.metrics.costs import is_paid, loose
-from pytest_tfgrpo.harness.protocols import ActorCall, as_metered
+from pytest_tfgrpo.harness.protocols import as_metered
 from pytest_tfgrpo.harness.run.job import Job
-from pytest_tfgrpo.harness.run.schedule import group_id, rollout_id
-from pytest_tfgrpo.harness.run.seeds import rollout_seed
+from pytest_tfgrpo.harness.run.schedule import group_id
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
@@ -47,16 +53,16 @@ class RewarderTimeout(RewarderError):
 
 
 class Cohort:
-    """Runs one phase; `groups` holds what is complete, also when `run` was cancelled or failed."""
+    """Runs one phase, or two pair by pair; `groups` holds what is complete, also after a cancelled `run`."""
 
-    def __init__(self, context: RunContext, phase: Phase, ask: Ask, watch: Watch | None = None) -> None:
-        """Prepare the groups of `phase`; `ask` returns the prompt of a scenario id.
+    def __init__(self, context: RunContext, arms: Sequence[Arm], watch: Watch | None = None) -> None:
+        """Prepare the groups of one phase, or of a control and the final sweep, which run pair by pair.
 
         With `watch` scenarios run in its order, and none that may be left out once it is settled.
         """
         self._job = job = context.job
-        self._phase = phase
-        self._ask = ask
+        self._arms = tuple(arm.phase for arm in arms)
+        self._lineup = Lineup(context, arms, watch)
         self._executor = open_executor(job.settings["executor"], concurrency=_most_in_flight(job))
         self._budget = context.budget
         self._metered = as_metered(job.actor) is not None
@@ -67,41 +73,48 @@ class Cohort:
         self._workspaces = context.workspaces
         self._observe = context.observe
         self._checks: asyncio.TaskGroup
-        self._scenarios: dict[str, Scenario] = {}
         self._watch = watch
-        self._begun = {
-            r.scenario_id
-            for r in job.resumed.rollouts.values()
-            if r.group_id == group_id(job.run_id, phase, r.scenario_id)
-        }
-        self.settled: list[str] = []
-        """Ids of scenarios that were skipped because the gate was already decided."""
-        self._unready = self._all_slots()
-        self._ready: deque[Slot] = deque()
         self._open: dict[str, list[Rollout]] = {}
         self._complete: list[list[Rollout]] = []
         self._wake = asyncio.Event()
         self._finished = False
         self.groups: dict[str, Group] = {}
-        """Scored groups by scenario id."""
+        """Scored groups by their id."""
         self._breaker = context.breaker
         self._lost = LostRollouts(
             context.breaker, context.workspaces, attempt=self._attempted, take=self._take, forget=self._forget
         )
         self._paid: list[Rollout] = []
         self._abandoned = [
-            r for r in job.resumed.abandoned if r.group_id == group_id(job.run_id, phase, r.scenario_id)
+            r
+            for r in job.resumed.abandoned
+            if any(r.group_id == group_id(job.run_id, phase, r.scenario_id) for phase in self._arms)
         ]
 
-    @property
-    def excluded(self) -> set[str]:
-        """Ids of scenarios that a marked test function skipped."""
-        return self._grader.excluded
+    def groups_of(self, phase: Phase) -> dict[str, Group]:
+        """Return the scored groups of one of the phases by scenario id, in its order."""
+        ids = {id: group_id(self._job.run_id, phase, id) for id in phase.scenarios}
+        return {id: self.groups[own] for id, own in ids.items() if own in self.groups}
 
-    @property
-    def loose(self) -> tuple[Rollout, ...]:
-        """Rollouts paid for that are in no group."""
-        return loose(self.groups.values(), self._paid, self._abandoned)
+    def result_of(self, phase: Phase, status: RunStatus, library: str) -> PhaseResult:
+        """Return what came of one of the phases, whose prompts carried the library of a hash."""
+        known = loose(self.groups.values(), self._paid, self._abandoned)
+        return PhaseResult(
+            phase=phase,
+            groups=tuple(self.groups_of(phase).values()),
+            status=status,
+            library_hash=library,
+            excluded=tuple(sorted(self._excluded_from(phase))),
+            loose=tuple(rollout for rollout in known if rollout.epoch == phase.epoch),
+            settled=tuple(sorted(self._lineup.settled)),
+        )
+
+    def _excluded_from(self, phase: Phase) -> Iterator[str]:
+        """Yield the ids of scenarios whose answers in one of the phases a marked test function skipped."""
+        for id in phase.scenarios:
+            asked = self._arms[-1] if id in self._lineup.shared else phase
+            if group_id(self._job.run_id, asked, id) in self._grader.excluded:
+                yield id
 
     async def run(self) -> None:
         """Run check and score all rollouts; returns early when the budget is used up.
@@ -112,7 +125,7 @@ class Cohort:
             async with asyncio.TaskGroup() as scoring:
                 scoring.create_task(self._score_groups())
                 async with asyncio.TaskGroup() as self._checks:
-                    await self._executor.run(self._slots(), self._try)
+                    await self._executor.run(self._lineup, self._try)
                     await self._lost.make_again(self._executor)
                 self._finished = True
                 self._wake.set()
@@ -125,65 +138,10 @@ class Cohort:
             self._lost.forget()
         await self._writer.commit()
 
-    def _slots(self) -> Iterator[Slot]:
-        """Yield the slots in order, from those made ready while the calls before them were waited for."""
-        while self._ready or self._make_ready():
-            slot = self._ready.popleft()
-            if not self._is_left_out(slot):
-                yield slot
-
-    def _is_left_out(self, slot: Slot) -> bool:
-        """Return whether the gate is decided without this slot; a started scenario is finished."""
-        scenario = slot.question.scenario
-        if scenario.id in self._begun or scenario.min_score is not None:
-            return False
-        if slot.index == 0 and self._is_settled():
-            self.settled.append(scenario.id)
-        if scenario.id not in self.settled[-1:]:
-            self._begun.add(scenario.id)
-            return False
-        return True
-
-    def _is_settled(self) -> bool:
-        on_file = self._phase.epoch in self._job.resumed.settled and self._phase.mode == "eval"
-        return on_file or (self._watch is not None and self._watch.settled)
-
-    def _make_ready(self) -> bool:
-        """Make one more slot ready, if there is one."""
-        slot = next(self._unready, None)
-        if slot is not None:
-            self._ready.append(slot)
-        return slot is not None
-
-    def _all_slots(self) -> Iterator[Slot]:
-        run_id, phase, settings = self._job.run_id, self._phase, self._job.settings
-        tracing = self._job.tracing
-        for scenario_id in self._watch.order if self._watch is not None else phase.scenarios:
-            question = self._ask(scenario_id)
-            scenario = self._scenarios[scenario_id] = question.scenario
-            for index in range(phase.rollouts):
-                name = rollout_id(run_id, phase, scenario_id, index)
-                workspace = self._workspaces.new(name, scenario.attachments)
-                call = ActorCall(
-                    task=question.task,
-                    prompt=question.prompt,
-                    temperature=phase.temperature,
-                    seed=rollout_seed(settings["seed"], scenario, phase, index),
-                    workspace=workspace,
-                    timeout_s=scenario.timeout_s or settings["timeout_s"],
-                    answer_max_bytes=settings["answer_max_bytes"],
-                    traceparent=partial(tracing.traceparent, name) if tracing is not None else None,
-                )
-                yield Slot(
-                    question=question,
-                    index=index,
-                    rollout_id=name,
-                    group_id=group_id(run_id, phase, scenario_id),
-                    call=call,
-                )
-
     async def _try(self, slot: Slot) -> None:
         take_ticket(next(self._places))
+        if (torn := self._lineup.torn.pop(slot.rollout_id, None)) is not None:
+            self._abandon(torn)
         recorded = self._job.resumed.rollouts.get(slot.rollout_id)
         if recorded is not None:
             left = self._left(slot, recorded)
@@ -253,8 +211,8 @@ class Cohort:
             group_id=slot.group_id,
             run_id=self._job.run_id,
             scenario_id=slot.question.scenario.id,
-            epoch=self._phase.epoch,
-            mode=self._phase.mode,
+            epoch=slot.phase.epoch,
+            mode=slot.phase.mode,
             index=slot.index,
             seed=slot.call.seed,
             temperature=slot.call.temperature,
@@ -287,7 +245,7 @@ class Cohort:
         """Return a rollout with what it did to its workspace, and with its checks."""
         scenario = slot.question.scenario
         await asyncio.sleep(0)  # the next call, made a task just now, goes first
-        self._make_ready()
+        self._lineup.make_ready()
         rollout = await with_files(self._context, slot.call, scenario, rollout)
         if rollout.status == "failed":
             return replace(rollout, checks=unreached(scenario, rollout))
@@ -324,9 +282,9 @@ class Cohort:
         self._observe(rollout)
         group = self._open.setdefault(slot.group_id, [])
         group.append(rollout)
-        if len(group) == self._phase.rollouts:
+        if len(group) == slot.phase.rollouts:
             del self._open[slot.group_id]
-            if rollout.scenario_id not in self._grader.excluded:
+            if rollout.group_id not in self._grader.excluded:
                 self._complete.append(sorted(group, key=lambda r: r.index))
                 self._wake.set()
 
@@ -345,7 +303,7 @@ class Cohort:
 
     async def _score(self, ready: list[list[Rollout]]) -> None:
         rollouts = [rollout for group in ready for rollout in group]
-        scenarios = {r.scenario_id: self._scenarios[r.scenario_id] for r in rollouts}
+        scenarios = {r.scenario_id: self._lineup.scenarios[r.scenario_id] for r in rollouts}
         extra = self._job.rewarders
         if extra:
             limit = self._job.settings["rewarder_timeout_s"]
@@ -361,15 +319,28 @@ class Cohort:
             scores = score(rollouts, scenarios)
         at = 0
         for members in ready:
-            group = group_of(members, scores[at : at + len(members)], scenarios[members[0].scenario_id])
+            group = self._group(members, scores[at : at + len(members)])
             at += len(members)
             self._writer.group(group)
-            self.groups[group.scenario_id] = group
             self._observe(group)
-        if self._watch is not None:
-            done = [self.groups[members[0].scenario_id] for members in ready]
-            if self._watch.feed(tally(done, {id: s.stamp for id, s in scenarios.items()})):
-                self._writer.settled(self._phase.epoch)
+        if self._watch is not None and self._feed(self._watch, [members[0].group_id for members in ready]):
+            self._writer.settled(self._arms[-1].epoch)
+
+    def _feed(self, watch: Watch, done: Sequence[str]) -> bool:
+        """Give the watch the groups of some ids; return whether the gate is decided."""
+        stamps, groups = self._lineup.stamps, [self.groups[id] for id in done]
+        after = [group for group in groups if group.epoch == self._arms[-1].epoch]
+        before = [group for group in groups if group.epoch != self._arms[-1].epoch or group.shared]
+        return watch.feed(tally(after, stamps), tally(before, stamps))
+
+    def _group(self, members: Sequence[Rollout], scores: Sequence[Score]) -> Group:
+        """Return the group of some rollouts, which is kept."""
+        scenario = self._lineup.scenarios[members[0].scenario_id]
+        group = group_of(members, scores, scenario)
+        if scenario.id in self._lineup.shared:
+            group = replace(group, shared=True)
+        self.groups[group.group_id] = group
+        return group
 
     def _keep_unscored(self) -> None:
         """Keep groups that no rewarder scored, without scores: their metrics still count (decision 18)."""
@@ -378,9 +349,7 @@ class Cohort:
                 Score(rollout_id=r.rollout_id, gt_score=None, reward=None, relative_rank=None, advantage=None)
                 for r in members
             ]
-            group = group_of(members, scores, self._scenarios[members[0].scenario_id])
-            self._writer.metrics(group)
-            self.groups[group.scenario_id] = group
+            self._writer.metrics(self._group(members, scores))
 
 
 def _most_in_flight(job: Job) -> int:

@@ -23,7 +23,7 @@ from pytest_tfgrpo.core.errors import (
     RewarderError,
 )
 from pytest_tfgrpo.core.files import WORKSPACES
-from pytest_tfgrpo.core.lessons import Revision
+from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import (
     CheckerResult,
     Group,
@@ -33,6 +33,7 @@ from pytest_tfgrpo.core.records import (
     Run,
     RunStatus,
     header_fields,
+    with_shared,
 )
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.text import plural
@@ -42,13 +43,15 @@ from pytest_tfgrpo.harness.engine.cohort import Cohort
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.decoys import Decoys, clear_decoys
 from pytest_tfgrpo.harness.engine.lag import watching_lag
-from pytest_tfgrpo.harness.engine.observers import Notice, Observer, Observers
+from pytest_tfgrpo.harness.engine.lineup import Arm
+from pytest_tfgrpo.harness.engine.observers import Notice, Observer, Observers, tell_again
 from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.learning.acceptance.dev_sweeps import DevSweeps, Unfinished
 from pytest_tfgrpo.harness.learning.prompts import Ask, PromptBuilder
 from pytest_tfgrpo.harness.protocols import as_metered
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.journal_contents import run_of
+from pytest_tfgrpo.harness.run.schedule import steps_of
 from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.suite.packs import packs_in_use
@@ -56,7 +59,7 @@ from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.gate.sequential import OpenWatch
+    from pytest_tfgrpo.harness.gate.sequential import OpenWatch, Watch
 
 COMMIT_EVERY_S = 0.02
 
@@ -83,7 +86,7 @@ class Engine:
         self._job = job
         self._opened = {phase.epoch: asyncio.Event() for phase in job.phases}
         if not paced:
-            self.open_phase(max(self._opened, default=0))
+            self.open_phase(None)
         self._folder = folder
         observers = [observe] if callable(observe) else list(observe)
         if job.tracing is not None:
@@ -110,7 +113,9 @@ class Engine:
         if self._job.resumed.complete:
             await self._remove(self._open_workspaces())
             clear_decoys(self._folder)
-            return self._tell_again()
+            run = run_of(self._job.resumed, self._job)
+            tell_again(run, self._job.resumed.rollouts.values(), self._observe)
+            return run
         budget = self._begin_budget()
         writer = RunWriter(self._folder, self._job)
         workspaces = self._open_workspaces()
@@ -149,10 +154,10 @@ class Engine:
         return replace(run, warnings=run.warnings + late) if late else run
 
     async def _all_phases(self, context: RunContext) -> RunStatus:
-        for phase in self._job.phases:
-            end = await self._turn(phase)
+        for phases in steps_of(self._job.phases):
+            end = await self._turn(phases[0])
             if end == "complete":
-                end = await self._phase(phase, context)
+                end = await self._step(phases, context)
             if end != "complete":
                 return end
         return "complete"
@@ -171,24 +176,6 @@ class Engine:
             return
         self._warnings += [left] if left else []
 
-    def _tell_again(self) -> Run:
-        """Tell a complete run from its journal: nobody is asked, and nothing is written."""
-        run = run_of(self._job.resumed, self._job)
-        for result in run.phases:
-            groups = (*result.groups, *result.dev)
-            judged = {rollout.rollout_id: rollout for group in groups for rollout in group.rollouts}
-            for rollout in self._job.resumed.rollouts.values():
-                if rollout.epoch == result.phase.epoch:
-                    self._observe(judged.get(rollout.rollout_id, rollout))
-            for group in groups:
-                self._observe(group)
-            for operation in result.revision.applied if result.revision is not None else ():
-                if operation.experience is not None:
-                    self._observe(operation.experience)
-            self._observe(result)
-        self._observe(run)
-        return run
-
     def judge(self, rollout_id: str, checker_result: CheckerResult) -> None:
         """Take what a marked test function found of a rollout; the first word counts."""
         self._checker_results.settle(rollout_id, checker_result)
@@ -197,11 +184,12 @@ class Engine:
         """Say that no test function of `epoch` will run any more: what is not judged makes it incomplete."""
         self._checker_results.close(f"{self._job.run_id}.e{epoch}.")
 
-    def open_phase(self, epoch: int) -> None:
-        """Let all phases up to `epoch` start."""
+    def open_phase(self, epoch: int | None) -> None:
+        """Let all phases start up to that of `epoch`, in the order of the run; None: every phase."""
         for known, event in self._opened.items():
-            if known <= epoch:
-                event.set()
+            event.set()
+            if known == epoch:
+                break
 
     def _begin_budget(self) -> Budget:
         job = self._job
@@ -215,41 +203,54 @@ class Engine:
             self._warnings.append(budget.warning)
         return budget
 
-    async def _phase(self, phase: Phase, context: RunContext) -> RunStatus:
-        prompts = PromptBuilder(self._job, self._library, phase)
+    def _library_of(self, phase: Phase) -> Library:
+        """Return the library that the prompts of a phase carry: that of the start in a concurrent control."""
+        return self._job.library if phase.concurrent else self._library
+
+    async def _step(self, phases: Sequence[Phase], context: RunContext) -> RunStatus:
+        """Run one phase, or a control and the final sweep pair by pair."""
+        builders = [PromptBuilder(self._job, self._library_of(phase), phase) for phase in phases]
         self._dev_groups, self._dev_loose = [], []
-        opened = self._open_watch
-        watch = None if opened is None else opened(phase, self._results, self._library.hash)
-        cohort = Cohort(context, phase, prompts.ask, watch)
-        end = await self._reach_models(phase, context.calls)
+        arms = [Arm(phase=phase, ask=prompts.ask) for phase, prompts in zip(phases, builders, strict=True)]
+        cohort = Cohort(context, arms, self._watch_over(phases))
+        end = await self._reach_models(phases[0], context.calls)
         if end == "complete":
             end = await self._carry_out(cohort, context)
-        groups = tuple(cohort.groups[s] for s in phase.scenarios if s in cohort.groups)
-        revision = None
-        if end == "complete" and phase.mode == "train":
-            end = self._look_ahead(phase, groups)
+        last, revision = phases[-1], None
+        if end == "complete" and last.mode == "train":
+            groups = tuple(cohort.groups_of(last).values())
+            end = self._look_ahead(last, groups)
             if end == "complete":
-                end, revision = await self._learn(phase, groups, context)
-        result = PhaseResult(
-            phase=phase,
-            groups=groups,
-            status=end,
-            library_hash=self._library.hash,
-            revision=revision,
-            skipped_experiences=prompts.skipped,
-            excluded=tuple(sorted(cohort.excluded)),
-            reason=redact(self._reason),
-            calls=context.calls.of(phase.epoch),
-            loose=(*cohort.loose, *self._dev_loose),
-            dev=tuple(sorted(self._dev_groups, key=lambda group: group.group_id)),
-            settled=tuple(sorted(cohort.settled)),
+                end, revision = await self._learn(last, groups, context)
+        ended = [cohort.result_of(phase, end, self._library_of(phase).hash) for phase in phases]
+        results = with_shared(
+            replace(
+                result,
+                revision=revision,
+                skipped_experiences=prompts.skipped,
+                reason=redact(self._reason),
+                calls=context.calls.of(result.phase.epoch),
+                loose=(*result.loose, *self._dev_loose),
+                dev=tuple(sorted(self._dev_groups, key=lambda group: group.group_id)),
+            )
+            for result, prompts in zip(ended, builders, strict=True)
         )
-        self._results.append(result)
+        self._results += results
         if revision is not None:
             self._library = revision.library
-        context.writer.phase(result, self._run("incomplete"))
-        self._observe(result)
+        for result in results:
+            context.writer.phase(result, self._run("incomplete"))
+            self._observe(result)
         return end
+
+    def _watch_over(self, phases: Sequence[Phase]) -> Watch | None:
+        """Return the watch that may end a step early; of a control that runs with it, it gets the plan."""
+        start = self._job.library.hash
+        begun = [
+            PhaseResult(phase=p, groups=(), status="incomplete", library_hash=start) for p in phases[:-1]
+        ]
+        opened = self._open_watch
+        return opened and opened(phases[-1], [*self._results, *begun], self._library.hash)
 
     async def _reach_models(self, phase: Phase, calls: Calls) -> RunStatus:
         """Ask each model besides the actor's once before the first phase, while nothing is paid for yet."""
@@ -271,13 +272,13 @@ class Engine:
     async def _sweep_dev(self, context: RunContext, phase: Phase, ask: Ask) -> Mapping[str, Group]:
         """Carry out one sweep of the dev split; raises Unfinished."""
         self._observe(phase)
-        cohort = Cohort(context, phase, ask)
+        cohort = Cohort(context, [Arm(phase=phase, ask=ask)])
         end = await self._carry_out(cohort, context)
         self._dev_groups += cohort.groups.values()
-        self._dev_loose += cohort.loose
+        self._dev_loose += cohort.result_of(phase, end, "").loose
         if end != "complete":
             raise Unfinished(end)
-        return cohort.groups
+        return cohort.groups_of(phase)
 
     async def _accept(self, phase: Phase, candidate: Revision, context: RunContext) -> Revision:
         """Return what of `candidate` comes into force; raises Unfinished."""
@@ -377,7 +378,7 @@ class Engine:
             **header_fields(job) | {"warnings": tuple(map(redact, warnings))},
             status=status,
             finished_at=utc_now(),
-            phases=tuple(self._results),
+            phases=with_shared(self._results),
             library_start=job.library,
             library=self._library,
             reason=redact(self._reason),

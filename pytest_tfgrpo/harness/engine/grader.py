@@ -32,7 +32,7 @@ class Grader:
         self._job = context.job
         self._places = asyncio.Semaphore(CHECK_THREADS)
         self.excluded: set[str] = set()
-        """Ids of scenarios that a marked test function skipped."""
+        """Ids of groups that a marked test function skipped."""
 
     async def evaluate(self, scenario: Scenario, rollout: Rollout, workspace: Workspace) -> Rollout:
         """Return the rollout with the results of its checks; an error where a check cannot be made."""
@@ -81,7 +81,7 @@ class Grader:
             checker_result = replace(checker_result, reason=redact(checker_result.reason))
             self._context.writer.checker_result(rollout.rollout_id, checker_result)
         if checker_result.outcome == "skip":
-            self.excluded.add(rollout.scenario_id)
+            self.excluded.add(rollout.group_id)
         return judged(rollout, checker_result=checker_result)
 
     async def ask_judge(self, scenario: Scenario, rollout: Rollout) -> Rollout | None:

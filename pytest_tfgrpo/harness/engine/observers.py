@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,15 +22,25 @@ class AwaitingChecker:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SharedPrompt:
+    """Told when the final sweep's rollouts of a marked test function serve the control too."""
+
+    scenario_id: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Notice:
     """A sentence for whoever follows the run: it pauses, and why, or what learning can gain."""
 
     text: str
 
 
-Record: TypeAlias = Rollout | Group | Phase | PhaseResult | Experience | AwaitingChecker | Notice | Run
+Record: TypeAlias = (
+    Rollout | Group | Phase | PhaseResult | Experience | AwaitingChecker | SharedPrompt | Notice | Run
+)
 """A rollout when it ends, a group with its scores, a phase when a sweep of the dev split starts, the result
-of a phase when it ends, a lesson when it is kept, one that waits for its checker, a pause, and the run."""
+of a phase when it ends, a lesson when it is kept, one that waits for its checker, a scenario whose rollouts
+serve both sweeps, a pause, and the run."""
 Observer: TypeAlias = Callable[[Record], object]
 
 
@@ -55,3 +65,21 @@ class Observers:
     def warnings(self) -> tuple[str, ...]:
         """The first error of each observer that raised."""
         return tuple(self._broken.values())
+
+
+def tell_again(run: Run, rollouts: Iterable[Rollout], observe: Observer) -> None:
+    """Tell a complete run from its journal, with all `rollouts` on file: nobody is asked."""
+    on_file = list(rollouts)
+    for result in run.phases:
+        groups = (*result.groups, *result.dev)
+        judged = {rollout.rollout_id: rollout for group in groups for rollout in group.rollouts}
+        for rollout in on_file:
+            if rollout.epoch == result.phase.epoch:
+                observe(judged.get(rollout.rollout_id, rollout))
+        for group in groups:
+            observe(group)
+        for operation in result.revision.applied if result.revision is not None else ():
+            if operation.experience is not None:
+                observe(operation.experience)
+        observe(result)
+    observe(run)

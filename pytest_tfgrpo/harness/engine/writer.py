@@ -167,7 +167,7 @@ class RunWriter:
         if self._folder is None or self._journal is None or self._metrics is None:
             return
         if result.phase.epoch not in self._job.resumed.complete_phases:
-            value = to_wire(replace(result, groups=(), revision=None, calls=(), loose=(), dev=()))
+            value = to_wire(replace(result, groups=(), revision=None, calls=(), loose=(), dev=(), shared=()))
             self._journal.append("phase", value)
         try:
             self._metrics.flush()

@@ -87,7 +87,9 @@ class _Seer:
                 ("judge", self._judging(phase)),
             ):
                 if figures is not None:
-                    yield PhaseForecast(phase=phase.label, purpose=purpose, figures=figures)
+                    # a prompt that the lessons leave as it is needs no control of its own
+                    found = up_to(figures, 1.0) if phase.concurrent else figures
+                    yield PhaseForecast(phase=phase.label, purpose=purpose, figures=found)
             if phase.dev:
                 yield from self._deciding(phase)
 

@@ -20,6 +20,7 @@ def plan_text(job: Job, forecast: Forecast) -> list[str]:
     """Return what a run would do: scenarios per split, rollouts per phase, and what they will use."""
     splits = Counter(s.split for s in job.scenarios)
     dev = f", {splits['dev']} dev" if splits["dev"] else ""
+    least = sum(len(phase.scenarios) * phase.rollouts for phase in job.phases if not phase.concurrent)
     rollouts = sum(len(phase.scenarios) * phase.rollouts for phase in job.phases)
     most = rollouts + sum(most_rollouts(phase, job.settings) for phase in job.phases)
     rows = [row for phase in job.phases for row in _planned(phase, job)]
@@ -30,7 +31,7 @@ def plan_text(job: Job, forecast: Forecast) -> list[str]:
         "",
         *table(
             ["", "temp", "scenarios", "rollouts each", "calls"],
-            [*rows, ["total", "", "", "", str(rollouts) if most == rollouts else f"{rollouts} to {most}"]],
+            [*rows, ["total", "", "", "", str(most) if most == least else f"{least} to {most}"]],
         ),
         *(text for why in job.warnings for text in wrapped(f"warning: {line(why, 400)}", 80, hanging="  ")),
         "",
@@ -42,9 +43,8 @@ def plan_text(job: Job, forecast: Forecast) -> list[str]:
 def _planned(phase: Phase, job: Job) -> Iterator[list[str]]:
     """Yield the row of a phase, and that of the dev split that decides on its lessons."""
     number = len(phase.scenarios)
-    yield [
-        phase.label, f"{phase.temperature:g}", str(number), str(phase.rollouts), str(number * phase.rollouts),
-    ]  # fmt: skip
+    calls = f"{'up to ' * phase.concurrent}{number * phase.rollouts}"
+    yield [phase.label, f"{phase.temperature:g}", str(number), str(phase.rollouts), calls]
     if phase.dev:
         sweep = dev_phase(phase, 1, phase.dev, job.settings)
         most = f"up to {most_rollouts(phase, job.settings)}"

@@ -89,13 +89,14 @@ def _against(of: GateInput, parts: Mapping[str, GateInput], baseline: Baseline) 
 
 
 def _part(result: PhaseResult, ids: set[str]) -> PhaseResult:
-    if result.phase.mode not in ("baseline", "eval"):
+    if result.phase.mode not in ("early", "baseline", "eval"):
         return result
     planned = tuple(id for id in result.phase.scenarios if id in ids)
     return replace(
         result,
         phase=replace(result.phase, scenarios=planned),
         groups=tuple(group for group in result.groups if group.scenario_id in ids),
+        shared=tuple(group for group in result.shared if group.scenario_id in ids),
         excluded=tuple(id for id in result.excluded if id in ids),
         settled=tuple(id for id in result.settled if id in ids),
     )

@@ -44,12 +44,13 @@ def reported(run: Run, sweeps: Sweeps, *, gated: bool, foreign_rules: bool) -> S
     sweep = sweeps.after
     if not run.settings.get("gate_sequential") or sweep is None:
         return None
-    left_out = len(sweep.settled)
+    left_out, before = len(sweep.settled), sweeps.before
+    control = before.phase.rollouts if before is not None and before.phase.concurrent else 0
     return {
         "scenarios": len(sweep.phase.scenarios),
         "asked": len(sweep.phase.scenarios) - left_out,
         "left_out": left_out,
-        "rollouts_saved": left_out * sweep.phase.rollouts,
+        "rollouts_saved": left_out * (sweep.phase.rollouts + control),
         "reason": "" if left_out else _why_nothing(run, gated=gated, foreign_rules=foreign_rules),
     }
 

@@ -86,7 +86,7 @@ def judge_complete(of: GateInput) -> RuleResult:
     run = of.run
     for result in run.phases:
         label, planned = result.phase.label, len(result.phase.scenarios)
-        judged = len(result.groups) + len(result.excluded) + len(result.settled)
+        judged = len(result.counted) + len(result.excluded) + len(result.settled)
         if result.status != "complete" or judged < planned:
             why = f": {line(result.reason, 200)}" if result.reason else ""
             message = f"{label} is {result.status}, {judged} of {planned} groups are complete{why}"

@@ -38,6 +38,8 @@ MIN_PLANNED = MIN_BCA
 
 NO_FAMILIES: Mapping[str, str] = MappingProxyType({})
 
+NO_CONTROLS: Mapping[str, Tally] = MappingProxyType({})
+
 State: TypeAlias = Literal["open", "pass", "fail"]
 
 
@@ -78,14 +80,16 @@ class WatchedReading:
 
     def __init__(
         self,
-        before: Mapping[str, float],
+        before: Mapping[str, float | None],
         *,
         bar: float,
         share: float,
         difference: bool,
         families: Mapping[str, str] = NO_FAMILIES,
     ) -> None:
-        """`before` are the means to compare with by id; `share` is what of both sides is paired.
+        """`before` are the means to compare with by id, None where they come with the scenario.
+
+        `share` is what of both sides is paired.
 
         `families` are those of the ids that share one; the ids of a family are fed one after the other.
         A difference passes above ``-bar`` and fails below 0, for scenarios like these. A mean passes at `bar`
@@ -112,15 +116,17 @@ class WatchedReading:
         )
         self._interval = IntervalSequence(self.mean, spread_alpha=SPREAD_ALPHA, alpha=SWEEP_ALPHA)
 
-    def feed(self, id: str, after: float | None) -> None:
+    def feed(self, id: str, after: float | None, control: float | None = None) -> None:
         """Take the next scenario of the order; None where it has no score. A finding is final."""
-        before = self._before.get(id)
-        if before is None:
+        if id not in self._before:
             return
-        value = None if after is None else after - before
+        known = self._before[id]
+        before = control if known is None else known
+        value = None if after is None or before is None else after - before
         self._values.append(value)
         if value is not None:
             assert after is not None
+            assert before is not None
             self._before_sum += before
             self._after_sum += after
         self._missing[self._family[id]] -= 1
@@ -167,15 +173,24 @@ class WatchedRule:
     def __init__(
         self,
         name: str,
-        before: Mapping[str, Tally],
+        before: Mapping[str, Tally] | None,
         planned: Mapping[str, str],
         *,
         bar: float,
         difference: bool,
         families: Mapping[str, str] = NO_FAMILIES,
     ) -> None:
-        """`planned` are the task stamps of the sweep's scenarios by id, `families` those that some share."""
-        self.name, self.bar, self.difference = name, bar, difference
+        """`planned` are the task stamps of the sweep's scenarios by id, `families` those that some share.
+
+        `before` is None for a control that runs beside the sweep: then scenarios come in pairs.
+        """
+        self.name, self.bar, self.difference, self.pairs = name, bar, difference, before is None
+        if before is None:
+            pending: dict[str, float | None] = dict.fromkeys(planned)
+            self.readings = [
+                WatchedReading(pending, bar=bar, share=1.0, difference=difference, families=families)
+            ]
+            return
         paired = {id: row for id, row in before.items() if planned.get(id) == row.stamp}
         share = len(paired) / max(len(before), len(planned), 1)
         self.readings = [
@@ -191,12 +206,14 @@ class WatchedRule:
         found = {reading.finding for reading in self.readings}
         return "fail" if "fail" in found else "open" if "open" in found else "pass"
 
-    def feed(self, id: str, after: Tally) -> None:
-        """Take the next scenario of the order."""
-        if after.errors and len(self.readings) == 1:  # up to here both readings are one
+    def feed(self, id: str, after: Tally, control: Tally | None = None) -> None:
+        """Take the next scenario of the order, with its control where the rule is about pairs."""
+        errors = after.errors or (self.pairs and control is not None and control.errors)
+        if errors and len(self.readings) == 1:  # up to here both readings are one
             self.readings.append(copy.deepcopy(self.readings[0]))
         for reading, as_zero in zip(self.readings, (False, True), strict=False):
-            reading.feed(id, after.mean(errors_as_zero=as_zero))
+            before = None if control is None else control.mean(errors_as_zero=as_zero)
+            reading.feed(id, after.mean(errors_as_zero=as_zero), before)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -221,6 +238,8 @@ class Watch:
         self._max_errors = bars.max_errors
         self._errors = 0
         self._waiting: dict[str, Tally] = {}
+        self._controls: dict[str, Tally] = {}
+        self._pairs = any(rule.pairs for rule in rules)
 
     @property
     def outcome(self) -> State:
@@ -235,21 +254,24 @@ class Watch:
         """True once the gate is decided."""
         return self.outcome != "open"
 
-    def feed(self, finished: Mapping[str, Tally]) -> bool:
+    def feed(self, finished: Mapping[str, Tally], controls: Mapping[str, Tally] = NO_CONTROLS) -> bool:
         """Take scenarios that are finished, in any order; return whether the gate is decided.
 
-        What comes after that changes nothing.
+        `controls` are those of a concurrent control; a pair counts once both are finished. What comes after
+        the decision changes nothing.
         """
         if self.settled:
             return False
         self._waiting |= finished
+        self._controls |= controls
         while not self.settled and self.seen < len(self.order):
-            after = self._waiting.pop(self.order[self.seen], None)
-            if after is None:
+            id = self.order[self.seen]
+            if id not in self._waiting or (self._pairs and id not in self._controls):
                 return False
+            after, control = self._waiting.pop(id), self._controls.pop(id, None)
             self._errors += after.errors
             for rule in self.rules:
-                rule.feed(self.order[self.seen], after)
+                rule.feed(id, after, control)
             self.seen += 1
         return self.settled
 
@@ -266,8 +288,8 @@ def open_watch(
 ) -> Watch | None:
     """Return the watch over a final sweep in `phase` with the library of hash `library`.
 
-    `earlier` is the run's baseline sweep, `stamps` are those that a stored baseline is compared by. None
-    without any rule that could be settled early.
+    `earlier` is the run's baseline sweep, as far as it ran: a concurrent one comes with the final sweep.
+    `stamps` are those that a stored baseline is compared by. None without a rule that could be settled early.
     """
     in_sweep = frozenset(phase.scenarios)
     planned = {s.id: s.stamp for s in scenarios if s.id in in_sweep}
@@ -285,7 +307,8 @@ def open_watch(
         if not needs_end:
             rules.append(rule("baseline", baseline.scenarios, bar=margin, difference=True))
     if earlier is not None and earlier.library_hash != library:
-        before = tally(earlier.groups, {s.id: s.stamp for s in scenarios})
+        stamps_by_id = {s.id: s.stamp for s in scenarios}
+        before = None if earlier.phase.concurrent else tally(earlier.groups, stamps_by_id)
         rules.append(rule("gain", before, bar=margin, difference=True))
     for name in ("gate_max_errors", "gate_max_cost_per_success_usd"):
         if settings[name] is not None:
@@ -349,10 +372,10 @@ def watched(run: Run, sweeps: Sweeps, baseline: Baseline | None, *, foreign_rule
     )
     if watch is None:
         return "there is nothing to compare with"
-    watch.feed(sweeps.rows_after)
+    watch.feed(sweeps.rows_after, sweeps.rows_before)
     return watch
 
 
-def _means(rows: Mapping[str, Tally], as_zero: bool) -> dict[str, float]:
+def _means(rows: Mapping[str, Tally], as_zero: bool) -> dict[str, float | None]:
     means = {id: row.mean(errors_as_zero=as_zero) for id, row in rows.items()}
     return {id: mean for id, mean in means.items() if mean is not None}

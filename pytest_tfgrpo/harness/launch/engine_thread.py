@@ -67,8 +67,8 @@ class EngineThread:
         """Hand over what a marked test function found."""
         self._call(lambda: self._engine.judge(rollout_id, checker_result))
 
-    def open_phase(self, epoch: int) -> None:
-        """Let all phases up to `epoch` start."""
+    def open_phase(self, epoch: int | None) -> None:
+        """Let all phases start up to that of `epoch`; None: every phase."""
         self._call(lambda: self._engine.open_phase(epoch))
 
     def close_judging(self, epoch: int) -> None:

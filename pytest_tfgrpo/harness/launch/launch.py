@@ -64,7 +64,7 @@ def planned(scenarios: Iterable[Scenario], settings: Settings) -> list[Phase]:
     """
     known, phases = list(scenarios), phases_of(settings)
     if not any(s.split == "train" for s in known):
-        phases = [phase for phase in phases if phase.mode != "baseline"]
+        phases = [phase for phase in phases if phase.mode not in ("early", "baseline")]
     return plan(phases, known, settings.values)
 
 

@@ -162,6 +162,8 @@ class Sweeps:
         given = {s.id: f"{s.domain} {s.family}" for s in run.scenarios if s.family}
         self._families = given if families is None else families
         self.before: PhaseResult | None = next((r for r in run.phases if r.phase.mode == "baseline"), None)
+        self.early: PhaseResult | None = next((r for r in run.phases if r.phase.mode == "early"), None)
+        """The part of the baseline sweep that was asked before training."""
         self.after: PhaseResult | None = next(
             (r for r in reversed(run.phases) if r.phase.mode == "eval"), None
         )
@@ -169,7 +171,14 @@ class Sweeps:
     @cached_property
     def rows_before(self) -> Mapping[str, Tally]:
         """Tallies of the baseline sweep; empty without one."""
-        return tally(self.before.groups, self._stamps, self._families) if self.before is not None else {}
+        return tally(self.before.counted, self._stamps, self._families) if self.before is not None else {}
+
+    @cached_property
+    def drift(self) -> Comparison | None:
+        """What the control changed by since its early part; None where no part was early."""
+        if self.early is None or self.before is None:
+            return None
+        return compare(tally(self.early.groups, self._stamps, self._families), self.rows_before)
 
     @cached_property
     def rows_after(self) -> Mapping[str, Tally]:

@@ -189,7 +189,7 @@ def _solved(run: Run, total: Sums) -> SolvedCost | None:
 
 def _number_solved(result: PhaseResult) -> float:
     shares = []
-    for group in result.groups:
+    for group in result.counted:
         scored = sum(score.gt_score is not None for score in group.scores)
         if scored:
             shares.append(solved(group) / scored)

@@ -47,7 +47,8 @@ def epoch_row(result: PhaseResult, in_force: int) -> EpochRow:
     """Return the public row of one sweep or epoch; `in_force` experiences hold when it ends.
 
     gt_score counts scenarios: n, sum, mean and 95 % interval are over the means of the scenarios that have a
-    scored rollout. Tokens and cost count all rollouts, latency those that are not errors.
+    scored rollout, also in a group of the final sweep that serves the baseline sweep too (`shared`). Tokens
+    and cost count all rollouts made for the sweep, latency those that are not errors.
     """
     phase, groups = result.phase, result.groups
     rollouts = [r for group in groups for r in group.rollouts]
@@ -61,15 +62,17 @@ def epoch_row(result: PhaseResult, in_force: int) -> EpochRow:
         "errors": sum(r.status == "error" for r in rollouts),
         "groups": len(groups),
         "informative_groups": sum(group.informative for group in groups),
-        "gt_score": _gt_score(groups),
-        "pass_at_1": pass_at(groups, 1),
-        "pass_at_g": pass_at(groups, phase.rollouts),
+        "gt_score": _gt_score(result.counted),
+        "pass_at_1": pass_at(result.counted, 1),
+        "pass_at_g": pass_at(result.counted, phase.rollouts),
         "experiences": _changes(result.revision, in_force),
         "tokens": _quantity(r.tokens for r in rollouts),
         "cost_usd": _quantity(r.cost_usd for r in rollouts),
         "latency_ms": {**_quantity(latencies), "p50": p50, "p95": p95},
         "tools": _tools(frame for r in rollouts for frame in r.frames),
     }
+    if result.shared:
+        row["shared"] = len(result.shared)
     if result.dev:
         row["dev"] = _dev(result)
     return row

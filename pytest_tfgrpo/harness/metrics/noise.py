@@ -51,7 +51,7 @@ def noise(sweeps: Sweeps, gain: Gain | None) -> Noise | None:
 
 def _row(sweep: PhaseResult) -> SweepNoise | None:
     """Return the spread over seeds in one sweep; None when no scenario has two scored rollouts."""
-    scores = [known for group in sweep.groups if len(known := _known(group)) > 1]
+    scores = [known for group in sweep.counted if len(known := _known(group)) > 1]
     if not scores:
         return None
     import numpy as np
@@ -124,7 +124,7 @@ def as_failures(run: Run) -> list[AsFailures]:
     A scenario of which every rollout is an error counts as 0 too: nothing is dropped.
     """
     errors = [
-        sum(s.gt_score is None for group in result.groups for s in group.scores) for result in run.phases
+        sum(s.gt_score is None for group in result.counted for s in group.scores) for result in run.phases
     ]
     if not any(errors):
         return []
@@ -134,7 +134,7 @@ def as_failures(run: Run) -> list[AsFailures]:
 def _as_failures(result: PhaseResult, errors: int) -> AsFailures:
     means = [
         math.fsum(s.gt_score or 0.0 for s in group.scores) / len(group.scores)
-        for group in result.groups
+        for group in result.counted
         if group.scores
     ]
     found = mean_interval(means)

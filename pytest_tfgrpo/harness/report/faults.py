@@ -62,7 +62,7 @@ def uneven_faults(sweeps: Sweeps) -> str:
     before, after = sweeps.before, sweeps.after
     if before is None or after is None:
         return ""
-    common = {g.scenario_id for g in before.groups} & {g.scenario_id for g in after.groups}
+    common = {g.scenario_id for g in before.counted} & {g.scenario_id for g in after.groups}
     found = [_counts(result, common) for result in (before, after)]
     if found[0] == found[1]:
         return ""
@@ -75,7 +75,7 @@ def uneven_faults(sweeps: Sweeps) -> str:
 
 
 def _counts(result: PhaseResult, scenarios: set[str]) -> dict[str, int]:
-    own = (r for group in result.groups if group.scenario_id in scenarios for r in group.rollouts)
+    own = (r for group in result.counted if group.scenario_id in scenarios for r in group.rollouts)
     counts = Counter(rollout.status for rollout in own)
     return {status: counts[status] for status in ("error", "failed")}
 

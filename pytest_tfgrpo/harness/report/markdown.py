@@ -23,7 +23,7 @@ from pytest_tfgrpo.core.text import count, interval, line, number, plural, scena
 from pytest_tfgrpo.harness.report.cost import is_paid, spent
 from pytest_tfgrpo.harness.report.gates import in_order, low, named, overall, unsettled
 from pytest_tfgrpo.harness.report.judge import label_markdown
-from pytest_tfgrpo.harness.report.trust import claim, trust_markdown
+from pytest_tfgrpo.harness.report.trust import claim, control, drift, trust_markdown
 
 CELL = 200
 """Characters of one cell."""
@@ -110,7 +110,8 @@ def _gain(gain: Gain | None, claimed: str) -> list[str]:
         return [f"{words}."]
     counted = scenarios_of(gain["n"], gain["families"], gain["just_these"])
     told = f" Claim: {claimed}." if claimed else ""
-    return [f"{words}, 95 % interval {interval(gain['ci95'])}, {counted}, paired.{told}"]
+    found = [f"{words}, 95 % interval {interval(gain['ci95'])}, {counted}, paired{control(gain)}.{told}"]
+    return found + ([f"Drift {text}."] if (text := drift(gain)) else [])
 
 
 def _epochs(epochs: Sequence[EpochRow]) -> list[str]:

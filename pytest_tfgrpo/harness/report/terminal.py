@@ -34,7 +34,14 @@ from pytest_tfgrpo.harness.report.cost import cost_lines
 from pytest_tfgrpo.harness.report.faults import fault_lines
 from pytest_tfgrpo.harness.report.gates import gate_lines, low
 from pytest_tfgrpo.harness.report.judge import judge_lines, label_lines
-from pytest_tfgrpo.harness.report.trust import ERRORS_LEGEND, claim, errors_as_zero, trust_lines
+from pytest_tfgrpo.harness.report.trust import (
+    ERRORS_LEGEND,
+    claim,
+    control,
+    drift,
+    errors_as_zero,
+    trust_lines,
+)
 
 SHORT_LESSONS = 5
 OPEN_LEGEND = "open: within chance (Holm's p of {:.3g} or more), or too few scenarios to tell"
@@ -204,7 +211,9 @@ def _gain(report: Report, width: int) -> list[str]:
     if zero is not None:
         text += f"; with errors as 0: {zero['difference']:+.3f}, {interval(zero['ci95'], '+.3f')}"
     claimed = f"claim  {told}" if (told := claim(report)) else ""
-    return [*wrapped(text, width, hanging="      "), *wrapped(claimed, width, hanging=" " * 7)]
+    drifted = f"drift  {told}" if (told := drift(gain)) else ""
+    more = [line for text in (claimed, drifted) for line in wrapped(text, width, hanging=" " * 7)]
+    return [*wrapped(text + control(gain), width, hanging="      "), *more]
 
 
 def _power(planned: PlannedSweep) -> str:

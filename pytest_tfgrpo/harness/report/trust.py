@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_tfgrpo.core.records import Mode
-from pytest_tfgrpo.core.report_blocks import AsFailures, Flaky, Report
-from pytest_tfgrpo.core.text import line, number, plural, wrapped
+from pytest_tfgrpo.core.report_blocks import AsFailures, Flaky, Gain, Report
+from pytest_tfgrpo.core.text import interval, line, number, plural, scenarios_of, wrapped
 from pytest_tfgrpo.harness.report.families import families_text
 from pytest_tfgrpo.harness.report.reach import in_reach
 from pytest_tfgrpo.harness.run.headroom import headroom_text
@@ -80,6 +80,35 @@ def noise(report: Report) -> str:
         f"std {value['seed_std']:.3f} with one rollout each)"
     )
     return text + ("; the gain is within this noise" if value["gain_within"] else "")
+
+
+def control(gain: Gain) -> str:
+    """Return when the baseline sweep was asked, to follow the size of the sample; empty for older reports."""
+    asked = gain.get("control")
+    if asked is None:
+        return ""
+    if asked["asked"] == "early":
+        return "; control asked before training, so what drifted since is part of the gain"
+    if not asked["shared"]:
+        return "; control asked beside the final sweep"
+    alike = plural(asked["shared"], "scenario", "has", "have")
+    return f"; control asked beside the final sweep, where {alike} the same prompt and share the answers"
+
+
+def drift(gain: Gain) -> str:
+    """Return what the control changed by while the run lasted, in words; empty without an early part."""
+    asked = gain.get("control")
+    found = None if asked is None else asked["drift"]
+    if found is None:
+        return ""
+    spread = (
+        f"95 % interval {interval(found['ci95'], '+.3f')}" if found["ci95"] else "too few for an interval"
+    )
+    counted = scenarios_of(found["n"], found["families"], found["just_these"])
+    return (
+        f"{found['difference']:+.3f} without new lessons, from before training to the final sweep, {spread}, "
+        f"{counted}; no part of the gain"
+    )
 
 
 def flaky(report: Report) -> str:

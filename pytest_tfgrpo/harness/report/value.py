@@ -13,6 +13,7 @@ from pytest_tfgrpo.core.lessons import Experience, Revision
 from pytest_tfgrpo.core.records import Group, Mode, Run
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.report_blocks import (
+    Control,
     Counts,
     Gain,
     GateBlock,
@@ -178,6 +179,18 @@ def _gain(sweeps: Sweeps, compared: Comparison, looks: int) -> Gain | None:
         "errors_as_zero": None if as_zero is None else figures(as_zero),
         "planned": significance.planned(compared, sweeps.after),
         "claim": significance.gain_claim(compared, as_zero or compared, looks),
+        "control": _control(sweeps),
+    }
+
+
+def _control(sweeps: Sweeps) -> Control:
+    """Return when the baseline sweep was asked, and what its early part shows of the time between."""
+    before, drift = sweeps.before, sweeps.drift
+    concurrent = before is not None and before.phase.concurrent
+    return {
+        "asked": "concurrent" if concurrent else "early",
+        "shared": len(before.shared) if before is not None else 0,
+        "drift": figures(drift) if drift is not None and drift.ids else None,
     }
 
 
@@ -216,7 +229,7 @@ def _scenarios(run: Run) -> list[ScenarioBlock]:
     stamps = {s.id: s.stamp for s in run.scenarios}
     tallies: list[tuple[int, Mode, Mapping[str, Tally]]] = []
     for result in run.phases:
-        tallies.append((result.phase.epoch, result.phase.mode, tally(result.groups, stamps)))
+        tallies.append((result.phase.epoch, result.phase.mode, tally(result.counted, stamps)))
         tallies.append((result.phase.epoch, "dev", tally(result.dev, stamps)))  # of several the last
     return [
         _scenario(s, [_place(epoch, mode, rows[s.id]) for epoch, mode, rows in tallies if s.id in rows])

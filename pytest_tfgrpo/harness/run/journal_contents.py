@@ -24,6 +24,7 @@ from pytest_tfgrpo.core.records import (
     Run,
     RunHeader,
     header_fields,
+    with_shared,
 )
 from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.core.wire import from_wire
@@ -107,12 +108,19 @@ class JournalContents:
 
     def drop(self, rollout_id: str, *, unless: Rollout | None = None) -> None:
         """Forget a rollout that is made again, and its group; its cost stays, unless `unless` is the same."""
+        rollout = self.forget(rollout_id)
+        if rollout is not None and is_paid(rollout) and rollout != unless:
+            self.abandoned.append(rollout)
+
+    def forget(self, rollout_id: str) -> Rollout | None:
+        """Return a rollout that no longer counts, and drop what rests on it; None if it is unknown."""
         rollout = self.rollouts.pop(rollout_id, None)
         if rollout is not None:
             self.groups.pop(rollout.group_id, None)
             self.members.pop(rollout.group_id, None)
-            if is_paid(rollout) and rollout != unless:
-                self.abandoned.append(rollout)
+            self.checker_results.pop(rollout_id, None)
+            self.opinions.pop(rollout_id, None)
+        return rollout
 
     @property
     def complete(self) -> bool:
@@ -215,7 +223,7 @@ def run_of(log: JournalContents, header: RunHeader | None = None) -> Run:
 
 def _run_of(log: JournalContents, header: RunHeader) -> Run:
     library = from_wire(Library, log.header["library"])
-    results = tuple(_results(log))
+    results = with_shared(_results(log))
     start = library
     for result in results:
         library = result.revision.library if result.revision else library

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.records import Mode, Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.run.seeds import draw
 
 MIN_DEV = 20
@@ -17,7 +19,7 @@ MAX_TRIALS = 4
 
 
 def outline(settings: SettingValues, *, learning: bool, sweep_rollouts: int) -> list[Phase]:
-    """Return the phases of a run in order, still without scenarios (decision 5).
+    """Return the phases of a run in order, still without scenarios (decision 5); raises SettingError.
 
     Plain mode is one sweep, as epoch 1.
     """
@@ -41,8 +43,34 @@ def outline(settings: SettingValues, *, learning: bool, sweep_rollouts: int) -> 
         )
         for epoch in range(1, trained + 1)
     ]
-    baseline = [sweep(0, "baseline")] if settings["baseline_sweep"] == "run" else []
-    return [*baseline, *training, sweep(trained + 1, "eval")]
+    early, control = _control(settings["baseline_sweep"], sweep(0, "baseline"))
+    return [*early, *training, *control, sweep(trained + 1, "eval")]
+
+
+def _control(choice: str, whole: Phase) -> tuple[list[Phase], list[Phase]]:
+    """Return the parts of the `whole` baseline sweep before training, and beside the final sweep."""
+    concurrent = replace(whole, concurrent=True)
+    if choice != "both":
+        return ([whole] if choice == "early" else []), ([concurrent] if choice == "concurrent" else [])
+    quarter = whole.rollouts // 4
+    if not quarter:
+        raise SettingError(
+            f"baseline_sweep = 'both' asks a quarter of {plural(whole.rollouts, 'rollout')} early; "
+            "set eval_rollouts to at least 4, or choose concurrent"
+        )
+    early = replace(whole, epoch=-1, mode="early", rollouts=quarter)
+    return [early], [replace(concurrent, rollouts=whole.rollouts - quarter)]
+
+
+def steps_of(phases: Iterable[Phase]) -> list[tuple[Phase, ...]]:
+    """Return the phases that run together: a concurrent control with the sweep after it, others alone."""
+    steps: list[tuple[Phase, ...]] = []
+    for phase in phases:
+        if steps and steps[-1][-1].concurrent:
+            steps[-1] = (*steps[-1], phase)
+        else:
+            steps.append((phase,))
+    return steps
 
 
 def plan(phases: Iterable[Phase], scenarios: Iterable[Scenario], settings: SettingValues) -> list[Phase]:

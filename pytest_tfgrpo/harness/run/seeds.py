@@ -21,6 +21,14 @@ def draw(scenarios: Iterable[Scenario], *, size: int, seed: int, epoch: int) -> 
     return tuple(s.id for s in known if s.id in drawn)
 
 
+def control_first(run_seed: int, scenario: Scenario, index: int) -> bool:
+    """Return whether the control's rollout of a pair starts before the final sweep's, by a fair coin.
+
+    The coin is drawn from identity alone: a resumed run asks every pair in the same order.
+    """
+    return bool(seed_of(run_seed, "pair", scenario.stamp, index) & 1)
+
+
 def rollout_seed(run_seed: int, scenario: Scenario, phase: Phase, index: int) -> int:
     """Return the seed of a rollout, from identity alone (decision 8)."""
     return seed_of(run_seed, scenario.stamp, phase.seed_phase, index)

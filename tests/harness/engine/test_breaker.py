@@ -132,7 +132,7 @@ def test_a_scenario_that_always_fails_ends_nothing_and_is_asked_twice(tmp_path: 
 def test_a_provider_that_refuses_every_prompt_is_there(tmp_path: Path, code: str) -> None:
     run, _, actor = carry_out(Provider(0, code=code), tmp_path)
     assert run.status == "complete"
-    assert len(actor.calls) == PLANNED
+    assert len(actor.calls) == PLANNED - 3 * 4  # nothing was learned: one answer serves both sweeps
 
 
 def test_a_prompt_that_always_takes_too_long_is_asked_twice(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_prompt_that_always_takes_too_long_is_asked_twice(tmp_path: Path) -> N
 
     run, _, actor = carry_out(slow, tmp_path, scenarios=suite(train=0, sweep=9))
     assert run.status == "complete"
-    assert Counter(call.task.id for call in actor.calls)["eval-1"] == 2 * 2 * 4
+    assert Counter(call.task.id for call in actor.calls)["eval-1"] == 2 * 4
 
 
 def test_errors_that_come_faster_than_the_first_answers_end_nothing(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def comparable(run: Run) -> Any:
 
 
 def test_a_run_is_a_fold_over_its_phases_in_order(tmp_path: Path) -> None:
-    run, seen = run_job(make_job(ScriptedActor(three_or_not), tmp_path))
+    run, seen = run_job(make_job(ScriptedActor(three_or_not), tmp_path, baseline_sweep="early"))
     assert run.status == "complete"
     assert [p.phase.label for p in run.phases] == ["baseline", "epoch1", "epoch2", "epoch3-eval"]
     assert [r.phase.epoch for r in seen if isinstance(r, PhaseResult)] == [0, 1, 2, 3]
@@ -203,7 +203,7 @@ def test_a_check_that_breaks_is_an_error_not_a_failure(tmp_path: Path) -> None:
     scenario = make_scenario(split="eval", checks=(check,))
     run, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path, scenarios=[scenario]))
     assert statuses(run) == {"error"}
-    assert {r.failure.code for r in run.phases[0].groups[0].rollouts if r.failure} == {"check"}
+    assert {r.failure.code for r in run.phases[-1].groups[0].rollouts if r.failure} == {"check"}
 
 
 def test_a_check_that_never_ends_is_an_error_after_the_time_limit(
@@ -220,7 +220,7 @@ def test_a_check_that_never_ends_is_an_error_after_the_time_limit(
         run, _ = run_job(job)
     finally:
         stop.set()
-    rollouts = run.phases[0].groups[0].rollouts
+    rollouts = run.phases[-1].groups[0].rollouts
     assert statuses(run) == {"error"}
     assert {r.failure.message for r in rollouts if r.failure} == {"the checks did not end within 0.05 s"}
 
@@ -278,7 +278,7 @@ def test_what_an_attempt_cut_short_has_cost_is_on_file_and_the_run_goes_on_from_
 
     async def cut() -> Run:
         actor = ScriptedActor(stuck)
-        job = make_job(actor, tmp_path, group_size=1)
+        job = make_job(actor, tmp_path, group_size=1, baseline_sweep="early")
         task = asyncio.create_task(Engine(job, folder=folder, observe=lambda _: None).run())
         while actor.in_flight < 2 or not read_log(folder).rollouts:
             await asyncio.sleep(0.01)
@@ -290,7 +290,10 @@ def test_what_an_attempt_cut_short_has_cost_is_on_file_and_the_run_goes_on_from_
     log = read_log(folder)
     assert [(r.scenario_id, r.status, r.tokens) for r in log.abandoned] == [("eval-1", "cancelled", 5)]
     assert run.phases[-1].loose[-1:] == load_run(folder).phases[-1].loose[-1:] == tuple(log.abandoned)
-    whole, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path, group_size=1, job_resumed=log), folder)
+    job = make_job(
+        ScriptedActor(three_or_not), tmp_path, group_size=1, baseline_sweep="early", job_resumed=log
+    )
+    whole, _ = run_job(job, folder)
     answers = [r for p in whole.phases for g in p.groups for r in g.rollouts]
     assert (whole.status, load_run(folder)) == ("complete", whole)
     assert of_run(whole)["usd"] == pytest.approx(0.5 + 0.01 * len(answers))
@@ -336,7 +339,7 @@ def test_a_run_cancelled_while_its_lessons_are_committed_returns_what_it_has(
     monkeypatch.setattr(RunWriter, "revision", cancel_then_write)
     run, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path), tmp_path / "demo" / "runs" / "run1")
     assert (run.status, run.reason) == ("cancelled", "interrupted")
-    assert len(run.phases) == 2
+    assert len(run.phases) == 1
 
 
 def test_the_journal_tells_the_whole_run(tmp_path: Path) -> None:
@@ -359,14 +362,14 @@ def test_files_are_written_as_the_run_goes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("keep", [0.1, 0.35, 0.5, 0.62, 0.8, 0.97])
 def test_a_run_cut_anywhere_resumes_without_repeating_a_recorded_rollout(tmp_path: Path, keep: float) -> None:
     whole_folder = tmp_path / "a" / "demo" / "runs" / "run1"
-    whole, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path), whole_folder)
+    whole, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path, baseline_sweep="early"), whole_folder)
     journal = (whole_folder / JOURNAL).read_bytes()
     folder = tmp_path / "b" / "demo" / "runs" / "run1"
     folder.mkdir(parents=True)
     (folder / JOURNAL).write_bytes(journal[: int(len(journal) * keep)])
     log = read_log(folder)
     actor = ScriptedActor(three_or_not)
-    resumed, _ = run_job(make_job(actor, tmp_path, job_resumed=log), folder)
+    resumed, _ = run_job(make_job(actor, tmp_path, baseline_sweep="early", job_resumed=log), folder)
     assert len(actor.calls) + len(log.rollouts) == 3 * 4 + 4 * 4 * 2 + 3 * 4
     assert comparable(resumed) == comparable(whole)
     assert comparable(load_run(folder)) == comparable(whole)
@@ -436,7 +439,7 @@ def test_a_marked_function_judges_each_rollout_and_a_skip_excludes_its_scenario(
 
 def test_a_test_function_that_never_runs_makes_its_epoch_incomplete(tmp_path: Path) -> None:
     scenario = make_scenario("f0", split="eval", checks=(), checker="t.py::f0")
-    job = make_job(ScriptedActor(three_or_not), tmp_path, scenarios=[scenario])
+    job = make_job(ScriptedActor(three_or_not), tmp_path, scenarios=[scenario], baseline_sweep="early")
 
     async def play() -> Run:
         engine = Engine(job, folder=None, observe=lambda record: None)
@@ -507,4 +510,4 @@ def test_a_rollout_is_on_disk_before_its_test_function_is_asked(
     monkeypatch.setattr(engine, "COMMIT_EVERY_S", 60.0)
     run = asyncio.run(play())
     assert (run.status, run.warnings) == ("complete", ())
-    assert len(asked) == 2 * 4
+    assert len(asked) == 4  # nothing was learned: one answer serves both sweeps

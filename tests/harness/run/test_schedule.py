@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import make_scenario
 
+from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
-from pytest_tfgrpo.harness.run.schedule import outline, plan
-from pytest_tfgrpo.harness.run.seeds import draw, rollout_seed
+from pytest_tfgrpo.harness.run.schedule import outline, plan, steps_of
+from pytest_tfgrpo.harness.run.seeds import control_first, draw, rollout_seed
 
 DEFAULTS: dict[str, Any] = {name: setting.default for name, setting in BY_NAME.items()}
 
@@ -24,12 +25,46 @@ def labels(**changes: Any) -> list[str]:
     return [phase.label for phase in plan(phases, scenarios(), DEFAULTS | changes)]
 
 
-def test_the_last_epoch_evaluates_and_a_baseline_sweep_comes_first() -> None:
-    assert labels() == ["baseline", "epoch1", "epoch2", "epoch3-eval"]
+def test_the_last_epoch_evaluates_and_the_baseline_sweep_runs_beside_it() -> None:
+    assert labels() == ["epoch1", "epoch2", "baseline", "epoch3-eval"]
+    steps = steps_of(outline(DEFAULTS, learning=True, sweep_rollouts=2))
+    assert [[phase.label for phase in step] for step in steps] == [
+        ["epoch1"], ["epoch2"], ["baseline", "epoch3-eval"],
+    ]  # fmt: skip
+
+
+def test_an_early_baseline_sweep_comes_first_and_alone() -> None:
+    assert labels(baseline_sweep="early") == ["baseline", "epoch1", "epoch2", "epoch3-eval"]
+    phases = outline(DEFAULTS | {"baseline_sweep": "early"}, learning=True, sweep_rollouts=2)
+    assert [len(step) for step in steps_of(phases)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(("rollouts", "early"), [(4, 1), (5, 1), (8, 2), (12, 3)])
+def test_of_both_controls_a_quarter_is_early_out_of_the_same_total(rollouts: int, early: int) -> None:
+    phases = outline(DEFAULTS | {"baseline_sweep": "both"}, learning=True, sweep_rollouts=rollouts)
+    assert [(p.label, p.rollouts, p.concurrent) for p in phases if p.mode != "train"] == [
+        ("early", early, False),
+        ("baseline", rollouts - early, True),
+        ("epoch3-eval", rollouts, False),
+    ]
+    assert len({p.epoch for p in phases}) == len(phases)
+
+
+def test_both_controls_need_four_rollouts() -> None:
+    with pytest.raises(SettingError, match="a quarter of 3 rollouts early; set eval_rollouts to at least 4"):
+        outline(DEFAULTS | {"baseline_sweep": "both"}, learning=True, sweep_rollouts=3)
+
+
+def test_which_side_of_a_pair_starts_is_a_fair_coin_that_the_seed_fixes() -> None:
+    known = [make_scenario(f"e{i}", stamp=f"{i:064}") for i in range(200)]
+    coins = [control_first(7, scenario, index) for scenario in known for index in range(5)]
+    assert coins == [control_first(7, scenario, index) for scenario in known for index in range(5)]
+    assert 430 < sum(coins) < 570
+    assert coins != [control_first(8, scenario, index) for scenario in known for index in range(5)]
 
 
 def test_separate_evaluation_trains_in_every_epoch_and_sweeps_afterwards() -> None:
-    assert labels(eval_mode="separate") == ["baseline", "epoch1", "epoch2", "epoch3", "epoch4-eval"]
+    assert labels(eval_mode="separate") == ["epoch1", "epoch2", "epoch3", "baseline", "epoch4-eval"]
 
 
 def test_the_baseline_sweep_can_be_saved() -> None:
@@ -44,9 +79,9 @@ def test_a_phase_without_scenarios_is_left_out() -> None:
 def test_temperatures_follow_the_mode() -> None:
     phases = outline(DEFAULTS, learning=True, sweep_rollouts=2)
     assert [(p.mode, p.temperature) for p in phases] == [
+        ("train", 0.7),
+        ("train", 0.7),
         ("baseline", 0.3),
-        ("train", 0.7),
-        ("train", 0.7),
         ("eval", 0.3),
     ]
 

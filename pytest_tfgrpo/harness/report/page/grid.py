@@ -92,7 +92,7 @@ def grid(report: Report, run: Run | None) -> Grid:
 
 def _of_run(run: Run) -> Iterator[Column]:
     for result in run.phases:
-        groups = {group.scenario_id: group for group in result.groups}
+        groups = {group.scenario_id: group for group in result.counted}
         yield Column(label=result.phase.label, mode=result.phase.mode, groups=groups)
         sweeps: dict[str, dict[str, Group]] = {}
         for group in result.dev:

@@ -1,0 +1,154 @@
+"""The lineup: the rollouts of a phase, or of a control and the final sweep pair by pair, in order of start.
+
+What drifts while a run lasts, as a provider does, meets both sides of a pair alike. Where the library leaves
+a prompt as it is, the final sweep's answers serve the control too: both ask the same, so they differ by 0.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.core.records import Phase, Rollout
+from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.harness.engine.attempt import Slot
+from pytest_tfgrpo.harness.engine.context import RunContext
+from pytest_tfgrpo.harness.engine.observers import SharedPrompt
+from pytest_tfgrpo.harness.learning.prompts import Ask, RenderedPrompt
+from pytest_tfgrpo.harness.protocols import ActorCall
+from pytest_tfgrpo.harness.run.schedule import group_id, rollout_id
+from pytest_tfgrpo.harness.run.seeds import control_first, rollout_seed
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.gate.sequential import Watch
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arm:
+    """One side of what a cohort runs: a phase, and the prompts of its scenarios by id."""
+
+    phase: Phase
+    ask: Ask
+
+
+class Lineup:
+    """Yields the slots of one arm, or of two pair by pair; the last arm is the one that is watched."""
+
+    def __init__(self, context: RunContext, arms: Sequence[Arm], watch: Watch | None) -> None:
+        """With `watch` scenarios come in its order, and none that may be left out once it is settled."""
+        self._context = context
+        self._job = job = context.job
+        self._arms = arms
+        self._watch = watch
+        self._begun = {
+            r.scenario_id
+            for r in job.resumed.rollouts.values()
+            if any(r.group_id == group_id(job.run_id, arm.phase, r.scenario_id) for arm in arms)
+        }
+        self._unready = self._all_slots()
+        self._ready: deque[Slot] = deque()
+        self.scenarios: dict[str, Scenario] = {}
+        """Scenarios by id whose slots were made so far."""
+        self.stamps: dict[str, str] = {}
+        """Their task stamps."""
+        self.settled: list[str] = []
+        """Ids of scenarios that were skipped because the gate was already decided."""
+        self.shared: set[str] = set()
+        """Ids of scenarios whose prompts are the same in both arms: only the last one asks."""
+        self.torn: dict[str, Rollout] = {}
+        """Rollouts on file, by id, that are made again: the other side of their pair is not on file."""
+
+    def __iter__(self) -> Iterator[Slot]:
+        """Yield the slots in order, from those made ready while the calls before them were waited for."""
+        while self._ready or self.make_ready():
+            slot = self._ready.popleft()
+            if not self._is_left_out(slot.question.scenario):
+                yield slot
+
+    def make_ready(self) -> bool:
+        """Make one more slot ready, if there is one."""
+        slot = next(self._unready, None)
+        if slot is not None:
+            self._ready.append(slot)
+        return slot is not None
+
+    def _is_left_out(self, scenario: Scenario) -> bool:
+        """Return whether the gate is decided without a scenario; one that has started is finished."""
+        if scenario.id in self._begun or scenario.min_score is not None:
+            return False
+        if scenario.id in self.settled[-1:]:
+            return True
+        if self._is_settled():
+            self.settled.append(scenario.id)
+            return True
+        self._begun.add(scenario.id)
+        return False
+
+    def _is_settled(self) -> bool:
+        last = self._arms[-1].phase
+        on_file = last.epoch in self._job.resumed.settled and last.mode == "eval"
+        return on_file or (self._watch is not None and self._watch.settled)
+
+    def _all_slots(self) -> Iterator[Slot]:
+        last = self._arms[-1].phase
+        for scenario_id in self._watch.order if self._watch is not None else last.scenarios:
+            asked = [(arm.phase, arm.ask(scenario_id)) for arm in self._arms]
+            scenario = self.scenarios[scenario_id] = asked[-1][1].scenario
+            self.stamps[scenario_id] = scenario.stamp
+            if len(asked) == 2 and _are_the_same(*asked):
+                self.shared.add(scenario_id)
+                del asked[0]
+                if scenario.checker is not None:
+                    self._context.observe(SharedPrompt(scenario_id=scenario_id))
+            for index in range(max(phase.rollouts for phase, _ in asked)):
+                for phase, question in self._in_order(asked, index):
+                    yield self._slot(phase, question, index)
+
+    def _in_order(
+        self, asked: Sequence[tuple[Phase, RenderedPrompt]], index: int
+    ) -> Sequence[tuple[Phase, RenderedPrompt]]:
+        """Return what is asked as rollout `index` of a scenario: one, or a pair in random order."""
+        pair = [one for one in asked if index < one[0].rollouts]
+        if len(pair) == 2:
+            scenario = pair[0][1].scenario
+            self._note_torn(pair[0][0], pair[1][0], scenario.id, index)
+            if not control_first(self._job.settings["seed"], scenario, index):
+                pair.reverse()
+        return pair
+
+    def _note_torn(self, control: Phase, final: Phase, scenario_id: str, index: int) -> None:
+        """Forget a rollout on file whose pair an interrupt tore: hours may lie between its two sides."""
+        resumed = self._job.resumed
+        ids = [rollout_id(self._job.run_id, phase, scenario_id, index) for phase in (control, final)]
+        on_file = [id for id in ids if id in resumed.rollouts]
+        if len(on_file) == 1 and (rollout := resumed.forget(on_file[0])) is not None:
+            self.torn[rollout.rollout_id] = rollout
+
+    def _slot(self, phase: Phase, question: RenderedPrompt, index: int) -> Slot:
+        job, scenario, tracing = self._job, question.scenario, self._job.tracing
+        name = rollout_id(job.run_id, phase, scenario.id, index)
+        call = ActorCall(
+            task=question.task,
+            prompt=question.prompt,
+            temperature=phase.temperature,
+            seed=rollout_seed(job.settings["seed"], scenario, phase, index),
+            workspace=self._context.workspaces.new(name, scenario.attachments),
+            timeout_s=scenario.timeout_s or job.settings["timeout_s"],
+            answer_max_bytes=job.settings["answer_max_bytes"],
+            traceparent=partial(tracing.traceparent, name) if tracing is not None else None,
+        )
+        return Slot(
+            phase=phase,
+            question=question,
+            index=index,
+            rollout_id=name,
+            group_id=group_id(job.run_id, phase, scenario.id),
+            call=call,
+        )
+
+
+def _are_the_same(one: tuple[Phase, RenderedPrompt], other: tuple[Phase, RenderedPrompt]) -> bool:
+    return (one[1].prompt_stamp, one[0].temperature) == (other[1].prompt_stamp, other[0].temperature)
