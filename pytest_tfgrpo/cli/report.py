@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 from collections.abc import Iterator
@@ -40,6 +41,13 @@ def declare(commands: Subparsers) -> None:
     command.add_argument(
         "--compare", metavar="RUN", help="another run to compare with: its id as above, or its folder"
     )
+    command.add_argument(
+        "--what-if",
+        type=_accuracies,
+        metavar="SE,SP",
+        help="also print the gain if the judge had this sensitivity and specificity, measured elsewhere, in "
+        "both sweeps; SE,SP,SE,SP: in the baseline and in the final sweep",
+    )
     command.add_argument("--html", metavar="FILE", help="file of the page (default: in the run's folder)")
     command.add_argument(
         "-v", "--verbose", action="count", default=0, help="show all lessons, tools and gate rules"
@@ -68,11 +76,29 @@ def report(arguments: Arguments) -> Iterator[str]:
     if other is None:
         here = shown.report | {"files": os.path.relpath(folder)}
         yield from terminal(here, verbosity=verbosity)
+        if arguments.what_if is not None:
+            from pytest_tfgrpo.core.text import wrapped
+            from pytest_tfgrpo.harness.report.labels import what_if
+
+            yield from wrapped(what_if(shown.run, arguments.what_if), 80, hanging="  ")
     else:
         compared = versus(before, shown.run)
         yield from compare_lines(compared, verbosity=verbosity)
     target = target if arguments.html is None else Path(arguments.html)
     yield write(target, html(shown.report, shown.run, compared))
+
+
+def _accuracies(text: str) -> list[tuple[float, float]]:
+    """Return sensitivity and specificity of both sweeps; raises ArgumentTypeError."""
+    try:
+        shares = [float(part) for part in text.split(",")]
+    except ValueError:
+        shares = []
+    if len(shares) not in (2, 4) or not all(0 <= share <= 1 for share in shares):
+        raise argparse.ArgumentTypeError(
+            f"must be two or four numbers from 0 to 1, as in 0.9,0.8, not {text!r}"
+        )
+    return [(shares[0], shares[1]), (shares[-2], shares[-1])]
 
 
 def write(path: Path, page: str) -> str:

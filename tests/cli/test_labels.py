@@ -92,6 +92,13 @@ def test_labels_of_a_random_sample_correct_the_gain_everywhere(
     for line in told.splitlines()[:-1]:
         assert line in shown
     assert "by people's labels, nothing yet about this library" in " ".join(shown.split())
+    assert "what if" not in shown
+    assert judged.cli("report", "--what-if=0.9,0.8") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "what if (no claim) with a judge who is right about 0.9 of the good and 0.8 of the bad" in shown
+    with pytest.raises(SystemExit):
+        judged.cli("report", "--what-if=0.9")
+    assert "must be two or four numbers from 0 to 1" in capsys.readouterr().err
     page = (judged.runs()[-1] / "report.html").read_text()
     assert f"gain by people {block['gain']:+.3f}" in page
     assert "its own gain misleads" in page

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_tfgrpo.core.errors import JournalError
+from pytest_tfgrpo.core.errors import JournalError, SettingError
 from pytest_tfgrpo.core.records import Group, Rollout, Run
 from pytest_tfgrpo.core.report_blocks import LabelledArm, LabelsBlock
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.stamp import SEED_BITS, identify, seed_of, stamp
+from pytest_tfgrpo.core.text import interval
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, compare
 from pytest_tfgrpo.harness.metrics.looks import evaluations
 from pytest_tfgrpo.harness.metrics.significance import ALPHA, Claim
@@ -211,8 +212,8 @@ def labels_report(run: Run, labels: Labels, sweeps: Sweeps | None = None) -> Lab
     """Return what the labels make of the judge's gain; raises JournalError as `sample_of` does."""
     sweeps = sweeps or sweeps_of(run)
     sample, known = sample_of(run, labels, sweeps), labels.labels
-    whole = [task for task in sample.tasks if all(item.id in known for item in task.items)]
-    last = max((n for n, task in enumerate(sample.tasks) if task in whole), default=-1)
+    places = [n for n, task in enumerate(sample.tasks) if all(item.id in known for item in task.items)]
+    whole = [sample.tasks[n] for n in places]
     found = _rectified(sample, whole, known) if whole else None
     seen = evaluations(run, sweeps)
     looks = seen["looks"] if seen else 1
@@ -224,7 +225,7 @@ def labels_report(run: Run, labels: Labels, sweeps: Sweeps | None = None) -> Lab
         "tasks": len(sample.tasks),
         "used": len(whole),
         "families": len({sample.families_K[task.place] for task in whole}),
-        "skipped": last + 1 - len(whole),
+        "skipped": places[-1] + 1 - len(places) if places else 0,
         "judged": sample.judged,
         "judge_gain": fsum(sample.gains_K) / len(sample.gains_K),
         "gain": found.gain if found else None,
@@ -289,3 +290,52 @@ def _arm(name: str, tasks: Sequence[DrawnTask], labels: Mapping[str, float], n: 
         "ci95": list(wilson_interval(alike, len(pairs))) if pairs else None,
         "bias": fsum(score - human for human, score in pairs) / len(pairs) if pairs else None,
     }
+
+
+def what_if(run: Run, accuracies: Sequence[tuple[float, float]]) -> str:
+    """Return what the gain would be if a judge's accuracy, measured elsewhere, held in this run.
+
+    `accuracies` are sensitivity and specificity in the baseline and in the final sweep. Scores are shares of
+    good answers, so Rogan and Gladen's estimate, which is linear, holds scenario by scenario. Raises
+    JournalError without a judged scenario, SettingError on a judge no better than chance.
+    """
+    from pytest_tfgrpo.numerics.rectified import true_share
+    from pytest_tfgrpo.numerics.stats import mean_interval
+
+    sweeps = sweeps_of(run)
+    compared, known = compare(sweeps.rows_before, sweeps.rows_after), {s.id: s for s in run.scenarios}
+    judged_K = [known[id].truth == "judge" for id in compared.ids]
+    if not any(judged_K):
+        raise JournalError(f"run {run.run_id} has no scenario that the judge scored in both sweeps")
+    seen = [
+        fsum(score for score, judged in zip(scores_K, judged_K, strict=True) if judged) / sum(judged_K)
+        for scores_K in (compared.before_K, compared.after_K)
+    ]
+    try:
+        good = true_share(seen[0], *accuracies[0])
+        true_share(seen[1], *accuracies[1])
+    except ValueError as error:
+        raise SettingError(f"no what-if: {error}") from error
+    (se0, sp0), (se1, sp1) = accuracies
+    gains_K = [
+        (after + sp1 - 1) / (se1 + sp1 - 1) - (before + sp0 - 1) / (se0 + sp0 - 1)
+        if judged
+        else after - before
+        for before, after, judged in zip(compared.before_K, compared.after_K, judged_K, strict=True)
+    ]
+    reach = max(1.0, *map(abs, gains_K))
+    found = mean_interval(gains_K, compared.families_K, support=(-reach, reach))
+    ci95 = None if found.ci95 is None else [min(1.0, max(-1.0, bound)) for bound in found.ci95]
+    spread = "too few for an interval" if ci95 is None else interval(ci95, "+.3f")
+    told = f"{se0:g} of the good and {sp0:g} of the bad answers in both sweeps"
+    if accuracies[0] != accuracies[1]:
+        told = f"{se0:g} of the good and {sp0:g} of the bad answers before, {se1:g} and {sp1:g} after"
+    text = (
+        f"what if (no claim)  with a judge who is right about {told}, the gain would be "
+        f"{min(1.0, max(-1.0, found.mean)):+.3f} ({spread})"
+    )
+    needed = 1 - (seen[1] - se1 * good) / (1 - good) if good < 1 else 0.0
+    if seen[1] > seen[0] and needed < sp1:
+        least = f"{needed:.3f}" if needed >= 0 else "below 0, which cannot be"
+        text += f"; all of it is gone if lessons lower the second share to {least} in the final sweep"
+    return f"{text}. Labels by people show which: tfgrpo labels sample"

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from support.builders import make_scenario
 from support.sweeps import make_run
 
-from pytest_tfgrpo.core.errors import JournalError
+from pytest_tfgrpo.core.errors import JournalError, SettingError
 from pytest_tfgrpo.core.records import JudgeResult, PhaseResult, Run
 from pytest_tfgrpo.core.scenarios import Criterion
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.harness.report.judge import label_lines, label_markdown
 from pytest_tfgrpo.harness.report.label_file import load_labels, read_form, save_labels, write_form
-from pytest_tfgrpo.harness.report.labels import Labels, Sample, draw, labels_report
+from pytest_tfgrpo.harness.report.labels import Labels, Sample, draw, labels_report, what_if
 from pytest_tfgrpo.harness.report.markdown import escaped
 from pytest_tfgrpo.harness.report.value import build
 
@@ -431,3 +431,22 @@ def test_labels_of_another_run_and_of_changed_answers_are_refused() -> None:
         labels_report(again, labels)
     with pytest.raises(JournalError, match="no longer those of the run's sweeps"):
         labels_report(run, replace(labels, labels={"a-1": 1.0}))
+
+
+# -- what if
+
+
+def test_a_gain_seen_through_a_known_judge_is_a_what_if() -> None:
+    run = forty()  # the judge says .125, later .875
+    told = what_if(run, [(1.0, 1.0), (1.0, 1.0)])
+    assert "the gain would be +0.750 (" in told
+    assert told.startswith("what if (no claim)")
+    assert "lower the second share to 0.143 in the final sweep" in told  # 1 - (.875 - .125) / .875
+    assert re.search(r"would be \+0.93[78] \(", what_if(run, [(0.9, 0.9), (0.9, 0.9)]))  # .75 / .8
+    pleased = what_if(run, [(0.9, 0.9), (0.9, 0.3)])  # (.875 - .7) / .2 - (.125 - .1) / .8
+    assert "would be +0.844 (" in pleased
+    assert "0.9 of the good and 0.9 of the bad answers before, 0.9 and 0.3 after" in pleased
+    with pytest.raises(SettingError, match="no better than chance"):
+        what_if(run, [(0.5, 0.5), (0.5, 0.5)])
+    with pytest.raises(JournalError, match="no scenario that the judge scored"):
+        what_if(make_run({"a": [1]}, final={"a": [1]}), [(1.0, 1.0), (1.0, 1.0)])
