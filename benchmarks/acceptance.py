@@ -17,11 +17,9 @@ import asyncio
 from collections.abc import Iterable
 
 import numpy as np
+from earlier_rule import AcceptanceRule, Case, Limits, Pairs, decide
 
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Reward, Support
-from pytest_tfgrpo.harness.learning.acceptance.decision import Limits, decide
-from pytest_tfgrpo.harness.learning.acceptance.per_lesson import Case
-from pytest_tfgrpo.harness.learning.acceptance.rule import AcceptanceRule, Pairs
 from pytest_tfgrpo.harness.learning.library.library import carry_out, empty
 from pytest_tfgrpo.harness.metrics.comparison import Tally
 from pytest_tfgrpo.harness.run.schedule import MIN_DEV

@@ -120,6 +120,22 @@ class Refusal:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class LearnedEffects:
+    """What one run learned of how much lessons do: where they are about the task, and where they are not.
+
+    Each is (mean, spread, lessons that both are known from), on the logit scale.
+    """
+
+    run_id: str
+    series: str
+    """Key of the run's draws: an equal run shows nothing new."""
+    measure: str
+    """Stamp of actor, judge, prompt packs and optimizer: only equal ones go on with it."""
+    on_topic: tuple[float, float, float]
+    elsewhere: tuple[float, float, float]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Library:
     """The active lessons; identified by the content that prompts can see."""
 
@@ -130,6 +146,8 @@ class Library:
     """Hashes of the libraries before it, oldest first."""
     looks: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=SPARSE)
     """Variants that were evaluated up to its promotion, by the stamp of the eval split."""
+    effects: tuple[LearnedEffects, ...] = ()
+    """What the runs that made it learned of lessons in general, oldest first; no part of the hash."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -156,8 +174,29 @@ class Exposure:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class LessonTrial:
+    """What an epoch's decision rests on for one lesson that coins brought into prompts or kept out."""
+
+    id: str
+    key: str
+    """Content key: what identifies it over revisions and runs."""
+    fate: Literal["accepted", "kept", "returned", "refused", "removed", "replaced"]
+    """accepted: new and active; kept: active before; returned: refused before; replaced: by a revision."""
+    value: float
+    """Expected change of the mean score by it, drawn towards that of the other lessons."""
+    sd: float
+    """Standard deviation of what is known of `value`."""
+    helps: float
+    """Probability that it raises the mean score."""
+    included: int
+    """Dev rollouts so far whose prompt carried it."""
+    left_out: int
+    """Dev rollouts so far that a coin kept it out of."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Trial:
-    """One comparison on the dev split: a library with some operations applied, and the active one."""
+    """One comparison of two libraries on the dev split, as older journals hold it."""
 
     n: int
     """Place among the trials of its epoch, from 1."""
@@ -195,14 +234,26 @@ class Acceptance:
     margin: float
     """Drop that ``safe`` tolerates."""
     alpha: float
-    """Level of the one-sided tests."""
+    """Doubt that ``strict`` leaves a lesson."""
     scenarios: int
     """Dev scenarios there are."""
     trials: tuple[Trial, ...] = ()
+    """Only in older journals."""
     rejected: tuple[Operation, ...] = ()
     """Valid operations that were rejected, with their evidence."""
     note: str = ""
     """Why nothing was decided: too few dev scenarios, nothing proposed, ..."""
+    lessons: tuple[LessonTrial, ...] = ()
+    """Every lesson that coins decided on, so far known best first."""
+    gain: float | None = None
+    """What the accepted lessons bring the dev mean: chosen by one half of it, measured on the other."""
+    gain_sd: float | None = None
+    hit_rate: float | None = None
+    """Share of lessons that help where they are about the task, as learned so far."""
+    rollouts: int = 0
+    """Dev rollouts of the epoch."""
+    errors: int = 0
+    """Of them, those that are errors: with them left out and as 0, both, a lesson must hold."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

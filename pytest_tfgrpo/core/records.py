@@ -208,7 +208,7 @@ class Rollout:
     experiences: tuple[str, ...] = ()
     """Ids of the experiences that its prompt carried."""
     left_out: tuple[str, ...] = ()
-    """Ids of those selected for its prompt but left out at random, to measure their effect."""
+    """Ids of those that fit its prompt but were left out at random, to measure their effect."""
     opinion: JudgeResult | None = None
     """The judge's result; None without a judge."""
     prompt_stamp: str = ""
@@ -221,6 +221,8 @@ class Rollout:
     """What the agent reported beside its answer."""
     decoy: str | None = field(default=None, metadata=SPARSE)
     """Where it gave its run's decoy: ``answer``, or the name of a file; None: nowhere."""
+    tossed: tuple[str, ...] | None = field(default=None, metadata=SPARSE)
+    """Of `experiences`, those that a coin could have left out; None in sweeps, and in older journals."""
 
     @property
     def trajectory_id(self) -> str:

@@ -80,17 +80,17 @@ LibraryBlock = TypedDict("LibraryBlock", {
     "start": str, "hash": str, "groups": int, "informative_groups": int, "lesson_groups": int,
     "refused": Counts, "refusals": NotRequired[list[RefusedLesson]], "failures": Counts,
     "lessons": list[Lesson]})
-TrialRow = TypedDict("TrialRow", {
-    "n": int, "changes": int, "lessons": list[str], "before": str, "after": str, "scenarios": int,
-    "changed": int, "difference": float | None, "ci95": Bounds, "p": Share, "p_adjusted": Share,
-    "rollouts": int, "errors": int, "verdict": str, "reason": str})
+TriedLesson = TypedDict("TriedLesson", {
+    "id": str, "domain": str, "polarity": str, "text": str, "fate": str, "value": float, "sd": float,
+    "helps": float, "included": int, "left_out": int})
 RejectedLesson = TypedDict("RejectedLesson", {
     "id": str, "domain": str, "polarity": str, "text": str, "gt_score": float, "groups": int})
 Rejected = TypedDict("Rejected", {
     "kind": str, "targets": list[str], "reason": str, "lesson": RejectedLesson | None})
 AcceptedEpoch = TypedDict("AcceptedEpoch", {
     "epoch": int, "verdict": str, "note": str, "kept": int, "rejected": list[Rejected], "rollouts": int,
-    "trials": list[TrialRow]})
+    "errors": int, "gain": float | None, "gain_sd": float | None, "hit_rate": Share,
+    "lessons": list[TriedLesson]})
 AcceptanceBlock = TypedDict("AcceptanceBlock", {
     "rule": str, "margin": float | None, "alpha": float | None, "scenarios": int,
     "epochs": list[AcceptedEpoch]})

@@ -114,13 +114,12 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting("experience_max_words", "prompts", whole(1, 32), 32, "maximum words in a lesson", "int"),
     Setting("acceptance", "prompts", choice("strict", "safe", "off"), "safe",
-            "keep what an epoch learned if the dev split improves (strict), if it does not get worse (safe), "
-            "or always (off)"),
+            "lessons that stay after an epoch: those that are expected to help (safe), those shown to help "
+            "(strict), or all (off)"),
     Setting("acceptance_margin", "prompts", real(0, 1), 0.02,
             "drop of the dev mean that safe tolerates", "float"),
     Setting("acceptance_rollouts", "prompts", whole(1), 2000,
-            "dev rollouts per epoch after which no further part of "
-            "a rejected library is tried", "int"),
+            "most dev rollouts per epoch", "int"),
     Setting("dev_share", "prompts", real(0, 0.5), 0.2,
             "fraction of each train family to use as the dev split if no "
             "scenario has split: dev", "float"),

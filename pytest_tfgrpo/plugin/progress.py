@@ -117,9 +117,11 @@ class Progress:
 
 def _tried(acceptance: Acceptance | None) -> str:
     """Return what the dev split made of an epoch's candidate; nothing where it was not tried."""
-    if acceptance is None or not acceptance.trials:
+    if acceptance is None or not acceptance.lessons:
         return ""
-    whole = acceptance.trials[0]
-    if whole.verdict == "accepted":
-        return ", accepted on the dev split"
-    return f", {len(acceptance.rejected)} of {len(whole.operations)} changes rejected on the dev split"
+    refused = sum(trial.fate == "refused" for trial in acceptance.lessons)
+    return (
+        f", {plural(refused, 'lesson')} left out by the dev split"
+        if refused
+        else ", accepted on the dev split"
+    )

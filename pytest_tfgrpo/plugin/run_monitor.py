@@ -118,8 +118,9 @@ class RunMonitor:
             return (scored or groups)[-1], ""
         if result.revision is None:
             return None, ""
-        trials = result.revision.acceptance.trials if result.revision.acceptance is not None else ()
-        return None, "no lesson changed its prompt" if trials else "the library did not change"
+        decided = result.revision.acceptance
+        asked = decided is not None and decided.rollouts
+        return None, "no lesson in question fits its prompt" if asked else "no lesson was in question"
 
     @property
     def watched(self) -> tuple[Rollout, ...]:

@@ -32,7 +32,7 @@ def heads(lines: list[str]) -> list[str]:
 
 
 def test_a_run_lists_what_its_lessons_do(project: Project) -> None:
-    project.ini(**SETTINGS, epochs=3).scenarios(train=60, sweep=4)
+    project.ini(**SETTINGS, epochs=3, lesson_dropout=0.5).scenarios(train=60, sweep=4)
     project.learn("-q")
     lines = out()
     assert lines[0].startswith("2 active lessons (library ")
@@ -127,10 +127,10 @@ def test_a_store_without_a_whole_record_is_said_to_be_empty(project: Project) ->
 
 
 def test_a_later_run_knows_what_earlier_ones_saw_of_its_library(project: Project) -> None:
-    project.ini(**SETTINGS, epochs=3).scenarios(train=40, sweep=4)
+    project.ini(**SETTINGS, epochs=3, lesson_dropout=0.8).scenarios(train=40, sweep=4)
     project.learn("-q")
     (project.root / "library.json").write_text((project.root / "out/demo/library.json").read_text())
-    project.ini(**SETTINGS, epochs=3, library="library.json", seed=1).learn("-q")
+    project.ini(**SETTINGS, epochs=3, lesson_dropout=0.8, library="library.json", seed=1).learn("-q")
     value = project.report()["attribution"]
     assert value["earlier_groups"] == 40
     first = load_library(project.root / "library.json").experiences[0]

@@ -38,7 +38,7 @@ def test_a_dev_item_shows_its_last_group_and_is_skipped_where_nobody_was_asked(s
     result.stdout.fnmatch_lines(["*suite.scenario.json::dev0[[]epoch1[]] PASSED*"])
     assert result.ret == 0
     skipped = re.findall(r"SKIPPED \[\d+\].*: (.*)", result.stdout.str())
-    assert set(skipped) == {"the library did not change"}
+    assert set(skipped) == {"no lesson was in question"}
     properties = {
         case.get("name"): {p.get("name"): p.get("value") for p in case.iter("property")}
         for case in ET.parse(suite.root / "junit.xml").iter("testcase")
@@ -65,7 +65,7 @@ def test_what_does_harm_is_not_learned(suite: Project) -> None:
     report = suite.report()
     assert report["library"]["lessons"] == []
     assert report["acceptance"]["epochs"][0]["verdict"] == "rejected"
-    result.stdout.fnmatch_lines(["dev split  epoch1 rejects its one change: -*"])
+    result.stdout.fnmatch_lines(["dev split  epoch1 leaves out 1 lesson; *"])
 
 
 def test_a_prompt_that_no_lesson_changed_is_not_asked(suite: Project) -> None:
@@ -73,7 +73,7 @@ def test_a_prompt_that_no_lesson_changed_is_not_asked(suite: Project) -> None:
         {"kind": "exact", "value": "3"}]}  # fmt: skip
     suite.write("odd.scenario.json", json.dumps(other))
     result = suite.learn("-v", "-rs", "-p", "no:randomly")
-    result.stdout.fnmatch_lines(["*odd.scenario.json::odd[[]epoch1[]] SKIPPED (no lesson changed its pro*"])
+    result.stdout.fnmatch_lines(["*odd.scenario.json::odd[[]epoch1[]] SKIPPED (no lesson in question *"])
     assert "odd" not in suite.calls
 
 
@@ -97,7 +97,7 @@ def test_too_few_dev_scenarios_are_said_so_and_their_items_deselected(
 
 def test_a_dry_run_tells_how_much_the_dev_split_may_take(suite: Project) -> None:
     result = suite.learn("--tfgrpo-dry-run")
-    result.stdout.fnmatch_lines(["epoch1-dev *0.3 *20 *2 *up to 200", "total *18 to 420"])
+    result.stdout.fnmatch_lines(["epoch1-dev *0.3 *20 *4 *up to 80", "total *18 to 180"])
 
 
 def test_the_dev_split_is_taken_from_many_train_scenarios_where_none_is_named(suite: Project) -> None:
@@ -106,7 +106,7 @@ def test_the_dev_split_is_taken_from_many_train_scenarios_where_none_is_named(su
     report = suite.report()
     dev = {s["id"] for s in report["scenarios"] if s["split"] == "dev"}
     assert report["acceptance"]["scenarios"] == len(dev) >= DEV
-    assert report["acceptance"]["epochs"][0]["trials"]
+    assert report["acceptance"]["epochs"][0]["lessons"]
     assert not any("acceptance is off" in warning for warning in report["warnings"])
 
 
@@ -116,13 +116,13 @@ def test_other_eval_scenarios_lead_to_the_same_library_with_the_shipped_optimize
     def learned() -> tuple[Any, Any, Any]:
         suite.learn("-q", "--tfgrpo-contamination", "warn")
         report = suite.report()
-        for trial in (trial for epoch in report["acceptance"]["epochs"] for trial in epoch["trials"]):
-            del trial["lessons"]  # their ids hold the run's
+        for lesson in (lesson for epoch in report["acceptance"]["epochs"] for lesson in epoch["lessons"]):
+            del lesson["id"]  # it holds the run's
         return report["library"]["hash"], report["acceptance"], report["gain"]["difference"]
 
     with_dev(suite, dev=0, train=140)
     plain = learned()
-    assert plain[1]["epochs"][0]["trials"]
+    assert plain[1]["epochs"][0]["lessons"]
     assert suite.report()["library"]["lessons"]
     path = suite.root / "suite.scenario.json"
     rows = [row for row in json.loads(path.read_text()) if row["split"] != "eval"]
@@ -206,8 +206,8 @@ def test_a_recording_answers_for_the_dev_split(suite: Project) -> None:
     assert len(suite.calls) == asked
     for report in (first, again):
         for epoch in report["acceptance"]["epochs"]:
-            for trial in epoch["trials"]:
-                trial["lessons"] = []
+            for lesson in epoch["lessons"]:
+                del lesson["id"]
     assert again["acceptance"]["epochs"] == first["acceptance"]["epochs"]
     assert again["library"]["hash"] == first["library"]["hash"]
 

@@ -63,7 +63,8 @@ def test_a_lesson_that_harms_is_retired_once_enough_groups_of_several_runs_show_
     assert second[HARMFUL]["ci95"][1] < 0
     assert (second[HARMLESS]["verdict"], second[HARMLESS]["in_force"]) == ("unclear", True)
     assert texts(begun) == [HARMLESS]
-    assert [trial["verdict"] for trial in report["acceptance"]["epochs"][0]["trials"]] == ["accepted"]
+    fates = {row["text"]: row["fate"] for row in report["acceptance"]["epochs"][0]["lessons"]}
+    assert fates[HARMFUL] == "removed"
     assert report["gain"]["difference"] > 0.5
     result.stdout.fnmatch_lines(["lessons' effect  1 harmful, 1 unclear; *"])
     assert "harmful and retired: 1" in " ".join(result.stdout.str().split())

@@ -228,6 +228,7 @@ class Cohort:
             latency_ms=outcome.latency_ms,
             experiences=slot.question.experiences,
             left_out=slot.question.left_out,
+            tossed=slot.question.tossed,
             prompt_stamp=slot.question.prompt_stamp,
         )
 

@@ -46,12 +46,13 @@ from pytest_tfgrpo.harness.engine.lag import watching_lag
 from pytest_tfgrpo.harness.engine.lineup import Arm
 from pytest_tfgrpo.harness.engine.observers import Notice, Observer, Observers, tell_again
 from pytest_tfgrpo.harness.engine.writer import RunWriter
-from pytest_tfgrpo.harness.learning.acceptance.dev_sweeps import DevSweeps, Unfinished
+from pytest_tfgrpo.harness.learning.acceptance.dev_sweeps import Unfinished
+from pytest_tfgrpo.harness.learning.attribution.leaving_out import probed
 from pytest_tfgrpo.harness.learning.prompts import Ask, PromptBuilder
 from pytest_tfgrpo.harness.protocols import as_metered
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.journal_contents import run_of
-from pytest_tfgrpo.harness.run.schedule import steps_of
+from pytest_tfgrpo.harness.run.schedule import require_dev, steps_of
 from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.suite.packs import packs_in_use
@@ -99,9 +100,8 @@ class Engine:
         self._library = job.library
         self._warnings = list(job.warnings)
         self._reason = ""
-        self._dev: DevSweeps | None = None
         self._dev_groups: list[Group] = []
-        """Of the dev split in the present epoch, over all its sweeps."""
+        """Of the dev split in the present epoch."""
         self._dev_loose: list[Rollout] = []
 
     async def run(self) -> Run:
@@ -129,12 +129,6 @@ class Engine:
             workspaces=workspaces,
             decoys=Decoys(self._job, self._folder),
             observe=self._observe,
-        )
-        self._dev = DevSweeps(
-            self._job.scenarios,
-            self._job.settings,
-            prompts=lambda library: PromptBuilder(self._job, library).ask,
-            sweep=partial(self._sweep_dev, context),
         )
         try:
             with nullcontext() if self._job.replayed else watching_lag(self._warnings.append):
@@ -209,7 +203,8 @@ class Engine:
 
     async def _step(self, phases: Sequence[Phase], context: RunContext) -> RunStatus:
         """Run one phase, or a control and the final sweep pair by pair."""
-        builders = [PromptBuilder(self._job, self._library_of(phase), phase) for phase in phases]
+        left_out = probed(self._job, phases[-1], self._library, self._results)
+        builders = [PromptBuilder(self._job, self._library_of(phase), phase, left_out) for phase in phases]
         self._dev_groups, self._dev_loose = [], []
         arms = [Arm(phase=phase, ask=prompts.ask) for phase, prompts in zip(phases, builders, strict=True)]
         cohort = Cohort(context, arms, self._watch_over(phases))
@@ -280,18 +275,22 @@ class Engine:
             raise Unfinished(end)
         return cohort.groups_of(phase)
 
-    async def _accept(self, phase: Phase, candidate: Revision, context: RunContext) -> Revision:
+    async def _accept(
+        self, phase: Phase, groups: tuple[Group, ...], candidate: Revision, context: RunContext
+    ) -> Revision:
         """Return what of `candidate` comes into force; raises Unfinished."""
-        from pytest_tfgrpo.harness.learning.acceptance.decision import decide, limits_of, undecided
+        from pytest_tfgrpo.harness.learning.acceptance.decision import decide, undecided
+        from pytest_tfgrpo.harness.learning.acceptance.standpoint import Standpoint
 
-        job = self._job
+        job, earlier = self._job, tuple(self._results)
         known = job.resumed.revisions.get(phase.epoch)
-        if not phase.dev or self._dev is None or candidate.acceptance is not None:
+        if not phase.dev or candidate.acceptance is not None:
             return known or undecided(candidate, job.scenarios, job.settings)
+        require_dev(job.scenarios, phase)
         context.writer.candidate(candidate)
         await context.writer.commit()
-        self._dev.begin(phase)
-        decided = await decide(self._library, candidate, self._dev, limits_of(phase, job.settings))
+        at = Standpoint(job, phase, groups, self._library, candidate, earlier)
+        decided = await decide(at, partial(self._sweep_dev, context))
         return known or decided
 
     async def _turn(self, phase: Phase) -> RunStatus:
@@ -325,7 +324,7 @@ class Engine:
         committer = asyncio.create_task(_commit_often(writer))
         try:
             candidate = await learn(self._job, phase, groups, self._library, context.calls, self._results)
-            revision = await self._accept(phase, candidate, context)
+            revision = await self._accept(phase, groups, candidate, context)
             self._warnings += writer.revision(revision)
             await writer.commit()
         except asyncio.CancelledError:

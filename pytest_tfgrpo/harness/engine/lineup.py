@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arm:
-    """One side of what a cohort runs: a phase, and the prompts of its scenarios by id."""
+    """One side of what a cohort runs: a phase, and the prompts of its rollouts by scenario id and place."""
 
     phase: Phase
     ask: Ask
@@ -95,7 +95,7 @@ class Lineup:
     def _all_slots(self) -> Iterator[Slot]:
         last = self._arms[-1].phase
         for scenario_id in self._watch.order if self._watch is not None else last.scenarios:
-            asked = [(arm.phase, arm.ask(scenario_id)) for arm in self._arms]
+            asked = [(arm.phase, arm.ask(scenario_id, 0)) for arm in self._arms]
             scenario = self.scenarios[scenario_id] = asked[-1][1].scenario
             self.stamps[scenario_id] = scenario.stamp
             if len(asked) == 2 and _are_the_same(*asked):
@@ -104,6 +104,8 @@ class Lineup:
                 if scenario.checker is not None:
                     self._context.observe(SharedPrompt(scenario_id=scenario_id))
             for index in range(max(phase.rollouts for phase, _ in asked)):
+                if index and last.mode == "dev":  # coins fall anew for each of its rollouts
+                    asked = [(last, self._arms[-1].ask(scenario_id, index))]
                 for phase, question in self._in_order(asked, index):
                     yield self._slot(phase, question, index)
 

@@ -95,13 +95,12 @@ class _Seer:
 
     def _deciding(self, phase: Phase) -> Iterator[PhaseForecast]:
         """Yield what the dev split takes after an epoch: nothing, where no prompt changes, to its most."""
-        sweep = dev_phase(phase, 1, phase.dev, self._job.settings)
-        times = most_rollouts(phase, self._job.settings) / (len(sweep.scenarios) * sweep.rollouts)
+        sweep = dev_phase(phase, phase.dev, self._job.settings)
+        if not sweep.rollouts:
+            return
         for purpose, figures in (("rollouts", self._rollouts(sweep)), ("judge", self._judging(sweep))):
             if figures is not None:
-                yield PhaseForecast(
-                    phase=f"{phase.label}-dev", purpose=purpose, figures=up_to(figures, times)
-                )
+                yield PhaseForecast(phase=f"{phase.label}-dev", purpose=purpose, figures=up_to(figures, 1.0))
 
     def _rollouts(self, phase: Phase) -> Figures:
         job, known = self._job, self._history.rollouts

@@ -46,7 +46,7 @@ def _planned(phase: Phase, job: Job) -> Iterator[list[str]]:
     calls = f"{'up to ' * phase.concurrent}{number * phase.rollouts}"
     yield [phase.label, f"{phase.temperature:g}", str(number), str(phase.rollouts), calls]
     if phase.dev:
-        sweep = dev_phase(phase, 1, phase.dev, job.settings)
+        sweep = dev_phase(phase, phase.dev, job.settings)
         most = f"up to {most_rollouts(phase, job.settings)}"
         yield [
             f"{phase.label}-dev", f"{sweep.temperature:g}", str(len(phase.dev)), str(sweep.rollouts), most,

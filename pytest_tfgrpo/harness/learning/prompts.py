@@ -31,18 +31,25 @@ class RenderedPrompt:
     experiences: tuple[str, ...]
     """Ids of the experiences in the prompt."""
     left_out: tuple[str, ...] = ()
-    """Ids of those that were selected and left out at random; their slots stay empty."""
+    """Ids of those that fit it and were left out at random; in training their slots stay empty."""
+    tossed: tuple[str, ...] | None = None
+    """Of `experiences`, those that a coin could have left out; None where no coins are thrown."""
 
 
-Ask: TypeAlias = Callable[[str], RenderedPrompt]
-"""Returns what is asked for a scenario id."""
+Ask: TypeAlias = Callable[[str, int], RenderedPrompt]
+"""Returns what is asked in a rollout of a scenario, by scenario id and place in the group."""
 
 
 class PromptBuilder:
     """Makes questions with the library of one phase, one at a time, when a scenario's turn has come."""
 
-    def __init__(self, job: Job, library: Library, phase: Phase | None = None) -> None:
-        """`library` is frozen for as long as `phase` lasts; without a phase nothing is left out."""
+    def __init__(
+        self, job: Job, library: Library, phase: Phase | None = None, probed: frozenset[str] | None = None
+    ) -> None:
+        """`library` is frozen for as long as `phase` lasts; without a phase nothing is left out.
+
+        `probed` has the ids of the lessons that may be left out; None: all.
+        """
         self._packs = job.packs
         self._scenarios = {s.id: s for s in job.scenarios}
         self._by_domain: dict[str, list[Experience]] = {}
@@ -51,17 +58,24 @@ class PromptBuilder:
         self._mismatches: dict[str, int] = {}
         self._series = series_of(job.settings["seed"], job.library)
         self._epoch = phase.epoch if phase is not None else 0
+        self._training = phase is not None and phase.mode == "train"
         self._below: float = (phase.lesson_dropout if phase is not None else 0.0) * 2**SEED_BITS
+        self._probed = probed
         self._keys: dict[str, str] = {}
+        self._last: RenderedPrompt | None = None
 
     @property
     def skipped(self) -> int:
         """Experiences that were left out because their stamp is not the pack's (decision 13)."""
         return sum(self._mismatches.values())
 
-    def ask(self, scenario_id: str) -> RenderedPrompt:
-        """Return the question of a scenario."""
-        scenario = self._scenarios[scenario_id]
+    def ask(self, scenario_id: str, _index: int = 0) -> RenderedPrompt:
+        """Return the question of a scenario, the same for every rollout of its group."""
+        if self._last is None or self._last.scenario.id != scenario_id:
+            self._last = self._rendered(self._scenarios[scenario_id])
+        return self._last
+
+    def _rendered(self, scenario: Scenario) -> RenderedPrompt:
         pack = pack_for(self._packs, scenario.domain)
         retrieval = select(
             self._by_domain.get(scenario.domain, []),
@@ -86,11 +100,15 @@ class PromptBuilder:
             prompt_stamp=prompt.stamp,
             experiences=tuple(e.id for e in kept),
             left_out=tuple(left_out),
+            tossed=tuple(e.id for e in kept if self._is_probed(e)) if self._training else None,
         )
+
+    def _is_probed(self, experience: Experience) -> bool:
+        return bool(self._below) and (self._probed is None or experience.id in self._probed)
 
     def _is_left_out(self, experience: Experience, scenario: Scenario) -> bool:
         """Draw by identity, and by what the lesson says: ids contain the run's, and equal runs draw alike."""
-        if not self._below:
+        if not self._is_probed(experience):
             return False
         key = self._keys.get(experience.id)
         if key is None:

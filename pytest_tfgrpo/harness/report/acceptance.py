@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
-from pytest_tfgrpo.core.lessons import Operation, Revision, Trial
+from pytest_tfgrpo.core.lessons import Acceptance, Experience, LessonTrial, Operation, Revision
 from pytest_tfgrpo.core.records import PhaseResult, Run
-from pytest_tfgrpo.core.report_blocks import AcceptanceBlock, AcceptedEpoch, Rejected, TrialRow
-from pytest_tfgrpo.core.text import interval, line, plural, wrapped
+from pytest_tfgrpo.core.report_blocks import AcceptanceBlock, AcceptedEpoch, Rejected, TriedLesson
+from pytest_tfgrpo.core.text import line, plural, wrapped
 
 SHORT = 3
 """Lines at the default verbosity."""
-LEVEL = re.compile(r", p [\d.]+( < [\d.]+)?")
-"""The level of significance in a reason."""
+SHRUNKEN = "expected effect on the mean score, drawn towards the other lessons, and probability to help:"
 
 
 def acceptance_report(run: Run) -> AcceptanceBlock | None:
@@ -22,49 +21,73 @@ def acceptance_report(run: Run) -> AcceptanceBlock | None:
     if not revised:
         return None
     decided = [revision.acceptance for _, revision in revised if revision.acceptance is not None]
+    known = {lesson.id: lesson for lesson in lessons_of(run)}
     return {
         "rule": run.settings.get("acceptance", "off"),
         "margin": run.settings.get("acceptance_margin"),
         "alpha": decided[0].alpha if decided else None,
         "scenarios": sum(scenario.split == "dev" for scenario in run.scenarios),
-        "epochs": [_epoch(result, revision) for result, revision in revised],
+        "epochs": [_epoch(result, revision, known) for result, revision in revised],
     }
 
 
-def _epoch(result: PhaseResult, revision: Revision) -> AcceptedEpoch:
+def lessons_of(run: Run) -> Iterator[Experience]:
+    """Yield every lesson that a prompt of the run may have carried."""
+    yield from run.library_start.experiences
+    for result in run.phases:
+        if result.revision is not None:
+            yield from result.revision.library.experiences
+            acceptance = result.revision.acceptance
+            for operation in proposed_of(acceptance) if acceptance is not None else ():
+                if operation.experience is not None:
+                    yield operation.experience
+    yield from run.library.experiences
+
+
+def proposed_of(acceptance: Acceptance) -> Iterator[Operation]:
+    """Yield the operations that an epoch tried and did not carry out."""
+    yield from acceptance.rejected
+    for trial in acceptance.trials:
+        yield from trial.operations
+
+
+def _epoch(result: PhaseResult, revision: Revision, known: Mapping[str, Experience]) -> AcceptedEpoch:
     acceptance = revision.acceptance
-    trials = acceptance.trials if acceptance is not None else ()
     rejected = acceptance.rejected if acceptance is not None else ()
     kept = len(revision.applied)
     tried = "accepted" if not rejected else "in_part" if kept else "rejected"
+    decided = acceptance is not None and bool(acceptance.lessons or acceptance.trials)
     return {
         "epoch": result.phase.epoch,
-        "verdict": tried if trials else "not_tried",
+        "verdict": tried if decided else "not_tried",
         "note": acceptance.note if acceptance is not None else "",
         "kept": kept,
         "rejected": [_operation(operation) for operation in rejected],
         "rollouts": sum(len(group.rollouts) for group in result.dev),
-        "trials": [_trial(trial) for trial in trials],
+        "errors": sum(r.status == "error" for group in result.dev for r in group.rollouts),
+        "gain": acceptance.gain if acceptance is not None else None,
+        "gain_sd": acceptance.gain_sd if acceptance is not None else None,
+        "hit_rate": acceptance.hit_rate if acceptance is not None else None,
+        "lessons": [
+            _lesson(trial, known[trial.id])
+            for trial in (acceptance.lessons if acceptance is not None else ())
+            if trial.id in known
+        ],
     }
 
 
-def _trial(trial: Trial) -> TrialRow:
+def _lesson(trial: LessonTrial, lesson: Experience) -> TriedLesson:
     return {
-        "n": trial.n,
-        "changes": len(trial.operations),
-        "lessons": [o.experience.id for o in trial.operations if o.experience is not None],
-        "before": trial.before,
-        "after": trial.after,
-        "scenarios": trial.scenarios,
-        "changed": trial.changed,
-        "difference": trial.difference,
-        "ci95": None if trial.ci95 is None else list(trial.ci95),
-        "p": trial.p,
-        "p_adjusted": trial.p_adjusted,
-        "rollouts": trial.rollouts,
-        "errors": trial.errors,
-        "verdict": trial.verdict,
-        "reason": trial.reason,
+        "id": trial.id,
+        "domain": lesson.domain,
+        "polarity": lesson.polarity,
+        "text": lesson.summary32,
+        "fate": trial.fate,
+        "value": trial.value,
+        "sd": trial.sd,
+        "helps": trial.helps,
+        "included": trial.included,
+        "left_out": trial.left_out,
     }
 
 
@@ -88,10 +111,10 @@ def _operation(operation: Operation) -> Rejected:
 
 
 def acceptance_lines(value: AcceptanceBlock | None, width: int, *, every: bool) -> list[str]:
-    """Return a line for each epoch that was decided on; `every` adds its trials and what was rejected."""
-    tried = [row for row in value["epochs"] if row["trials"]] if value is not None else []
+    """Return a line for each epoch that was decided on; `every` adds what is known of each lesson."""
     if value is None:
         return []
+    tried = [row for row in value["epochs"] if row["verdict"] != "not_tried"]
     shown = tried
     found: list[str] = []
     if len(tried) > SHORT and not every:
@@ -102,58 +125,36 @@ def acceptance_lines(value: AcceptanceBlock | None, width: int, *, every: bool) 
     for row in shown:
         found += wrapped(_sentence(row), width, hanging=" " * 11)
         if every:
-            found += _details(row, value["rule"], width)
+            found += _details(row, width)
     return found
 
 
 def _sentence(row: AcceptedEpoch) -> str:
-    whole, kept = row["trials"][0], row["kept"]
-    n = kept + len(row["rejected"])
-    if kept == n:
-        text = f"keeps {'its one change' if n == 1 else f'all {n} changes'}:"
-    elif kept:
-        text = f"keeps {kept} of {n} changes; all together"
-    else:
-        text = f"{'rejects its one change' if n == 1 else f'keeps none of {n} changes'}:"
-    found = LEVEL.sub("", line(whole["reason"], 300))
-    if whole["difference"] is not None:
-        found = f"{_difference(whole)}, {'better' if _is_better(whole) else found}"
-    return f"dev split  epoch{row['epoch']} {text} {found}"
+    fates = Counter(lesson["fate"] for lesson in row["lessons"])
+    words = {"accepted": "takes in", "returned": "brings back", "removed": "removes", "refused": "leaves out"}
+    told = [f"{word} {plural(fates[fate], 'lesson')}" for fate, word in words.items() if fates[fate]]
+    text = f"dev split  epoch{row['epoch']} {', '.join(told) or 'changes no lesson'}"
+    if row["note"]:
+        text += f": {line(row['note'], 200)}"
+    if row["gain"] is None:
+        return text
+    return (
+        f"{text}; lessons bring the dev mean {row['gain']:+.3f} (chosen by one half of it, measured on the "
+        "other)"
+    )
 
 
-def _is_better(trial: TrialRow) -> bool:
-    return bool(trial["verdict"] == "accepted" and trial["ci95"] and trial["ci95"][0] > 0)
-
-
-def _difference(trial: TrialRow) -> str:
-    if trial["difference"] is None:
-        return "not measured"
-    spread = f" ({interval(trial['ci95'], '+.3f')})" if trial["ci95"] else ""
-    return f"{trial['difference']:+.3f}{spread}"
-
-
-def _figures(trial: TrialRow, rule: str) -> str:
-    shown = "better" if rule == "strict" else "worse"
-    unknown = trial["difference"] is None or trial["p_adjusted"] is None
-    return _difference(trial) + ("" if unknown else f", p {shown} {trial['p_adjusted']:.3f}")
-
-
-def _details(row: AcceptedEpoch, rule: str, width: int) -> Iterator[str]:
-    for trial in row["trials"]:
-        verdict = trial["verdict"].replace("_", " ")
-        figures = "" if trial["verdict"] == "not_tested" else f" {_figures(trial, rule)},"
+def _details(row: AcceptedEpoch, width: int) -> Iterator[str]:
+    if row["lessons"]:
+        yield from wrapped(SHRUNKEN, width, "  ")
+    for lesson in row["lessons"]:
+        what = f"{lesson['polarity']} {line(lesson['domain'], 20)}: {line(lesson['text'], 300)}"
         text = (
-            f"{trial['n']}. {verdict}:{figures} {plural(trial['changes'], 'change')}, {trial['changed']} of "
-            f"{plural(trial['scenarios'], 'prompt')} differ, {plural(trial['rollouts'], 'rollout')}"
-            + (f", {plural(trial['errors'], 'error')}" if trial["errors"] else "")
-            + f"; {line(trial['reason'], 300)}"
+            f"{lesson['fate']}: {lesson['value']:+.3f}, {lesson['helps']:.0%}; "
+            f"{plural(lesson['included'], 'rollout')} with it, {lesson['left_out']} without: {what}"
         )
-        yield from wrapped(text, width, "  ", " " * 5)
+        yield from wrapped(text, width, "  ", " " * 4)
     for operation in row["rejected"]:
-        lesson = operation["lesson"]
-        what = (
-            f"{lesson['polarity']} {line(lesson['domain'], 20)}: {line(lesson['text'], 300)}"
-            if lesson is not None
-            else f"remove {', '.join(line(id, 40) for id in operation['targets'])}"
-        )
-        yield from wrapped(f"not active: {what}", width, "  ", " " * 5)
+        if operation["lesson"] is None:
+            gone = ", ".join(line(id, 40) for id in operation["targets"])
+            yield from wrapped(f"not removed: {gone}", width, "  ", " " * 4)

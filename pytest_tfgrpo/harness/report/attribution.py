@@ -99,6 +99,8 @@ def attribution_lines(value: AttributionBlock | None, width: int, *, every: bool
 
         told = f"not yet known: it takes {MIN_ARM} groups with a lesson and {MIN_ARM} without"
     text = f"{told}; each left out of {value['lesson_dropout']:.0%} of the training groups at random"
+    if not value["groups"]:
+        text = f"{told}; the run is too short for that, so none was left out"
     retired = sum(lesson["verdict"] == "harmful" and not lesson["in_force"] for lesson in lessons)
     if retired:
         text += f"; harmful and retired: {retired}"

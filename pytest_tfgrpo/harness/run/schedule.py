@@ -14,8 +14,6 @@ from pytest_tfgrpo.harness.run.seeds import draw
 
 MIN_DEV = 20
 """With fewer dev scenarios a comparison shows nothing: lessons are then kept unvalidated, with a warning."""
-MAX_TRIALS = 4
-"""Libraries that are tried on the dev split after an epoch, the whole candidate first."""
 
 
 def outline(settings: SettingValues, *, learning: bool, sweep_rollouts: int) -> list[Phase]:
@@ -91,22 +89,38 @@ def plan(phases: Iterable[Phase], scenarios: Iterable[Scenario], settings: Setti
     return [phase for phase in planned if phase.scenarios]
 
 
-def dev_phase(phase: Phase, sweep: int, scenarios: tuple[str, ...], settings: SettingValues) -> Phase:
-    """Return sweep number `sweep`, from 1, over `scenarios` of the dev split after a training epoch."""
+def require_dev(scenarios: Iterable[Scenario], phase: Phase) -> None:
+    """Raise ValueError where what decides on training epoch `phase` holds a scenario of another split."""
+    splits = {scenario.id: scenario.split for scenario in scenarios}
+    for id in phase.dev:
+        if splits[id] != "dev":
+            raise ValueError(f"scenario {id!r} of split {splits[id]!r} must not decide on a library")
+
+
+def dev_phase(phase: Phase, scenarios: tuple[str, ...], settings: SettingValues) -> Phase:
+    """Return the sweep over `scenarios` of the dev split after a training epoch.
+
+    Each gets twice `eval_rollouts`, half of them with a lesson and half without: as many as a sweep with all
+    that is new and one without. Fewer where that were more than `acceptance_rollouts`; then of the first
+    scenarios alone, if two each are still too many.
+    """
+    most = int(settings["acceptance_rollouts"])
+    asked = scenarios[: most // 2]
+    pairs = min(int(settings["eval_rollouts"]), most // (2 * len(asked))) if asked else 0
     return Phase(
         epoch=phase.epoch,
         mode="dev",
         temperature=settings["temperature_eval"],
-        rollouts=settings["eval_rollouts"],
-        scenarios=scenarios,
-        dev_sweep=sweep,
+        rollouts=2 * pairs,
+        scenarios=asked,
+        dev_sweep=1,
     )
 
 
 def most_rollouts(phase: Phase, settings: SettingValues) -> int:
     """Return how many rollouts the dev split takes after a training epoch at most; 0 when nothing decides."""
-    one = len(phase.dev) * int(settings["eval_rollouts"])
-    return max(2 * one, min((MAX_TRIALS + 1) * one, int(settings["acceptance_rollouts"])))
+    sweep = dev_phase(phase, phase.dev, settings)
+    return len(sweep.scenarios) * sweep.rollouts
 
 
 def group_id(run_id: str, phase: Phase, scenario_id: str) -> str:

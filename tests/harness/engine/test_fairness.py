@@ -49,11 +49,12 @@ def test_all_sweeps_of_a_run_have_one_temperature_and_one_number_of_rollouts(
     settings = {**SETTINGS, "eval_rollouts": 3, **changes}
     phases = planned(**changes)
     sweeps = [phase for phase in phases if phase.mode != "train"]
-    sweeps += [dev_phase(phase, 1, phase.dev, settings) for phase in phases if phase.mode == "train"]
-    assert {phase.mode for phase in sweeps} == {"baseline", "dev", "eval"}
+    dev = [dev_phase(phase, phase.dev, settings) for phase in phases if phase.mode == "train"]
+    assert {phase.mode for phase in sweeps} == {"baseline", "eval"}
     assert {(phase.temperature, phase.rollouts, phase.seed_phase) for phase in sweeps} == {
         (sweep, 3, "sweep")
     }
+    assert {(p.mode, p.temperature, p.rollouts, p.seed_phase) for p in dev} == {("dev", sweep, 6, "sweep")}
     assert {phase.temperature for phase in phases if phase.mode == "train"} == {train}
 
 

@@ -6,40 +6,53 @@ import pytest
 
 from pytest_tfgrpo.harness.report.acceptance import acceptance_lines
 
-WORSE = "worse by more than 0.02, p 0.004 < 0.2"
-OPEN = "not shown to be worse by more than 0.02, p 0.996"
+
+def lesson(fate: str, value: float = 0.031) -> dict[str, Any]:
+    return {
+        "id": "l1",
+        "domain": "text",
+        "polarity": "do",
+        "text": "Count the words.",
+        "fate": fate,
+        "value": value,
+        "sd": 0.02,
+        "helps": 0.94,
+        "included": 40,
+        "left_out": 38,
+    }
 
 
-def epoch(kept: int, rejected: int, verdict: str, ci95: list[float] | None, reason: str) -> dict[str, Any]:
-    trial = {"difference": 0.031, "ci95": ci95, "p_adjusted": 0.004, "verdict": verdict, "reason": reason}
-    return {"epoch": 1, "kept": kept, "rejected": [None] * rejected, "trials": [trial]}
+def epoch(*fates: str, gain: float | None = 0.052, note: str = "") -> dict[str, Any]:
+    row = {"epoch": 1, "verdict": "in_part", "kept": 1, "rejected": [], "gain": gain, "note": note}
+    return row | {"lessons": [lesson(fate) for fate in fates]}
+
+
+def told(row: dict[str, Any], *, every: bool = False) -> str:
+    found = acceptance_lines({"rule": "safe", "epochs": [row]}, 80, every=every)  # type: ignore[typeddict-item]
+    assert max(map(len, found)) <= 80
+    return " ".join(" ".join(found).split())
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("fates", "said"),
     [
-        (
-            epoch(12, 0, "accepted", [0.01, 0.05], OPEN),
-            "keeps all 12 changes: +0.031 (+0.010 to +0.050), better",
-        ),
-        (epoch(1, 0, "accepted", None, OPEN), "keeps its one change: +0.031, " + OPEN.partition(", p ")[0]),
-        (
-            epoch(6, 2, "rejected", None, WORSE),
-            "keeps 6 of 8 changes; all together +0.031, worse by more than 0.02",
-        ),
-        (epoch(0, 8, "rejected", None, WORSE), "keeps none of 8 changes: +0.031, worse by more than 0.02"),
-        (epoch(0, 1, "rejected", None, WORSE), "rejects its one change: +0.031, worse by more than 0.02"),
+        (("accepted", "accepted", "kept"), "takes in 2 lessons"),
+        (("accepted", "refused"), "takes in 1 lesson, leaves out 1 lesson"),
+        (("returned", "removed", "replaced"), "brings back 1 lesson, removes 1 lesson"),
+        (("kept",), "changes no lesson"),
     ],
 )
-def test_an_epoch_is_told_in_words_without_a_p(row: dict[str, Any], told: str) -> None:
-    found = acceptance_lines({"rule": "safe", "epochs": [row]}, 80, every=False)
-    assert " ".join(" ".join(found).split()) == f"dev split epoch1 {told}"
-    assert max(map(len, found)) <= 80
+def test_an_epoch_is_told_by_what_became_of_its_lessons(fates: tuple[str, ...], said: str) -> None:
+    measured = "lessons bring the dev mean +0.052 (chosen by one half of it, measured on the other)"
+    assert told(epoch(*fates)) == f"dev split epoch1 {said}; {measured}"
 
 
 def test_what_was_not_measured_is_said_so() -> None:
-    row = epoch(0, 2, "rejected", None, "not measured: too many errors")
-    row["trials"][0]["difference"] = None
-    assert acceptance_lines({"rule": "strict", "epochs": [row]}, 80, every=False) == [
-        "dev split  epoch1 keeps none of 2 changes: not measured: too many errors"
-    ]
+    row = epoch("refused", gain=None, note="not measured: too many rollouts are errors")
+    assert told(row) == "dev split epoch1 leaves out 1 lesson: not measured: too many rollouts are errors"
+
+
+def test_each_lesson_is_listed_with_an_effect_that_is_said_to_be_shrunken() -> None:
+    text = told(epoch("accepted"), every=True)
+    assert "expected effect on the mean score, drawn towards the other lessons" in text
+    assert "accepted: +0.031, 94%; 40 rollouts with it, 38 without: do text: Count the words." in text

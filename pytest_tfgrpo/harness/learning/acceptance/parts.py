@@ -1,4 +1,4 @@
-"""Parts: the operations of a candidate grouped into units that stay together, and their halves."""
+"""Parts: the operations of a candidate grouped into units that stay together."""
 
 from __future__ import annotations
 
@@ -37,20 +37,6 @@ def units_of(library: Library, operations: Sequence[Operation]) -> list[Operatio
         members.setdefault(find(n), []).append(operation)
     units = [tuple(unit) for unit in members.values()]
     return sorted(units, key=lambda unit: _domain(unit[0], known))
-
-
-def halves(units: Sequence[OperationSet]) -> list[list[OperationSet]]:
-    """Return two halves of `units`, in order; a single unit has none."""
-    if len(units) < 2:
-        return []
-    middle = (len(units) + 1) // 2
-    return [list(units[:middle]), list(units[middle:])]
-
-
-def operations_of(operations: Sequence[Operation], units: Sequence[OperationSet]) -> tuple[Operation, ...]:
-    """Return the operations of `units`, in the order that they have among `operations`."""
-    chosen = {id(operation) for unit in units for operation in unit}
-    return tuple(operation for operation in operations if id(operation) in chosen)
 
 
 def _added(operations: Sequence[Operation]) -> list[Experience]:

@@ -90,7 +90,8 @@ def exposures_of(
 ) -> list[Exposure]:
     """Return what the training groups of one epoch show; those without a lesson to show are left out.
 
-    `stamps` maps scenario ids to stamps, `keys` lesson ids to content keys. The reward of a scenario in
+    A lesson that was surely in the prompt shows nothing. `stamps` maps scenario ids to stamps, `keys` lesson
+    ids to content keys. The reward of a scenario in
     `unknown` counts as unknown: a majority vote is no ground truth.
     """
     if propensity >= 1:
@@ -98,7 +99,8 @@ def exposures_of(
     rows = []
     for group in groups:
         first = group.rollouts[0]
-        if not first.experiences and not first.left_out:
+        chanced = first.experiences if first.tossed is None else first.tossed
+        if not chanced and not first.left_out:
             continue
         rewards = [score.reward for score in group.scores if score.reward is not None]
         told = bool(rewards) and group.scenario_id not in unknown
@@ -112,7 +114,7 @@ def exposures_of(
                 propensity=propensity,
                 reward=fsum(rewards) / len(rewards) if told else None,
                 errors=sum(r.status == "error" for r in group.rollouts),
-                included=tuple(keys[id] for id in first.experiences if id in keys),
+                included=tuple(keys[id] for id in chanced if id in keys),
                 left_out=tuple(keys[id] for id in first.left_out if id in keys),
             )
         )

@@ -22,6 +22,7 @@ from pytest_tfgrpo.core.schema import short, violations
 from pytest_tfgrpo.core.stamp import identify, stamp
 from pytest_tfgrpo.core.wire import from_wire, to_wire
 from pytest_tfgrpo.core.words import content
+from pytest_tfgrpo.harness.learning.library.learned_effects import read_effects
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.learning.library.screen import Screen
@@ -200,7 +201,9 @@ def load_library(path: Path) -> Library:
             raise StoreError(f"{path}: {place}/id: {experience.id!r} occurs twice")
         experiences[experience.id] = experience
     looks = {split: tuple(variants) for split, variants in data.get("looks", {}).items()}
-    library = replace(of(experiences.values(), tuple(data.get("lineage", ()))), looks=looks)
+    effects = read_effects(path, data.get("effects", []))
+    library = of(experiences.values(), tuple(data.get("lineage", ())))
+    library = replace(library, looks=looks, effects=effects)
     if library.hash != data["hash"]:
         raise StoreError(
             f"{path}: /hash: {data['hash']!r} is not the hash of its lessons; if they were edited on purpose "
@@ -217,6 +220,7 @@ def save_library(path: Path, library: Library) -> None:
         "lineage": list(library.lineage),
         "experiences": to_wire(library.experiences),
         **({"looks": to_wire(library.looks)} if library.looks else {}),
+        **({"effects": to_wire(library.effects)} if library.effects else {}),
     }
     text = json.dumps(data, indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n"
     try:
@@ -336,12 +340,9 @@ def _misshapen(operation: Operation) -> str | None:
         return "it names a target twice"
     if (operation.experience is None) != (operation.kind == "remove"):
         return f"{operation.kind} {'needs' if operation.experience is None else 'takes no'} experience"
-    shapes = {
-        "add": (count == 0, "no target"),
-        "update": (count == 1, "one target"),
-        "merge": (count >= 2, "two or more targets"),
-        "remove": (count == 1, "one target"),
-    }
+    one = (count == 1, "one target")
+    shapes = {"add": (count == 0, "no target"), "update": one, "remove": one}
+    shapes["merge"] = (count >= 2, "two or more targets")
     if operation.kind not in shapes:
         return f"there is no operation {operation.kind!r}"
     fits, wanted = shapes[operation.kind]
@@ -356,7 +357,7 @@ def _carried_out(library: Library, operations: Sequence[Operation], epoch: int) 
 
 
 def _successor(library: Library, experiences: Iterable[Experience]) -> Library:
-    new = replace(of(experiences, library.lineage), looks=library.looks)
+    new = replace(of(experiences, library.lineage), looks=library.looks, effects=library.effects)
     return new if new.hash == library.hash else replace(new, lineage=(*library.lineage, library.hash))
 
 

@@ -114,6 +114,11 @@ def weigh_by_relevance(
     return able, irrelevant
 
 
+def relevances(texts: tuple[str, ...], prompt: str) -> tuple[float, ...]:
+    """Return how much each lesson, by its text, bears on `prompt`: cosines in [0, 1]."""
+    return tuple(_corpus(texts).relevances(content(prompt)))
+
+
 class _Corpus:
     """The lessons that compete for a prompt, as weighted bags of words."""
 

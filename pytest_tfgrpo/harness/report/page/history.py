@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_tfgrpo.core.lessons import Acceptance, Experience, Operation, Revision, Trial
+from pytest_tfgrpo.core.lessons import Acceptance, Experience, Operation, Revision
 from pytest_tfgrpo.core.records import PhaseResult, Run
 from pytest_tfgrpo.core.report_blocks import EffectRow
 
@@ -55,7 +55,7 @@ def _entry(
         "note": revision.note,
         "changes": changes,
         "counts": list(_counts(changes)),
-        "acceptance": None if acceptance is None else _acceptance(acceptance),
+        "acceptance": None if acceptance is None else _acceptance(acceptance, known),
     }
 
 
@@ -97,28 +97,17 @@ def _counts(changes: list[dict[str, Any]]) -> Iterator[str]:
             yield f"{n} {fate}"
 
 
-def _acceptance(acceptance: Acceptance) -> dict[str, Any]:
+def _acceptance(acceptance: Acceptance, known: Mapping[str, Experience]) -> dict[str, Any]:
     return {
         "rule": acceptance.rule,
-        "margin": acceptance.margin,
-        "alpha": acceptance.alpha,
         "scenarios": acceptance.scenarios,
         "note": acceptance.note,
-        "trials": [_trial(trial) for trial in acceptance.trials],
-    }
-
-
-def _trial(trial: Trial) -> dict[str, Any]:
-    return {
-        "n": trial.n,
-        "operations": len(trial.operations),
-        "scenarios": trial.scenarios,
-        "changed": trial.changed,
-        "difference": trial.difference,
-        "ci95": trial.ci95,
-        "p": trial.p if trial.p_adjusted is None else trial.p_adjusted,
-        "rollouts": trial.rollouts,
-        "errors": trial.errors,
-        "verdict": trial.verdict,
-        "reason": trial.reason,
+        "rollouts": acceptance.rollouts,
+        "errors": acceptance.errors,
+        "gain": acceptance.gain,
+        "gain_sd": acceptance.gain_sd,
+        "hit_rate": acceptance.hit_rate,
+        "lessons": [
+            {"lesson": known[trial.id], "trial": trial} for trial in acceptance.lessons if trial.id in known
+        ],
     }

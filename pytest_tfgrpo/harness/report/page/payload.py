@@ -9,8 +9,8 @@ from typing import Any
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.report_blocks import Report
+from pytest_tfgrpo.harness.report.acceptance import lessons_of
 from pytest_tfgrpo.harness.report.page.grid import Cell, Grid
-from pytest_tfgrpo.harness.report.page.prompts import lessons_of
 from pytest_tfgrpo.harness.report.page.trajectories import Packed
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Group, Run
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.harness.report.acceptance import lessons_of
 from pytest_tfgrpo.harness.suite.packs import pack_for
 from pytest_tfgrpo.harness.suite.prompt import merge_experiences, render_prompt
 
@@ -28,7 +27,10 @@ class AskedPrompts:
         self._lessons = {lesson.id: lesson for lesson in lessons_of(run)} if run.packs else {}
 
     def of(self, group: Group, scenario: Scenario) -> Asked | None:
-        """Return the prompt of a group; None if the rendered prompt differs from the one that was sent."""
+        """Return the prompt of a group; None if the rendered prompt differs from the one that was sent.
+
+        Of a dev group, whose rollouts carry different lessons, that of its first rollout.
+        """
         first = next((rollout for rollout in group.rollouts if rollout.prompt_stamp), None)
         if first is None or not self._packs or any(id not in self._lessons for id in first.experiences):
             return None
@@ -40,15 +42,3 @@ class AskedPrompts:
         block = prompt.system.removeprefix(text)
         lines = block.removeprefix("\n").split("\n") if block else []
         return Asked((text, *lines) if text else tuple(lines), prompt.user)
-
-
-def lessons_of(run: Run) -> Iterator[Experience]:
-    """Yield every lesson that a prompt of the run may have carried."""
-    yield from run.library_start.experiences
-    for result in run.phases:
-        if result.revision is not None:
-            yield from result.revision.library.experiences
-            acceptance = result.revision.acceptance
-            for trial in acceptance.trials if acceptance is not None else ():
-                yield from (o.experience for o in trial.operations if o.experience is not None)
-    yield from run.library.experiences

@@ -20,7 +20,6 @@ from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.stamp import identify, stamp
 from pytest_tfgrpo.harness.engine.engine import Engine
-from pytest_tfgrpo.harness.learning.acceptance.dev_sweeps import DevSweeps
 from pytest_tfgrpo.harness.learning.library.library import empty
 from pytest_tfgrpo.harness.metrics.epochs import per_epoch
 from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal, RewardBatch
@@ -28,6 +27,7 @@ from pytest_tfgrpo.harness.report.terminal import terminal
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.journal import decode
 from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
+from pytest_tfgrpo.harness.run.schedule import require_dev
 
 DEV = 24
 WORDS = ("alpha", "bravo", "cedar", "delta", "ember", "frost", "gamma", "hotel")
@@ -118,7 +118,7 @@ def test_a_harmful_lesson_does_not_come_into_force(tmp_path: Path) -> None:
     run, _, actor = settle(tmp_path, "bad")
     assert run.status == "complete"
     assert lessons(run) == []
-    assert [trial.verdict for trial in acceptance(run).trials] == ["rejected"]
+    assert [trial.fate for trial in acceptance(run).lessons] == ["refused"]
     assert [o.experience.summary32 for o in acceptance(run).rejected if o.experience] == [
         "How many words, alpha: bad."
     ]
@@ -146,23 +146,40 @@ def test_too_few_dev_scenarios_decide_nothing_and_the_run_says_so(tmp_path: Path
     assert acceptance(run).note == "not tried: 19 dev scenarios, at least 20 are needed"
 
 
-def test_both_libraries_are_asked_with_the_same_seeds_and_the_eval_temperature(tmp_path: Path) -> None:
-    run, _, _ = settle(tmp_path, "bad")
-    by_prompt: dict[str, set[tuple[str, int, float]]] = {}
-    for group in run.phases[1].dev:
-        for rollout in group.rollouts:
-            key = (rollout.scenario_id, rollout.seed, rollout.temperature)
-            by_prompt.setdefault(str(bool(rollout.experiences)), set()).add(key)
-    assert by_prompt["True"] == by_prompt["False"]
-    assert {key[2] for key in by_prompt["True"]} == {0.3}
+def test_each_dev_scenario_is_asked_as_often_with_a_lesson_as_without_at_the_eval_temperature(
+    tmp_path: Path,
+) -> None:
+    run, _, _ = settle(tmp_path, "bad", "idle")
+    groups = run.phases[1].dev
+    assert len(groups) == DEV
+    for group in groups:
+        for lesson in acceptance(run).lessons:
+            carried = [lesson.id in rollout.experiences for rollout in group.rollouts]
+            assert carried == [lesson.id not in rollout.left_out for rollout in group.rollouts]
+            assert sum(carried) == len(carried) / 2 == 4
+    rollouts = [rollout for group in groups for rollout in group.rollouts]
+    assert {rollout.temperature for rollout in rollouts} == {0.3}
+    assert len({rollout.seed for rollout in rollouts}) == len(rollouts)
+    assert {rollout.tossed for rollout in rollouts} == {rollout.experiences for rollout in rollouts}
+    patterns = {tuple(len(r.experiences) for r in group.rollouts) for group in groups}
+    assert len(patterns) > 3  # the coins of two lessons are not thrown together
 
 
-def test_what_was_asked_in_an_earlier_epoch_is_not_paid_for_again(tmp_path: Path) -> None:
+def test_what_is_settled_as_harm_is_not_asked_again_when_it_is_proposed_again(tmp_path: Path) -> None:
     optimizer = Teacher("bad", epochs=(1, 2))
     run, _, actor = settle(tmp_path, epochs=3, job_optimizer=optimizer)
-    assert [t.rollouts for epoch in (1, 2) for t in acceptance(run, epoch).trials] == [2 * DEV * 4, 0]
+    assert [acceptance(run, epoch).rollouts for epoch in (1, 2)] == [2 * DEV * 4, 0]
+    assert [t.fate for epoch in (1, 2) for t in acceptance(run, epoch).lessons] == ["refused", "refused"]
     assert dev_calls(actor) == 2 * DEV * 4
     assert lessons(run) == []
+
+
+def test_no_more_dev_rollouts_are_made_than_the_setting_allows(tmp_path: Path) -> None:
+    run, _, actor = settle(tmp_path, "good", acceptance_rollouts=110)
+    assert dev_calls(actor) == acceptance(run).rollouts == DEV * 4
+    run, _, actor = settle(tmp_path, "good", acceptance_rollouts=21)
+    assert dev_calls(actor) == acceptance(run).rollouts == 20
+    assert len(run.phases[1].dev) == 10
 
 
 def test_rejected_lessons_are_in_the_journal_and_not_in_store_or_library(tmp_path: Path) -> None:
@@ -276,8 +293,8 @@ def test_an_actor_that_errors_on_all_dev_rollouts_brings_nothing_into_force(tmp_
     run, _, _ = settle(tmp_path, "good", "idle", actor=ScriptedActor(answer))
     assert run.status == "complete"
     assert lessons(run) == []
-    assert acceptance(run).trials[0].reason.startswith("not measured: too many rollouts are errors, 96 bef")
-    assert acceptance(run).trials[0].errors == 2 * DEV * 4
+    assert acceptance(run).note == "not measured: too many rollouts are errors"
+    assert acceptance(run).errors == 2 * DEV * 4
     assert build(run, None)["faults"]["errors"] == {"provider": 2 * DEV * 4}
 
 
@@ -312,17 +329,17 @@ def test_costs_and_rows_count_the_dev_split_apart(tmp_path: Path) -> None:
     assert (row["rollouts"], row["dev"]["rollouts"]) == (16, 2 * DEV * 4)
     assert report["cost"]["usd"] == pytest.approx(0.01 * len(actor.calls))
     places = next(s for s in report["scenarios"] if s["id"] == "dev-0")["epochs"]
-    assert [(place["epoch"], place["mode"], place["mean"]) for place in places] == [(1, "dev", 0.0)]
+    assert [(place["epoch"], place["mode"], place["mean"]) for place in places] == [(1, "dev", 0.125)]
 
 
 def test_the_report_tells_what_was_tried_and_why(tmp_path: Path) -> None:
     run, _, _ = settle(tmp_path, "good", "bad", "idle", "idle")
     told = [text for text in terminal(build(run, None)) if text.startswith("dev split  ")]
     assert len(told) == 1
-    assert told[0].startswith("dev split  epoch1 keeps 3 of 4 changes; all together -0.")
+    assert told[0].startswith("dev split  epoch1 takes in 1 lesson, leaves out 3 lessons; lessons bring the")
     every = "\n".join(terminal(build(run, None), verbosity=1))
-    assert "not active: do text: How many words, bravo: bad." in every
-    assert "1. rejected: -0." in every
+    assert "refused: -0." in every
+    assert "bravo: bad." in every
 
 
 def test_the_optimizer_never_sees_the_dev_split_and_its_answers_may_not_leak(tmp_path: Path) -> None:
@@ -366,7 +383,6 @@ def test_neither_learning_nor_acceptance_is_handed_an_eval_scenario(tmp_path: Pa
 
 
 def test_an_eval_scenario_among_those_that_decide_is_refused() -> None:
-    sweeps = DevSweeps([one("eval", 1)], {}, prompts=lambda _: None, sweep=None)  # type: ignore[arg-type, return-value]
     phase = Phase(epoch=1, mode="train", temperature=1.0, rollouts=2, scenarios=("train-1",), dev=("eval-1",))
     with pytest.raises(ValueError, match="'eval-1' of split 'eval' must not decide on a library"):
-        sweeps.begin(phase)
+        require_dev([one("eval", 1)], phase)

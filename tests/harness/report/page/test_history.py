@@ -6,7 +6,7 @@ from typing import Any
 from support.builders import make_experience
 from support.sweeps import make_result, make_run
 
-from pytest_tfgrpo.core.lessons import Acceptance, Library, Operation, Refusal, Revision, Trial
+from pytest_tfgrpo.core.lessons import Acceptance, LessonTrial, Library, Operation, Refusal, Revision
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.harness.report.page.grid import grid
 from pytest_tfgrpo.harness.report.page.history import history
@@ -30,21 +30,22 @@ REVISION = Revision(
         margin=0.02,
         alpha=0.2,
         scenarios=24,
-        trials=(
-            Trial(
-                n=1,
-                operations=(),
-                before="b" * 64,
-                after="d" * 64,
-                scenarios=24,
-                changed=9,
-                difference=-0.125,
-                ci95=(-0.25, -0.01),
-                p=0.004,
-                verdict="rejected",
-                reason="worse by more than 0.02",
+        lessons=(
+            LessonTrial(
+                id=NEW.id,
+                key="k",
+                fate="accepted",
+                value=0.0625,
+                sd=0.02,
+                helps=0.99,
+                included=40,
+                left_out=39,
             ),
         ),
+        gain=0.05,
+        gain_sd=0.03,
+        hit_rate=0.7,
+        rollouts=79,
         rejected=(Operation(kind="remove", targets=(OLD.id,), reason="useless"),),
     ),
 )
@@ -73,7 +74,7 @@ def test_every_change_of_an_epoch_is_told_with_what_became_of_it() -> None:
     assert entry["counts"] == ["1 merged", "1 rejected", "1 refused"]
 
 
-def test_the_page_shows_the_diff_the_trials_and_the_effects() -> None:
+def test_the_page_shows_the_diff_the_decision_and_the_effects() -> None:
     run = learned()
     effect: dict[str, Any] = {
         "id": NEW.id,
@@ -101,8 +102,10 @@ def test_the_page_shows_the_diff_the_trials_and_the_effects() -> None:
     for part in (
         '<del><span class="hidden">before: </span>lesson 0</del>',
         "<ins>lesson 2</ins>",
-        "worse by more than 0.02",
-        "-0.250 to -0.010",
+        "Lessons bring the dev mean <b>+0.050</b> (standard error 0.030)",
+        "About 70 % of lessons help",
+        "They are drawn towards those of the other lessons",
+        "<strong>accepted</strong></td><td>+0.062</td><td>0.020</td><td>0.990</td><td>40</td><td>39</td>",
         "it has an answer",
         "<td>+0.125</td><td>+0.050 to +0.200</td><td>0.020</td><td>80 / 31</td>",
         "Effects of lessons no longer active (1)",

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders import make_pack
+from support.builders import make_experience, make_pack
 from support.jobs import ScriptedActor, make_job, run_job, three_or_not
 
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Prompt
+from pytest_tfgrpo.harness.learning.library.library import of
 from pytest_tfgrpo.harness.report.page.grid import grid
 from pytest_tfgrpo.harness.report.page.prompts import AskedPrompts
 from pytest_tfgrpo.harness.report.page.trajectories import pack
@@ -28,8 +29,14 @@ PACK = make_pack(system="Solve the task.\n\nShow no work.", inject=("Count with 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
+    lesson = make_experience(summary32="For words in a letter use count.", stamp_signature=PACK.stamp)
     job = make_job(
-        ScriptedActor(three_or_not), tmp_path, epochs=3, lesson_dropout=0.5, job_packs={PACK.domain: PACK}
+        ScriptedActor(three_or_not),
+        tmp_path,
+        epochs=3,
+        lesson_dropout=0.5,
+        job_packs={PACK.domain: PACK},
+        job_library=of([lesson]),
     )
     run_job(job, tmp_path / "run")
     return load_run(tmp_path / "run")

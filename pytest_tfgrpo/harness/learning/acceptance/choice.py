@@ -1,0 +1,228 @@
+"""The choice: which lessons the evidence keeps, refuses, removes and brings back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from math import sqrt
+from statistics import NormalDist
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from pytest_tfgrpo.core.lessons import Acceptance, Experience, LessonTrial, Operation, Revision
+from pytest_tfgrpo.core.stamp import identify
+from pytest_tfgrpo.harness.learning.acceptance.evidence import (
+    Evidence,
+    Flags,
+    LessonValues,
+    value_of,
+)
+from pytest_tfgrpo.harness.learning.acceptance.pool import Pool, PoolUnit
+from pytest_tfgrpo.harness.learning.acceptance.standpoint import Standpoint
+from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
+from pytest_tfgrpo.harness.learning.library.library import carry_out, is_trim
+from pytest_tfgrpo.numerics.pooled_effects import EffectPrior, cross_fitted, normal_cdf
+
+EVEN = 0.5
+"""Probability to help above which a lesson serves the mean score."""
+SHOWN = 0.8
+"""Probability from which a lesson counts as shown to help."""
+UNMEASURED = "not measured: too many rollouts are errors"
+LOSS = "together the new lessons were shown to be worse by more than {margin:g}: {change:+.3f}"
+Fate: TypeAlias = Literal["accepted", "kept", "returned", "refused", "removed", "replaced"]
+
+
+class Choice:
+    """What becomes of every lesson of the pool."""
+
+    def __init__(self, at: Standpoint, pool: Pool, evidence: Evidence, *, measured: bool) -> None:
+        """`measured` is False where too many dev rollouts are errors: then nothing new is kept."""
+        self._at = at
+        self._pool = pool
+        self._evidence = evidence
+        self._column = {key: n for n, key in enumerate(evidence.keys)}
+        self._strict = at.job.settings["acceptance"] == "strict"
+        self._values = value_of(evidence, at.prior)
+        self.prior: EffectPrior = self._values.effects.prior
+        """Of effects, as learned so far."""
+        self._gain, self._gain_sd = self._cross_fitted()
+        self._note = self._is_loss(at.job.settings["acceptance_margin"]) if measured else UNMEASURED
+        self._kept = [unit for unit in pool.units if unit.sure or (not self._note and self._keeps(unit))]
+
+    def revision(self) -> Revision:
+        """Return what comes into force."""
+        at, gone = self._at, {id for unit in self._kept for id in unit.gone}
+        operations = [o for o in at.candidate.applied if not is_trim(o) and id(o) in self._operations()]
+        taken = {id for o in operations for id in o.targets}
+        for unit in self._kept:
+            if not unit.proposed:
+                operations.append(self._return(unit, taken))
+                taken |= set(operations[-1].targets)
+        if not self._note:
+            operations += [
+                Operation(kind="remove", targets=(e.id,), reason=f"it does not help: {self._told(e)}")
+                for e in self._pool.library.experiences
+                if e.id in self._pool.doubtful and e.id not in gone and not self._serves(e)
+            ]
+        cap = at.job.settings["library_cap"]
+        made = carry_out(at.library, operations, cap=cap, epoch=at.candidate.epoch)
+        return replace(at.candidate, library=made.library, applied=made.applied)
+
+    def acceptance(self, empty: Acceptance) -> Acceptance:
+        """Return the record of the decision."""
+        kept = self._operations()
+        return replace(
+            empty,
+            rejected=tuple(o for o in self._at.candidate.applied if id(o) not in kept and not is_trim(o)),
+            note=self._note,
+            lessons=tuple(sorted(self._trials(), key=lambda trial: (-trial.value, trial.key))),
+            gain=self._gain,
+            gain_sd=self._gain_sd,
+            hit_rate=self._hit_rate(),
+        )
+
+    def _operations(self) -> set[int]:
+        """Return the identities of the candidate's operations that are carried out."""
+        return {id(o) for unit in self._kept if unit.proposed for o in unit.operations}
+
+    def _keeps(self, unit: PoolUnit) -> bool:
+        """Return whether the lessons of a unit come in: each must be worth it, and beat what it replaces.
+
+        A removal that was proposed stands, unless the lesson is shown to help.
+        """
+        active = {e.id: e for e in self._pool.library.experiences}
+        rivals = [active[id] for id in unit.gone if id not in unit.renewed]
+        if not unit.new:
+            return not any(self._helps(e) >= SHOWN and self._tried(e) for e in rivals)
+        if not all(self._is_worth_it(e) for e in unit.new):
+            return False
+        best = max((self._value(e) for e in rivals if self._serves(e)), default=0.0)
+        return max(self._value(e) for e in unit.new) >= best
+
+    def _is_worth_it(self, lesson: Experience) -> bool:
+        if self._strict:
+            return self._tried(lesson) and self._helps(lesson) >= SHOWN
+        return self._serves(lesson)
+
+    def _serves(self, lesson: Experience) -> bool:
+        return self._helps(lesson) > EVEN
+
+    def _return(self, unit: PoolUnit, taken: set[str]) -> Operation:
+        """Return the operation that brings a refused lesson back; ids are never used twice."""
+        lesson, at = unit.new[0], self._at
+        libraries = [at.job.library, *(r.revision.library for r in at.earlier if r.revision is not None)]
+        if any(e.id == lesson.id for library in libraries for e in library.experiences):
+            again = identify("return", at.job.run_id, at.candidate.epoch, lesson.id)
+            lesson = replace(lesson, id=again, parents=(*lesson.parents, lesson.id))
+        operation = unit.operations[0]
+        targets = tuple(target for target in operation.targets if target not in taken)
+        kinds: tuple[Literal["add"], Literal["update"], Literal["merge"]] = ("add", "update", "merge")
+        return replace(operation, experience=lesson, targets=targets, kind=kinds[min(len(targets), 2)])
+
+    def _present(self) -> set[str]:
+        """Return the keys of what is or could be active: not of revisions that others have replaced."""
+        refused = {content_key(e) for e in self._at.refused().values()}
+        return refused | {content_key(e) for e in self._pool.lessons}
+
+    def _among(self, keys: set[str]) -> Flags:
+        among_L: Flags = np.array([key in keys for key in self._evidence.keys], dtype=np.bool_)
+        return among_L & self._values.tried_L
+
+    def _cross_fitted(self) -> tuple[float | None, float | None]:
+        """Return what the lessons bring the dev mean, and its sd; nothing where no coin has decided on one.
+
+        Chosen by one half of the scenarios and measured on the other, and back: what is chosen and measured
+        by the same rollouts looks better than it is.
+        """
+        among_L = self._among(self._present())
+        if not among_L.any():
+            return None, None
+        evidence = self._evidence
+        kept_R = ~np.isnan(evidence.scores_R)
+        scenarios_R = evidence.scenarios_R[kept_R]
+        return cross_fitted(
+            evidence.scores_R[kept_R],
+            scenarios_R,
+            evidence.carried_RL[kept_R],
+            evidence.about_SL,
+            evidence.half_S[scenarios_R],
+            self._at.prior,
+            among_L=among_L,
+            confidence=SHOWN if self._strict else EVEN,
+            targets_S=evidence.dev_S.astype(np.float64),
+            stands_SL=evidence.stands_SL,
+        )
+
+    def _is_loss(self, margin: float) -> str:
+        """Return that what is new was shown to be worse together, or nothing: `safe` promises that much."""
+        new_L = self._among({content_key(e) for unit in self._pool.units for e in unit.new})
+        kept_L = new_L & self._picks(self._values)
+        change = float(self._values.value_L[kept_L].sum())
+        spread = sqrt(float((self._values.sd_L[kept_L] ** 2).sum()))
+        shown = change + margin < NormalDist().inv_cdf(1 - SHOWN) * spread
+        return LOSS.format(margin=margin, change=change) if shown else ""
+
+    def _picks(self, values: LessonValues) -> Flags:
+        return values.helps_L >= SHOWN if self._strict else values.helps_L > EVEN
+
+    def _hit_rate(self) -> float:
+        on_topic = self.prior.on_topic
+        return float(normal_cdf(np.array([on_topic.mean / on_topic.sd]))[0])
+
+    def _trials(self) -> list[LessonTrial]:
+        included: Counter[str] = Counter()
+        left_out: Counter[str] = Counter()
+        lessons = self._at.lessons
+        for row in self._evidence.seen:
+            if row.dev:
+                included.update({content_key(lessons[id]) for id in row.carried if id in lessons})
+                left_out.update({content_key(lessons[id]) for id in row.left_out if id in lessons})
+        by_key = {content_key(e): e for e in lessons.values()}
+        fates = self._fates()
+        return [
+            LessonTrial(
+                id=fates[key][1],
+                key=key,
+                fate=fates[key][0],
+                value=self._value(by_key[key]),
+                sd=float(self._values.sd_L[self._column[key]]),
+                helps=self._helps(by_key[key]),
+                included=included[key],
+                left_out=left_out[key],
+            )
+            for key in fates
+        ]
+
+    def _fates(self) -> dict[str, tuple[Fate, str]]:
+        """Return what becomes of each lesson that coins decide or decided on, and its id, by content key."""
+        after = {content_key(e): e.id for e in self.revision().library.experiences}
+        before = {content_key(e): e.id for e in self._pool.library.experiences}
+        returned = {u.key for u in self._kept if not u.proposed}
+        replaced = {id for unit in self._kept if unit.new for id in unit.gone}
+        pooled = {content_key(e): e.id for e in self._pool.lessons if e.id in self._pool.tossed}
+        pooled |= {content_key(e): e.id for unit in self._pool.barred for e in unit.new}
+        pooled |= {key: e.id for key, e in self._at.refused().items()}
+        pooled |= {key: id for key, id in before.items() if self._values.tried_L[self._column[key]]}
+        fates: dict[str, tuple[Fate, str]] = {}
+        for key, lesson_id in sorted(pooled.items()):
+            if key in after:
+                fate: Fate = "kept" if key in before else "returned" if key in returned else "accepted"
+                fates[key] = fate, after[key]
+            elif key in before:
+                fates[key] = ("replaced" if before[key] in replaced else "removed"), before[key]
+            else:
+                fates[key] = "refused", lesson_id
+        return fates
+
+    def _told(self, lesson: Experience) -> str:
+        return f"expected effect {self._value(lesson):+.3f}, probability to help {self._helps(lesson):.2f}"
+
+    def _value(self, lesson: Experience) -> float:
+        return float(self._values.value_L[self._column[content_key(lesson)]])
+
+    def _helps(self, lesson: Experience) -> float:
+        return float(self._values.helps_L[self._column[content_key(lesson)]])
+
+    def _tried(self, lesson: Experience) -> bool:
+        return bool(self._values.tried_L[self._column[content_key(lesson)]])
