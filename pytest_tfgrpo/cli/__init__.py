@@ -46,12 +46,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    from pytest_tfgrpo.cli import baseline, init, labels, lessons, library, record, report, runs, show, stamp
+    from pytest_tfgrpo.cli import (
+        baseline,
+        init,
+        labels,
+        lessons,
+        library,
+        record,
+        replicate,
+        report,
+        runs,
+        show,
+        stamp,
+    )
     from pytest_tfgrpo.cli.parsers import Parser
 
     parser = Parser(prog="tfgrpo", description="Inspect and manage what pytest --tfgrpo learned.")
     parser.add_argument("--version", action="version", version=f"pytest-tfgrpo {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (init, stamp, runs, report, show, baseline, library, record, lessons, labels):
+    for command in (init, stamp, runs, report, show, replicate, baseline, library, record, lessons, labels):
         command.declare(commands)
     return parser

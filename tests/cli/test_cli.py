@@ -18,7 +18,7 @@ from pytest_tfgrpo.harness.learning.library.library import load_library
 from pytest_tfgrpo.harness.run.journal import encode
 
 COMMANDS = (
-    "init", "stamp", "runs", "report", "show", "baseline save", "baseline show",
+    "init", "stamp", "runs", "report", "show", "replicate", "baseline save", "baseline show",
     "baseline compare", "library show",
     "library diff", "library promote", "library rebase", "lessons", "labels sample", "labels read",
     "record stat", "record verify", "record add", "record prune",

@@ -214,9 +214,7 @@ class Engine:
         last, revision = phases[-1], None
         if end == "complete" and last.mode == "train":
             groups = tuple(cohort.groups_of(last).values())
-            end = self._look_ahead(last, groups)
-            if end == "complete":
-                end, revision = await self._learn(last, groups, context)
+            end, revision = await self._learn(last, groups, context)
         ended = [cohort.result_of(phase, end, self._library_of(phase).hash) for phase in phases]
         results = with_shared(
             replace(
@@ -319,10 +317,16 @@ class Engine:
         self, phase: Phase, groups: tuple[Group, ...], context: RunContext
     ) -> tuple[RunStatus, Revision | None]:
         from pytest_tfgrpo.harness.learning.step import learn
+        from pytest_tfgrpo.harness.run.headroom import look_ahead
 
         writer = context.writer
         committer = asyncio.create_task(_commit_often(writer))
         try:
+            text, self._reason = await asyncio.to_thread(look_ahead, self._job, phase, groups, self._results)
+            if text:
+                self._notice(text)
+            if self._reason:
+                return "incomplete", None
             candidate = await learn(self._job, phase, groups, self._library, context.calls, self._results)
             revision = await self._accept(phase, groups, candidate, context)
             self._warnings += writer.revision(revision)
@@ -343,17 +347,6 @@ class Engine:
             if operation.experience is not None:
                 self._observe(operation.experience)
         return "complete", revision
-
-    def _look_ahead(self, phase: Phase, groups: tuple[Group, ...]) -> RunStatus:
-        """Tell once, before anything is learned, what can be gained; ``headroom = stop`` may end the run."""
-        if any(result.phase.mode == "train" for result in self._results):
-            return "complete"
-        from pytest_tfgrpo.harness.run.headroom import look_ahead
-
-        text, self._reason = look_ahead(self._job, phase, groups)
-        if text:
-            self._notice(text)
-        return "incomplete" if self._reason else "complete"
 
     def _notice(self, text: str) -> None:
         self._observe(Notice(text=text))

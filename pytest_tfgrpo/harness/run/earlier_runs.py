@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, PER_EPOCH, RUNS, run_folder
+from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, PER_EPOCH, REPLICATIONS, RUNS, run_folder
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.metrics.looks import Looks, merged, split_stamp
@@ -50,8 +51,11 @@ def looks_on_disk(out: Path | None, task_id: str) -> Looks:
 
 def _evaluated_runs(out: Path | None, task_id: str) -> Iterator[tuple[str, str, str]]:
     """Yield each run that ended a sweep of the eval split: its id, the stamp of the split, the variant."""
-    folder = run_folder(out, task_id, "-").parent if out is not None else None
-    for path in sorted(folder.glob(f"*/{JOURNAL}")) if folder is not None else ():
+    runs = run_folder(out, task_id, "-").parent if out is not None else None
+    if runs is None:
+        return
+    seeds = (runs.parent / REPLICATIONS).glob(f"*/*/{glob.escape(task_id)}/{runs.name}/*/{JOURNAL}")
+    for path in sorted([*runs.glob(f"*/{JOURNAL}"), *seeds], key=lambda path: path.parent.name):
         split = _stamp_in(path)
         variant = None if split is None else _variant_in(path.with_name(PER_EPOCH))
         if split is not None and variant is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import fsum
 
-from pytest_tfgrpo.core.records import Group, Phase, Run
+from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Run
 from pytest_tfgrpo.core.report_blocks import Headroom
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
@@ -14,6 +14,7 @@ from pytest_tfgrpo.harness.metrics.comparison import tally
 from pytest_tfgrpo.harness.metrics.epochs import pass_at
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.schedule import most_rollouts, outline, plan
+from pytest_tfgrpo.harness.suite.families import families_of, family_of
 from pytest_tfgrpo.numerics.planning import (
     MIN_INTERVAL,
     NO_SPREAD,
@@ -33,12 +34,15 @@ def headroom_of(run: Run) -> Headroom | None:
     return None if first is None else headroom(run.scenarios, run.settings, first.groups)
 
 
-def look_ahead(job: Job, phase: Phase, groups: Sequence[Group]) -> tuple[str, str]:
+def look_ahead(
+    job: Job, phase: Phase, groups: Sequence[Group], earlier: Iterable[PhaseResult] = ()
+) -> tuple[str, str]:
     """Return what to say of the headroom before the first learning step, and why to stop; empty for nothing.
 
-    A resumed run that has learned from these `groups` is beyond that.
+    A run that learned in an `earlier` phase, or before it was resumed, is beyond it.
     """
     known = phase.epoch in job.resumed.candidates or phase.epoch in job.resumed.revisions
+    known = known or any(result.phase.mode == "train" for result in earlier)
     found = None if known else headroom(job.scenarios, job.settings, groups)
     if found is None:
         return "", ""
@@ -58,14 +62,15 @@ def headroom(
     once if all scenarios gain alike, once if whole families gain all that there is or nothing. Under 8
     effective families the comparison is over scenarios, and they stand for families here.
     """
-    family_of = {s.id: f"{s.domain} {s.family}" if s.family else f"scenario {s.id}" for s in scenarios}
+    family = families_of([s for s in scenarios if s.split == "eval"])
+    family |= {s.id: of for s in scenarios if s.split == "train" and (of := family_of(s))}
     rows = tally(groups, {s.id: s.stamp for s in scenarios})
     means = {id: mean for id, row in rows.items() if (mean := row.mean()) is not None}
     if not means:
         return None
-    interval = mean_interval(list(means.values()), [family_of[id] for id in means])
+    interval = mean_interval(list(means.values()), [family.get(id, f"scenario {id}") for id in means])
     bound, within = 1.0 - interval.mean, pooled_noise([rows[id] for id in means])
-    sweep = [family_of[s.id] for s in scenarios if s.split == "eval"]
+    sweep = [family.get(s.id, f"scenario {s.id}") for s in scenarios if s.split == "eval"]
     effective = effective_families(sweep)
     n, k = len(sweep), settings["group_size"]
     rollouts = settings["eval_rollouts"] or k

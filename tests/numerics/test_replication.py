@@ -1,0 +1,86 @@
+"""The interval over seeds and families."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pytest_tfgrpo.numerics.replication import small_student_quantile, two_way_interval
+from pytest_tfgrpo.numerics.stats import mean_interval
+
+
+@pytest.mark.parametrize("nu", [1, 2, 3, 4, 7, 12, 51])
+@pytest.mark.parametrize("share", [0.6, 0.975, 0.9995])
+def test_students_quantile_is_that_of_scipy(nu: int, share: float) -> None:
+    assert small_student_quantile(share, nu) == pytest.approx(stats.t.ppf(share, nu), rel=1e-6)
+
+
+def drawn(seed: int, seeds: int, between: float) -> tuple[np.ndarray, list[int]]:
+    rng = np.random.default_rng(seed)
+    family_K = np.repeat(np.arange(20), 3)
+    shared = rng.normal(0, 0.15, 20)[family_K] + rng.normal(0, 0.1, (seeds, 20))[:, family_K]
+    gains = 0.1 + rng.normal(0, between, (seeds, 1)) + shared + rng.normal(0, 0.1, (seeds, 60))
+    return gains.clip(-1, 1), family_K.tolist()
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+@pytest.mark.parametrize("between", [0.0, 0.1])
+def test_it_holds_the_truth_where_the_interval_of_one_library_does_not(seeds: int, between: float) -> None:
+    runs, held, alone = 200, 0, 0
+    for run in range(runs):
+        gains_SK, families_K = drawn(run, seeds, between)
+        found, one = (
+            two_way_interval(gains_SK, families_K),
+            mean_interval(gains_SK[0], families_K, support=(-1, 1)),
+        )
+        held += (found.low or 1) <= 0.1 <= (found.high or -1)
+        alone += (one.low or 1) <= 0.1 <= (one.high or -1)
+    assert held / runs >= 0.92
+    assert (alone / runs < 0.7) == (between > 0)
+
+
+def test_it_is_the_interval_over_families_where_seeds_agree() -> None:
+    gains_SK, families_K = drawn(1, 1, 0.0)
+    found = two_way_interval(np.repeat(gains_SK, 4, axis=0), families_K)
+    one = mean_interval(gains_SK[0], families_K, support=(-1, 1))
+    assert (found.low, found.high) == (pytest.approx(one.low), pytest.approx(one.high))
+    assert found.seed_std == pytest.approx(0, abs=1e-12)
+
+
+def test_seeds_that_differ_widen_it() -> None:
+    gains_SK, families_K = drawn(1, 3, 0.0)
+    far = gains_SK + np.array([[-0.2], [0.0], [0.2]])
+    near, wide = two_way_interval(gains_SK, families_K), two_way_interval(far, families_K)
+    assert near.mean == pytest.approx(wide.mean)
+    assert (wide.high or 0) - (wide.low or 0) > 2 * ((near.high or 0) - (near.low or 0))
+    assert wide.seed_std == pytest.approx(0.2, abs=0.06)
+
+
+def test_there_is_none_under_three_seeds_or_eight_scenarios() -> None:
+    gains_SK, families_K = drawn(1, 2, 0.1)
+    found = two_way_interval(gains_SK, families_K)
+    assert found.low is found.high is None
+    assert found.mean == pytest.approx(gains_SK.mean())
+    assert math.isnan(two_way_interval(gains_SK[:1], families_K).seed_std)
+    assert two_way_interval(np.full((5, 7), 0.5)).low is None
+
+
+def test_few_families_speak_of_just_these_scenarios() -> None:
+    gains_SK, _ = drawn(1, 3, 0.1)
+    assert two_way_interval(gains_SK, [n % 4 for n in range(60)]).just_these
+    assert not two_way_interval(gains_SK).just_these
+
+
+def test_a_stricter_level_is_wider_and_bounds_stay_possible() -> None:
+    gains_SK, families_K = drawn(1, 3, 0.1)
+    usual, strict = (
+        two_way_interval(gains_SK, families_K),
+        two_way_interval(gains_SK, families_K, level=0.999),
+    )
+    assert -1 <= (strict.low or 0) < (usual.low or 0) < (usual.high or 0) < (strict.high or 0) <= 1
+
+
+def test_what_is_no_matrix_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"matrix of seeds and scenarios, got shape \(3,\)"):
+        two_way_interval([0.1, 0.2, 0.3])
