@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.actors.openai.context import ToolContext
     from pytest_tfgrpo.harness.actors.python import AgentContext
     from pytest_tfgrpo.harness.engine.observers import Record
-    from pytest_tfgrpo.harness.gate.rules import RuleResult
+    from pytest_tfgrpo.harness.gate.result import RuleResult
     from pytest_tfgrpo.harness.gate.verdict import GateRule
     from pytest_tfgrpo.harness.launch.running import RunResult
     from pytest_tfgrpo.harness.protocols import Actor, ActorCall, Optimizer, RewardBatch, Rewarder
@@ -36,7 +36,7 @@ _HOMES = {
     "RewardBatch": "pytest_tfgrpo.harness.protocols",
     "Rewarder": "pytest_tfgrpo.harness.protocols",
     "Rollout": "pytest_tfgrpo.core.records",
-    "RuleResult": "pytest_tfgrpo.harness.gate.rules",
+    "RuleResult": "pytest_tfgrpo.harness.gate.result",
     "RunResult": "pytest_tfgrpo.harness.launch.running",
     "Scenario": "pytest_tfgrpo.core.records",
     "ToolContext": "pytest_tfgrpo.harness.actors.openai.context",

@@ -87,12 +87,14 @@ def show(arguments: Arguments) -> Iterator[str]:
 
 def compare(arguments: Arguments) -> Iterator[str]:
     """Compare two baselines or runs: the gate's result for B with A as its baseline."""
+    from pytest_tfgrpo.harness.gate.difference import Bar
     from pytest_tfgrpo.harness.report.baselines import compare_baselines
 
     project = project_of(arguments)
     before, after = find(project, arguments.a), find(project, arguments.b)
     margin = project.settings["gate_margin"] if arguments.margin is None else arguments.margin
-    compared = compare_baselines(before, after, margin=margin, strict=arguments.strict)
+    bar = Bar(margin=margin, alarm=project.settings["gate_alarm"])
+    compared = compare_baselines(before, after, bar=bar, strict=arguments.strict)
     yield from compared.lines
     outcome = compared.verdict.outcome
     if outcome == "fail" and (arguments.gate or arguments.strict):

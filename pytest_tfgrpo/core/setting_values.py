@@ -60,6 +60,8 @@ class SettingValues(TypedDict, total=False):
     min_score: float
     baseline: str | None
     gate_margin: float
+    gate_alarm: float
+    gate_extend: int
     gate_min_mean: float | None
     gate_max_errors: int | None
     gate_max_cost_per_success_usd: float | None

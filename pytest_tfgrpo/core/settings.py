@@ -180,6 +180,11 @@ TABLE: tuple[Setting, ...] = (
             "stored baseline that the gate compares with: a name or a .json file; none: no baseline"),
     Setting("gate_margin", "gate", real(0, 1), 0.05,
             "drop of the eval mean that the gate tolerates", "float"),
+    Setting("gate_alarm", "gate", real(0, 1), 0.15,
+            "drop of the eval mean that the gate must exclude to be green; 1: none need be", "float"),
+    Setting("gate_extend", "prompts gate", whole(0), 3,
+            "rollouts of each eval scenario for a gate with a stored baseline, unless eval_rollouts is set; "
+            "while it cannot see gate_alarm, it takes 2x, then 4x as many; 0: never more", "int"),
     Setting("gate_min_mean", "gate", real(0, 1), None, "lowest eval mean that passes", "float"),
     Setting("gate_max_errors", "gate", whole(0), None,
             "maximum errors in a final sweep that passes", "int"),
@@ -234,10 +239,13 @@ class Settings:
 
     @property
     def eval_rollouts(self) -> int:
-        """Rollouts per scenario in a sweep: as set, else the group size, else 1 in plain mode."""
+        """Rollouts per scenario in a sweep: as set, else the group size, else those of the first look."""
         if self["eval_rollouts"] is not None:
             return self.values["eval_rollouts"]
-        return self.values["group_size"] if self.learning else 1
+        if self.learning:
+            return self.values["group_size"]
+        stored = self.values["baseline"] is not None and not self.values["gate_sequential"]
+        return max(self.values["gate_extend"], 1) if stored else 1
 
 
 def shaping(*what: str) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_tfgrpo.numerics.arrays import Floats
-from pytest_tfgrpo.numerics.planning import MIN_INTERVAL, NO_SPREAD
+from pytest_tfgrpo.numerics.planning import MIN_INTERVAL, NO_SPREAD, normal_quantile
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -259,6 +259,47 @@ def holm(p_M: npt.ArrayLike) -> Floats:
     stepped[order] = np.minimum(np.maximum.accumulate(factors * made[order]), 1.0)
     adjusted[known] = stepped
     return adjusted
+
+
+def rollouts_bounds(
+    before_K: Sequence[tuple[int, float]], after_K: Sequence[tuple[int, float]], alpha: float
+) -> tuple[float, float, float]:
+    """Return bounds of the mean difference of just these scenarios, and the p that it is below 0.
+
+    Each pair has the number of a scenario's rollouts and the sum of their scores, all in [0, 1]: the rollouts
+    alone are random. Each mean has Wilson's limits with continuity correction, one-sided at `alpha`, and both
+    are joined as Newcombe 1998 does ("Interval estimation for the difference between independent
+    proportions", method 11), which holds for scores between 0 and 1 too, as they vary less than coins do.
+    """
+    means, weights = [], []
+    for rows in (before_K, after_K):
+        means.append(math.fsum(total / n for n, total in rows) / len(rows))
+        weights.append(len(rows) ** 2 / math.fsum(1 / n for n, _ in rows))
+    before, after = zip(means, weights, strict=True)
+
+    def bounds(z: float) -> tuple[float, float]:
+        old, new = _wilson(*before, z), _wilson(*after, z)
+        difference = after[0] - before[0]
+        low = difference - math.hypot(after[0] - new[0], old[1] - before[0])
+        return low, difference + math.hypot(new[1] - after[0], before[0] - old[0])
+
+    low_z, high_z = 0.0, 10.0
+    while high_z - low_z > 1e-6:
+        z = (low_z + high_z) / 2
+        low_z, high_z = (z, high_z) if bounds(z)[1] < 0 else (low_z, z)
+    p = 0.5 * math.erfc(low_z / math.sqrt(2)) if means[1] < means[0] else 1.0
+    return (*bounds(normal_quantile(1 - alpha)), p)
+
+
+def _wilson(mean: float, n: float, z: float) -> tuple[float, float]:
+    """Return the limits of a mean of `n` scores, with continuity correction (Newcombe 1998, method 4)."""
+
+    def lowest(mean: float) -> float:
+        inside = z * z - 2 - 1 / n + 4 * mean * (n * (1 - mean) + 1)
+        limit = (2 * n * mean + z * z - 1 - z * math.sqrt(max(inside, 0.0))) / (2 * (n + z * z))
+        return min(max(limit, 0.0), mean)
+
+    return lowest(mean), 1 - lowest(1 - mean)
 
 
 def zero_event_bound(n: int, alpha: float) -> float:

@@ -13,7 +13,7 @@ from pytest_tfgrpo.plugin.failures import ItemFailed
 from pytest_tfgrpo.plugin.items import GateItem
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.gate.rules import RuleResult
+    from pytest_tfgrpo.harness.gate.result import RuleResult
     from pytest_tfgrpo.harness.report.conclusion import Conclusion
 
 JUNIT_CHARACTERS = 300

@@ -44,7 +44,9 @@ class RunMonitor:
         """Warnings about observing hooks that raised."""
         self._hook = config.hook
         self._config = config
-        self._thread = EngineThread(job, folder=launch.prepared.folder, watch=launch.watch, paced=True)
+        self._thread = EngineThread(
+            job, folder=launch.prepared.folder, watch=launch.watch, extend=launch.more_rollouts, paced=True
+        )
         self._progress = Progress(config)
         self._groups: dict[tuple[int, str], Group] = {}
         self._results: dict[int, PhaseResult] = {}

@@ -204,7 +204,7 @@ def test_a_baseline_is_saved_shown_and_compared_with(project: Path) -> None:
     shown = tfgrpo("baseline", "show", "main")
     assert shown.splitlines()[:3] == out.splitlines()[:3]
     assert "roll-4" in shown
-    done = run_pytest(project, "--tfgrpo", "--tfgrpo-baseline", "main")
+    done = run_pytest(project, "--tfgrpo", "--tfgrpo-baseline", "main", "--tfgrpo-gate-alarm=1")
     assert done.returncode == 0
     assert "no baseline is set" not in done.stdout
 

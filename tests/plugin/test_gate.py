@@ -169,7 +169,7 @@ def test_what_the_suite_lost_fails_the_gate_until_the_baseline_is_saved_again(tw
     assert "then save the baseline again with `tfgrpo baseline save main`" in said
     assert two_files.run("easy").ret == pytest.ExitCode.TESTS_FAILED  # nowhere else either
     assert two_files.cli("baseline", "save", "main") == 0
-    assert two_files.run().ret == 0
+    assert two_files.run("--tfgrpo-gate-alarm=0.3").ret == 0
 
 
 def test_a_path_to_a_part_of_the_suite_is_not_judged_and_one_to_all_of_it_is(
@@ -243,7 +243,7 @@ def test_tests_that_are_no_scenarios_run_without_the_gate(two_files: Project) ->
     two_files.plugins("xdist").run("-n", "1").assert_outcomes(passed=1)
 
 
-def test_too_small_an_intersection_is_inconclusive_and_fails_only_when_strict(saved: Project) -> None:
+def test_too_small_an_intersection_never_passes_and_fails_when_strict(saved: Project) -> None:
     saved.scenarios("more", train=0, sweep=12)
     result = saved.learn()
     assert result.ret == 0
@@ -253,7 +253,10 @@ def test_too_small_an_intersection_is_inconclusive_and_fails_only_when_strict(sa
 
 def test_an_open_comparison_prints_the_number_of_scenarios_that_would_settle_it(saved: Project) -> None:
     agent = "def solve(context):\n    return '4' if context.scenario.id.endswith('l7') else '3'\n"
-    result = saved.agent(agent).learn("--tfgrpo-actor", "python:agent2:solve")
+    flags = ("--tfgrpo-actor", "python:agent2:solve")
+    assert saved.agent(agent).learn(*flags).ret == pytest.ExitCode.TESTS_FAILED
+    assert rule(saved, "baseline")["figures"]["answer"] == "unseen"
+    result = saved.learn(*flags, "--tfgrpo-gate-alarm=0.3")
     assert result.ret == 0
     assert rule(saved, "baseline")["outcome"] == "inconclusive"
     settled = rule(saved, "baseline")["figures"]["settled_by"]
@@ -322,10 +325,10 @@ def test_verbosity_is_respected(project: Project) -> None:
 def test_a_failed_gate_is_told_once(saved: Project) -> None:
     shown = said(saved.run("--tfgrpo-actor=python:agent:wrong"))
     assert shown.count("FAILED tfgrpo::gate") == 1
-    assert shown.count("baseline: -1.000") == 1 + TOLD_IN_SUMMARY
+    assert shown.count("baseline: worse: -1.000") == 1 + TOLD_IN_SUMMARY
     assert "gate FAILED, as shown above" in shown
     hidden = said(saved.run("--tfgrpo-actor=python:agent:wrong", "--tb=no"))
-    assert hidden.count("FAILED baseline: -1.000") == 1
+    assert hidden.count("FAILED baseline: worse: -1.000") == 1
     assert "as shown above" not in hidden
 
 
@@ -333,7 +336,7 @@ def test_the_short_summary_says_which_rule_failed_first(saved: Project) -> None:
     saved.write("gates.yaml", "gates: {everything: {min_mean: 0.9}}\n")
     worse = saved.run("--tfgrpo-actor=python:agent:wrong", "--tfgrpo-gates=gates.yaml")
     lines = [text for text in worse.outlines if text.startswith("FAILED tfgrpo::gate")]
-    reasons = ["minimum mean: eval mean ", "baseline: -1.000 (from 1"] if TOLD_IN_SUMMARY else ["", ""]
+    reasons = ["minimum mean: eval mean ", "baseline: worse: -1.000 "] if TOLD_IN_SUMMARY else ["", ""]
     assert [text.partition(" - ")[2][:24] for text in lines] == reasons
     strict = saved.run(
         "--tfgrpo-gate-min-mean=1", "--tfgrpo-gate-strict=true", "--tfgrpo-temperature-eval=0.9"

@@ -27,14 +27,13 @@ from pytest_tfgrpo.core.records import (
 from pytest_tfgrpo.harness.engine.attempt import AttemptResult, Slot, attempt
 from pytest_tfgrpo.harness.engine.breaker import Attempted, LostRollouts
 from pytest_tfgrpo.harness.engine.context import RunContext
-from pytest_tfgrpo.harness.engine.executors import open_executor
+from pytest_tfgrpo.harness.engine.executors import most_in_flight, open_executor
 from pytest_tfgrpo.harness.engine.grader import Grader, unreached
 from pytest_tfgrpo.harness.engine.lineup import Arm, Lineup
 from pytest_tfgrpo.harness.engine.workspace_files import with_files
 from pytest_tfgrpo.harness.metrics.comparison import tally
 from pytest_tfgrpo.harness.metrics.costs import is_paid, loose
 from pytest_tfgrpo.harness.protocols import as_metered
-from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.schedule import group_id
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
@@ -55,15 +54,25 @@ class RewarderTimeout(RewarderError):
 class Cohort:
     """Runs one phase, or two pair by pair; `groups` holds what is complete, also after a cancelled `run`."""
 
-    def __init__(self, context: RunContext, arms: Sequence[Arm], watch: Watch | None = None) -> None:
+    def __init__(
+        self,
+        context: RunContext,
+        arms: Sequence[Arm],
+        watch: Watch | None = None,
+        earlier: Cohort | None = None,
+    ) -> None:
         """Prepare the groups of one phase, or of a control and the final sweep, which run pair by pair.
 
-        With `watch` scenarios run in its order, and none that may be left out once it is settled.
+        With `watch` scenarios run in its order, and none that may be left out once it is settled. With
+        `earlier`, which had fewer rollouts of each scenario, those are kept, and only the others are made.
         """
         self._job = job = context.job
         self._arms = tuple(arm.phase for arm in arms)
-        self._lineup = Lineup(context, arms, watch)
-        self._executor = open_executor(job.settings["executor"], concurrency=_most_in_flight(job))
+        self.groups: dict[str, Group] = dict(earlier.groups) if earlier is not None else {}
+        """Scored groups by their id."""
+        self._first = {id: len(group.rollouts) for id, group in self.groups.items()}
+        self._lineup = Lineup(context, arms, watch, self._first)
+        self._executor = open_executor(job.settings["executor"], concurrency=most_in_flight(job))
         self._budget = context.budget
         self._metered = as_metered(job.actor) is not None
         self._writer = context.writer
@@ -74,22 +83,22 @@ class Cohort:
         self._observe = context.observe
         self._checks: asyncio.TaskGroup
         self._watch = watch
-        self._open: dict[str, list[Rollout]] = {}
+        self._open = {id: list(group.rollouts) for id, group in self.groups.items()}
         self._complete: list[list[Rollout]] = []
         self._wake = asyncio.Event()
         self._finished = False
-        self.groups: dict[str, Group] = {}
-        """Scored groups by their id."""
         self._breaker = context.breaker
         self._lost = LostRollouts(
             context.breaker, context.workspaces, attempt=self._attempted, take=self._take, forget=self._forget
         )
-        self._paid: list[Rollout] = []
-        self._abandoned = [
+        self.paid: list[Rollout] = []
+        self.abandoned = [
             r
             for r in job.resumed.abandoned
             if any(r.group_id == group_id(job.run_id, phase, r.scenario_id) for phase in self._arms)
         ]
+        if earlier is not None:
+            self.paid, self.abandoned = earlier.paid, earlier.abandoned
 
     def groups_of(self, phase: Phase) -> dict[str, Group]:
         """Return the scored groups of one of the phases by scenario id, in its order."""
@@ -98,7 +107,7 @@ class Cohort:
 
     def result_of(self, phase: Phase, status: RunStatus, library: str) -> PhaseResult:
         """Return what came of one of the phases, whose prompts carried the library of a hash."""
-        known = loose(self.groups.values(), self._paid, self._abandoned)
+        known = loose(self.groups.values(), self.paid, self.abandoned)
         return PhaseResult(
             phase=phase,
             groups=tuple(self.groups_of(phase).values()),
@@ -202,7 +211,7 @@ class Cohort:
             self._abandon(replace(self._rollout(slot, outcome), status="cancelled", failure=failure))
 
     def _abandon(self, rollout: Rollout) -> None:
-        self._abandoned.append(self._writer.abandoned(rollout))
+        self.abandoned.append(self._writer.abandoned(rollout))
 
     def _rollout(self, slot: Slot, outcome: AttemptResult) -> Rollout:
         made = Trajectory(answer=outcome.answer, frames=outcome.frames)
@@ -239,7 +248,7 @@ class Cohort:
             self._cancel(slot, outcome)
             raise
         rollout = self._writer.rollout(rollout)
-        self._paid.append(rollout)
+        self.paid.append(rollout)
         await self._settle(slot, rollout, slot.call.workspace)
 
     async def _checked(self, slot: Slot, rollout: Rollout) -> Rollout:
@@ -263,7 +272,7 @@ class Cohort:
 
     async def _repeat(self, slot: Slot, rollout: Rollout, workspace: Workspace) -> None:
         """Take a rollout from the journal instead of paying for it again."""
-        self._paid.append(rollout)
+        self.paid.append(rollout)
         await self._settle(slot, rollout, workspace)
 
     async def _settle(self, slot: Slot, rollout: Rollout, workspace: Workspace) -> None:
@@ -322,7 +331,7 @@ class Cohort:
         for members in ready:
             group = self._group(members, scores[at : at + len(members)])
             at += len(members)
-            self._writer.group(group)
+            self._writer.group(group, self._first.get(group.group_id, 0))
             self._observe(group)
         if self._watch is not None and self._feed(self._watch, [members[0].group_id for members in ready]):
             self._writer.settled(self._arms[-1].epoch)
@@ -351,14 +360,6 @@ class Cohort:
                 for r in members
             ]
             self._writer.metrics(self._group(members, scores))
-
-
-def _most_in_flight(job: Job) -> int:
-    """Return how many rollouts are in flight at most."""
-    wanted: int = job.settings["concurrency"]
-    metered = as_metered(job.actor)
-    served = None if metered is None else metered.concurrency
-    return wanted if served is None else min(wanted, served)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -6,7 +6,7 @@ It knows neither pytest nor the bus: it receives `observe` and the results of ma
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -75,6 +75,7 @@ class Engine:
         folder: Path | None,
         observe: Observer | Sequence[Observer],
         watch: OpenWatch | None = None,
+        extend: Callable[[Run], int] | None = None,
         paced: bool = False,
     ) -> None:
         """`folder` receives the run's files (None: no files); `observe` receives every record, in order.
@@ -82,6 +83,7 @@ class Engine:
         Of several observers each is told; one that raises becomes a warning of the run, and breaks nothing.
 
         `watch` may end a sweep as soon as the gate is decided; without it every sweep runs completely.
+        `extend` returns to how many rollouts of each scenario a final sweep is extended; 0: it is not.
         When `paced`, a phase starts only once `open_phase` has been called for it or a later one.
         """
         self._job = job
@@ -95,6 +97,7 @@ class Engine:
             observers.insert(0, job.tracing)
         self._observe = Observers(observers)
         self._open_watch = watch
+        self._extend = extend
         self._checker_results = CheckerResults()
         self._results: list[PhaseResult] = []
         self._library = job.library
@@ -211,6 +214,14 @@ class Engine:
         end = await self._reach_models(phases[0], context.calls)
         if end == "complete":
             end = await self._carry_out(cohort, context)
+        while end == "complete" and (more := self._more(phases, cohort)):
+            phases = [
+                replace(phase, rollouts=phase.rollouts * more // phases[-1].rollouts) for phase in phases
+            ]
+            self._observe(phases[-1])
+            arms = [replace(arm, phase=phase) for arm, phase in zip(arms, phases, strict=True)]
+            cohort = Cohort(context, arms, earlier=cohort)
+            end = await self._carry_out(cohort, context)
         last, revision = phases[-1], None
         if end == "complete" and last.mode == "train":
             groups = tuple(cohort.groups_of(last).values())
@@ -235,6 +246,13 @@ class Engine:
             context.writer.phase(result, self._run("incomplete"))
             self._observe(result)
         return end
+
+    def _more(self, phases: Sequence[Phase], cohort: Cohort) -> int:
+        """Return how many rollouts of each scenario the gate wants after all; 0 if it has enough."""
+        if self._extend is None or phases[-1].mode != "eval":
+            return 0
+        swept = [cohort.result_of(phase, "complete", self._library_of(phase).hash) for phase in phases]
+        return self._extend(self._run("complete", *swept))
 
     def _watch_over(self, phases: Sequence[Phase]) -> Watch | None:
         """Return the watch that may end a step early; of a control that runs with it, it gets the plan."""
@@ -357,7 +375,7 @@ class Engine:
         self._reason = "interrupted"
         return "cancelled"
 
-    def _run(self, status: RunStatus) -> Run:
+    def _run(self, status: RunStatus, *provisional: PhaseResult) -> Run:
         job = self._job
         skipped = max((r.skipped_experiences for r in self._results), default=0)
         warnings = [*self._warnings, *self._observe.warnings]
@@ -370,7 +388,7 @@ class Engine:
             **header_fields(job) | {"warnings": tuple(map(redact, warnings))},
             status=status,
             finished_at=utc_now(),
-            phases=with_shared(self._results),
+            phases=with_shared([*self._results, *provisional]),
             library_start=job.library,
             library=self._library,
             reason=redact(self._reason),

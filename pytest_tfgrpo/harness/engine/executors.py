@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.harness.protocols import as_metered
+from pytest_tfgrpo.harness.run.job import Job
 
 T = TypeVar("T")
 
@@ -50,3 +52,11 @@ def open_executor(spec: str, *, concurrency: int) -> Executor:
     if spec not in table:
         raise SettingError(f"unknown executor {spec!r}; known: {', '.join(sorted(table))}")
     return table[spec](concurrency)
+
+
+def most_in_flight(job: Job) -> int:
+    """Return how many rollouts are in flight at most."""
+    wanted: int = job.settings["concurrency"]
+    metered = as_metered(job.actor)
+    served = None if metered is None else metered.concurrency
+    return wanted if served is None else min(wanted, served)

@@ -7,7 +7,7 @@ a prompt as it is, the final sweep's answers serve the control too: both ask the
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -37,12 +37,18 @@ class Arm:
 class Lineup:
     """Yields the slots of one arm, or of two pair by pair; the last arm is the one that is watched."""
 
-    def __init__(self, context: RunContext, arms: Sequence[Arm], watch: Watch | None) -> None:
-        """With `watch` scenarios come in its order, and none that may be left out once it is settled."""
+    def __init__(
+        self, context: RunContext, arms: Sequence[Arm], watch: Watch | None, first: Mapping[str, int]
+    ) -> None:
+        """With `watch` scenarios come in its order, and none that may be left out once it is settled.
+
+        `first` has the rollouts of each group, by id, that there are already.
+        """
         self._context = context
         self._job = job = context.job
         self._arms = arms
         self._watch = watch
+        self._first = first
         self._begun = {
             r.scenario_id
             for r in job.resumed.rollouts.values()
@@ -113,13 +119,17 @@ class Lineup:
         self, asked: Sequence[tuple[Phase, RenderedPrompt]], index: int
     ) -> Sequence[tuple[Phase, RenderedPrompt]]:
         """Return what is asked as rollout `index` of a scenario: one, or a pair in random order."""
-        pair = [one for one in asked if index < one[0].rollouts]
+        name = asked[-1][1].scenario.id
+        pair = [one for one in asked if self._made(one[0], name) <= index < one[0].rollouts]
         if len(pair) == 2:
             scenario = pair[0][1].scenario
             self._note_torn(pair[0][0], pair[1][0], scenario.id, index)
             if not control_first(self._job.settings["seed"], scenario, index):
                 pair.reverse()
         return pair
+
+    def _made(self, phase: Phase, scenario_id: str) -> int:
+        return self._first.get(group_id(self._job.run_id, phase, scenario_id), 0)
 
     def _note_torn(self, control: Phase, final: Phase, scenario_id: str, index: int) -> None:
         """Forget a rollout on file whose pair an interrupt tore: hours may lie between its two sides."""

@@ -111,22 +111,24 @@ class RunWriter:
         if self._journal is not None:
             self._journal.append("judgement", {"rollout_id": rollout_id, **to_wire(checker_result)})
 
-    def group(self, group: Group) -> None:
-        """Write the scores of a group, and its lines of ``metrics.jsonl``."""
+    def group(self, group: Group, first: int = 0) -> None:
+        """Write the scores of a group, and its lines of ``metrics.jsonl`` from rollout `first` on."""
         if self._journal is None:
             return
-        if group.group_id not in self._job.resumed.groups:
+        resumed = self._job.resumed
+        on_file = len(resumed.members[group.group_id]) if group.group_id in resumed.groups else 0
+        if on_file != len(group.rollouts):
             value = to_wire(replace(group, rollouts=()))
             value["rollouts"] = [[r.rollout_id, r.status] for r in group.rollouts]
             self._journal.append("group", value)
-        self.metrics(group)
+        self.metrics(group, first)
 
-    def metrics(self, group: Group) -> None:
-        """Write the lines of ``metrics.jsonl`` for a group, scored or not."""
+    def metrics(self, group: Group, first: int = 0) -> None:
+        """Write the lines of ``metrics.jsonl`` for a group, scored or not, from rollout `first` on."""
         if self._metrics is None:
             return
         try:
-            for line in metric_lines(group):
+            for line in metric_lines(replace(group, rollouts=group.rollouts[first:])):
                 self._metrics.write(json.dumps(line) + "\n")
         except OSError as error:
             raise JournalError(f"cannot write {self._metrics.name}: {error}") from error

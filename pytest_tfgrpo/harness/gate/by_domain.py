@@ -1,8 +1,6 @@
 """Rules checked for each domain separately, so that a good domain cannot hide a bad one.
 
-Many domains, many chances to look worse by accident: a domain fails only where its drop still counts after
-Holm's correction over all of them. That they all pass needs no correction, as every single one must (Berger
-1982, "Multiparameter Hypothesis Testing and Acceptance Sampling").
+Many domains, many chances to look worse by accident: the gate's level is shared among all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +14,8 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.gate import rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline
-from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE, GateInput, RuleResult
+from pytest_tfgrpo.harness.gate.result import MIN_SCENARIOS, MIN_SHARE, RuleResult
+from pytest_tfgrpo.harness.gate.rules import GateInput
 from pytest_tfgrpo.harness.gate.sample_size import counted
 from pytest_tfgrpo.harness.metrics.comparison import (
     Tally,
@@ -25,10 +24,6 @@ from pytest_tfgrpo.harness.metrics.comparison import (
 )
 from pytest_tfgrpo.harness.suite.families import sweeps_of
 from pytest_tfgrpo.numerics.planning import settling_n
-from pytest_tfgrpo.numerics.stats import holm, one_sided_p
-
-ALPHA = 0.025
-"""One-sided: a 95 % interval that lies below 0 has as much above it."""
 
 Sides: TypeAlias = tuple[Mapping[str, Tally], Mapping[str, Tally]]
 """Tallies before and after."""
@@ -45,7 +40,7 @@ def judge(of: GateInput, *, gain: bool) -> Iterator[RuleResult]:
     if gain:
         found = {domain: rules.judge_gain(part) for domain, part in parts.items()}
         sides = {d: _sides_in((of.sweeps.rows_before, of.sweeps.rows_after), d) for d in found}
-        yield from corrected(found, sides, of.settings["gate_margin"])
+        yield from named(found, sides, of.settings["gate_margin"])
 
 
 def restricted(run: Run, keep: Callable[[Scenario], bool]) -> Run:
@@ -61,17 +56,9 @@ def by_domain(run: Run) -> Iterator[tuple[str, Run]]:
         yield domain, restricted(run, lambda scenario, domain=domain: scenario.domain == domain)  # type: ignore[misc]
 
 
-def corrected(found: Mapping[str, RuleResult], sides: Mapping[str, Sides], margin: float) -> list[RuleResult]:
-    """Return the findings by domain, named by it, where a failure that Holm's correction undoes is open.
-
-    `sides` are the tallies that each finding compares.
-    """
-    readings = [_adjusted(sides, as_zero) for as_zero in (False, True)]
-    adjusted = {domain: min(reading[domain] for reading in readings) for domain in found}
-    return [
-        _named(_with_n(_weighed(result, adjusted[domain], len(found)), sides[domain], margin), domain)
-        for domain, result in found.items()
-    ]
+def named(found: Mapping[str, RuleResult], sides: Mapping[str, Sides], margin: float) -> list[RuleResult]:
+    """Return the findings by domain, named by it; `sides` are the tallies that each finding compares."""
+    return [_named(_with_n(result, sides[domain], margin), domain) for domain, result in found.items()]
 
 
 def _against(of: GateInput, parts: Mapping[str, GateInput], baseline: Baseline) -> list[RuleResult]:
@@ -85,7 +72,7 @@ def _against(of: GateInput, parts: Mapping[str, GateInput], baseline: Baseline) 
         sides[domain] = _sides_in((rows, tallies), domain)
         own = replace(baseline, scenarios=sides[domain][0])
         found[domain] = rules.judge_regression(replace(parts.get(domain, of), baseline=own))
-    return corrected(found, sides, margin)
+    return named(found, sides, margin)
 
 
 def _part(result: PhaseResult, ids: set[str]) -> PhaseResult:
@@ -106,30 +93,11 @@ def _sides_in(sides: Sides, domain: str) -> Sides:
     return in_domain(sides[0], domain), in_domain(sides[1], domain)
 
 
-def _adjusted(sides: Mapping[str, Sides], as_zero: bool) -> dict[str, float]:
-    """Return the adjusted one-sided p of each domain: that it got worse."""
-    p = []
-    for before, after in sides.values():
-        pairs = compare(before, after, errors_as_zero=as_zero)
-        p.append(one_sided_p(pairs.differences_K, pairs.families_K, alternative="less"))
-    return dict(zip(sides, holm(p).tolist(), strict=True))
-
-
-def _weighed(result: RuleResult, p: float, domains: int) -> RuleResult:
-    """Return a finding with its adjusted p, open instead of failed where that is too large."""
-    if "difference" not in result.figures:
-        return result
-    result = replace(result, figures={**result.figures, "p_holm": p})
-    if result.outcome != "fail" or p < ALPHA or "lost" in result.figures:
-        return result
-    advice = f"with {domains} domains, such a drop may be chance (p {p:.3f} after Holm, {ALPHA:g} needed)"
-    return replace(result, outcome="inconclusive", advice=advice)
-
-
 def _with_n(result: RuleResult, sides: Sides, margin: float) -> RuleResult:
     """Return a finding on too few scenarios with the number that would be enough."""
     n, share = result.figures.get("n", MIN_SCENARIOS), result.figures.get("share", 0.0)
-    if result.outcome != "inconclusive" or n >= MIN_SCENARIOS or share < MIN_SHARE:
+    open_ones = ("open", "unseen")
+    if result.figures.get("answer") not in open_ones or n >= MIN_SCENARIOS or share < MIN_SHARE:
         return result
     compared = compare(*sides)
     needed = max(settling_n(compared.difference, margin) or 0, MIN_SCENARIOS)

@@ -36,6 +36,8 @@ class NamedGate:
     """None: that of the setting; ``none``: no baseline."""
     margin: float | None = None
     """None: that of the setting."""
+    alarm: float | None = None
+    """None: that of the setting."""
     min_mean: float | None = None
     max_errors: int | None = None
     max_cost_per_success_usd: float | None = None

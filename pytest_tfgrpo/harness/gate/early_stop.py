@@ -9,7 +9,8 @@ from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import Sequential
 from pytest_tfgrpo.core.text import interval, line, plural, wrapped
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.harness.gate.rules import GateInput, RuleResult
+from pytest_tfgrpo.harness.gate.result import RuleResult
+from pytest_tfgrpo.harness.gate.rules import GateInput
 from pytest_tfgrpo.harness.gate.sequential import MIN_PLANNED, WatchedReading, WatchedRule, obstacle, watched
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 
@@ -82,6 +83,9 @@ def _rejudged(result: RuleResult, rule: WatchedRule, *, stopped: bool) -> RuleRe
     if not stopped and (not rule.difference or rule.readings[0].effective < MIN_PLANNED):
         return result
     found = {"pass": "pass", "fail": "fail", "open": "inconclusive"}[rule.finding]
+    alarm = result.figures.get("alarm", 1.0)
+    if found == "inconclusive" and not stopped and any(r.low <= -alarm > -1 for r in rule.readings):
+        found = "fail"
     figures = {"sequential": [_figures(reading) for reading in rule.readings]}
     if not stopped:
         kept = replace(result, figures={**result.figures, **figures})

@@ -14,7 +14,9 @@ from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.gate import by_domain, rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline
 from pytest_tfgrpo.harness.gate.config import NamedGate
-from pytest_tfgrpo.harness.gate.rules import GateInput, RuleResult, Settled
+from pytest_tfgrpo.harness.gate.difference import share_level
+from pytest_tfgrpo.harness.gate.result import RuleResult, Settled
+from pytest_tfgrpo.harness.gate.rules import GateInput
 from pytest_tfgrpo.harness.suite.families import sweeps_of
 
 
@@ -52,7 +54,7 @@ def judge_named(run: Run, opened: OpenGate, settings: SettingValues) -> NamedVer
     """Return the result of one named gate for `run`; an exception fails the gate."""
     gate, own = opened.gate, own_settings(opened.gate, settings)
     try:
-        results = tuple(_results(run, opened, own))
+        results = tuple(share_level(_results(run, opened, own)))
     except Exception as error:  # noqa: BLE001 - a broken gate must not be an open one
         results = (rules.broken("gate", error, "please report it as a bug of pytest-tfgrpo"),)
     return NamedVerdict(
@@ -68,10 +70,11 @@ def judge_named(run: Run, opened: OpenGate, settings: SettingValues) -> NamedVer
 
 
 def own_settings(gate: NamedGate, settings: SettingValues) -> SettingValues:
-    """Return the settings as the gate's rules see them: margin and strictness fall back, limits do not."""
+    """Return the settings as the gate's rules see them: those about drops fall back, limits do not."""
     return {
         **settings,
         "gate_margin": settings["gate_margin"] if gate.margin is None else gate.margin,
+        "gate_alarm": settings["gate_alarm"] if gate.alarm is None else gate.alarm,
         "gate_strict": bool(settings["gate_strict"] if gate.strict is None else gate.strict),
         "gate_min_mean": gate.min_mean,
         "gate_max_errors": gate.max_errors,

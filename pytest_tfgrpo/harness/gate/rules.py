@@ -6,15 +6,14 @@ Rules about means are checked twice, with errors excluded and with errors as 0, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import fsum
-from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.lessons import LeakedAnswer
 from pytest_tfgrpo.core.records import PhaseResult, Run
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.text import few, gist, line, plural
-from pytest_tfgrpo.core.wire import Json, to_wire
+from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.gate.baseline import (
     UNFAIR_ADVICE,
     Baseline,
@@ -23,37 +22,13 @@ from pytest_tfgrpo.harness.gate.baseline import (
     what_differs,
     why_unfair,
 )
-from pytest_tfgrpo.harness.gate.sample_size import settling_advice
-from pytest_tfgrpo.harness.metrics.comparison import (
-    Sweeps,
-    Tally,
-    compare,
-    figures,
-    sentence,
-)
+from pytest_tfgrpo.harness.gate.difference import Bar, judge_difference
+from pytest_tfgrpo.harness.gate.looks import Look, looks_at
+from pytest_tfgrpo.harness.gate.result import MIN_SHARE, OPEN, RuleResult, Settled
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
 from pytest_tfgrpo.harness.metrics.epochs import solved
 
-Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped", "not_judged"]
-Settled: TypeAlias = Literal["pass", "fail", "inconclusive"]
-OPEN = ("inconclusive", "not_judged")
-
 PARTIAL = "only part of the suite was selected"
-MIN_SCENARIOS = 10
-MIN_SHARE = 0.8
-"""Of the larger of both sets: fewer scenarios in common leave a comparison inconclusive (decision 21a)."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RuleResult:
-    """What one rule found."""
-
-    name: str
-    outcome: Outcome
-    message: str
-    """What was found, with figures, in one line."""
-    advice: str = ""
-    """What to do; empty when there is nothing to do."""
-    figures: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +39,16 @@ class GateInput:
     sweeps: Sweeps
     baseline: Baseline | None
     settings: SettingValues
+
+    @property
+    def looks(self) -> tuple[Look, ...]:
+        """The looks taken at the final sweep."""
+        return looks_at(self.run, self.sweeps, stored=self.baseline is not None)
+
+    def compared(self, name: str, before: Mapping[str, Tally], drift: float = 0.0) -> RuleResult:
+        """Return what the rule called `name` finds, which compares the final sweep with `before`."""
+        bar = Bar(margin=self.settings["gate_margin"], alarm=self.settings["gate_alarm"], drift=drift)
+        return judge_difference(name, before, self.looks, bar)
 
 
 def settle(results: Iterable[RuleResult], *, strict: bool) -> Settled:
@@ -187,7 +172,7 @@ def judge_regression(of: GateInput) -> RuleResult:
         result = RuleResult(name="baseline", outcome="not_judged", message=unfair, advice=UNFAIR_ADVICE)
     else:
         notes = what_differs(baseline, actor=actor_name(of.run), stamps=stamps, tallies=tallies)
-        result = judge_difference("baseline", baseline.scenarios, tallies, of.settings["gate_margin"])
+        result = of.compared("baseline", baseline.scenarios)
         if notes:
             message = f"{result.message}; the baseline was {', '.join(notes)}"
             result = replace(result, message=message, figures={**result.figures, "notes": notes})
@@ -247,7 +232,7 @@ def judge_gain(of: GateInput) -> RuleResult:
         return _not_judged("gain", _why_not(of))
     if sweeps.before.library_hash == sweeps.after.library_hash:
         return _skipped("gain", "both sweeps used the same library")
-    return judge_difference("gain", sweeps.rows_before, sweeps.rows_after, of.settings["gate_margin"])
+    return of.compared("gain", sweeps.rows_before)
 
 
 def judge_errors(of: GateInput) -> RuleResult:
@@ -322,50 +307,6 @@ BUILT_IN: tuple[Callable[[GateInput], RuleResult], ...] = (
     judge_errors,
     judge_cost,
 )
-
-
-def judge_difference(
-    name: str, before: Mapping[str, Tally], after: Mapping[str, Tally], margin: float
-) -> RuleResult:
-    """Return the result for a paired difference, the worse of both readings of errors (decision 21a)."""
-    readings = [_judge_reading(before, after, margin, errors_as_zero=False)]
-    if any(tally.errors for tallies in (before, after) for tally in tallies.values()):
-        readings.append(_judge_reading(before, after, margin, errors_as_zero=True))
-    worst = min(readings, key=lambda reading: ("fail", "inconclusive", "pass").index(reading.outcome))
-    messages = [readings[0].message, *(f"with errors as 0: {r.message}" for r in readings[1:])]
-    found = {**readings[0].figures, "errors_as_zero": readings[1].figures if readings[1:] else None}
-    return RuleResult(
-        name=name,
-        outcome=worst.outcome,
-        message=f"{'; '.join(messages)}; margin {margin:g}",
-        advice=worst.advice,
-        figures=found,
-    )
-
-
-def _judge_reading(
-    before: Mapping[str, Tally], after: Mapping[str, Tally], margin: float, *, errors_as_zero: bool
-) -> RuleResult:
-    comparison = compare(before, after, errors_as_zero=errors_as_zero)
-    low, high, n = comparison.difference.low, comparison.difference.high, len(comparison.ids)
-    share = n / max(len(before), len(after), 1)
-    found = figures(comparison) | {"margin": margin, "share": share}
-    outcome: Outcome
-    outcome, advice = "inconclusive", ""
-    if share < MIN_SHARE:
-        advice = (
-            f"only {share:.0%} of the scenarios are in both; save a new baseline or run the same scenarios"
-        )
-    elif n < MIN_SCENARIOS or low is None or high is None:
-        advice = f"compare at least {MIN_SCENARIOS} eval scenarios"
-    elif low > -margin:
-        outcome = "pass"
-    elif high < 0:
-        outcome, advice = "fail", "look at the largest regressions in the report"
-    else:
-        advice, sizes = settling_advice(comparison, before, after, margin, errors_as_zero=errors_as_zero)
-        found |= sizes
-    return RuleResult(name="", outcome=outcome, message=sentence(comparison), advice=advice, figures=found)
 
 
 def _cost(sweep: PhaseResult) -> float | None:

@@ -19,15 +19,16 @@ def settling_advice(
     margin: float,
     *,
     errors_as_zero: bool = False,
+    level: float = 0.95,
 ) -> tuple[str, dict[str, Json]]:
     """Return advice in words, and its figures.
 
     `settled_by` counts scenarios, `settled_families` families, where some share one. `settled_options` lists
     [scenarios, rollouts of each], `settled_rollouts` is the number of rollouts that would be enough on these
     scenarios, null if there is none. `spread` has the variances between scenarios and within them, null when
-    each scenario has one rollout.
+    each scenario has one rollout. `level` is that of the two-sided interval which decides.
     """
-    count = settling_n(comparison.difference, margin)
+    count = settling_n(comparison.difference, margin, level=level)
     found: dict[str, Json] = {"settled_by": count}
     if count is None:
         return "no number of scenarios would be enough", found
@@ -40,7 +41,7 @@ def settling_advice(
     if parts is None or parts.within <= 0:
         return f"about {counted(count, comparison)} would be enough", found
     rollouts = max(round(sum(old.n + new.n for old, new in rows) / (2 * len(rows))), 1)
-    options, same = settling(comparison.difference, parts, rollouts, margin)
+    options, same = settling(comparison.difference, parts, rollouts, margin, level=level)
     found |= {
         "settled_options": [[count, rollouts], *(list(option) for option in options[1:])],
         "settled_rollouts": same,

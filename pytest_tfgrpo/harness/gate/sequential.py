@@ -22,7 +22,7 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.gate.baseline import Baseline, Stamped, compared_stamps, why_unfair
-from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE
+from pytest_tfgrpo.harness.gate.result import MIN_SCENARIOS, MIN_SHARE
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally, tally
 from pytest_tfgrpo.harness.suite.families import families_of
 from pytest_tfgrpo.numerics.stats import MIN_BCA, effective_families

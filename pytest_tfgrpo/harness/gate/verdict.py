@@ -10,14 +10,14 @@ from pytest_tfgrpo.core.lessons import LeakedAnswer
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.gate.baseline import Baseline
+from pytest_tfgrpo.harness.gate.difference import can_be_seen, share_level
 from pytest_tfgrpo.harness.gate.early_stop import rejudged
-from pytest_tfgrpo.harness.gate.named_gates import NamedVerdict
+from pytest_tfgrpo.harness.gate.looks import planned_rollouts
+from pytest_tfgrpo.harness.gate.named_gates import NamedVerdict, OpenGate, judge_named
+from pytest_tfgrpo.harness.gate.result import OPEN, Outcome, RuleResult, Settled
 from pytest_tfgrpo.harness.gate.rules import (
     BUILT_IN,
     GateInput,
-    Outcome,
-    RuleResult,
-    Settled,
     broken,
     judge_contamination,
     settle,
@@ -78,7 +78,7 @@ def judge(
         judge_contamination(contamination, settings),
         *(_guarded(rule, run, baseline, settings) for rule in rules),
     ]
-    results = rejudged(results, of, foreign_rules=bool(rules))
+    results = rejudged(share_level(results), of, foreign_rules=bool(rules))
     strict = bool(settings["gate_strict"])
     return Verdict(
         outcome=settle(results, strict=strict),
@@ -86,6 +86,31 @@ def judge(
         strict=strict,
         foreign_rules=bool(rules),
     )
+
+
+def more_rollouts(run: Run, baseline: Baseline | None, gates: Sequence[OpenGate]) -> int:
+    """Return the rollouts of each scenario that the final sweep of `run` is to be extended to; 0 for none.
+
+    It is extended while nothing but too little evidence keeps a gate from its answer (decision 21a).
+    """
+    stored = baseline is not None or any(one.baseline is not None for one in gates)
+    sweep = Sweeps(run).after
+    if not stored or sweep is None or sweep.status != "complete":
+        return 0
+    looks = planned_rollouts(run, int(run.settings["eval_rollouts"]), stored=True)
+    left = [rollouts for rollouts in looks if rollouts > sweep.phase.rollouts]
+    if not left:
+        return 0
+    found = judge(run, baseline=baseline, settings=run.settings)
+    failed: list[Verdict | NamedVerdict] = [found] if found.failed else []
+    failed += [named for one in gates if (named := judge_named(run, one, run.settings)).failed]
+    against = [
+        result
+        for one in failed
+        for result in one.results
+        if result.outcome == "fail" or (one.strict and result.outcome in OPEN)
+    ]
+    return left[0] if against and all(map(can_be_seen, against)) else 0
 
 
 def _built_in(rule: Callable[[GateInput], RuleResult], of: GateInput) -> RuleResult:

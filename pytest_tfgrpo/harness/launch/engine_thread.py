@@ -37,6 +37,7 @@ class EngineThread:
         *,
         folder: Path | None,
         watch: OpenWatch | None = None,
+        extend: Callable[[Run], int] | None = None,
         paced: bool = False,
         deliver: Callable[[Record | EngineFailed], None] | None = None,
     ) -> None:
@@ -48,6 +49,7 @@ class EngineThread:
         self._job = job
         self._folder = folder
         self._watch = watch
+        self._extend = extend
         self._paced = paced
         self._failed = False
         self._engine: Engine
@@ -103,7 +105,12 @@ class EngineThread:
 
     async def _run(self) -> None:
         self._engine = Engine(
-            self._job, folder=self._folder, observe=self._deliver, watch=self._watch, paced=self._paced
+            self._job,
+            folder=self._folder,
+            observe=self._deliver,
+            watch=self._watch,
+            extend=self._extend,
+            paced=self._paced,
         )
         self._task = asyncio.create_task(self._engine.run())
         self._ready.set()

@@ -114,6 +114,14 @@ class Launch:
 
         return watch_for(self.prepared.job, self.baseline, foreign_rules=bool(self.supplied.rules))
 
+    def more_rollouts(self, run: Run) -> int:
+        """Return how many rollouts of each scenario the final sweep of `run` is extended to; 0: no more."""
+        if not is_gated(self.settings):
+            return 0
+        from pytest_tfgrpo.harness.gate.verdict import more_rollouts
+
+        return more_rollouts(run, self.baseline, self.gates)
+
     @property
     def missed(self) -> list[str]:
         """What a replay could not answer; a run with it fails, whatever its gate says."""

@@ -58,7 +58,9 @@ def run_launch(launch: Launch, observers: Observer | Sequence[Observer] = ()) ->
 
 def _run(launch: Launch, observers: Observer | Sequence[Observer]) -> RunResult:
     told, ended = Observers(observers), list[Run | EngineFailed]()
-    thread = EngineThread(launch.prepared.job, folder=launch.prepared.folder, watch=launch.watch)
+    thread = EngineThread(
+        launch.prepared.job, folder=launch.prepared.folder, watch=launch.watch, extend=launch.more_rollouts
+    )
     thread.start()
     try:
         _take_all(thread, told, ended)
@@ -89,7 +91,11 @@ async def _arun(launch: Launch, observers: Observer | Sequence[Observer]) -> Run
         loop.call_soon_threadsafe(records.put_nowait, record)
 
     thread = EngineThread(
-        launch.prepared.job, folder=launch.prepared.folder, watch=launch.watch, deliver=deliver
+        launch.prepared.job,
+        folder=launch.prepared.folder,
+        watch=launch.watch,
+        extend=launch.more_rollouts,
+        deliver=deliver,
     )
     thread.start()
 

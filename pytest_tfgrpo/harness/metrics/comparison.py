@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum
 from types import MappingProxyType
@@ -184,3 +184,9 @@ class Sweeps:
     def rows_after(self) -> Mapping[str, Tally]:
         """Tallies of the final sweep; empty without one."""
         return tally(self.after.groups, self._stamps, self._families) if self.after is not None else {}
+
+    def rows_until(self, rollouts: int) -> Mapping[str, Tally]:
+        """Return the tallies of the final sweep over the first `rollouts` of each scenario alone."""
+        groups = self.after.groups if self.after is not None else ()
+        first = (replace(group, scores=group.scores[:rollouts]) for group in groups)
+        return tally(first, self._stamps, self._families)

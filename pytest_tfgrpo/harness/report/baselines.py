@@ -8,12 +8,10 @@ from typing import Any
 
 from pytest_tfgrpo.core.text import few, interval, line, number, plural, table, wrapped
 from pytest_tfgrpo.harness.gate.baseline import UNFAIR_ADVICE, Baseline, what_differs, why_unfair
-from pytest_tfgrpo.harness.gate.by_domain import corrected
-from pytest_tfgrpo.harness.gate.rules import (
-    RuleResult,
-    held_to,
-    judge_difference,
-)
+from pytest_tfgrpo.harness.gate.difference import Bar, judge_difference, share_level
+from pytest_tfgrpo.harness.gate.looks import one_look
+from pytest_tfgrpo.harness.gate.result import RuleResult
+from pytest_tfgrpo.harness.gate.rules import held_to
 from pytest_tfgrpo.harness.metrics.comparison import Comparison, compare, in_domain, sentence
 from pytest_tfgrpo.harness.report.gates import OUTCOMES
 
@@ -33,19 +31,19 @@ class Compared:
     """As the gate judges; ``not_judged`` when the two were not measured alike."""
 
 
-def compare_baselines(before: Baseline, after: Baseline, *, margin: float, strict: bool = False) -> Compared:
+def compare_baselines(before: Baseline, after: Baseline, *, bar: Bar, strict: bool = False) -> Compared:
     """Return how `after` compares with `before`, which is what the gate would compare it with."""
     unfair = why_unfair(before, temperature=after.temperature, stamps=after.stamps)
     if unfair:
         verdict = RuleResult(name="baseline", outcome="not_judged", message=unfair, advice=UNFAIR_ADVICE)
     else:
-        verdict = judge_difference("baseline", before.scenarios, after.scenarios, margin)
+        verdict = judge_difference("baseline", before.scenarios, one_look(after.scenarios), bar)
     present = {id: row.stamp for id, row in after.scenarios.items()}
     verdict = held_to(verdict, before, present, strict=strict)
-    return Compared(lines=tuple(_lines(before, after, verdict, margin)), verdict=verdict)
+    return Compared(lines=tuple(_lines(before, after, verdict, bar)), verdict=verdict)
 
 
-def _lines(before: Baseline, after: Baseline, verdict: RuleResult, margin: float) -> Iterator[str]:
+def _lines(before: Baseline, after: Baseline, verdict: RuleResult, bar: Bar) -> Iterator[str]:
     for sign, baseline in (("-", before), ("+", after)):
         yield from _head(sign, baseline)
     for note in _differing(before, after):
@@ -55,11 +53,11 @@ def _lines(before: Baseline, after: Baseline, verdict: RuleResult, margin: float
     if any(row.errors for b in (before, after) for row in b.scenarios.values()):
         as_zero = compare(before.scenarios, after.scenarios, errors_as_zero=True)
         yield from wrapped(f"errors as 0  {sentence(as_zero)}", WIDTH, hanging=" " * 13)
-    yield from _domains(before, after, margin)
+    yield from _domains(before, after, bar)
     yield from _regressions(pairs)
     yield from _alone(before, after)
     words = [OUTCOMES[verdict.outcome]]
-    words += [verdict.message] if verdict.outcome == "not_judged" else [f"margin {margin:g}"]
+    words += [verdict.message] if verdict.outcome == "not_judged" else [f"margin {bar.margin:g}"]
     yield from wrapped("; ".join([*words, *filter(None, [verdict.advice])]), WIDTH, "result  ", " " * 8)
 
 
@@ -85,7 +83,7 @@ def _differing(before: Baseline, after: Baseline) -> list[str]:
     return [f"not comparable: {unfair}"] * bool(unfair) + found
 
 
-def _domains(before: Baseline, after: Baseline, margin: float) -> list[str]:
+def _domains(before: Baseline, after: Baseline, bar: Bar) -> list[str]:
     """Return the table of domains, where both know them, with what Holm's correction leaves of each."""
     known = {id: row.domain for b in (before, after) for id, row in b.scenarios.items() if row.domain}
     sides = [
@@ -96,10 +94,10 @@ def _domains(before: Baseline, after: Baseline, margin: float) -> list[str]:
     if len(domains) < 2:
         return []
     parts = {d: (in_domain(sides[0], d), in_domain(sides[1], d)) for d in domains}
-    found = {d: judge_difference("", *part, margin) for d, part in parts.items()}
+    found = share_level(judge_difference("", old, one_look(new), bar) for old, new in parts.values())
     rows = [
         _domain_row(domain, compare(*parts[domain]), result)
-        for domain, result in zip(found, corrected(found, parts, margin), strict=True)
+        for domain, result in zip(parts, found, strict=True)
     ]
     return table(["by domain", "scenarios", "before", "after", "change", "95 % interval", "Holm p"], rows)
 

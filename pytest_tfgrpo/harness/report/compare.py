@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.report_blocks import DomainRow
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.harness.gate.baseline import actor_name, compared_stamps
-from pytest_tfgrpo.harness.gate.rules import MIN_SCENARIOS, MIN_SHARE
+from pytest_tfgrpo.harness.gate.result import MIN_SCENARIOS, MIN_SHARE
 from pytest_tfgrpo.harness.learning.library.library import diff
 from pytest_tfgrpo.harness.metrics import costs, significance
 from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, Tally, compare, figures

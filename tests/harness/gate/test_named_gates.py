@@ -18,7 +18,7 @@ from pytest_tfgrpo.harness.gate import rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline, from_run
 from pytest_tfgrpo.harness.gate.config import NamedGate, load_gates
 from pytest_tfgrpo.harness.gate.named_gates import NamedVerdict, OpenGate, judge_named
-from pytest_tfgrpo.harness.gate.rules import RuleResult
+from pytest_tfgrpo.harness.gate.result import RuleResult
 from pytest_tfgrpo.harness.gate.verdict import Verdict, judge
 from pytest_tfgrpo.harness.report.gates import gate_lines, overall
 from pytest_tfgrpo.harness.report.markdown import summary
@@ -211,12 +211,15 @@ def test_a_drop_that_may_be_chance_among_many_domains_is_open() -> None:
     run, base = many(lost=7)
     alone = rule(verdict(run, base, per_domain=True, domains=("d0",)), "baseline (d0)")
     among = rule(verdict(run, base, per_domain=True), "baseline (d0)")
-    assert alone.outcome == "fail"
-    assert (among.outcome, among.figures["p_holm"]) == (
-        "inconclusive",
-        pytest.approx(8 * alone.figures["p_holm"]),
+    assert alone.figures["answer"] == "worse"
+    assert (among.figures["answer"], among.figures["p_holm"]) == (
+        "unseen",
+        pytest.approx(8 * alone.figures["p_worse"]),
     )
-    assert "with 8 domains, such a drop may be chance" in among.advice
+    assert "with 8 comparisons, such a drop may be chance" in among.advice
+    assert among.message.startswith("cannot see a drop of 0.15: -0.350 ")
+    warned = rule(verdict(run, base, per_domain=True, alarm=1.0), "baseline (d0)")
+    assert (warned.outcome, warned.figures["answer"]) == ("inconclusive", "open")
     assert rule(verdict(*many(lost=16), per_domain=True), "baseline (d0)").outcome == "fail"
 
 
@@ -224,7 +227,7 @@ def test_too_few_scenarios_in_a_domain_say_how_many_would_do() -> None:
     run = swept({**evenly(40, [1], "text"), **evenly(4, [1], "date")})
     found = rule(verdict(run, from_run(run, "main"), per_domain=True), "baseline (dates)")
     settled = found.figures["settled_by"]
-    assert (found.outcome, settled >= 10) == ("inconclusive", True)
+    assert (found.outcome, found.figures["answer"], settled >= 10) == ("fail", "unseen", True)
     assert found.advice == (
         f"4 scenarios are too few: about {settled} eval scenarios of the domain would be enough"
     )

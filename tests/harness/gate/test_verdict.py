@@ -175,17 +175,19 @@ def test_between_them_it_is_inconclusive_and_says_what_would_settle_it() -> None
 
 def test_equal_results_of_few_scenarios_leave_room_for_doubt() -> None:
     result = regression(noisy(40, 0.9), noisy(40, 0.9))
-    assert (result.outcome, result.figures["settled_by"]) == ("inconclusive", 59)
-    assert regression(noisy(59, 0.9), noisy(59, 0.9)).outcome == "pass"
+    assert (result.outcome, result.figures["settled_by"]) == ("inconclusive", 63)
+    assert regression(noisy(63, 0.9), noisy(63, 0.9)).outcome == "pass"
 
 
 def test_the_margin_is_a_setting() -> None:
     assert regression(noisy(40, 0.9), noisy(40, 0.9), gate_margin=0.1).outcome == "pass"
 
 
-def test_fewer_than_10_scenarios_are_inconclusive_even_when_all_fell() -> None:
-    result = regression(evenly(9, [1]), evenly(9, [0]))
-    assert (result.outcome, result.advice) == ("inconclusive", "compare at least 10 eval scenarios")
+def test_fewer_than_10_scenarios_never_pass_and_fail_when_all_fell() -> None:
+    assert regression(evenly(9, [1]), evenly(9, [0])).figures["answer"] == "worse"
+    better = regression(evenly(9, [0]), evenly(9, [1]))
+    assert (better.outcome, better.advice) == ("inconclusive", "compare at least 10 eval scenarios")
+    assert regression(evenly(9, [1]), evenly(9, [1])).figures["answer"] == "unseen"
 
 
 @pytest.mark.parametrize(("common", "outcome"), [(79, "inconclusive"), (80, "pass")])
@@ -335,9 +337,10 @@ def test_the_three_outcomes_are_those_of_decision_21a(pairs: list[tuple[int, int
     before = {f"s{i}": [b / 2] for i, (b, _) in enumerate(pairs)}
     after = {f"s{i}": [a / 2] for i, (_, a) in enumerate(pairs)}
     result = regression(before, after, gate_margin=margin)
-    low, high = result.figures["ci95"]
-    expected = "pass" if low > -margin else "fail" if high < 0 else "inconclusive"
-    assert result.outcome == expected
+    low, high = result.figures["bounds"]
+    answer = "not worse" if low > -margin else "worse" if high < 0 else "open" if low > -0.15 else "unseen"
+    expected = {"not worse": "pass", "open": "inconclusive"}.get(answer, "fail")
+    assert (result.figures["answer"], result.outcome) == (answer, expected)
 
 
 # errors and cost

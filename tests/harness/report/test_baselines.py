@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from support.sweeps import Credits, evenly, make_run
 
 from pytest_tfgrpo.harness.gate.baseline import Baseline, from_run
+from pytest_tfgrpo.harness.gate.difference import Bar
 from pytest_tfgrpo.harness.report.baselines import Compared, compare_baselines
 
 BEFORE: dict[str, Credits] = {**evenly(40, [1.0], "text"), **evenly(40, [1.0], "date")}
@@ -18,7 +19,7 @@ def stored(credits: Mapping[str, Credits], name: str = "x") -> Baseline:
 
 
 def compared(before: Baseline, after: Baseline, margin: float = 0.05) -> Compared:
-    return compare_baselines(replace(before, name="main"), replace(after, name="new"), margin=margin)
+    return compare_baselines(replace(before, name="main"), replace(after, name="new"), bar=Bar(margin=margin))
 
 
 def text(found: Compared) -> str:
@@ -114,6 +115,6 @@ def test_hostile_names_stay_text(credits: dict[str, float]) -> None:
     after = stored({id: [credit] for id, credit in credits.items()})
     other = replace(after, name="\x1b[31m\n::error::x", actor="a\n::error::y", run_id="r\n##[z")
     before = replace(other, scenarios={id: replace(r, sum=float(r.n)) for id, r in after.scenarios.items()})
-    for line in compare_baselines(before, other, margin=0.05).lines:
+    for line in compare_baselines(before, other, bar=Bar(margin=0.05)).lines:
         assert line.isprintable()
         assert not line.lstrip().startswith("::")
