@@ -47,7 +47,7 @@ def mask_of(mask: npt.ArrayLike | None, shape: tuple[int, ...]) -> Bools:
         return np.ones(shape, dtype=np.bool_)
     found = np.asarray(mask)
     same_shape(shape, mask=found)
-    chosen = found.astype(np.bool_)
+    chosen = found.astype(np.bool_, copy=False)
     if found.dtype.kind != "b" and not np.array_equal(found, chosen):
         raise ValueError("mask must hold nothing but 0 and 1")
     return chosen

@@ -18,6 +18,8 @@ import numpy.typing as npt
 from pytest_tfgrpo.numerics.arrays import Bools, Ints, Reals, finite, mask_of, reals, same_shape
 
 Ended = Literal["terminated", "truncated"]
+BLOCK = 1 << 15
+"""Steps that are computed at once: they stay in the cache until their advantages are."""
 GAMMA, LAM = 0.99, 0.95
 """Decision 27."""
 
@@ -84,39 +86,60 @@ def gae(
     ends = over | mask_of(truncated, r.shape)
     same_shape(r.shape, values=v, next_values=after)
     _check_factors(gamma, lam)
+    if r.ndim == 1:
+        column = (-1, 1)
+        one, two = gae(
+            r.reshape(column),
+            v.reshape(column),
+            after.reshape(column),
+            over.reshape(column),
+            ends.reshape(column),
+            gamma=gamma,
+            lam=lam,
+        )
+        return one[:, 0], two[:, 0]
+    out = np.empty_like(r), np.empty_like(r)
+    start = np.zeros(r.shape[1:], r.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
-        out = _scan(r, v, after, ~over, ~ends, gamma, lam)
-    if not np.isfinite(out[0][:1]).all() or not np.isfinite(out[1]).all():
+        _scan(r, v, after, over, ends, gamma, lam, out, start)
+        total = out[1].sum()
+    if not np.isfinite(total):
         finite(rewards=r, values=v)
         finite(~over, next_values=after)
-        after = np.where(over, 0, after).astype(r.dtype)
-        out = _scan(r, v, after, ~over, ~ends, gamma, lam)
         finite(advantages=out[0], returns=out[1])
     return out
 
 
 def _scan(
-    r: Reals, v: Reals, after: Reals, alive: Bools, going: Bools, gamma: float, lam: float
-) -> tuple[Reals, Reals]:
-    """Go backwards, a row of all trajectories at a time: what is computed stays in the cache."""
-    if r.ndim == 1:
-        wide = _scan(r[:, None], v[:, None], after[:, None], alive[:, None], going[:, None], gamma, lam)
-        return wide[0][:, 0], wide[1][:, 0]
-    advantages, returns = np.empty_like(r), np.empty_like(r)
-    kind = r.dtype.type
-    carry, delta = np.zeros(r.shape[1:], r.dtype), np.empty(r.shape[1:], r.dtype)
-    by_gamma, by_both = kind(gamma), kind(gamma * lam)
-    for t in reversed(range(len(r))):
-        np.multiply(after[t], by_gamma, out=delta)
-        np.multiply(delta, alive[t], out=delta)
-        delta += r[t]
-        delta -= v[t]
-        np.multiply(carry, going[t], out=carry)
-        carry *= by_both
-        carry += delta
-        advantages[t] = carry
-        np.add(carry, v[t], out=returns[t])
-    return advantages, returns
+    r: Reals,
+    v: Reals,
+    after: Reals,
+    over: Bools,
+    ends: Bools,
+    gamma: float,
+    lam: float,
+    out: tuple[Reals, Reals],
+    following: Reals,
+) -> None:
+    """Go backwards in blocks of rows that stay in the cache; `following` is the advantage after the last."""
+    advantages, returns = out
+    by_gamma, by_both = r.dtype.type(gamma), r.dtype.type(gamma * lam)
+    step = max(BLOCK // max(r.shape[1], 1), 1)
+    room = np.empty((min(step, len(r)), r.shape[1]), r.dtype)
+    for stop in range(len(r), 0, -step):
+        start = max(stop - step, 0)
+        delta = room[: stop - start]
+        np.multiply(after[start:stop], by_gamma, out=delta)
+        np.putmask(delta, over[start:stop], 0)
+        delta += r[start:stop]
+        delta -= v[start:stop]
+        for t in range(stop - start - 1, -1, -1):
+            row = advantages[start + t]
+            np.multiply(following, by_both, out=row)
+            np.putmask(row, ends[start + t], 0)
+            row += delta[t]
+            following = row
+        np.add(advantages[start:stop], v[start:stop], out=returns[start:stop])
 
 
 def gae_buffer(
@@ -140,9 +163,24 @@ def gae_buffer(
     done = mask_of(last_dones, r.shape[1:])
     same_shape(r.shape, values=v)
     same_shape(r.shape[1:], last_values=last)
-    after = np.concatenate([v[1:], last[None]])
-    over = np.concatenate([starts[1:], done[None]])
-    return gae(r, v, after, over, np.zeros_like(over), gamma=gamma, lam=lam)
+    _check_factors(gamma, lam)
+    out = np.empty_like(r), np.empty_like(r)
+    edge, rest = slice(-1, None), slice(None, -1)
+    later = np.zeros(r.shape[1:], r.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if len(r):
+            both = done[None]
+            _scan(r[edge], v[edge], last[None], both, both, gamma, lam, (out[0][edge], out[1][edge]), later)
+            later = out[0][-1]
+        _scan(
+            r[rest], v[rest], v[1:], starts[1:], starts[1:], gamma, lam, (out[0][rest], out[1][rest]), later
+        )
+        total = out[1].sum()
+    if not np.isfinite(total):
+        finite(rewards=r, values=v)
+        finite(~done, last_values=last)
+        finite(advantages=out[0], returns=out[1])
+    return out
 
 
 def pack(trajectories: Sequence[npt.ArrayLike]) -> PackedSteps:
@@ -195,13 +233,17 @@ def _scan_packed(delta_N: Reals, lengths_K: Ints, ends_K: Ints, decay: float) ->
     behind."""
     out = delta_N.copy()
     order = np.argsort(-lengths_K, kind="stable")
-    last_K = ends_K[order] - 1
+    place_K = ends_K[order] - 1
     active_T = np.searchsorted(-lengths_K[order], -np.arange(int(lengths_K.max(initial=0))), side="left")
     factor = delta_N.dtype.type(decay)
-    carry = out[last_K[: active_T[0]]] if active_T.size else out[:0]
-    for t, active in enumerate(active_T[1:].tolist(), start=1):
-        place = last_K[:active] - t
-        carry = carry[:active] * factor + delta_N[place]
+    carry_K = delta_N[place_K[: active_T[0]]] if active_T.size else out[:0]
+    step_K = np.empty_like(carry_K)
+    for active in active_T[1:].tolist():
+        place, carry, step = place_K[:active], carry_K[:active], step_K[:active]
+        place -= 1
+        np.take(delta_N, place, out=step, mode="clip")
+        carry *= factor
+        carry += step
         out[place] = carry
     return out
 
