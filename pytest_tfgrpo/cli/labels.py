@@ -113,7 +113,8 @@ def read(arguments: Arguments) -> Iterator[str]:
             f"no sample of run {run.run_id} was drawn; use `tfgrpo labels sample {run.run_id}`"
         )
     found = read_form(_form(arguments, folder), sample_of(run, replace(asked, labels={})))
-    labels = replace(asked, labels=found, reads=(*asked.reads, len(found)))
+    new = () if found == asked.labels else (len(found),)
+    labels = replace(asked, labels=found, reads=(*asked.reads, *new))
     block = labels_report(run, labels)
     save_labels(folder, labels)
     report = read_report(folder)

@@ -124,7 +124,7 @@ LabelsBlock = TypedDict("LabelsBlock", {
     "seed": int, "asked": int, "labelled": int, "tasks": int, "used": int, "families": int, "skipped": int,
     "judged": int, "judge_gain": float, "gain": float | None, "ci95": Bounds, "correction": float | None,
     "correction_ci95": Bounds, "just_these": bool, "arms": list[LabelledArm], "reads": list[int],
-    "looks": int, "claim": Literal["better", "worse"] | None})
+    "level": float, "claim": Literal["better", "worse"] | None})
 
 Spent = TypedDict("Spent", {
     "calls": int, "failed": int, "unknown": int, "tokens": int, "usd": float | None})

@@ -119,7 +119,10 @@ def test_labels_may_be_given_in_parts_and_the_sample_may_only_grow(
     assert [row["label"] for row in rows[:17]] == ["0"] * 16 + [""]
     label(judged.root / "more.csv", "0")
     assert judged.cli("labels", "read", "--file=more.csv") == 0
-    assert re.search(r"read at 16, \d+ labels", " ".join(capsys.readouterr().out.split()))
+    told = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"after a look at the gain \(16, \d+ labels\), so a claim is at 0.025", told)
+    assert judged.cli("labels", "read", "--file=more.csv") == 0
+    assert len(judged.report()["labels"]["reads"]) == 2
 
 
 def test_what_cannot_be_labelled_is_refused(judged: Project, capsys: pytest.CaptureFixture[str]) -> None:

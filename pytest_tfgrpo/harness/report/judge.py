@@ -204,11 +204,10 @@ def label_warnings(labels: LabelsBlock) -> Iterator[str]:
     if labels["skipped"]:
         yield (
             f"{plural(labels['skipped'], 'task')} passed over before the last labelled one: "
-            "what people leave out is not random; label from the top down"
+            "what people leave out is not random, so nothing is claimed; label from the top down"
         )
-    grown = sorted(set(labels["reads"]))
-    if len(grown) > 1:
+    if len(labels["reads"]) > 1:
         yield (
-            f"the gain was read at {', '.join(map(str, grown))} labels, and its interval is for one look: "
-            "choose how many to label beforehand"
+            f"labels were added or changed after a look at the gain ({', '.join(map(str, labels['reads']))} "
+            f"labels), so a claim is at {labels['level']:.3g}: choose how many to label beforehand"
         )

@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 from pathlib import Path
@@ -32,7 +33,6 @@ CELL = 30_000
 QUOTE = "> "
 """Stands before each line of foreign text, so that no cell starts with what a spreadsheet works on."""
 _FORMULA = re.compile(r"(;[\s\"']*)(?=[=+\-@＝＋－＠])")
-_LETTERS = re.compile(r"[^0-9a-z]+")
 _YES_NO = {"y": 1.0, "yes": 1.0, "n": 0.0, "no": 0.0}
 
 FilledRow: TypeAlias = tuple[str, Mapping[str, Json]]
@@ -90,7 +90,10 @@ def read_form(path: Path, sample: Sample) -> dict[str, float]:
         elif id in seen:
             problems.append(f"{where}: the id {id!r} is there twice, first at {seen[id]}")
         elif changed := _changed(cells, items[id]):
-            problems.append(f"{where}: {changed} is not what was written for {id!r}")
+            problems.append(
+                f"{where}: {changed} is not what was written for {id!r}; restore it, or if letters "
+                "were lost, save the form as UTF-8"
+            )
         else:
             try:
                 label = _label(cells.get("label"), items[id].scenario.rubric)
@@ -113,7 +116,7 @@ def read_form(path: Path, sample: Sample) -> dict[str, float]:
 
 
 def _changed(cells: Mapping[str, Json], item: LabelItem) -> str:
-    """Return which text differs from what was written; editors may change spaces and odd characters."""
+    """Return which text differs from what was written, but for white space; empty if none does."""
     texts = _texts(item)
     for name in TEXTS:
         told = _skeleton(str(cells.get(name) or ""))
@@ -123,7 +126,7 @@ def _changed(cells: Mapping[str, Json], item: LabelItem) -> str:
 
 
 def _skeleton(text: str) -> str:
-    return _LETTERS.sub("", text.lower())
+    return "".join(unicodedata.normalize("NFKC", text).split())
 
 
 def _label(value: Json, rubric: Sequence[Criterion]) -> float | None:

@@ -102,7 +102,7 @@ class Labels:
     labels: Mapping[str, float]
     """Share of the criteria met, by the id of the item."""
     reads: tuple[int, ...] = ()
-    """How many labels there were each time that they were read."""
+    """How many labels there were each time that they were read and differed from before."""
 
 
 def draw(run: Run, *, tasks: int, answers: int = 1, seed: int = 0, sweeps: Sweeps | None = None) -> Sample:
@@ -216,8 +216,9 @@ def labels_report(run: Run, labels: Labels, sweeps: Sweeps | None = None) -> Lab
     whole = [sample.tasks[n] for n in places]
     found = _rectified(sample, whole, known) if whole else None
     seen = evaluations(run, sweeps)
-    looks = seen["looks"] if seen else 1
-    strict = _rectified(sample, whole, known, level=1 - ALPHA / looks) if looks > 1 and whole else found
+    level = ALPHA / (seen["looks"] if seen else 1) / max(1, len(labels.reads))
+    strict = _rectified(sample, whole, known, level=1 - level) if level < ALPHA and whole else found
+    skipped = places[-1] + 1 - len(places) if places else 0
     return {
         "seed": sample.seed,
         "asked": len(list(sample.items)),
@@ -225,7 +226,7 @@ def labels_report(run: Run, labels: Labels, sweeps: Sweeps | None = None) -> Lab
         "tasks": len(sample.tasks),
         "used": len(whole),
         "families": len({sample.families_K[task.place] for task in whole}),
-        "skipped": places[-1] + 1 - len(places) if places else 0,
+        "skipped": skipped,
         "judged": sample.judged,
         "judge_gain": fsum(sample.gains_K) / len(sample.gains_K),
         "gain": found.gain if found else None,
@@ -235,8 +236,8 @@ def labels_report(run: Run, labels: Labels, sweeps: Sweeps | None = None) -> Lab
         "just_these": found.correction.just_these if found else False,
         "arms": [_arm(name, whole, known, n) for n, name in enumerate(ARMS)],
         "reads": list(labels.reads),
-        "looks": looks,
-        "claim": _claim(strict, sweeps),
+        "level": level,
+        "claim": None if skipped else _claim(strict, sweeps),
     }
 
 

@@ -139,7 +139,7 @@ def claim(report: Report) -> str:
         return ""
     labels = report.get("labels")
     if labels is not None and labels["gain"] is not None:
-        level = f"(level {0.05 / labels['looks']:.3g}, {plural(labels['looks'], 'look')} at this eval split)"
+        level = f"(level {labels['level']:.3g})"
         side = f"this library does {labels['claim']}" if labels["claim"] else "nothing yet about this library"
         return f"by people's labels, {side} {level}"
     p = "<0.001" if found["p"] is not None and found["p"] < 0.001 else number(found["p"])

@@ -20,6 +20,7 @@ from pytest_tfgrpo.core.errors import JournalError, SettingError
 from pytest_tfgrpo.core.records import JudgeResult, PhaseResult, Run
 from pytest_tfgrpo.core.scenarios import Criterion
 from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.harness.report import trust
 from pytest_tfgrpo.harness.report.judge import label_lines, label_markdown
 from pytest_tfgrpo.harness.report.label_file import load_labels, read_form, save_labels, write_form
 from pytest_tfgrpo.harness.report.labels import Labels, Sample, draw, labels_report, what_if
@@ -218,15 +219,35 @@ def test_few_labels_and_labels_passed_over_are_told() -> None:
         block = labels_report(
             run, labels_of(sample, run, {k: v for k, v in every.items() if k in ids}, **changes)
         )
-        return " ".join(label_lines(block, 80))
+        return " ".join(" ".join(label_lines(block, 80)).split())
 
     assert "5 labelled tasks cannot give an interval" in told(range(5))
     assert "12 labelled tasks are few" in told(range(12))
     assert "passed over" not in told(range(30))
     assert "10 tasks passed over before the last labelled one" in told(range(10, 40))
     assert "gain by people: unknown; 0 labels of 80" in told([])
-    assert "the gain was read at 4, 80 labels" in told(range(40), reads=(4, 80))
-    assert "was read at" not in told(range(40), reads=(80, 80))
+    assert "after a look at the gain (4, 80 labels), so a claim is at 0.025" in told(range(40), reads=(4, 80))
+    assert "after a look" not in told(range(40), reads=(80,))
+
+
+def test_a_claim_goes_by_the_labels_and_needs_them_without_gaps() -> None:
+    run = forty()
+    sample = draw(run, tasks=40)
+    every = as_the_judge(sample)
+    gap = {item.id for item in sample.tasks[3].items}
+
+    def found(values: dict[str, float], **changes: Any) -> tuple[str | None, float]:
+        block = labels_report(run, labels_of(sample, run, values, **changes))
+        told = trust.claim(build(run, None) | {"labels": block})
+        assert told.startswith("by people's labels, ")
+        assert ("does better" in told) == (block["claim"] == "better")
+        return block["claim"], block["level"]
+
+    assert found(every) == ("better", 0.05)
+    assert found(every, reads=(10, 20, 80))[1] == pytest.approx(0.05 / 3)
+    assert found({id: value for id, value in every.items() if id not in gap}) == (None, 0.05)
+    assert found(dict.fromkeys(every, 1.0)) == (None, 0.05)
+    assert build(run, None)["gain"]["claim"]["side"] == "better"
 
 
 def test_a_suite_with_checks_too_is_corrected_by_its_judged_part() -> None:
@@ -308,7 +329,10 @@ def test_a_form_comes_back_as_spreadsheets_save_it(tmp_path: Path) -> None:
     write_form(path, sample, {})
     rows = filled(path, "0,5")
     wanted = {item.id: 0.5 for item in sample.items}
-    for delimiter, encoding in ((",", "utf-8"), (";", "utf-8-sig"), (";", "cp1252"), ("\t", "utf-16")):
+    save(path, rows, ";", "cp1252")
+    with pytest.raises(JournalError, match="if letters were lost, save the form as UTF-8"):
+        read_form(path, sample)
+    for delimiter, encoding in ((",", "utf-8"), (";", "utf-8-sig"), ("\t", "utf-16")):
         save(path, rows, delimiter, encoding)
         assert read_form(path, sample) == wanted
     save(path, reversed(rows[1:]), ";")
