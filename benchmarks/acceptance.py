@@ -1,226 +1,379 @@
-"""How often acceptance is right: candidates of known effect, simulated on dev splits of several sizes.
+"""What acceptance is worth: runs of the engine with a teacher and an agent whose every lesson is known.
 
-Each dev scenario has a chance to be solved, drawn from Beta(2, 2); the candidate moves it by its effect. Both
-libraries are asked `--rollouts` times. Shown is the share of candidates that come into force, and, for a
-candidate of ten lessons of which one does all the harm, the share of runs that keep it out, and how many
-of the others come into force then. There every prompt carries all lessons, so that all scenarios speak of
-each. The last table has ten lessons in ten families of 1 to 3 dev scenarios, each prompt led by the lesson
-of its family: what single lessons come to, by their own effect.
+    python benchmarks/acceptance.py [--worlds 4] [--first 5000] [--scale 1] [--rollouts 400]
+        [--harmful .1 .3 .45 .6] [--second]
 
-    python benchmarks/acceptance.py [--runs 400] [--rollouts 4]
+A world has 100 train, 40 dev and 60 eval scenarios in ten topics, each solved with a chance from
+Beta(.8, .8). After each of three epochs of five rollouts the teacher proposes 15 lessons, of which a share
+harms: three quarters of these shift the logit of some scenarios of their topic down by .5 to 1.5; the
+others, traps, shift it up and cost .06 to .18 in all other prompts. A tenth of the rest does nothing, the
+others shift up. Each lesson costs up to .02 in other prompts. Printed are, by the share that harms, the mean
+over worlds of the gain on eval scenarios, exact but for their draw, with every lesson, with the rule of
+before (`earlier_rule.py`), and with what the engine keeps; and what the dev line and the list of effects say
+too much. `--rollouts` are the dev rollouts of an epoch. In the second world scenarios come in families with
+one chance and one effect, a third of the lessons repeats another or does nothing without it, and scores are
+graded.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 from earlier_rule import AcceptanceRule, Case, Limits, Pairs, decide
 
-from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Reward, Support
+from pytest_tfgrpo.core.lessons import Acceptance, Experience, Library, Operation, Reward, Support
+from pytest_tfgrpo.core.records import Phase, Trajectory
+from pytest_tfgrpo.core.scenarios import Check, PromptPack, Scenario
+from pytest_tfgrpo.core.settings import BY_NAME
+from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.harness.engine.engine import Engine
 from pytest_tfgrpo.harness.learning.library.library import carry_out, empty
 from pytest_tfgrpo.harness.metrics.comparison import Tally
-from pytest_tfgrpo.harness.run.schedule import MIN_DEV
+from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal
+from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 
-MARGIN = 0.02
-EFFECTS = (-0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2)
-SINGLE = (-0.3, -0.1, 0.0, 0.1, 0.3)
-SIZES = (20, 40, 80)
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+SPLITS: Mapping[Literal["train", "dev", "eval"], int] = {"train": 100, "dev": 40, "eval": 60}
+TOPICS = (
+    "harbour",
+    "orchard",
+    "railway",
+    "glacier",
+    "bakery",
+    "library",
+    "quarry",
+    "theatre",
+    "meadow",
+    "forge",
+)
+HARMFUL = (0.1, 0.3, 0.45, 0.6)
+EPOCHS, GROUP, EACH, PARTS = 3, 5, 15, 4
+PACK = PromptPack(
+    id="made", domain="made", stamp="a" * 64, system="Solve it.", experience_slots=100, retrieval="top"
+)
 
 
-class Simulated:
-    """A dev split whose scores are drawn, each library once for each scenario."""
+@dataclass(frozen=True, slots=True)
+class World:
+    """Scenarios (axis ``_N``) and lessons (``_L``) of known effect."""
 
-    def __init__(self, rng: np.random.Generator, size: int, rollouts: int, effects: dict[str, float]) -> None:
-        self.made = 0
-        self._rng, self._size, self._rollouts, self._effects = rng, size, rollouts, effects
-        self._chance_K = rng.beta(2, 2, size)
-        self._known: dict[str, list[list[float]]] = {}
+    logit_N: Floats
+    topic_N: npt.NDArray[np.int64]
+    shift_NL: Floats
+    topic_L: npt.NDArray[np.int64]
+    repeats_L: npt.NDArray[np.int64]
+    """The lesson that makes it idle when carried too; -1 for none."""
+    needs_L: npt.NDArray[np.int64]
+    """The lesson without which it is idle; -1 for none."""
+    graded: bool
 
-    def changed(self, before: Library, after: Library) -> tuple[str, ...]:
-        return () if before.hash == after.hash else tuple(f"{n:04}" for n in range(self._size))
+    def chance_N(self, carried_L: Flags) -> Floats:
+        """Return the mean score of each scenario."""
+        idle_L = (self.repeats_L >= 0) & carried_L[self.repeats_L]
+        idle_L |= (self.needs_L >= 0) & ~carried_L[self.needs_L]
+        return np.asarray(1 / (1 + np.exp(-self.logit_N - self.shift_NL @ (carried_L & ~idle_L))))
 
-    def cost(self, before: Library, after: Library) -> int:
-        return sum(self._size * self._rollouts for one in (before, after) if one.hash not in self._known)
+    def gain(self, carried_L: Flags) -> float:
+        """Return the gain in the mean score of the eval scenarios."""
+        change_N = self.chance_N(carried_L) - self.chance_N(np.zeros_like(carried_L))
+        return float(change_N[-SPLITS["eval"] :].mean())
 
-    async def compare(self, before: Library, after: Library) -> Pairs:
-        old_KG, new_KG = self._ask(before), self._ask(after)
-        ids = self.changed(before, after)
-        old, new = (
-            {id: _tally(row) for id, row in zip(ids, rows, strict=False)} for rows in (old_KG, new_KG)
+    def worth(self, lesson: int, carried_L: Flags) -> float:
+        """Return what a lesson adds to the others carried."""
+        others_L = carried_L & (np.arange(carried_L.size) != lesson)
+        with_L = others_L | (np.arange(carried_L.size) == lesson)
+        return self.gain(with_L) - self.gain(others_L)
+
+    def draw(self, n: int, carried_L: Flags, seed: Iterable[int]) -> float:
+        """Return the score of a rollout."""
+        parts = PARTS if self.graded else 1
+        u = np.random.default_rng(list(seed)).random(parts)
+        return float((u < self.chance_N(carried_L)[n]).mean())
+
+
+def draw_world(seed: int, harmful: float, scale: float, *, second: bool) -> World:
+    """Draw a world; with `second` the one of families, repetitions, needs and grades."""
+    rng = np.random.default_rng([seed, int(100 * harmful)])
+    size, count = sum(SPLITS.values()), EPOCHS * EACH
+    family_N = (np.arange(size) // 2 if second else np.arange(size))[rng.permutation(size)]
+    chance_F = rng.beta(0.8, 0.8, size).clip(1e-4, 1 - 1e-4)
+    topic_N, topic_L = family_N % len(TOPICS), rng.integers(0, len(TOPICS), count)
+    bad_L = rng.random(count) < harmful
+    trap_L = bad_L & (rng.random(count) < 0.25)
+    idle_L = ~bad_L & (rng.random(count) < 0.1)
+    size_L = rng.uniform(0.5, 1.5, count) * np.where(bad_L & ~trap_L, -1.0, 1.0) * ~idle_L
+    cost_L = np.where(trap_L, rng.uniform(0.06, 0.18, count), rng.uniform(0.0, 0.02, count))
+    part_NL = (rng.random((size, count)) < 0.7)[family_N]
+    shift_NL = scale * np.where(topic_N[:, None] == topic_L, size_L * part_NL, -cost_L)
+    none_L = np.full(count, -1)
+    pair_L = np.array([_earlier(n, topic_L) if second and rng.random() < 1 / 3 else -1 for n in range(count)])
+    needs_L = np.where(rng.random(count) < 0.5, pair_L, none_L)
+    for lesson in np.flatnonzero((pair_L >= 0) & (needs_L < 0)):
+        shift_NL[:, lesson] = shift_NL[:, pair_L[lesson]]
+    logit_F = np.log(chance_F / (1 - chance_F))
+    repeats_L = np.where(needs_L < 0, pair_L, none_L)
+    return World(logit_F[family_N], topic_N, shift_NL, topic_L, repeats_L, needs_L, second)
+
+
+def _earlier(lesson: int, topic_L: npt.NDArray[np.int64]) -> int:
+    same = np.flatnonzero(topic_L[:lesson] == topic_L[lesson])
+    return int(same[-1]) if same.size else -1
+
+
+def words(lesson: int) -> str:
+    """Return three words that no other lesson has."""
+    consonants, vowels = "bdfgklmnprst", "aeiou"
+    made = []
+    for k in range(3):
+        at = 3 * lesson + k
+        made.append(
+            consonants[at % 12]
+            + vowels[at // 12 % 5]
+            + consonants[at // 60 % 12]
+            + "o"
+            + "xyz"[at % 3]
+            + "um"
         )
-        return Pairs(
-            unchanged=0,
-            before=old,
-            after=new,
-            cases=tuple(
-                _case(a, b, [e.id for e in after.experiences])
-                for _, a, b in zip(ids, old_KG, new_KG, strict=False)
-            ),
-        )
-
-    def _ask(self, library: Library) -> list[list[float]]:
-        if library.hash not in self._known:
-            effect = sum(self._effects[e.id] for e in library.experiences)
-            chance_K = np.clip(self._chance_K + effect, 0.0, 1.0)
-            solved_KG = self._rng.random((self._size, self._rollouts)) < chance_K[:, None]
-            self.made += self._size * self._rollouts
-            self._known[library.hash] = solved_KG.astype(float).tolist()
-        return self._known[library.hash]
+    return " ".join(made)
 
 
-def _tally(scores: list[float]) -> Tally:
-    return Tally(stamp="", n=len(scores), sum=sum(scores), sum_sq=sum(scores), errors=0)
+NUMBER = {words(lesson): lesson for lesson in range(EPOCHS * EACH)}
 
 
-def _case(old: list[float], new: list[float], carried: Iterable[str]) -> Case:
-    return Case(
-        before=(),
-        after=tuple(carried),
-        differences=tuple(b - a for a, b in zip(old, new, strict=True)),
-        room=min(old) < 1.0,
-    )
+def carried_of(texts: Iterable[str]) -> Flags:
+    """Return which lessons are among `texts`."""
+    carried_L = np.zeros(EPOCHS * EACH, dtype=np.bool_)
+    carried_L[[NUMBER[text.split(": ")[1].rstrip(".")] for text in texts]] = True
+    return carried_L
 
 
-def lesson(n: int) -> Operation:
-    return Operation(
-        kind="add",
-        experience=Experience(
-            id=f"l{n}", run_id="r", task_id="t", domain="d", prompt_pack_id="p", epoch=1, group_id=f"g{n}",
-            summary32=f"lesson number {n}", polarity="do", reward=Reward(gt_score=1.0, relative_rank=1.0),
-            support=Support(groups=1, rollouts=1), tool_stats=(), stamp_signature="s", actor="a",
-        ),
+def made_lesson(world: World, lesson: int, epoch: int, run_id: str = "run") -> Experience:
+    """Return a lesson, whose text tells its topic."""
+    return Experience(
+        id=stamp([run_id, epoch, lesson]), run_id=run_id, task_id="t", domain="made", prompt_pack_id="made",
+        epoch=epoch, group_id=f"{run_id}.e{epoch}.{lesson}",
+        summary32=f"{TOPICS[world.topic_L[lesson]]}: {words(lesson)}.", polarity="do",
+        reward=Reward(gt_score=1.0, relative_rank=1.0), support=Support(groups=1, rollouts=5), tool_stats=(),
+        stamp_signature=PACK.stamp, actor="known", created_at="2026-01-01T00:00:00Z",
     )  # fmt: skip
 
 
-def settle(rng: np.random.Generator, rule: str, size: int, rollouts: int, effects: list[float]) -> set[int]:
-    """Return which of the lessons, whose effects add up, come into force."""
-    operations = [lesson(n) for n in range(len(effects))]
-    made = carry_out(empty(), operations, cap=200, epoch=1)
-    bench = Simulated(rng, size, rollouts, {f"l{n}": effect for n, effect in enumerate(effects)})
-    limits = Limits(rule=AcceptanceRule(name=rule, margin=MARGIN), scenarios=size, rollouts=10**9, cap=200)  # type: ignore[arg-type]
-    revision = asyncio.run(decide(empty(), made, bench, limits))
-    return {int(e.id[1:]) for e in revision.library.experiences}
+class Known:
+    """The teacher and the agent of a world."""
+
+    name, paid = "known", False
+
+    def __init__(self, world: World, seed: int) -> None:
+        self.world, self.seed = world, seed
+        self.identity: Mapping[str, Any] = {}
+
+    async def propose(self, context: LearningContext) -> Proposal:
+        """Propose the lessons of the epoch."""
+        start = (context.epoch - 1) * EACH
+        made = [made_lesson(self.world, n, context.epoch, context.run_id) for n in range(start, start + EACH)]
+        return Proposal(operations=tuple(Operation(kind="add", experience=lesson) for lesson in made))
+
+    async def __call__(self, call: ActorCall) -> Trajectory:
+        """Answer with the parts that are solved."""
+        told = carried_of(line for line in call.prompt.system.splitlines() if ": " in line and "um" in line)
+        n = int(call.scenario.id.split("-")[1])
+        solved = round(PARTS * self.world.draw(n, told, (self.seed, call.seed)))
+        return Trajectory(answer=" ".join(f"part{k}" for k in range(solved)), frames=())
+
+    def bound(self, call_count: int) -> Mapping[str, float | None]:  # noqa: ARG002
+        """Nothing is paid."""
+        return {}
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
 
 
-class Families:
-    """A dev split in families, one for each lesson, whose prompts that lesson leads."""
+def job(world: World, seed: int, rollouts: int, temporary: Path) -> Job:
+    """Return a run of training epochs alone: the gain is known without a sweep."""
+    checks = tuple(Check(kind="contains", params={"value": f"part{k}"}) for k in range(PARTS))
+    splits = [split for split, count in SPLITS.items() for _ in range(count)]
+    scenarios = tuple(
+        Scenario(
+            id=f"{split}-{n}",
+            domain="made",
+            split=split,
+            prompt=f"{TOPICS[world.topic_N[n]]} number {n}",
+            checks=checks,
+            stamp=stamp(n),
+        )
+        for n, split in enumerate(splits)
+    )
+    train, dev = (tuple(s.id for s in scenarios if s.split == split) for split in ("train", "dev"))
+    settings: Any = {name: setting.default for name, setting in BY_NAME.items()}
+    settings |= {"group_size": GROUP, "eval_rollouts": 5, "acceptance_rollouts": rollouts, "seed": seed}
+    settings |= {"epochs": EPOCHS, "actor": "known"}
+    agent = Known(world, seed)
+    return Job(
+        run_id="run", task_id="t", started_at="2026-01-01T00:00:00Z", settings=settings, scenarios=scenarios,
+        phases=tuple(
+            Phase(
+                epoch=epoch, mode="train", temperature=0.7, rollouts=GROUP, scenarios=train, dev=dev,
+                lesson_dropout=settings["lesson_dropout"],
+            )
+            for epoch in range(1, EPOCHS + 1)
+        ),
+        packs={"made": PACK}, actor=agent, optimizer=agent, kinds=KINDS, library=empty(), stamps={},
+        versions={}, temporary=temporary,
+    )  # fmt: skip
 
-    def __init__(self, rng: np.random.Generator, each: int, rollouts: int, effects: list[float]) -> None:
+
+def pooled(world: World, seed: int, rollouts: int) -> tuple[Flags, int, Acceptance]:
+    """Return what a run of the engine keeps, its dev rollouts, and its last decision."""
+    with tempfile.TemporaryDirectory() as folder:
+        engine = Engine(job(world, seed, rollouts, Path(folder)), folder=None, observe=lambda _: None)
+        run = asyncio.run(engine.run())
+    assert run.status == "complete", run.reason
+    made = sum(len(group.rollouts) for result in run.phases for group in result.dev)
+    last = run.phases[-1].revision
+    assert last is not None
+    assert last.acceptance is not None
+    return carried_of(e.summary32 for e in run.library.experiences), made, last.acceptance
+
+
+class DevSplit:
+    """The dev split for the rule of before; own lessons stand first in a prompt, the latest before others."""
+
+    def __init__(self, world: World, seed: int) -> None:
         self.made = 0
-        self._rng, self._rollouts = rng, rollouts
-        self._effect = {f"l{n}": effect for n, effect in enumerate(effects)}
-        self._family = {f"{name}-{k}": name for name in self._effect for k in range(each)}
-        self._idle = max(0, MIN_DEV - len(self._family))
-        """Dev scenarios that no lesson reaches: acceptance takes 20."""
-        self._chance = dict(zip(self._family, rng.beta(2, 2, len(self._family)), strict=True))
-        self._known: dict[tuple[str, bool], list[float]] = {}
+        self._world, self._rng = world, np.random.default_rng(seed)
+        self._known: dict[tuple[int, bytes], list[float]] = {}
+        self._dev = range(SPLITS["train"], SPLITS["train"] + SPLITS["dev"])
 
     def changed(self, before: Library, after: Library) -> tuple[str, ...]:
-        differ = _ids(before) ^ _ids(after)
-        return tuple(id for id, lesson in self._family.items() if lesson in differ)
+        return () if before.hash == after.hash else tuple(str(n) for n in self._dev)
 
     def cost(self, before: Library, after: Library) -> int:
-        asked = {
-            (id, self._family[id] in _ids(one))
-            for id in self.changed(before, after)
-            for one in (before, after)
-        }
-        return self._rollouts * len(asked - self._known.keys())
+        keys = {(n, _flags(one).tobytes()) for n in self._dev for one in (before, after)}
+        return GROUP * len(keys - self._known.keys())
 
     async def compare(self, before: Library, after: Library) -> Pairs:
-        ids = self.changed(before, after)
-        old, new = ({id: self._ask(id, library) for id in ids} for library in (before, after))
+        old, new = ({n: self._ask(n, _flags(one)) for n in self._dev} for one in (before, after))
         return Pairs(
-            unchanged=self._idle + len(self._family) - len(ids),
-            before={id: _tally(scores) for id, scores in old.items()},
-            after={id: _tally(scores) for id, scores in new.items()},
-            cases=tuple(_case(old[id], new[id], {self._family[id]} & _ids(after)) for id in ids),
+            unchanged=0,
+            before={str(n): _tally(scores) for n, scores in old.items()},
+            after={str(n): _tally(scores) for n, scores in new.items()},
+            cases=tuple(
+                Case(
+                    before=self._prompt(n, before),
+                    after=self._prompt(n, after),
+                    room=min(old[n]) < 1.0,
+                    differences=tuple(b - a for a, b in zip(old[n], new[n], strict=True)),
+                )
+                for n in self._dev
+            ),
         )
 
-    def _ask(self, id: str, library: Library) -> list[float]:
-        carried = self._family[id] in _ids(library)
-        if (id, carried) not in self._known:
-            chance = self._chance[id] + carried * self._effect[self._family[id]]
-            drawn = self._rng.random(self._rollouts) < min(max(chance, 0.0), 1.0)
-            self._known[id, carried] = drawn.astype(float).tolist()
-        return self._known[id, carried]
+    def _ask(self, n: int, carried_L: Flags) -> list[float]:
+        key = (n, carried_L.tobytes())
+        if key not in self._known:
+            seeds = self._rng.integers(0, 2**32, GROUP)
+            self._known[key] = [self._world.draw(n, carried_L, (int(seed),)) for seed in seeds]
+            self.made += GROUP
+        return self._known[key]
+
+    def _prompt(self, n: int, library: Library) -> tuple[str, ...]:
+        own = TOPICS[self._world.topic_N[n]]
+        ordered = sorted(
+            library.experiences, key=lambda e: (e.summary32.split(":")[0] != own, -e.epoch, e.id)
+        )
+        return tuple(e.id for e in ordered)
 
 
-def _ids(library: Library) -> set[str]:
-    return {e.id for e in library.experiences}
+def _flags(library: Library) -> Flags:
+    return carried_of(e.summary32 for e in library.experiences)
 
 
-def by_effect(
-    rng: np.random.Generator, rule: str, each: int, rollouts: int, effects: list[float], runs: int
-) -> dict[float, float]:
-    """Return the share of the lessons of each effect that come into force."""
-    operations = [lesson(n) for n in range(len(effects))]
-    made = carry_out(empty(), operations, cap=200, epoch=1)
-    size = max(MIN_DEV, each * len(effects))
-    limits = Limits(rule=AcceptanceRule(name=rule, margin=MARGIN), scenarios=size, rollouts=10**9, cap=200)  # type: ignore[arg-type]
-    kept: dict[float, list[bool]] = {}
-    for _ in range(runs):
-        revision = asyncio.run(decide(empty(), made, Families(rng, each, rollouts, effects), limits))
-        for n, effect in enumerate(effects):
-            kept.setdefault(effect, []).append(f"l{n}" in _ids(revision.library))
-    return {effect: float(np.mean(found)) for effect, found in sorted(kept.items())}
+def _tally(scores: list[float]) -> Tally:
+    squares = sum(score**2 for score in scores)
+    return Tally(stamp="", n=len(scores), sum=sum(scores), sum_sq=squares, errors=0)
 
 
-def print_by_effect(rng: np.random.Generator, runs: int) -> None:
-    """Print what single lessons of a candidate of ten come to."""
-    print("ten lessons, two of each effect, in families of their own: share that comes into force")
-    print("| rule | own dev scenarios | rollouts | " + " | ".join(f"{e:+.1f}" for e in SINGLE) + " |")
-    print("| --- | --- | --- |" + " --- |" * len(SINGLE))
-    for rule in ("safe", "strict"):
-        for each in (1, 2, 3):
-            for rollouts in (2, 5):
-                found = by_effect(rng, rule, each, rollouts, 2 * list(SINGLE), runs)
-                shares = " | ".join(f"{found[effect]:.2f}" for effect in SINGLE)
-                print(f"| {rule} | {each} | {rollouts} | {shares} |", flush=True)
+def earlier(world: World, seed: int, rollouts: int) -> tuple[Flags, int]:
+    """Return what the rule of before keeps, and its dev rollouts."""
+    rule = AcceptanceRule(name="safe", margin=0.02)
+    limits = Limits(rule=rule, scenarios=SPLITS["dev"], rollouts=rollouts, cap=200)
+    library, dev, total = empty(), DevSplit(world, seed), 0
+    for epoch in range(1, EPOCHS + 1):
+        dev.made = 0
+        lessons = range((epoch - 1) * EACH, epoch * EACH)
+        operations = [Operation(kind="add", experience=made_lesson(world, n, epoch)) for n in lessons]
+        candidate = carry_out(library, operations, cap=200, epoch=epoch)
+        library = asyncio.run(decide(library, candidate, dev, limits)).library
+        total += dev.made
+    return _flags(library), total
+
+
+def measure(cell: tuple[float, float, int, bool, int]) -> dict[str, float]:
+    """Return what each rule comes to in one world."""
+    harmful, scale, rollouts, second, seed = cell
+    world = draw_world(seed, harmful, scale, second=second)
+    all_L = np.ones(EPOCHS * EACH, dtype=np.bool_)
+    before_L, before_made = earlier(world, seed, rollouts)
+    kept_L, made, last = pooled(world, seed, rollouts)
+    gain = world.gain(kept_L)
+    kept = [t for t in last.lessons if t.fate in ("accepted", "kept", "returned")]
+    return {
+        "all": world.gain(all_L), "before": world.gain(before_L), "now": gain, "made": made,
+        "made before": before_made, "line": (last.gain or 0.0) - gain,
+        "listed": _too_much(world, kept, kept_L), "top": _too_much(world, kept[:1], kept_L),
+    }  # fmt: skip
+
+
+def _too_much(world: World, trials: Iterable[Any], kept_L: Flags) -> float:
+    """Return by how much the effects listed exceed the true ones, on average."""
+    number = {made_lesson(world, n, n // EACH + 1).id: n for n in range(EPOCHS * EACH)}
+    found = [trial.value - world.worth(number[trial.id], kept_L) for trial in trials if trial.id in number]
+    return float(np.mean(found)) if found else 0.0
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print one row for each share of harmful lessons."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=400)
-    parser.add_argument("--rollouts", type=int, default=4)
+    parser.add_argument("--worlds", type=int, default=4)
+    parser.add_argument("--first", type=int, default=5000)
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--rollouts", type=int, default=400)
+    parser.add_argument("--harmful", type=float, nargs="+", default=HARMFUL)
+    parser.add_argument("--second", action="store_true")
     args = parser.parse_args()
-    rng = np.random.default_rng(0)
-    print("share of candidates of one lesson that come into force")
-    print("| rule | dev scenarios | " + " | ".join(f"{effect:+.2f}" for effect in EFFECTS) + " |")
-    print("| --- | --- |" + " --- |" * len(EFFECTS))
-    for rule in ("safe", "strict"):
-        for size in SIZES:
-            shares = [
-                np.mean([bool(settle(rng, rule, size, args.rollouts, [effect])) for _ in range(args.runs)])
-                for effect in EFFECTS
-            ]
-            print(f"| {rule} | {size} | " + " | ".join(f"{share:.2f}" for share in shares) + " |")
-    print()
-    print("ten lessons, one of which costs 0.2, the others nothing (safe) or bring 0.02 each (strict)")
-    print("| rule | dev scenarios | bad one kept out | good ones kept then |")
-    print("| --- | --- | --- | --- |")
-    for rule, good in (("safe", 0.0), ("strict", 0.02)):
-        for size in SIZES:
-            found = []
-            for _ in range(args.runs):
-                bad = int(rng.integers(10))
-                found.append(
-                    (
-                        bad,
-                        settle(
-                            rng, rule, size, args.rollouts, [-0.2 if n == bad else good for n in range(10)]
-                        ),
-                    )
-                )
-            out = [kept for bad, kept in found if bad not in kept]
-            share, good_kept = len(out) / len(found), np.mean([len(kept) for kept in out])
-            print(f"| {rule} | {size} | {share:.2f} | {good_kept:.1f} of 9 |")
-    print()
-    print_by_effect(np.random.default_rng(1), args.runs)
+    print(f"worlds {args.first} to {args.first + args.worlds - 1}, effects x {args.scale:g}")
+    print("| harmful | all | before | now | now - better | se | dev rollouts | dev line | listed | top |")
+    print("| --- |" + " --- |" * 9)
+    seeds = range(args.first, args.first + args.worlds)
+    cells = [(h, args.scale, args.rollouts, args.second, s) for h, s in product(args.harmful, seeds)]
+    with ProcessPoolExecutor(2) as pool:
+        found = pool.map(measure, cells)
+        for harmful in args.harmful:
+            print(line(harmful, [next(found) for _ in seeds]), flush=True)
+
+
+def line(harmful: float, rows: list[dict[str, float]]) -> str:
+    """Return a row of the table: means over worlds."""
+    mean = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    best = "all" if mean["all"] > mean["before"] else "before"
+    differences = [row["now"] - row[best] for row in rows]
+    error = float(np.std(differences, ddof=min(1, len(rows) - 1)) / len(rows) ** 0.5)
+    gains = " | ".join(f"{mean[name]:+.3f}" for name in ("all", "before", "now"))
+    too_much = f"{mean['line']:+.3f} | {mean['listed']:+.4f} | {mean['top']:+.3f}"
+    better = f"{np.mean(differences):+.3f} | {error:.3f}"
+    return f"| {harmful:.0%} | {gains} | {better} | {mean['made']:.0f} | {too_much} |"
 
 
 if __name__ == "__main__":

@@ -20,11 +20,11 @@ from pytest_tfgrpo.numerics.arrays import Floats, Ints
 from pytest_tfgrpo.numerics.effect_model import (
     Cells,
     EffectFit,
+    EffectPrior,
     cells_of,
     fit_effects,
     logistic,
 )
-from pytest_tfgrpo.numerics.effect_model import EffectPrior as EffectPrior
 
 _TINY = 1e-12
 _NORMAL = NormalDist()

@@ -22,7 +22,8 @@ from pytest_tfgrpo.harness.learning.acceptance.pool import Pool, PoolUnit
 from pytest_tfgrpo.harness.learning.acceptance.standpoint import Standpoint
 from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
 from pytest_tfgrpo.harness.learning.library.library import carry_out, is_trim
-from pytest_tfgrpo.numerics.pooled_effects import EffectPrior, cross_fitted, normal_cdf
+from pytest_tfgrpo.numerics.effect_model import EffectPrior
+from pytest_tfgrpo.numerics.pooled_effects import cross_fitted, normal_cdf
 
 EVEN = 0.5
 """Probability to help above which a lesson serves the mean score."""

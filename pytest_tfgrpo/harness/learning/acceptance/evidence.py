@@ -20,7 +20,8 @@ from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
 from pytest_tfgrpo.harness.learning.library.retrieval import MIN_RELEVANCE, raw_score, relevances
 from pytest_tfgrpo.harness.suite.packs import pack_for
 from pytest_tfgrpo.numerics.arrays import Floats
-from pytest_tfgrpo.numerics.pooled_effects import EffectPrior, PooledEffects, pooled_effects
+from pytest_tfgrpo.numerics.effect_model import EffectPrior
+from pytest_tfgrpo.numerics.pooled_effects import PooledEffects, pooled_effects
 
 Flags = npt.NDArray[np.bool_]
 ABOUT = 0.5

@@ -15,7 +15,7 @@ from pytest_tfgrpo.harness.run.job import Job
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.learning.acceptance.evidence import Evidence
-    from pytest_tfgrpo.numerics.pooled_effects import EffectPrior
+    from pytest_tfgrpo.numerics.effect_model import EffectPrior
 
 
 @dataclass(frozen=True, slots=True)
