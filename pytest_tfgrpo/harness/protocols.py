@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from pytest_tfgrpo.core.lessons import Library, Operation
+from pytest_tfgrpo.core.lessons import Experience, LessonTrial, Library, Operation
 from pytest_tfgrpo.core.records import Group, JudgeResult, Rollout, RunHeader, Trajectory
 from pytest_tfgrpo.core.scenarios import Attachment, Prompt, PromptPack, Scenario, Task
 from pytest_tfgrpo.core.wire import Json
@@ -189,6 +189,8 @@ class LearningContext:
     """Seed of the run."""
     concurrency: int
     """Most calls in flight at once."""
+    refused: tuple[tuple[Experience, LessonTrial], ...] = ()
+    """Lessons that earlier epochs refused or removed, with what is known of them, the worst first."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import ActorError, ScenarioError, SettingError
-from pytest_tfgrpo.core.files import JOURNAL, run_folder
+from pytest_tfgrpo.core.files import JOURNAL, LIBRARY, run_folder
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
@@ -22,6 +22,7 @@ from pytest_tfgrpo.core.settings import Settings, shaping
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire import Json, from_wire
 from pytest_tfgrpo.harness.engine.components import Components, Supplied, open_components, reached_first
+from pytest_tfgrpo.harness.learning.library.learned_effects import with_effects_of
 from pytest_tfgrpo.harness.learning.library.library import empty, load_library
 from pytest_tfgrpo.harness.metrics.looks import Looks, merged
 from pytest_tfgrpo.harness.protocols import Actor, Foresighted
@@ -89,6 +90,8 @@ def prepare(
     library = _load_library(root, settings)
     task_id = settings["task_id"] or default_task_id(root.name)
     out = out_folder(root, settings)
+    if settings.learning and out is not None:
+        library = with_effects_of(library, out / task_id / LIBRARY)
     stamps = _stamps(settings, packs, scenarios, people, library)
     log = _log_to_continue(resume, out, task_id, run_id, stamps)
     if log is not None:

@@ -12,6 +12,7 @@ from pytest_tfgrpo.core.files import MANIFEST, RUNS
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
 from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.harness.learning.acceptance.standpoint import refused_lessons
 from pytest_tfgrpo.harness.learning.attribution.retirement import evidence, retire, without_harmful
 from pytest_tfgrpo.harness.learning.library.library import apply
 from pytest_tfgrpo.harness.learning.library.screen import Screen
@@ -40,7 +41,7 @@ async def learn(
     recorded = job.resumed.candidates.get(phase.epoch) or job.resumed.revisions.get(phase.epoch)
     if recorded is not None:
         return recorded
-    context = _context(job, phase, groups, library, calls)
+    context = _context(job, phase, groups, library, calls, earlier)
     screen = _screen(job, context)
     found = await asyncio.to_thread(evidence, job, phase, groups, earlier, library)
     cap = job.settings["library_cap"]
@@ -86,7 +87,12 @@ def _screen(job: Job, context: LearningContext) -> Screen:
 
 
 def _context(
-    job: Job, phase: Phase, groups: tuple[Group, ...], library: Library, calls: Calls
+    job: Job,
+    phase: Phase,
+    groups: tuple[Group, ...],
+    library: Library,
+    calls: Calls,
+    earlier: Sequence[PhaseResult],
 ) -> LearningContext:
     train = {s.id: s for s in job.scenarios if s.split == "train"}
     packs = {s.domain: pack_for(job.packs, s.domain) for s in train.values()}
@@ -105,4 +111,5 @@ def _context(
         calls=calls,
         seed=job.settings["seed"],
         concurrency=job.settings["concurrency"],
+        refused=refused_lessons(job.library, earlier),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Revision
+from pytest_tfgrpo.core.lessons import Experience, LessonTrial, Library, Operation, Revision
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
 from pytest_tfgrpo.harness.learning.attribution.exposures import content_key, series_of
 from pytest_tfgrpo.harness.learning.attribution.leaving_out import latest_trials
@@ -16,6 +16,33 @@ from pytest_tfgrpo.harness.run.job import Job
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.learning.acceptance.evidence import Evidence
     from pytest_tfgrpo.numerics.effect_model import EffectPrior
+
+
+def tried_lessons(start: Library, earlier: Iterable[PhaseResult]) -> dict[str, Experience]:
+    """Return every lesson of the epochs so far, active or rejected, by id."""
+    libraries, rejected = [start], list[Operation]()
+    for result in earlier:
+        if result.revision is not None:
+            libraries.append(result.revision.library)
+            decided = result.revision.acceptance
+            rejected += decided.rejected if decided is not None else ()
+    known = {o.experience.id: o.experience for o in rejected if o.experience is not None}
+    for library in libraries:
+        known |= {e.id: e for e in library.experiences}
+    return known
+
+
+def refused_lessons(
+    start: Library, earlier: Sequence[PhaseResult]
+) -> tuple[tuple[Experience, LessonTrial], ...]:
+    """Return the lessons that earlier epochs refused or removed, with what is known of them, worst first."""
+    by_key = {content_key(e): e for e in tried_lessons(start, earlier).values()}
+    found = [
+        (by_key[key], trial)
+        for key, trial in latest_trials(earlier).items()
+        if trial.fate in ("refused", "removed") and key in by_key
+    ]
+    return tuple(sorted(found, key=lambda pair: (pair[1].value, pair[1].key)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +62,8 @@ class Standpoint:
     @property
     def lessons(self) -> Mapping[str, Experience]:
         """Every lesson that a prompt of the run may have carried, by id; the latest last."""
-        libraries = [self.job.library]
-        rejected: list[Operation] = []
-        for result in self.earlier:
-            if result.revision is not None:
-                libraries.append(result.revision.library)
-                decided = result.revision.acceptance
-                rejected += decided.rejected if decided is not None else ()
-        known = {o.experience.id: o.experience for o in rejected if o.experience is not None}
-        for library in (*libraries, self.library, self.candidate.library):
+        known = tried_lessons(self.job.library, self.earlier)
+        for library in (self.library, self.candidate.library):
             known |= {e.id: e for e in library.experiences}
         return known
 
@@ -64,12 +84,7 @@ class Standpoint:
 
     def refused(self) -> dict[str, Experience]:
         """Return the lessons that earlier epochs refused or removed, by content key."""
-        by_key = {content_key(e): e for e in self.lessons.values()}
-        return {
-            key: by_key[key]
-            for key, trial in latest_trials(self.earlier).items()
-            if trial.fate in ("refused", "removed") and key in by_key
-        }
+        return {trial.key: lesson for lesson, trial in refused_lessons(self.job.library, self.earlier)}
 
     def evidence(self, dev: Iterable[Group] = ()) -> Evidence:
         """Return all that the run has seen of its lessons, with `dev`, the groups of the present sweep."""

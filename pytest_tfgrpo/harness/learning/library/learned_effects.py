@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.core.lessons import LearnedEffects, Library
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import stamp
@@ -33,6 +35,19 @@ def read_effects(path: Path, data: Json) -> tuple[LearnedEffects, ...]:
     except ValueError as error:
         raise StoreError(f"{path}: /effects: {error}; remove them, and they are learned anew") from None
     return found
+
+
+def with_effects_of(library: Library, path: Path) -> Library:
+    """Return `library` with what the latest run of the task learned of lessons, where it knows nothing of it.
+
+    That lies in the library file that a run writes at `path`; one that cannot be read says nothing.
+    """
+    if library.effects:
+        return library
+    try:
+        return replace(library, effects=read_effects(path, json.loads(read_plain(path)).get("effects", [])))
+    except (OSError, ValueError, AttributeError, RecursionError, StoreError):
+        return library
 
 
 def measure_of_effects(

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from pytest_tfgrpo.core.lessons import Operation
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
+from pytest_tfgrpo.harness.learning.attribution.leaving_out import SETTLED
 from pytest_tfgrpo.harness.protocols import LearningContext, Proposal
 
 
@@ -24,9 +27,16 @@ class HeuristicOptimizer:
 
         study = HeuristicStudy(context, informative)
         return Proposal(
-            operations=tuple(study.operations),
+            operations=tuple(o for o in study.operations if not _is_harm(o, context)),
             lesson_groups=frozenset(study.lesson_groups),
             note=f"kinds of task without a difference in tools, arguments or form of answer: {study.mute}"
             if study.mute
             else "",
         )
+
+
+def _is_harm(operation: Operation, context: LearningContext) -> bool:
+    """Return whether an operation brings in what an earlier epoch refused, settled as harm."""
+    new = operation.experience
+    harm = {trial.key for _, trial in context.refused if trial.helps <= SETTLED}
+    return new is not None and content_key(new) in harm

@@ -20,7 +20,7 @@ from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.stamp import identify, stamp
 from pytest_tfgrpo.harness.engine.engine import Engine
-from pytest_tfgrpo.harness.learning.library.library import empty
+from pytest_tfgrpo.harness.learning.library.library import empty, load_library
 from pytest_tfgrpo.harness.metrics.epochs import per_epoch
 from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal, RewardBatch
 from pytest_tfgrpo.harness.report.terminal import terminal
@@ -386,3 +386,63 @@ def test_an_eval_scenario_among_those_that_decide_is_refused() -> None:
     phase = Phase(epoch=1, mode="train", temperature=1.0, rollouts=2, scenarios=("train-1",), dev=("eval-1",))
     with pytest.raises(ValueError, match="'eval-1' of split 'eval' must not decide on a library"):
         require_dev([one("eval", 1)], phase)
+
+
+def test_what_was_refused_is_tried_again_and_its_teacher_is_told_of_it(tmp_path: Path) -> None:
+    optimizer = Teacher("good", "idle", "bad", epochs=(1,))
+    run, _, _ = settle(tmp_path, epochs=3, job_optimizer=optimizer)
+    first = {trial.key: trial for trial in acceptance(run, 1).lessons}
+    refused = {key for key, trial in first.items() if trial.fate == "refused"}
+    told = {trial.key: (lesson.summary32, trial) for lesson, trial in optimizer.contexts[1].refused}
+    assert told.keys() == refused
+    assert optimizer.contexts[0].refused == ()
+    assert all(trial == first[key] for key, (_, trial) in told.items())
+    carried = {id for group in run.phases[2].dev for r in group.rollouts for id in r.tossed or ()}
+    doubtful = {trial.id for key, trial in first.items() if key in refused and trial.helps > 0.05}
+    assert doubtful <= carried
+    settled = {trial.id for key, trial in first.items() if key in refused and trial.helps <= 0.05}
+    assert settled
+    assert not settled & carried
+
+
+class Late:
+    """Is right with a lesson only from some call on, as when a provider changes."""
+
+    def __init__(self) -> None:
+        self.helps = False
+
+    def __call__(self, call: ActorCall) -> str:
+        told = ": idle." in call.prompt.system
+        return "3" if (told and self.helps) or call.seed % 4 == 0 else "4"
+
+
+def test_a_refused_lesson_returns_when_the_evidence_turns(tmp_path: Path) -> None:
+    late = Late()
+
+    class Turning(Teacher):
+        async def propose(self, context: LearningContext) -> Proposal:
+            late.helps = context.epoch > 1
+            return await super().propose(context)
+
+    fields: dict[str, Any] = {"acceptance": "strict", "actor": ScriptedActor(late), "epochs": 4}
+    run, _, _ = settle(tmp_path, job_optimizer=Turning("idle"), **fields)
+    fates = [[trial.fate for trial in acceptance(run, epoch).lessons] for epoch in (1, 2, 3)]
+    assert fates[0] == ["refused"]
+    assert ["returned"] in fates
+    assert lessons(run) == ["How many words, alpha: idle."]
+
+
+def test_mean_and_spread_of_effects_go_on_in_the_library_file(tmp_path: Path) -> None:
+    folder = tmp_path / "demo" / "runs" / "run1"
+    run, _, _ = settle(tmp_path, "good", "bad", folder=folder)
+    start = load_library(tmp_path / "demo" / LIBRARY)
+    assert start.effects == run.library.effects
+    assert [known.run_id for known in start.effects] == ["run1"]
+    fields: dict[str, Any] = {"job_library": replace(empty(), effects=start.effects), "job_run_id": "run2"}
+    again, _, _ = settle(tmp_path, "good", "bad", **fields)
+    assert build(again, None)["acceptance"]["epochs"][0]["gain"] == acceptance(run).gain  # type: ignore[index]
+    assert again.library.effects == start.effects
+    other, _, _ = settle(tmp_path, "good", "bad", seed=1, **fields)
+    fresh, _, _ = settle(tmp_path, "good", "bad", seed=1, job_run_id="run2")
+    assert [known.run_id for known in other.library.effects] == ["run1", "run2"]
+    assert other.library.effects[1].on_topic != fresh.library.effects[0].on_topic

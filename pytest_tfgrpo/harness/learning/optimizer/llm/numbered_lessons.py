@@ -16,6 +16,9 @@ from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import clean
 from pytest_tfgrpo.harness.learning.optimizer.support import reward_of, support_of, tool_stats_of
 from pytest_tfgrpo.harness.protocols import LearningContext
 
+MAX_REFUSED = 20
+"""Refused lessons that the teacher is shown, the worst of them."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Draft:
@@ -47,16 +50,30 @@ class NumberedLessons:
         self._pack = pack
         self._context = context
         self._lessons: Mapping[str, Experience] = {f"L{n}": e for n, e in enumerate(lessons, 1)}
+        self._refused = [
+            (e, trial)
+            for e, trial in context.refused
+            if e.domain == domain and e.stamp_signature == pack.stamp
+        ][:MAX_REFUSED]
         self._ordinal: Counter[str] = Counter()
 
     def text(self) -> str:
-        """Return the lessons, one on a line, with their numbers."""
+        """Return the lessons, one on a line, with their numbers, then what was refused, with its figures."""
         lines = [
             f"{number} | {e.polarity} | from {e.support.rollouts} attempts at {e.support.groups} tasks | "
             f"{clean(' '.join(e.summary32.split()), LESSON)}"
             for number, e in self._lessons.items()
         ]
-        return "\n".join(lines) or "(none yet)"
+        lines = lines or ["(none yet)"]
+        if self._refused:
+            lines.append("tried and refused, for they did not raise the mean score; say why a new one would:")
+        lines += [
+            f"- | {e.polarity} | change of the mean score {trial.value:+.3f}, probability to help "
+            f"{trial.helps:.2f}, {trial.included} attempts with it and {trial.left_out} without | "
+            f"{clean(' '.join(e.summary32.split()), LESSON)}"
+            for e, trial in self._refused
+        ]
+        return "\n".join(lines)
 
     def has(self, numbers: Sequence[str]) -> bool:
         """Return whether all of `numbers` are lessons."""
