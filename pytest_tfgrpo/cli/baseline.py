@@ -49,7 +49,7 @@ def declare(commands: Subparsers) -> None:
 
 
 def save(arguments: Arguments) -> Iterator[str]:
-    """Store the final sweep of a run as a baseline, for review and commit."""
+    """Store the final sweep of a run as a baseline, pooled with every other sweep of its build."""
     from pytest_tfgrpo.cli.lookup import find_run
     from pytest_tfgrpo.harness.gate import baseline
     from pytest_tfgrpo.harness.run.journal_contents import load_run
@@ -57,10 +57,29 @@ def save(arguments: Arguments) -> Iterator[str]:
     project = project_of(arguments)
     path = baseline.locate(arguments.name, project.root)
     stored = baseline.from_run(load_run(find_run(project, arguments.run)), arguments.name)
-    stored = replace(stored, looks=_looks(project, path))
+    stored = replace(_pooled(project, path, stored), looks=_looks(project, path))
     baseline.save(path, stored)
     yield from baseline.describe(stored)[:3]
+    if stored.sweeps:
+        yield f"  pooled from {len(stored.sweeps)} sweeps of this build, whatever their gates said"
     yield f"wrote {path}; commit it, and set tfgrpo_baseline = {arguments.name}"
+
+
+def _pooled(project: Project, path: Path, stored: Baseline) -> Baseline:
+    """Return a baseline with the sweeps of its build in the file that is replaced, and of runs on disk."""
+    from pytest_tfgrpo.harness.gate.baseline import from_run, load
+    from pytest_tfgrpo.harness.gate.pooling import MOST_SWEEPS, is_same_build, pooled, sweeps_of
+    from pytest_tfgrpo.harness.run.journal_contents import list_runs, load_run
+
+    others = []
+    with suppress(BaselineError):  # one that is broken is saved again
+        others = [load(path)]
+    if others and is_same_build(stored, others[0]) and stored.run_id in sweeps_of(others[0]):
+        stored = others.pop()
+    for folder in reversed(list_runs(project.out, project.task_id)[-MOST_SWEEPS:]):
+        with suppress(BaselineError, JournalError):  # what is no whole sweep cannot be pooled
+            others.append(from_run(load_run(folder), stored.name))
+    return replace(pooled(stored, others), unsigned=None)
 
 
 def _looks(project: Project, path: Path) -> Looks:

@@ -29,6 +29,21 @@ COMPARED_STAMPS = ("actor", "packs")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SweepSums:
+    """What a baseline keeps of one sweep that it pools, to tell how much sweeps of one build differ."""
+
+    created_at: str
+    scenarios: str
+    """Stamp of the tasks: only sweeps of the same ones show drift."""
+    n: int
+    """Scenarios with a score."""
+    sum: float
+    """Of their means."""
+    rollouts: int
+    """Scored, over all scenarios."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Baseline:
     """What the gate compares a final sweep with."""
 
@@ -47,6 +62,8 @@ class Baseline:
     """Tallies by scenario id."""
     looks: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=SPARSE)
     """Variants that were evaluated when it was saved, by the stamp of the eval split."""
+    sweeps: Mapping[str, SweepSums] = field(default_factory=dict, metadata=SPARSE)
+    """The sweeps pooled, by run, oldest first; empty where there is one."""
     unsigned: bool | None = field(default=None, metadata=SPARSE)
     """True when its file has no hash, so that nobody knows whether it was edited; never written."""
 

@@ -24,6 +24,7 @@ from pytest_tfgrpo.harness.gate.baseline import (
 )
 from pytest_tfgrpo.harness.gate.difference import Bar, judge_difference
 from pytest_tfgrpo.harness.gate.looks import Look, looks_at
+from pytest_tfgrpo.harness.gate.pooling import drift_of, not_covered
 from pytest_tfgrpo.harness.gate.result import MIN_SHARE, OPEN, RuleResult, Settled
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
 from pytest_tfgrpo.harness.metrics.epochs import solved
@@ -172,7 +173,11 @@ def judge_regression(of: GateInput) -> RuleResult:
         result = RuleResult(name="baseline", outcome="not_judged", message=unfair, advice=UNFAIR_ADVICE)
     else:
         notes = what_differs(baseline, actor=actor_name(of.run), stamps=stamps, tallies=tallies)
-        result = of.compared("baseline", baseline.scenarios)
+        drift = drift_of(baseline)
+        result = of.compared("baseline", baseline.scenarios, drift or 0.0)
+        said = f"drift of {drift:.3f} is covered" if drift is not None else not_covered(baseline)
+        figures = {**result.figures, "drift": drift}
+        result = replace(result, message=f"{result.message}; {said}", figures=figures)
         if notes:
             message = f"{result.message}; the baseline was {', '.join(notes)}"
             result = replace(result, message=message, figures={**result.figures, "notes": notes})

@@ -1,0 +1,86 @@
+"""A gate that looks again: more rollouts where it cannot see, in a run, in a resumed one, and on file."""
+
+import json
+from typing import Any
+
+import pytest
+from support.project import Project
+
+from pytest_tfgrpo.harness.run.journal_contents import load_run
+
+NOISY = """
+def solve(context):
+    return "3" if context.seed % 10 < {of_ten} else "4"
+"""
+
+
+@pytest.fixture
+def noisy(project: Project) -> Project:
+    """A project whose agent solves 8 of 10 rollouts, as it did when the baseline was saved."""
+    project.scenarios(train=0, sweep=12).agent(NOISY.format(of_ten=8))
+    project.ini(actor="python:agent2:solve", min_score=0)
+    assert project.run("--tfgrpo-out=out", "--tfgrpo-eval-rollouts=15").ret == 0
+    assert project.cli("baseline", "save", "main") == 0
+    return project.ini(actor="python:agent2:solve", min_score=0, baseline="main", seed=7)
+
+
+def rule(project: Project) -> dict[str, Any]:
+    (found,) = [r for r in project.report()["gate"]["results"] if r["name"] == "baseline"]
+    return found  # type: ignore[no-any-return]
+
+
+def made(project: Project) -> int:
+    (row,) = project.report()["epochs"]
+    return row["rollouts"]  # type: ignore[no-any-return]
+
+
+def test_a_gate_that_cannot_see_the_alarm_takes_twice_and_four_times_the_rollouts(noisy: Project) -> None:
+    result = noisy.run("--tfgrpo-out=out", "--tfgrpo-gate-alarm=0.0001", "--tfgrpo-gate-margin=0")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert (made(noisy), rule(noisy)["figures"]["looks"]) == (12 * 12, [3, 6, 12])
+    assert rule(noisy)["message"].startswith("cannot see a drop of 0.0001: ")
+    assert "look 3 of 3, with 12 rollouts of each" in rule(noisy)["message"]
+
+
+def test_a_gate_that_sees_the_alarm_at_once_takes_no_more(noisy: Project) -> None:
+    assert noisy.run("--tfgrpo-out=out", "--tfgrpo-gate-alarm=0.6").ret == 0
+    assert (made(noisy), rule(noisy)["figures"]["answer"]) == (36, "open")
+
+
+@pytest.mark.parametrize("flag", ["--tfgrpo-gate-extend=0", "--tfgrpo-gate-sequential=true"])
+def test_more_rollouts_are_taken_only_where_they_may_be(noisy: Project, flag: str) -> None:
+    result = noisy.run("--tfgrpo-out=out", "--tfgrpo-gate-alarm=0.0001", "--tfgrpo-gate-margin=0", flag)
+    assert (result.ret, made(noisy)) == (1, 12)
+
+
+def test_more_rollouts_of_an_agent_that_always_answers_alike_are_not_taken(project: Project) -> None:
+    project.scenarios(train=0, sweep=12).ini(actor="python:agent:right")
+    assert project.run("--tfgrpo-out=out", "--tfgrpo-eval-rollouts=3").ret == 0
+    assert project.cli("baseline", "save", "main") == 0
+    project.ini(actor="python:agent:right", baseline="main")
+    result = project.run("--tfgrpo-out=out")
+    assert (result.ret, made(project), rule(project)["figures"]["answer"]) == (1, 36, "unseen")
+    assert "eval scenarios would be enough" in rule(project)["advice"]
+
+
+def test_the_journal_has_the_sweep_as_it_was_in_the_end(noisy: Project) -> None:
+    noisy.run("--tfgrpo-out=out", "--tfgrpo-gate-alarm=0.0001", "--tfgrpo-gate-margin=0")
+    (sweep,) = load_run(noisy.runs()[-1]).phases
+    assert sweep.phase.rollouts == 12
+    assert {len(group.rollouts) for group in sweep.groups} == {12}
+    lines = [json.loads(line) for line in (noisy.runs()[-1] / "metrics.jsonl").read_text().splitlines()]
+    assert sum(line["tool"] is None for line in lines) == len({line["rollout_id"] for line in lines}) == 144
+
+
+@pytest.mark.parametrize("kept", [40, 60, 100, 130])
+def test_a_run_killed_between_looks_ends_as_if_it_had_not_been(noisy: Project, kept: int) -> None:
+    flags = ("--tfgrpo-out=out", "--tfgrpo-gate-alarm=0.0001", "--tfgrpo-gate-margin=0")
+    noisy.run(*flags)
+    before = rule(noisy)
+    folder = noisy.runs()[-1]
+    lines = (folder / "journal.jsonl").read_text().splitlines(keepends=True)
+    (folder / "journal.jsonl").write_text("".join(lines[:kept]))
+    (folder / "manifest.json").unlink()
+    noisy.run(*flags, "--tfgrpo-resume=latest")
+    assert (rule(noisy), made(noisy)) == (before, 144)
+    assert len(load_run(folder).phases[0].groups[0].rollouts) == 12
