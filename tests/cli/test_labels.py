@@ -31,16 +31,21 @@ def charmed(request: Body, attempt: int) -> str:
 
 @pytest.fixture
 def judged(project: Project, serve: Serve) -> Project:
-    """A project with a complete run of 24 judged eval scenarios."""
+    """A project with a complete run of 24 judged eval scenarios, in whose domain lessons are learned."""
     serve(charmed)
+    return learned(project)
+
+
+def learned(project: Project, domains: tuple[str, ...] = ("text",), **settings: str) -> Project:
+    """Return the project with a complete run; its eval scenarios take turns in `domains`."""
     project.agent(AGENT).ini(
-        actor="python:agent2:flatter", group_size=2, eval_rollouts=2, judge="openai:x", epochs=2
+        actor="python:agent2:flatter", group_size=2, eval_rollouts=4, judge="openai:x", epochs=2, **settings
     )
     tasks = [
         {
             "id": f"{split}{n}",
             "split": split,
-            "domain": "text",
+            "domain": domains[n % len(domains)] if split == "eval" else "text",
             "prompt": f"How polite is letter {n} of {split}, a b c?",
         }
         | {"truth": "judge", "rubric": ["The answer is 3."]}
@@ -154,3 +159,21 @@ def test_labels_that_no_longer_fit_are_left_out_of_the_report_with_a_warning(
     assert "labels are left out" in out
     assert "was changed by hand" in out
     assert "gain by people" not in out
+
+
+@pytest.mark.parametrize("control", ["concurrent", "both", "early"])
+def test_answers_that_serve_both_sweeps_are_labelled_once(
+    control: str, project: Project, serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    serve(charmed)
+    run = learned(project, ("text", "other"), baseline_sweep=control).runs()[-1]
+    assert project.cli("labels", "sample", "--tasks=24") == 0
+    rows = list(csv.DictReader(io.StringIO((run / "labels.csv").read_text("utf-8-sig"))))
+    apart = sum("of eval, a b c" in row["task"] for row in rows)
+    assert 24 + 12 <= apart <= 24 + 12 + (12 if control == "early" else 0)
+    label(run / "labels.csv", "n")
+    assert project.cli("labels", "read") == 0
+    block = project.report()["labels"]
+    assert (block["used"], block["asked"]) == (24, len(rows))
+    assert block["judge_gain"] == pytest.approx(project.report()["gain"]["difference"])
+    assert "gain by people" in capsys.readouterr().out

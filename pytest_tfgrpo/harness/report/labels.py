@@ -110,7 +110,7 @@ def draw(run: Run, *, tasks: int, answers: int = 1, seed: int = 0, sweeps: Sweep
     sweeps = sweeps or sweeps_of(run)
     compared = compare(sweeps.rows_before, sweeps.rows_after)
     known = {s.id: s for s in run.scenarios}
-    groups = [_groups(result.groups if result else ()) for result in (sweeps.before, sweeps.after)]
+    groups = [_groups(result.counted if result else ()) for result in (sweeps.before, sweeps.after)]
     places = [
         place
         for place, id in enumerate(compared.ids)

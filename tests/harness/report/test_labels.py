@@ -320,6 +320,22 @@ def test_what_models_wrote_is_inert_in_a_spreadsheet_whatever_separator_it_takes
             assert not re.fullmatch(r"[\d/.,:e-]+", cell)
 
 
+@settings(max_examples=30)
+@given(
+    texts=st.lists(st.text(st.characters(codec="utf-8"), max_size=60), min_size=2, max_size=2),
+    delimiter=st.sampled_from(",;\t"),
+)
+def test_whatever_a_model_wrote_comes_back(
+    texts: list[str], delimiter: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    run = judged({"a": [0.0]}, {"a": [1.0]}, texts)
+    sample = draw(run, tasks=1)
+    path = tmp_path_factory.mktemp("form") / "form.csv"
+    write_form(path, sample, {})
+    save(path, filled(path, "y n"), delimiter)
+    assert read_form(path, sample) == {item.id: 0.25 for item in sample.items}
+
+
 def test_a_form_comes_back_as_spreadsheets_save_it(tmp_path: Path) -> None:
     run = judged(
         {"a": [0.0], "b": [0.0]}, {"a": [1.0], "b": [1.0]}, ["é “quoted”; a,b", "two\nlines", "日本", "plain"]
