@@ -320,7 +320,13 @@ def _settings(found: Callable[[Setting], list[Origin]], *, learning: bool) -> Se
             f"epochs must be >= 2 with eval_mode=last_epoch, not {values['epochs']!r} "
             f"({origins.get('epochs', 'default')}); use eval_mode=separate to train in a single epoch"
         )
-    return Settings(learning, cast("SettingValues", values), origins)
+    settings = Settings(learning, cast("SettingValues", values), origins)
+    if learning and settings["baseline_sweep"] == "both" and settings.eval_rollouts < 4:
+        raise _error(
+            f"baseline_sweep = 'both' asks a quarter of the {settings.eval_rollouts} rollouts early "
+            f"({origins['baseline_sweep']}); set eval_rollouts to at least 4, or choose concurrent"
+        )
+    return settings
 
 
 def from_arguments(arguments: Mapping[str, Any], *, learning: bool) -> Settings:

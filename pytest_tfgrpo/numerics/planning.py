@@ -104,23 +104,27 @@ def uneven_effect(
     )
 
 
-def spread(difference: Difference, pairs: Sequence[tuple[Measured, Measured]]) -> Spread | None:
+def spread(
+    difference: Difference, pairs: Sequence[tuple[Measured, Measured]], *, alike: int = 0
+) -> Spread | None:
     """Split the variance of a paired difference into parts between and within scenarios.
 
-    `pairs` are the tallies before and after of the scenarios compared. The variance of a difference of two
+    `pairs` are the tallies before and after of the scenarios compared; `alike` more have the same answers on
+    both sides, so that rollouts add nothing to their difference. The variance of a difference of two
     means is that of the true differences plus that of each mean (Miller 2024, section 3); the second is
     pooled from the sums of squares, the first is what is left. Sweeps that share seeds vary less than the
     rollouts suggest; then all of it counts as within. None when no scenario has two rollouts in each sweep.
     """
-    if difference.n < 2 or math.isnan(difference.std):
+    if difference.n < 2 or math.isnan(difference.std) or not pairs:
         return None
     noises = [pooled_noise(side) for side in zip(*pairs, strict=True)]
     if None in noises:
         return None
     variances = [noise for noise in noises if noise is not None]
-    shares = [sum(1 / row.n for row in side) / len(pairs) for side in zip(*pairs, strict=True)]
+    number = len(pairs) + alike
+    shares = [sum(1 / row.n for row in side) / number for side in zip(*pairs, strict=True)]
     expected = sum(variance * share for variance, share in zip(variances, shares, strict=True))
-    found, within = difference.std**2, sum(variances)
+    found, within = difference.std**2, sum(variances) * len(pairs) / number
     if expected > found:
         return Spread(0.0, within * found / expected)
     return Spread(found - expected, within)

@@ -78,8 +78,7 @@ class TfgrpoSession:
         self.config = config
         self.settings = options.settings_of(config)
         self.learning = self.settings.learning
-        with prepare.usage_errors():
-            self.phases: list[Phase] = phases_of(self.settings)
+        self.phases: list[Phase] = phases_of(self.settings)
         self._kinds: dict[str, CheckKind] = {}
         self._catalog = Catalog(config.rootpath, self._kinds)
         self._broken = ""

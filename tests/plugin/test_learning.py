@@ -45,6 +45,45 @@ def test_learning_shows_as_a_gain_and_leaves_its_files(project: Project) -> None
     assert all(len(e["summary32"].split()) <= 32 for e in project.manifest()["tfgrpo"]["experiences"])
 
 
+def test_both_controls_have_items_and_print_the_drift(project: Project) -> None:
+    project.scenarios(train=12, sweep=12).write(
+        "test_agent.py",
+        """
+import pytest
+
+@pytest.mark.tfgrpo(domain="text", split="eval", prompt="How many words has 'a b c'?")
+def test_sweep(rollout):
+    assert rollout.answer == "3"
+""",
+    )
+    project.ini(actor="python:agent:learner", group_size=4, baseline_sweep="both")
+    result = project.learn("-v")
+    items = item_names(result)
+    assert items[0] == "suite.scenario.json::suite-eval0[early]"
+    assert [name for name in items if "test_sweep" in name] == [
+        "test_agent.py::test_sweep[tfgrpo-early-r0]",
+        *(f"test_agent.py::test_sweep[tfgrpo-baseline-r{n}]" for n in range(3)),
+        *(f"test_agent.py::test_sweep[tfgrpo-epoch3-eval-r{n}]" for n in range(4)),
+    ]
+    result.stdout.fnmatch_lines(["early *0.3 *13 *", "baseline *0.3 *39 *", "drift  * without new lessons*"])
+    assert project.cli("report") == 0
+    assert [row["mode"] for row in project.report()["epochs"]] == [
+        "early",
+        "baseline",
+        "train",
+        "train",
+        "eval",
+    ]
+
+
+def test_both_controls_need_four_rollouts_of_a_sweep(project: Project) -> None:
+    result = project.scenarios().ini(group_size=2, eval_rollouts=3, baseline_sweep="both").learn()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*'both' asks a quarter of the 3 rollouts early (ini key *); set eval_rollouts to at least 4*"]
+    )
+
+
 def test_the_feature_variable_switches_learning_on(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEATURE_TFGRPO_GROUP", "1")
     project.scenarios().run("-v").stdout.fnmatch_lines(["*[[]epoch1[]]*"])

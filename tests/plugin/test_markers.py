@@ -20,12 +20,12 @@ def test_train(rollout):
 """)
     result = project.ini(actor="python:agent:half", group_size=2).learn("-v")
     assert item_names(result) == [
-        "test_agent.py::test_sweep[tfgrpo-baseline-r0]",
-        "test_agent.py::test_sweep[tfgrpo-baseline-r1]",
         "test_agent.py::test_train[tfgrpo-epoch1-r0]",
         "test_agent.py::test_train[tfgrpo-epoch1-r1]",
         "test_agent.py::test_train[tfgrpo-epoch2-r0]",
         "test_agent.py::test_train[tfgrpo-epoch2-r1]",
+        "test_agent.py::test_sweep[tfgrpo-baseline-r0]",
+        "test_agent.py::test_sweep[tfgrpo-baseline-r1]",
         "test_agent.py::test_sweep[tfgrpo-epoch3-eval-r0]",
         "test_agent.py::test_sweep[tfgrpo-epoch3-eval-r1]",
         "tfgrpo::gate",
@@ -99,6 +99,37 @@ def test_a_skip_excludes_the_scenario(project: Project, how: str) -> None:
     result = project.learn()
     result.assert_outcomes(passed=2, skipped=2)
     assert [row["groups"] for row in project.report()["epochs"]] == [1]
+
+
+LEARNING = """
+import pytest
+
+@pytest.mark.tfgrpo(domain={domain!r}, split="eval", prompt="How many words has 'a b c'?")
+def test_sweep(rollout):
+    assert rollout.answer == "3"
+
+@pytest.mark.parametrize("n", range(6))
+@pytest.mark.tfgrpo(domain="text", prompt="How many words has letter {{n}}?")
+def test_train(rollout, n):
+    assert rollout.answer == "3"
+"""
+
+
+@pytest.mark.parametrize(
+    ("domain", "outcomes"), [("text", {"passed": 29}), ("other", {"passed": 27, "skipped": 2})]
+)
+def test_where_no_lesson_changed_a_prompt_the_functions_of_the_final_sweep_judge_for_both(
+    project: Project, domain: str, outcomes: dict[str, int]
+) -> None:
+    project.write("test_agent.py", LEARNING.format(domain=domain))
+    result = project.ini(actor="python:agent:learner", group_size=2).learn("-rs")
+    result.assert_outcomes(**outcomes)
+    rows = {row["mode"]: row for row in project.report()["epochs"]}
+    assert rows["baseline"]["gt_score"]["n"] == 1
+    if domain == "other":
+        result.stdout.fnmatch_lines(["*no lesson changed its prompt: the answers of the final sweep count*"])
+        assert rows["baseline"]["gt_score"] == rows["eval"]["gt_score"]
+        assert (rows["baseline"]["rollouts"], rows["baseline"]["shared"]) == (0, 1)
 
 
 def test_parametrised_functions_are_a_scenario_each_and_prompts_name_their_parameters(

@@ -42,6 +42,7 @@ def comparable(folder: Path) -> Any:
     """Return the report without times and without the names that hang on the run id."""
     text = (folder / "report.json").read_text().replace(folder.name, "RUN")
     report = json.loads(text)
+    del report["cost"]  # of what a kill lost, and of pairs that were asked again
 
     def clean(value: Any) -> Any:
         if isinstance(value, dict):
@@ -80,7 +81,9 @@ def test_a_run_killed_at_random_points_resumes_to_the_same_report(slow: Project)
     assert PLANNED <= len(slow.calls) <= PLANNED + kills * 16
     rollouts = Counter(rollout["rollout_id"] for rollout in slow.events("rollout"))
     assert len(rollouts) == PLANNED
-    assert set(rollouts.values()) == {1}
+    again = {id for id, times in rollouts.items() if times > 1}
+    assert len(again) <= 2 * kills  # a side of a pair whose other side was not on file
+    assert not [id for id in again if ".e1." in id or ".e2." in id]
 
 
 def test_an_interrupt_ends_cleanly_with_everything_on_disk_and_can_be_resumed(

@@ -101,7 +101,9 @@ def from_run(run: Run, name: str) -> Baseline:
         temperature=sweep.phase.temperature,
         library=sweep.library_hash,
         stamps=compared_stamps(run),
-        scenarios={id: replace(row, family=None) for id, row in sorted(sweeps.rows_after.items())},
+        scenarios={
+            id: replace(row, family=None, shared=False) for id, row in sorted(sweeps.rows_after.items())
+        },
     )
 
 

@@ -37,7 +37,8 @@ def settling_advice(
     rows = [(before[id], after[id]) for id in comparison.ids]
     if errors_as_zero:
         rows = [(_with_errors(old), _with_errors(new)) for old, new in rows]
-    parts = spread(comparison.difference, rows)
+    own = [(old, new) for old, new in rows if not (old.shared and new.shared)]
+    parts = spread(comparison.difference, own, alike=len(rows) - len(own))
     if parts is None or parts.within <= 0:
         return f"about {counted(count, comparison)} would be enough", found
     rollouts = max(round(sum(old.n + new.n for old, new in rows) / (2 * len(rows))), 1)

@@ -32,6 +32,8 @@ class Tally:
     """Empty when it is unknown."""
     family: str | None = field(default=None, metadata=SPARSE)
     """None where the scenario is its own, and in files of baselines."""
+    shared: bool = field(default=False, metadata=SPARSE)
+    """True where the same answers count in the baseline sweep and in the final one of a run."""
 
     def mean(self, *, errors_as_zero: bool = False) -> float | None:
         """Return the mean gt_score; None when nothing counts."""
@@ -82,6 +84,7 @@ def tally(
             errors=len(group.scores) - len(known),
             domain=group.domain,
             family=families.get(group.scenario_id),
+            shared=group.shared,
         )
     return tallies
 

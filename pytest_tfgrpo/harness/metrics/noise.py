@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
 from pytest_tfgrpo.core.report_blocks import AsFailures, Flaky, Gain, Noise, SweepNoise
@@ -43,10 +44,26 @@ def noise(sweeps: Sweeps, gain: Gain | None) -> Noise | None:
         return value
     value["seed_std"] = math.sqrt(sum(row["seed_std"] ** 2 for row in rows) / len(rows))
     value["run_std"] = run_std = math.sqrt(sum(row["run_std"] ** 2 for row in rows) / len(rows))
-    value["difference"] = floor = Z95 * math.sqrt(2) * run_std
+    value["difference"] = Z95 * math.sqrt(2) * run_std
     if gain is not None and gain["difference"] is not None and len(rows) == 2:
-        value["gain_within"] = bool(abs(gain["difference"]) < floor)
+        stds = [row["run_std"] if own is None else own for row, own in zip(rows, _own(sweeps), strict=True)]
+        value["gain_within"] = bool(abs(gain["difference"]) < Z95 * math.hypot(*stds))
     return value
+
+
+def _own(sweeps: Sweeps) -> Iterator[float | None]:
+    """Yield for both sweeps the part of `run_std` from answers of their own; None where none is shared.
+
+    Answers that count in both sweeps are no noise of their difference.
+    """
+    for sweep in (sweeps.before, sweeps.after):
+        shared = sum(group.shared for group in sweep.counted) if sweep is not None else 0
+        if sweep is None or not shared:
+            yield None
+            continue
+        own = replace(sweep, groups=tuple(g for g in sweep.groups if not g.shared), shared=())
+        row, whole = _row(own), _row(sweep)
+        yield row["run_std"] * row["scenarios"] / whole["scenarios"] if row and whole else 0.0
 
 
 def _row(sweep: PhaseResult) -> SweepNoise | None:

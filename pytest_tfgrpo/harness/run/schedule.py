@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.records import Mode, Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
-from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.run.seeds import draw
 
 MIN_DEV = 20
@@ -17,7 +15,7 @@ MIN_DEV = 20
 
 
 def outline(settings: SettingValues, *, learning: bool, sweep_rollouts: int) -> list[Phase]:
-    """Return the phases of a run in order, still without scenarios (decision 5); raises SettingError.
+    """Return the phases of a run in order, still without scenarios (decision 5).
 
     Plain mode is one sweep, as epoch 1.
     """
@@ -50,12 +48,7 @@ def _control(choice: str, whole: Phase) -> tuple[list[Phase], list[Phase]]:
     concurrent = replace(whole, concurrent=True)
     if choice != "both":
         return ([whole] if choice == "early" else []), ([concurrent] if choice == "concurrent" else [])
-    quarter = whole.rollouts // 4
-    if not quarter:
-        raise SettingError(
-            f"baseline_sweep = 'both' asks a quarter of {plural(whole.rollouts, 'rollout')} early; "
-            "set eval_rollouts to at least 4, or choose concurrent"
-        )
+    quarter = whole.rollouts // 4  # the settings see to at least four
     early = replace(whole, epoch=-1, mode="early", rollouts=quarter)
     return [early], [replace(concurrent, rollouts=whole.rollouts - quarter)]
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import math
 import random
+import statistics
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -269,3 +271,30 @@ def test_an_early_part_is_out_of_the_same_total_and_in_every_report(tmp_path: Pa
     assert [row["epoch"] for row in report["epochs"]] == [-1, 0, 1, 2]
     (line,) = [line for line in terminal(report) if line.startswith("drift ")]
     assert line.startswith("drift  +0.") or line.startswith("drift  -0.")
+
+
+def test_shared_answers_are_no_noise_of_the_gain_and_no_reason_for_more_rollouts(tmp_path: Path) -> None:
+    def coin(call: ActorCall) -> str:
+        return "3" if random.Random(f"{call.seed} {told_lessons(call)}").random() < 0.5 else "4"
+
+    run, _ = run_job(job(tmp_path, coin, scenarios=two_domains(8, 12), gate_margin=0.0))
+    (found,) = [r for r in judge(run, baseline=None, settings=run.settings).results if r.name == "gain"]
+    sweeps = Sweeps(run)
+    rows = [(old, sweeps.rows_after[id]) for id, old in sweeps.rows_before.items() if not old.shared]
+    assert len(rows) == 12
+    noise = sum(
+        sum(row.sum_sq - row.sum**2 / row.n for row in side) / (3 * 12) for side in zip(*rows, strict=True)
+    )
+    spread = found.figures["spread"]
+    variance = statistics.pvariance([pair[1].mean() - pair[0].mean() for pair in rows] + [0.0] * 12) * 24 / 23
+    if noise / 4 / 2 > variance:
+        assert spread == pytest.approx({"between": 0.0, "within": 4 * variance})
+    else:
+        assert spread == pytest.approx({"between": variance - noise / 4 / 2, "within": noise / 2})
+    found_noise = build(run, None)["noise"]
+    assert found_noise is not None
+    assert {row["scenarios"] for row in found_noise["sweeps"]} == {24}
+    own = math.sqrt(noise * 12 / 4) / 24
+    gained = build(run, None)["gain"]
+    assert gained is not None
+    assert found_noise["gain_within"] == (abs(gained["difference"] or 0.0) < 1.96 * own)

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import make_scenario
 
-from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
@@ -48,11 +47,6 @@ def test_of_both_controls_a_quarter_is_early_out_of_the_same_total(rollouts: int
         ("epoch3-eval", rollouts, False),
     ]
     assert len({p.epoch for p in phases}) == len(phases)
-
-
-def test_both_controls_need_four_rollouts() -> None:
-    with pytest.raises(SettingError, match="a quarter of 3 rollouts early; set eval_rollouts to at least 4"):
-        outline(DEFAULTS | {"baseline_sweep": "both"}, learning=True, sweep_rollouts=3)
 
 
 def test_which_side_of_a_pair_starts_is_a_fair_coin_that_the_seed_fixes() -> None:
