@@ -15,7 +15,7 @@ T = TypeVar("T")
 Json: typing.TypeAlias = Any
 """A value that JSON can hold."""
 SPARSE: Mapping[str, Any] = {"sparse": True}
-"""Metadata of a field that is not written while it is None or {}."""
+"""Metadata of a field that is not written while it is None, {} or its default."""
 _ATOMS = frozenset({str, int, float, bool, type(None)})
 
 
@@ -25,8 +25,8 @@ def _names(cls: Any) -> tuple[str, ...]:
 
 
 @cache
-def _dense_and_sparse(cls: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    sparse = tuple(f.name for f in dataclasses.fields(cls) if "sparse" in f.metadata)
+def _dense_and_sparse(cls: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    sparse = {f.name: f.default for f in dataclasses.fields(cls) if "sparse" in f.metadata}
     return tuple(name for name in _names(cls) if name not in sparse), sparse
 
 
@@ -43,8 +43,8 @@ def to_wire(value: Any) -> Any:
         dense, sparse = _dense_and_sparse(cls)
         fields = ((name, getattr(value, name)) for name in dense)
         wire = {name: v if v.__class__ in _ATOMS else to_wire(v) for name, v in fields}
-        for name in sparse:
-            if (v := getattr(value, name)) is not None and v != {}:
+        for name, default in sparse.items():
+            if (v := getattr(value, name)) is not None and v != {} and v != default:
                 wire[name] = to_wire(v)
         return wire
     if isinstance(value, Path):

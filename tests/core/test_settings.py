@@ -1,6 +1,6 @@
 """Settings: one table, one rule for names, guards that hold whenever a value is set (decision 20)."""
 
-from typing import Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -217,3 +217,16 @@ def test_a_number_either_parses_to_a_number_or_is_refused_by_name(setting, value
     assert found == parsed
     assert type(found) is kind
     assert abs(found) < float("inf")
+
+
+def test_two_controls_need_four_rollouts_of_a_sweep() -> None:
+    def resolved(rollouts: str, learning: bool) -> Any:
+        flags = {"baseline_sweep": "both", "eval_rollouts": rollouts}
+        return resolve(flags, {}, {}, learning_flag=learning)
+
+    assert resolved("4", True)["baseline_sweep"] == "both"
+    assert not resolved("3", False).learning
+    with pytest.raises(
+        SettingError, match=r"a quarter of the 3 rollouts early .*set eval_rollouts to at least"
+    ):
+        resolved("3", True)

@@ -166,8 +166,8 @@ def test_a_judge_is_calibrated_against_checks_and_the_terminal_says_so(
     project: Project, serve: Serve
 ) -> None:
     serve(lambda request, _: vote(request, True, False))
-    project.ini(actor="python:agent:half", group_size=4, judge="openai:x").scenarios(rubric=RUBRIC)
-    result = project.learn()
+    project.ini(actor="python:agent:half", group_size=4, judge="openai:x", baseline_sweep="off")
+    result = project.scenarios(rubric=RUBRIC).learn()
     report = project.report()
     found = report["judge"]["calibration"]
     solved = [place["mean"] * place["n"] for row in report["scenarios"] for place in row["epochs"]]
@@ -347,7 +347,9 @@ def test_a_budget_that_ends_between_votes_loses_none_that_was_paid_for(
     project: Project, serve: Serve
 ) -> None:
     server = serve(fair)
-    project.ini(actor="python:agent:half", judge="openai:x", max_tokens=100, concurrency=2)
+    project.ini(
+        actor="python:agent:half", judge="openai:x", max_tokens=100, concurrency=2, baseline_sweep="early"
+    )
     suite(project, truth="judge", rubric=RUBRIC)
     assert project.learn("--tfgrpo-budget-tokens", "9000").ret == 1
     first = len(server.requests)

@@ -178,7 +178,7 @@ def test_a_teacher_that_answers_no_call_of_an_epoch_ends_the_run_until_it_is_res
     paid, away = len(server.requests), False
     assert learning.run(*ARGUMENTS, "--tfgrpo-resume").ret == 0
     small = [body for body in server.requests[paid:] if body["model"] == "small"]
-    assert len(small) == 12  # the final sweep alone
+    assert len(small) == 2 * 12  # both sweeps
     assert lessons(learning) == [LESSON]
 
 
@@ -251,5 +251,5 @@ def test_a_run_killed_between_learning_calls_pays_for_none_of_them_twice(
     assert resumed.returncode == 0, output
     assert set(answered.values()) == {1}
     assert len(answered) == taught - 1 == len(learning.events("call")) - len(server.hellos)
-    assert len(server.requests) - taught - before == 12  # the final sweep alone
+    assert len(server.requests) - taught - before == 2 * 12  # both sweeps
     assert lessons(learning) == [LESSON]
