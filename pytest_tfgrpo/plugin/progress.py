@@ -35,7 +35,10 @@ class Progress:
         self._column = 0
 
     def rollout(self, rollout: Rollout, phase: Phase) -> None:
-        """Count a finished rollout."""
+        """Count a finished rollout; the final sweep tells how far a control beside it is."""
+        if phase.concurrent:
+            self.tick()
+            return
         if self._phase is None or self._phase.label != phase.label:
             self._phase, self._done, self._errors = phase, 0, 0
             self._started = self._shown = time.monotonic()

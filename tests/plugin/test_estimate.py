@@ -31,7 +31,9 @@ def server() -> Iterator[FakeModel]:
 @pytest.fixture
 def lab(project: Project, server: FakeModel) -> Project:
     project.write("models.yaml", PRICES % server.base_url)
-    project.ini(actor="openai:m-1@lab", models="models.yaml", group_size=4, max_tokens=200)
+    project.ini(
+        actor="openai:m-1@lab", models="models.yaml", group_size=4, max_tokens=200, baseline_sweep="early"
+    )
     return project.scenarios(train=4, sweep=3)
 
 

@@ -240,7 +240,9 @@ def test_junit_carries_what_a_gate_compared(project: Project) -> None:
 
 
 def test_junit_carries_the_figures_of_a_scenario(project: Project) -> None:
-    project.scenarios(train=1, sweep=4).ini(actor="python:agent:unsteady", group_size=4)
+    project.scenarios(train=1, sweep=4).ini(
+        actor="python:agent:unsteady", group_size=4, baseline_sweep="early"
+    )
     project.learn("--junitxml", "junit.xml")
     seen = 0
     for name, (_, found) in junit(project).items():

@@ -24,7 +24,12 @@ async def solve(context):
 
 def test_each_phase_ends_with_a_plain_line_but_not_with_q(project: Project) -> None:
     project.scenarios()
-    project.learn().stdout.fnmatch_lines(["tfgrpo baseline: 4 rollouts scored, gt mean 1.000"])
+    project.learn().stdout.fnmatch_lines(
+        [
+            "tfgrpo epoch2: 4 rollouts scored, gt mean 1.000*",
+            "tfgrpo baseline: 4 rollouts scored, gt mean 1.000, 2 scenarios with the answers of *",
+        ]
+    )
     project.learn("-q").stdout.no_fnmatch_line("tfgrpo baseline: *")
 
 
@@ -38,7 +43,7 @@ def test_a_run_needs_neither_pytests_terminal_nor_its_capture(project: Project, 
 
 def test_long_epochs_print_a_line_now_and_then(slow: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_tfgrpo.plugin.progress.PLAIN_EVERY_S", 0.1)
-    slow.learn().stdout.re_match_lines([r"tfgrpo baseline: 2/4 rollouts, \d+ s"])
+    slow.learn().stdout.re_match_lines([r"tfgrpo epoch1: 2/4 rollouts, \d+ s"])
 
 
 def test_on_a_terminal_the_line_is_drawn_in_place(slow: Project) -> None:
@@ -63,7 +68,7 @@ def test_on_a_terminal_the_line_is_drawn_in_place(slow: Project) -> None:
     os.close(ours)
     assert process.wait(timeout=30) == 0
     text = shown.decode()
-    assert re.search(r"\n\r\x1b\[2Ktfgrpo baseline: 2/4 rollouts, \d+ s", text.replace("\r\n", "\n"))
+    assert re.search(r"\n\r\x1b\[2Ktfgrpo epoch3-eval: 2/4 rollouts, \d+ s", text.replace("\r\n", "\n"))
     # The line is wiped and the cursor put back to where pytest was writing.
     assert "\x1b[2K\x1b[1A\x1b[20C." in text
     assert text.count("\x1b[1A") == text.count("\x1b[2K\x1b[1A")

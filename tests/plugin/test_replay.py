@@ -353,7 +353,7 @@ def test_too_much_in_a_workspace_is_an_error_of_the_replay_not_of_the_agent(proj
     project.scenarios(checks=[{"kind": "file", "path": "sub/note.txt", "contains": "done"}])
     project.learn(*RECORD)
     project.learn(*REPLAY)
-    assert project.report()["faults"] == {"errors": {"replay_files": 16}, "failed": {}}
+    assert project.report()["faults"] == {"errors": {"replay_files": 12}, "failed": {}}
 
 
 def test_a_baseline_of_the_recorded_run_compares_with_the_replay(moody: Project) -> None:
@@ -460,7 +460,7 @@ def test_a_secret_in_an_answer_stays_out_of_the_file_and_is_told(project: Projec
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2"
     project.write("agent.py", f"def leak(context):\n    return 'the token is {secret}'\n")
     project.ini(actor="python:agent:leak").scenarios().learn(*RECORD).stdout.fnmatch_lines(
-        ["*16 of them contained a secret, now redacted; replays use the redacted text"]
+        ["*12 of them contained a secret, now redacted; replays use the redacted text"]
     )
     text = (project.root / FILE).read_text()
     assert secret not in text

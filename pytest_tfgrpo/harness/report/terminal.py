@@ -157,7 +157,7 @@ def _epochs(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], float | 
                 f"{row['informative_groups']}/{row['groups']}",
                 lessons_changed(row),
                 count(row["tokens"]["sum"]),
-                cost(row["cost_usd"], row["rollouts"]),
+                cost(row["cost_usd"], row["rollouts"]) if row["rollouts"] else "-",
                 duration(row["latency_ms"]["p50"]),
                 duration(row["latency_ms"]["p95"]),
             ]
