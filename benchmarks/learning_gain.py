@@ -12,6 +12,8 @@ sees. Then the final sweep again with the lessons changed:
     other domain the lessons of another domain in their place, of all of them the gain furthest from 0
     in names     each tool by the words of its name: "find dates"
     in words     each tool by its description: "Find the calendar dates in a text"
+    paraphrased  each tool in other words than its own: "pull out the dates"
+    again        in yet other words, on which the agent was not tuned: "extract the dates"
     tools alone  "use find_dates", without the words on the kind of task
     negated      "never use find_dates"
 """
@@ -147,6 +149,90 @@ def _negated(terms: str, advice: str) -> str:
     return f"For tasks about {terms}: " + re.sub(r"^use ", "never use ", advice)
 
 
+PARAPHRASES: Mapping[str, str] = {
+    "split_words": "break it into single words",
+    "split_sentences": "break it up sentence by sentence",
+    "split_items": "cut the line at its commas",
+    "count_letters": "measure the length in characters",
+    "make_slug": "write it as a hyphenated link",
+    "make_initials": "keep only the first letter of each part",
+    "mask_digits": "replace every digit with a star",
+    "count_items": "count what is in the list",
+    "unique_items": "remove the repeats",
+    "sort_items": "put them in alphabetical order",
+    "first_item": "keep the first one",
+    "longest_item": "keep the longest one",
+    "most_common_item": "pick the most frequent one",
+    "find_numbers": "pull out the numbers",
+    "add_numbers": "sum them up",
+    "average_numbers": "compute the mean",
+    "median_number": "compute the median",
+    "largest_number": "pick the maximum",
+    "number_spread": "subtract the lowest from the highest",
+    "add_percent": "increase it by the percentage",
+    "round_number": "round it off",
+    "find_dates": "pull out the dates",
+    "days_between": "count the days between them",
+    "shift_days": "add the number of days",
+    "shift_workdays": "add the working days without weekends",
+    "month_end": "go to the last day of that month",
+    "weekday_name": "say which weekday it is",
+    "read_quantity": "read the amount with its unit",
+    "add_quantities": "add the measures together",
+    "convert_unit": "convert it to the other unit",
+    "clock_time": "write it as hours and minutes",
+    "read_table": "load the CSV",
+    "filter_rows": "keep only the matching rows",
+    "pick_column": "take that column",
+    "top_row": "take the row with the highest value",
+    "save_file": "save it to the new file",
+    "read_json": "load the JSON",
+    "get_field": "look up the field",
+    "list_keys": "list the top-level names",
+}
+"""Each tool in other words; with these at hand it was settled how much of a phrase a tool must have."""
+UNSEEN_PARAPHRASES: Mapping[str, str] = {
+    "split_words": "take the text apart into words",
+    "split_sentences": "separate the sentences",
+    "split_items": "separate the entries at the commas",
+    "count_letters": "find out how many letters there are",
+    "make_slug": "turn the title into a web address",
+    "make_initials": "reduce the name to initials",
+    "mask_digits": "blank out all digits",
+    "count_items": "see how many items there are",
+    "unique_items": "throw out repeats",
+    "sort_items": "sort from A to Z",
+    "first_item": "pick the first item",
+    "longest_item": "choose the longest",
+    "most_common_item": "pick what occurs most often",
+    "find_numbers": "extract the numbers",
+    "add_numbers": "add everything up to a total",
+    "average_numbers": "work out the average",
+    "median_number": "take the middle one",
+    "largest_number": "take the maximum",
+    "number_spread": "take highest minus lowest",
+    "add_percent": "raise it by the percentage",
+    "round_number": "round to the decimals",
+    "find_dates": "extract the dates",
+    "days_between": "count days from one date to the other",
+    "shift_days": "go forward by the days",
+    "shift_workdays": "go forward by working days",
+    "month_end": "jump to the end of the month",
+    "weekday_name": "give the day of the week",
+    "read_quantity": "extract the first measure",
+    "add_quantities": "total up the measures",
+    "convert_unit": "convert to the wanted unit",
+    "clock_time": "show hours and minutes",
+    "read_table": "open the CSV file",
+    "filter_rows": "keep rows with that name",
+    "pick_column": "pick out the column",
+    "top_row": "find the row with the highest figure",
+    "save_file": "write the new file",
+    "read_json": "open the JSON file",
+    "get_field": "fetch the value of the field",
+    "list_keys": "collect the names of the fields",
+}
+"""The same, written before that and not looked at."""
 WORDINGS: Mapping[str, Callable[[str, str], str]] = {
     "in names": lambda terms, advice: (
         f"For tasks about {terms}: " + _in_words(advice, lambda name: name.replace("_", " "))
@@ -154,6 +240,12 @@ WORDINGS: Mapping[str, Callable[[str, str], str]] = {
     "in words": lambda terms, advice: (
         f"For tasks about {terms}: "
         + _in_words(advice.removeprefix("use "), lambda name: BY_TOOL[name].description.rstrip("."))
+    ),
+    "paraphrased": lambda terms, advice: (
+        f"For tasks about {terms}: " + _in_words(advice.removeprefix("use "), PARAPHRASES.__getitem__)
+    ),
+    "again": lambda terms, advice: (
+        f"For tasks about {terms}: " + _in_words(advice.removeprefix("use "), UNSEEN_PARAPHRASES.__getitem__)
     ),
     "tools alone": lambda terms, advice: advice,  # noqa: ARG005 - the signature of a wording
     "negated": _negated,
@@ -198,12 +290,17 @@ class Gains:
         }
 
 
-def measure(bench: Bench, seed: int, changed: Mapping[str, Json] = NOTHING) -> Gains:
+def measure(
+    bench: Bench,
+    seed: int,
+    changed: Mapping[str, Json] = NOTHING,
+    wordings: Mapping[str, Callable[[str, str], str]] = WORDINGS,
+) -> Gains:
     """Return what a run gains and, by sweeps with the same seeds, what it gains with its lessons changed."""
     run = bench.run(seed, empty(), changed=changed)
     steps = range(1, len(bench.domains))
     libraries = {"removed": [empty()], "other domain": [bench.swapped(run.library, step) for step in steps]}
-    libraries |= {name: [reworded(run.library, wording)] for name, wording in WORDINGS.items()}
+    libraries |= {name: [reworded(run.library, wording)] for name, wording in wordings.items()}
     sweeps = {name: [bench.sweep(seed, library) for library in group] for name, group in libraries.items()}
     families = {(s.domain, s.family) for s in bench.scenarios if s.split == "train"}
     return Gains(

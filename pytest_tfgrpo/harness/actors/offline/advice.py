@@ -44,6 +44,10 @@ _FLAWED = _set(
     "misleads avoided forbidden banned prohibited unhelpful poor"
 )
 """Words that condemn the tool named before them."""
+_PRAISE = _set("work works help helps needed right useful")
+"""Words that condemn it behind a negation: "never works"."""
+_AUXILIARY = _set("is are was were do does did can could should must may will would")
+_RELATIVE = _set("that which who whose where")
 _AGAINST = frozenset({"over", "than", "replace", "drop"})
 """Words that negate a tool right behind them: "prefer this over that"."""
 _MERELY = frozenset({"only", "just", "merely", "simply"})
@@ -52,6 +56,8 @@ _ARTICLES = frozenset({"the", "a", "an"})
 _TURNS = _set("but however when if because since although though while otherwise yet")
 
 
+_FORM = _set("answer answers answering reply respond")
+"""Words of a clause about the form of the answer: "answer with JSON alone" means no tool."""
 _JOINTS = _STOPS | _NOT | _SHUN | VERBS | _TURNS | {"then", "instead", "rather", "than", "over", "or"}
 """Tokens between clauses of which each may describe a tool."""
 
@@ -93,27 +99,34 @@ def _all_mentions(tokens: Sequence[str]) -> list[Mention]:
     start = 0
     for end in range(len(tokens) + 1):
         if end == len(tokens) or tokens[end] in _JOINTS:
-            if not named & set(range(start, end)):
-                found += _described(tokens, start, end)
+            clause = set(tokens[start:end])
+            if not (named & set(range(start, end)) or clause & _FORM or clause <= _PRAISE):
+                found += _described(tokens, start, end, strict=bool(named))
             start = end + 1
     return sorted(found)
 
 
-def _described(tokens: Sequence[str], start: int, end: int) -> list[Mention]:
+def _described(tokens: Sequence[str], start: int, end: int, *, strict: bool) -> list[Mention]:
     """Return the tools that the parts of a clause between commas describe, the longest runs first."""
     edges = [start, *(i + 1 for i in range(start, end) if tokens[i] in ",:"), end]
     found: list[Mention] = []
     first = 0
     while first < len(edges) - 1:
         for last in range(min(first + MAX_PARTS, len(edges) - 1), first, -1):
-            tool = described(" ".join(tokens[edges[first] : edges[last]]))
+            tool = described(" ".join(tokens[edges[first] : edges[last]]), strict=strict)
             if tool is not None:
                 telling = [i for i in range(edges[first], edges[last]) if is_telling(tokens[i])]
-                found.append(Mention(telling[0], telling[-1] + 1, tool))
+                found.append(Mention(telling[0], _end(tokens, telling[-1] + 1, edges[last]), tool))
                 first = last - 1
                 break
         first += 1
     return found
+
+
+def _end(tokens: Sequence[str], start: int, end: int) -> int:
+    """Return where the words that belong to a description end: before a predicate, "is wrong"."""
+    rest = (i for i in range(start, end) if tokens[i] in _AUXILIARY | _FLAWED)
+    return next(rest, end)
 
 
 class _Scan:
@@ -164,7 +177,7 @@ class _Scan:
         """End the reach of what stands behind a tool."""
         if self._condemned:
             for which in self._recent:
-                self._negative[which] = not self._negative[which]
+                self._negative[which] = True
         self._recent = []
         self._condemned = False
 
@@ -198,8 +211,15 @@ class _Scan:
         """Negate what follows and, when it stands right behind a tool, that tool unless another follows."""
         direct = any(m.start == place + 1 for m in self._found)
         self._on, self._short, self._fresh = True, direct and place > 0, True
-        if self._recent and place - self._found[self._recent[-1]].end <= 1:
+        if self._recent and self._denies_behind(place):
             self._condemned = self._short = True
+
+    def _denies_behind(self, place: int) -> bool:
+        """Return whether the negation at `place` is the predicate of the last tool: "it should not"."""
+        between = self._tokens[self._found[self._recent[-1]].end : place]
+        praised = not _PRAISE.isdisjoint(self._tokens[place + 1 : place + 2])
+        should = bool(between) and between[-1] in _AUXILIARY and _RELATIVE.isdisjoint(between)
+        return len(between) <= 1 or praised or should
 
     def _verb(self, place: int) -> None:
         """Let a verb behind a tool, a comma or "and" start over: "do not use this, use that"."""

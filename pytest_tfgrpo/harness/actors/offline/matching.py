@@ -14,6 +14,8 @@ from pytest_tfgrpo.harness.actors.offline.tools.registry import BY_NAME, TOOLS
 
 LIKE_DESCRIPTION = 0.6
 """Cosine of a phrase with a tool's words from which the phrase may mean that tool."""
+SHARE_SAID = 0.5
+"""Share of a phrase's weight, words of no tool included, from which the words of a tool mean that tool."""
 CLEARLY = 0.05
 """By how much the cosine with the best tool exceeds the second best, else the phrase means none."""
 
@@ -70,18 +72,23 @@ def _names() -> dict[str, list[tuple[tuple[str, ...], str]]]:
 _NAMES = _names()
 
 
-def described(phrase: str) -> str | None:
-    """Return the tool whose description `phrase` clearly has the words of, or None.
+def described(phrase: str, *, strict: bool) -> str | None:
+    """Return the tool that `phrase` clearly has words of, or None.
 
-    Words that many tools have do not do: "a number" alone means no tool.
+    The phrase is like the whole description or, if not `strict`, half of it is words that hardly another tool
+    has: "the median". Words that many tools have do not do, "a number" alone means no tool; nor does the verb
+    of a description, "keep".
     """
     said = content(phrase)
-    ranked = sorted(enumerate(similarities(said)), key=lambda pair: -pair[1])
-    (best, first), (_, second) = ranked[:2]
-    if first < LIKE_DESCRIPTION or first - second < CLEARLY:
+    likeness = similarities(said)
+    best, second = sorted(range(len(TOOLS)), key=lambda i: (-likeness[i], i))[:2]
+    common = said & _TERMS[best]
+    shared = math.fsum(_WEIGHT[term] for term in common)
+    if shared < _ONE_TOOL - 1e-9 or likeness[best] - likeness[second] < CLEARLY:
         return None
-    shared = math.fsum(_WEIGHT[term] for term in said & _TERMS[best])
-    return TOOLS[best].name if shared >= _ONE_TOOL - 1e-9 else None
+    whole = math.fsum(_WEIGHT.get(term, _ONE_TOOL) for term in said)
+    short = not strict and common != {_VERBS[best]} and shared >= SHARE_SAID * whole - 1e-9
+    return TOOLS[best].name if short or likeness[best] >= LIKE_DESCRIPTION else None
 
 
 def is_telling(word: str) -> bool:
@@ -95,6 +102,7 @@ def commonness(term: str) -> int:
 
 
 _TERMS = [content(f"{tool.name} {tool.description}") for tool in TOOLS]
+_VERBS = [stem(tool.description.split()[0].casefold()) for tool in TOOLS]
 _SPREAD = Counter(term for terms in _TERMS for term in terms)
 _WEIGHT = {term: math.log(1 + len(TOOLS) / count) for term, count in _SPREAD.items()}
 _ONE_TOOL = math.log(1 + len(TOOLS))
