@@ -31,6 +31,8 @@ class LessonRow:
 
     experience: Experience
     standing: LessonEffect
+    effect: float | None
+    """Its effect, drawn towards that of the others; None while it is not known."""
     fate: str
     """Why it is not active; empty if it is."""
     runs: int
@@ -97,7 +99,7 @@ def _listing(
     sort: str,
 ) -> Iterator[str]:
     from pytest_tfgrpo.core.text import line, plural, wrapped
-    from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, lesson_effects
+    from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, lesson_effects, shrunken
     from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
     from pytest_tfgrpo.harness.learning.attribution.pooling import records
     from pytest_tfgrpo.harness.run.journal_contents import list_runs
@@ -107,6 +109,7 @@ def _listing(
         _warn(line(complaint))
     pooled = [record for record in found if record.measure == found[-1].measure]
     known = lesson_effects([row for record in pooled for row in record.rows])
+    drawn = shrunken(known)
     alive = {e.id for e in in_force}
     heirs = {parent: e for e in every.values() for parent in e.parents}
     now = datetime.now(UTC)
@@ -114,6 +117,7 @@ def _listing(
         LessonRow(
             experience=e,
             standing=known.get(content_key(e), UNSEEN),
+            effect=drawn.get(content_key(e)),
             fate="" if e.id in alive else _fate(e, heirs, tombstones),
             runs=sum(record.run_id > e.run_id for record in found),
             epochs=sum(
@@ -144,11 +148,12 @@ def _lines(lesson: LessonRow) -> Iterator[str]:
     e, standing = lesson.experience, lesson.standing
     yield from wrapped(f"{e.polarity:5} {line(e.domain, 64)}: {line(e.summary32, 300)}", WIDTH, "", INDENT)
     tried = f"{plural(standing.included, 'group')} with it, {standing.left_out} without"
-    if standing.effect is None:
+    if lesson.effect is None:
         effect = f"effect not yet known (needs at least {MIN_ARM} of each): {tried}"
     else:
         effect = (
-            f"effect {standing.effect:+.3f} ({interval(standing.ci95, '+.3f')}), {standing.verdict}, "
+            f"effect {lesson.effect:+.3f}, drawn towards the mean of the lessons; alone "
+            f"{standing.effect:+.3f} ({interval(standing.ci95, '+.3f')}), {standing.verdict}, "
             f"p {probability(standing.p_adjusted)}; {tried}"
         )
     yield from wrapped(effect, WIDTH, INDENT)
@@ -184,7 +189,7 @@ def _order(sort: str) -> Callable[[LessonRow], tuple[Any, ...]]:
             return (-standing.groups, *rest)
         if sort == "domain":
             return rest
-        return (standing.effect is None, -(standing.effect or 0.0), *rest)
+        return (lesson.effect is None, -(lesson.effect or 0.0), *rest)
 
     return key
 

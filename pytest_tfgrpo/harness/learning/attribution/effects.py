@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Literal, NamedTuple, TypeAlias
@@ -52,6 +52,30 @@ UNSEEN = LessonEffect(
     included=0, left_out=0, scenarios=0, errors=0,
     effect=None, ci95=None, p=None, p_adjusted=None, verdict="not_estimable",
 )  # fmt: skip
+
+
+def shrunken(found: Mapping[str, LessonEffect]) -> dict[str, float]:
+    """Return the estimated effects, each drawn towards the mean of all as far as it is uncertain.
+
+    The largest of many estimates is mostly too large. The spread of the true effects is that of DerSimonian
+    and Laird 1986, "Meta-analysis in clinical trials".
+    """
+    known = {key: (e.effect, e.ci95) for key, e in found.items() if e.effect is not None and e.ci95}
+    if not known:
+        return {}
+    effect_L = np.array([effect for effect, _ in known.values()], dtype=np.float64)
+    spread_L = np.array([(ci[1] - ci[0]) / (2 * 1.96) for _, ci in known.values()]) ** 2
+    w_L = 1.0 / np.maximum(spread_L, 1e-9)
+    mean = float((w_L * effect_L).sum() / w_L.sum())
+    excess = float((w_L * (effect_L - mean) ** 2).sum()) - (len(known) - 1)
+    scale = float(w_L.sum() - (w_L**2).sum() / w_L.sum())
+    tau2 = max(0.0, excess / scale) if scale > 0 else np.inf
+    v_L = 1.0 / (spread_L + tau2) if np.isfinite(tau2) else np.ones_like(w_L)
+    center = float((v_L * effect_L).sum() / v_L.sum())
+    keep_L = tau2 / (tau2 + spread_L) if np.isfinite(tau2) else np.ones_like(w_L)
+    return {
+        key: float(value) for key, value in zip(known, center + keep_L * (effect_L - center), strict=True)
+    }
 
 
 class _Groups(NamedTuple):

@@ -6,7 +6,13 @@ import pytest
 from support.builders import make_exposure, make_exposures
 
 from pytest_tfgrpo.core.lessons import Exposure
-from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, _groups, lesson_effects
+from pytest_tfgrpo.harness.learning.attribution.effects import (
+    UNSEEN,
+    LessonEffect,
+    _groups,
+    lesson_effects,
+    shrunken,
+)
 
 EFFECTS = {"bad": -0.45, "good": 0.3, "null1": 0.0, "null2": 0.0}
 
@@ -169,3 +175,18 @@ def test_groups_are_compared_within_their_domain_and_chance() -> None:
     found = _groups(rows)
     assert found.stratum_K.tolist() == [0, 1, 2, 0]
     assert found.propensity_K.tolist() == [0.8, 0.8, 0.5, 0.8]
+
+
+def test_effects_are_drawn_towards_their_mean_as_far_as_they_are_uncertain() -> None:
+    def known(effect: float, half: float) -> LessonEffect:
+        return replace(UNSEEN, effect=effect, ci95=(effect - half, effect + half))
+
+    found = shrunken({"a": known(0.3, 0.05), "b": known(0.3, 0.4), "c": known(-0.1, 0.05), "d": UNSEEN})
+    assert found.keys() == {"a", "b", "c"}
+    assert 0.29 < found["a"] < 0.3
+    assert 0.1 < found["b"] < 0.25
+    assert -0.1 < found["c"] < -0.09
+    noise = shrunken({str(n): known(0.01 * n, 0.2) for n in range(5)})
+    assert max(noise.values()) - min(noise.values()) < 1e-9  # no more spread than chance gives
+    assert shrunken({"one": known(0.2, 0.1)}) == {"one": pytest.approx(0.2)}
+    assert shrunken({"none": UNSEEN}) == {}
