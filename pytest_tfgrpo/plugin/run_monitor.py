@@ -60,7 +60,7 @@ class RunMonitor:
         self._control = next((phase.epoch for phase in job.phases if phase.concurrent), None)
         self._dev = {phase.epoch: frozenset(phase.dev) for phase in job.phases}
         self._sweep: Phase | None = None
-        """The sweep of the dev split that goes on."""
+        """The sweep that goes on: of the dev split, or one that is extended."""
         self.started = False
         self._guard = ExitStack()
 
@@ -228,7 +228,8 @@ class RunMonitor:
             case Rollout():
                 if record.scenario_id in self._watched:
                     self._rollouts[record.rollout_id] = record
-                at = self._sweep if record.mode == "dev" else None
+                now = self._sweep
+                at = now if now and (now.epoch, now.mode) == (record.epoch, record.mode) else None
                 self._progress.rollout(record, at or self._phases[record.epoch])
                 self._tell("pytest_tfgrpo_rollout", rollout=record)
             case Group():
