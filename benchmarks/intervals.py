@@ -2,10 +2,13 @@
 
     python benchmarks/intervals.py [--repeats 7]
     python benchmarks/intervals.py --coverage [--runs 2000] [--resamples 2000] [--jobs 2]
+    python benchmarks/intervals.py --seeds [--runs 150] [--jobs 2]
 
 Without ``--coverage``: medians of BCa intervals and sign-flip tests of 1,000 scenarios with 10,000 resamples,
 and SciPy's on the same values in turns. With it: the share of simulated runs whose 95 % interval holds the
-true mean, as a table of Markdown, for each kind of difference below and each number of scenarios.
+true mean, as a table of Markdown, for each kind of difference below and each number of scenarios. With
+``--seeds``: that of the interval of a replication, over seeds and families of 3 scenarios, from the lowest to
+the highest cell of `replicated`, and beside it that of the first seed alone.
 """
 
 from __future__ import annotations
@@ -18,10 +21,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 
+from pytest_tfgrpo.numerics.replication import two_way_interval
 from pytest_tfgrpo.numerics.stats import mean_interval, one_sided_p
 
 Floats = npt.NDArray[np.float64]
@@ -173,6 +178,60 @@ def coverage(runs: int, resamples: int, jobs: int) -> Iterator[str]:
     yield f"outside 93 to 97 % with 40 and more: {'; '.join(wrong) or 'none'}"
 
 
+def replicated(rng: np.random.Generator, kind: str, seeds: int, families: int, spread: float) -> Floats:
+    """Draw the gains of seeds and scenarios; `spread` says how much seeds differ.
+
+    normal: the family, the seed, both together, and noise, with a mean of 0.1. learned: half of the families
+    can be learned, each seed learns some of them, and the others have the noise of 5 rollouts.
+    """
+    family_K = np.repeat(np.arange(families), 3)
+    if kind == "normal":
+        shared = 0.2 * rng.normal(size=(1, families)) + 0.2 * rng.normal(size=(seeds, families))
+        own = 0.15 * rng.normal(size=(seeds, family_K.size))
+        return (0.1 + spread * rng.normal(size=(seeds, 1)) + shared[:, family_K] + own).clip(-1, 1)
+    chance_S = (0.6 + 2 * spread * rng.uniform(-1, 1, (seeds, 1))).clip(0, 1)
+    learned = (rng.random((seeds, families)) < chance_S) & (rng.random(families) < 0.5)
+    before, after = rng.binomial(5, 0.3, (2, seeds, family_K.size)) / 5
+    return np.where(learned[:, family_K], 0.7, after - before)
+
+
+def cover_seeds(cell: tuple[int, int, str, float], runs: int) -> tuple[float, float]:
+    """Return the share of replications whose interval holds the true mean, and of first seeds alone."""
+    families, seeds, kind, spread = cell
+    truth = 0.1 if kind == "normal" else 0.7 * 0.5 * 0.6
+    family_K = np.repeat(np.arange(families), 3).tolist()
+    held = [0, 0]
+    for run in range(runs):
+        rng = np.random.default_rng([run, *map(ord, repr(cell))])
+        gains_SK = replicated(rng, kind, seeds, families, spread)
+        found = two_way_interval(gains_SK, family_K, seed=run)
+        alone = mean_interval(gains_SK[0], family_K, support=(-1.0, 1.0), seed=run)
+        for place, (low, high) in enumerate(((found.low, found.high), (alone.low, alone.high))):
+            held[place] += low is not None and high is not None and low <= truth <= high
+    return held[0] / runs, held[1] / runs
+
+
+def over_seeds(runs: int, jobs: int) -> Iterator[str]:
+    """Yield the table of the coverage of replications."""
+    sizes, numbers = (8, 20, 40), (3, 5, 10)
+    cells = [
+        (families, seeds, kind, spread)
+        for seeds, families, kind, spread in product(numbers, sizes, ("normal", "learned"), (0.0, 0.05, 0.15))
+    ]
+    with ProcessPoolExecutor(jobs) as pool:
+        found = dict(zip(cells, pool.map(cover_seeds, cells, [runs] * len(cells)), strict=True))
+    yield f"{runs} runs a cell; share of intervals that hold the truth, %; in brackets of one seed alone"
+    yield "| seeds | " + " | ".join(f"{n} families" for n in sizes) + " |"
+    yield "| --- |" + " --- |" * len(sizes)
+    for seeds in numbers:
+        row = []
+        for families in sizes:
+            own = [value for cell, value in found.items() if cell[:2] == (families, seeds)]
+            (low, high), (least, most) = ((100 * min(v), 100 * max(v)) for v in zip(*own, strict=True))
+            row.append(f"{low:.1f} to {high:.1f} ({least:.1f} to {most:.1f})")
+        yield f"| {seeds} | " + " | ".join(row) + " |"
+
+
 def speed(repeats: int) -> Iterator[str]:
     """Yield medians of our and SciPy's intervals and tests of the same values, taken in turns."""
     import scipy.stats
@@ -209,16 +268,18 @@ def main() -> None:
     """Print speed, or coverage."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--coverage", action="store_true")
+    parser.add_argument("--seeds", action="store_true")
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--runs", type=int, default=2000)
+    parser.add_argument("--runs", type=int, help="default: 2000, with --seeds 150")
     parser.add_argument("--resamples", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    lines = (
-        coverage(options.runs, options.resamples, options.jobs)
-        if options.coverage
-        else speed(options.repeats)
-    )
+    if options.seeds:
+        lines = over_seeds(options.runs or 150, options.jobs)
+    elif options.coverage:
+        lines = coverage(options.runs or 2000, options.resamples, options.jobs)
+    else:
+        lines = speed(options.repeats)
     for line in lines:
         print(line, flush=True)
 
