@@ -130,7 +130,7 @@ def _carry_out(project: Project, seed: int, outs: Mapping[int, Path], args: Sequ
     run = _complete(project, out)
     if run is None:
         runs = _runs(project, out)
-        why = _report(runs[-1]).get("reason") if runs else ""
+        why = _report(runs[-1]).get("reason") if runs and code < 2 else ""  # else it is of an earlier try
         said = why or _end((out / LOG).read_text(errors="replace"))
         raise JournalError(f"the run of seed {seed} is not complete: {said}; fix that and repeat the command")
     return run

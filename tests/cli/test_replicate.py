@@ -151,3 +151,11 @@ def test_interrupted_it_ends_its_run_and_goes_on_later(
     assert seeds(small)[0] == [run]
     assert report(run)["status"] == "complete"
     assert len(small.calls) <= 2 * 64 + 2  # it logs each call twice; one was under way
+
+
+def test_a_run_that_cannot_go_on_is_told_in_pytests_words(
+    small: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replicate(small, capsys, "1", "--", "--tfgrpo-budget-s=0.001", code=1)
+    small.ini(**SMALL, lesson_dropout=0.5)
+    assert "cannot be resumed: settings changed since" in replicate(small, capsys, "1", code=1)
