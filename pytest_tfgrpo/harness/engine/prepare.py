@@ -18,7 +18,7 @@ from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.setting_parsers import default_task_id
 from pytest_tfgrpo.core.setting_values import SettingValues
-from pytest_tfgrpo.core.settings import Settings, shaping
+from pytest_tfgrpo.core.settings import Settings, sets_gate, shaping
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire import Json, from_wire
 from pytest_tfgrpo.harness.engine.components import Components, Supplied, open_components, reached_first
@@ -135,7 +135,7 @@ def prepare(
         partial_selection=bool(partial),
         warnings=(
             *_warnings(library, people.actor, phases, learning=settings.learning),
-            *_idle(people, scenarios, settings, phases),
+            *_advice(people, scenarios, settings, phases),
             *require_apart(values, root, scenarios, temporary),
         ),
         resumed=log or JournalContents(),
@@ -313,10 +313,10 @@ def _warnings(library: Library, actor: Actor, phases: Sequence[Phase], *, learni
     return warnings
 
 
-def _idle(
+def _advice(
     people: Components, scenarios: Sequence[Scenario], settings: Settings, phases: Sequence[Phase]
 ) -> Iterator[str]:
-    """Yield a warning for each configured component that is not used."""
+    """Yield a warning for each configured component that is not used, and what the suite lacks."""
     if settings["teacher"] and settings.learning and "model" not in people.optimizer.identity:
         yield f"the optimizer {people.optimizer.name} does not use the teacher; set tfgrpo_optimizer = llm"
     if people.judge is not None and not any(s.rubric for s in scenarios):
@@ -325,3 +325,7 @@ def _idle(
         from pytest_tfgrpo.harness.run.splits import shortage
 
         yield from filter(None, [shortage(scenarios, settings.values)])
+    if settings.learning or sets_gate(settings.values):
+        from pytest_tfgrpo.harness.suite.families import ungrouped
+
+        yield from filter(None, [ungrouped(scenarios)])

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
+
+MIN_KIND, MIN_UNGROUPED = 3, 20
+"""Scenarios of one text from which they are a kind, and those of all kinds from which these are many."""
+MIN_WORDS = 3
+"""Words that two tasks must share besides their data."""
+_DATA = re.compile(
+    r"\"[^\"]*\"|“[^”]*”|`[^`]*`|(?<!\w)'[^']*'(?!\w)"  # what is quoted
+    r"|\S*[0-9]\S*"  # numbers, dates, codes
+    r"|(?<=[\w,;:] )[A-Z]\w*(?: [A-Z]\w*)*"  # names within a sentence
+)
+_PLAIN_WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 def family_of(scenario: Scenario) -> str:
@@ -41,6 +54,32 @@ def sweeps_of(run: Run) -> Sweeps:
     swept = [s for s in run.scenarios if s.split == "eval"]
     given = {s.id: family for s in swept if (family := family_of(s))}
     return Sweeps(run, given if len(swept) < MIN_INTERVAL else families_of(swept))
+
+
+def ungrouped(scenarios: Iterable[Scenario]) -> str:
+    """Return advice where many eval scenarios without a family differ in data only; empty where few do."""
+    swept = [s for s in scenarios if s.split == "eval"]
+    kinds: dict[tuple[str, str], list[Scenario]] = {}
+    for scenario in swept:
+        if not scenario.family and (text := _without_data(scenario)):
+            kinds.setdefault((scenario.domain, text), []).append(scenario)
+    many = [same for same in kinds.values() if len(same) >= MIN_KIND]
+    total = sum(map(len, many))
+    if total < max(MIN_UNGROUPED, len(swept) / 4):
+        return ""
+    named = ", ".join(f"{line(same[0].id, 60)} and {len(same) - 1} like it" for same in many[:3])
+    more = f" and {len(many) - 3} more kinds" if len(many) > 3 else ""
+    split = " and a split, as a hash puts a family on one side" if any(s.hashed for s in swept) else ""
+    return (
+        f"{total} of {len(swept)} eval scenarios differ from others in data only ({named}{more}): they gain "
+        f"or lose together, but count as {total} independent ones; give each kind a family{split}"
+    )
+
+
+def _without_data(scenario: Scenario) -> str:
+    """Return the words of a prompt without its numbers, names and quotations; empty where few are left."""
+    left = _DATA.sub(" # ", scenario.prompt.replace("\n", " "))
+    return left.casefold() if len(_PLAIN_WORD.findall(left)) >= MIN_WORDS else ""
 
 
 def tasks_of(scenarios: Sequence[Scenario]) -> dict[str, str]:

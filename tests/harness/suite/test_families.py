@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import make_scenario
@@ -13,7 +14,7 @@ from pytest_tfgrpo.harness.gate.verdict import judge
 from pytest_tfgrpo.harness.metrics.comparison import Tally, compare
 from pytest_tfgrpo.harness.report.compare import versus
 from pytest_tfgrpo.harness.report.value import build
-from pytest_tfgrpo.harness.suite.families import families_of, sweeps_of
+from pytest_tfgrpo.harness.suite.families import families_of, sweeps_of, ungrouped
 
 REPLAY = 'Say when the 42 trains of the line "Under the old mill" left on 2026-03-14 and 2026-05-09.'
 IN_OTHER_WORDS = (
@@ -96,3 +97,45 @@ def test_a_suite_of_doubles_has_the_interval_of_its_half() -> None:
     whole, once = compare(sweeps.rows_before, sweeps.rows_after).difference, compare(*plain).difference
     assert isinstance(next(iter(half[0].values())), Tally)
     assert (whole.mean, whole.low, whole.high) == (once.mean, once.low, once.high)
+
+
+def sums(n: int, **changes: object) -> list[Scenario]:
+    return [task(f"sum{i}", f"What is the sum of {i} and {i * i + 1}?", **changes) for i in range(n)]
+
+
+def test_many_tasks_that_differ_in_data_only_are_advised_a_family() -> None:
+    names = ("Ada", "Grace Hopper", "Alan", "Edsger W Dijkstra")
+    told = [task(f"name{i}", f"Please greet {name} in a friendly way.") for i, name in enumerate(names)]
+    quoted = [task(f"word{i}", f"Spell the word '{'abcdefgh'[i]}x' backwards.") for i in range(8)]
+    assert ungrouped([*sums(16), *told, *quoted]) == (
+        "28 of 28 eval scenarios differ from others in data only (sum0 and 15 like it, name0 and 3 like it, "
+        "word0 and 7 like it): they gain or lose together, but count as 28 independent ones; give each kind "
+        "a family"
+    )
+
+
+def test_where_a_hash_chose_the_split_the_advice_names_it() -> None:
+    assert ungrouped(sums(24, hashed=True)).endswith(
+        "a family and a split, as a hash puts a family on one side"
+    )
+
+
+def words(n: int) -> list[str]:
+    """Return so many different words."""
+    return [f"{chr(97 + i % 26) * 3}{chr(97 + i // 26) * 2}" for i in range(n)]
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        pytest.param(sums(24, family="sums"), id="they have a family"),
+        pytest.param(sums(19), id="they are few"),
+        pytest.param([*sums(20), *(task(w, f"Tell me of {w} now") for w in words(70))], id="most differ"),
+        pytest.param([replace(s, split="train") for s in sums(24)], id="they train"),
+        pytest.param([task(w, f"'{w}' 7?") for w in words(24)], id="data is all there is"),
+        pytest.param([replace(s, domain=s.id) for s in sums(24)], id="domains differ"),
+        pytest.param([task(w, f"Add two {w} numbers, 3 and 4.") for w in words(24)], id="words differ"),
+    ],
+)
+def test_there_is_no_advice_where(known: list[Scenario]) -> None:
+    assert ungrouped(known) == ""
