@@ -153,6 +153,11 @@ def sentence(comparison: Comparison) -> str:
     )
 
 
+def given_families(run: Run) -> dict[str, str]:
+    """Return the families of the scenarios that have one, by id; a family is one of its domain."""
+    return {s.id: f"{s.domain} {s.family}" for s in run.scenarios if s.family}
+
+
 class Sweeps:
     """The sweeps that a run is judged by, with their tallies by scenario id, each counted once."""
 
@@ -162,8 +167,7 @@ class Sweeps:
         `before` is the baseline sweep, `after` the final one; None where the run has none.
         """
         self._stamps = {s.id: s.stamp for s in run.scenarios}
-        given = {s.id: f"{s.domain} {s.family}" for s in run.scenarios if s.family}
-        self._families = given if families is None else families
+        self._families = given_families(run) if families is None else families
         self.before: PhaseResult | None = next((r for r in run.phases if r.phase.mode == "baseline"), None)
         self.early: PhaseResult | None = next((r for r in run.phases if r.phase.mode == "early"), None)
         """The part of the baseline sweep that was asked before training."""

@@ -5,8 +5,9 @@ Every quantity is stored as n, sum and mean (decision 19). An unknown cost is nu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import fsum, isnan
+from types import MappingProxyType
 from typing import Any
 
 from pytest_tfgrpo.core.lessons import Revision
@@ -19,6 +20,7 @@ from pytest_tfgrpo.core.report_blocks import (
     SummedQuantity,
     ToolUse,
 )
+from pytest_tfgrpo.harness.metrics.comparison import given_families
 from pytest_tfgrpo.harness.metrics.looks import final_variant
 from pytest_tfgrpo.numerics.stats import mean_interval, mean_of, pass_at_k
 
@@ -27,11 +29,11 @@ SCHEMA = "tfgrpo.per-epoch/1"
 
 def per_epoch(run: Run) -> dict[str, Any]:
     """Return the value of ``per-epoch.json``; the baseline sweep is epoch 0."""
-    in_force, rows = len(run.library_start.experiences), []
+    in_force, rows, families = len(run.library_start.experiences), [], given_families(run)
     for result in run.phases:
         if result.revision is not None:
             in_force = len(result.revision.library.experiences)
-        rows.append(epoch_row(result, in_force))
+        rows.append(epoch_row(result, in_force, families))
     variant = final_variant(run)
     return {
         "schema": SCHEMA,
@@ -43,12 +45,15 @@ def per_epoch(run: Run) -> dict[str, Any]:
     }
 
 
-def epoch_row(result: PhaseResult, in_force: int) -> EpochRow:
+def epoch_row(
+    result: PhaseResult, in_force: int, families: Mapping[str, str] = MappingProxyType({})
+) -> EpochRow:
     """Return the public row of one sweep or epoch; `in_force` experiences hold when it ends.
 
-    gt_score counts scenarios: n, sum, mean and 95 % interval are over the means of the scenarios that have a
-    scored rollout, also in a group of the final sweep that serves the baseline sweep too (`shared`). Tokens
-    and cost count all rollouts made for the sweep, latency those that are not errors.
+    gt_score counts scenarios: n, sum and mean are over the means of the scenarios that have a scored rollout,
+    also in a group of the final sweep that serves the baseline sweep too (`shared`); the 95 % interval is by
+    `families` of those that share one. Tokens and cost count all rollouts made for the sweep, latency those
+    that are not errors.
     """
     phase, groups = result.phase, result.groups
     rollouts = [r for group in groups for r in group.rollouts]
@@ -62,7 +67,7 @@ def epoch_row(result: PhaseResult, in_force: int) -> EpochRow:
         "errors": sum(r.status == "error" for r in rollouts),
         "groups": len(groups),
         "informative_groups": sum(group.informative for group in groups),
-        "gt_score": _gt_score(result.counted),
+        "gt_score": _gt_score(result.counted, families),
         "pass_at_1": pass_at(result.counted, 1),
         "pass_at_g": pass_at(result.counted, phase.rollouts),
         "experiences": _changes(result.revision, in_force),
@@ -112,9 +117,10 @@ def solved(group: Group) -> int:
     return sum(s.gt_score is not None and s.gt_score >= 1.0 for s in group.scores)
 
 
-def _gt_score(groups: tuple[Group, ...]) -> ScoreQuantity:
-    means = [mean for group in groups if (mean := group.gt_mean) is not None]
-    return {**_quantity(means), "ci95": mean_interval(means).ci95}
+def _gt_score(groups: tuple[Group, ...], families: Mapping[str, str]) -> ScoreQuantity:
+    known = {group.scenario_id: mean for group in groups if (mean := group.gt_mean) is not None}
+    means = list(known.values())
+    return {**_quantity(means), "ci95": mean_interval(means, [families.get(id, id) for id in known]).ci95}
 
 
 def pass_at(groups: tuple[Group, ...], k: int) -> float | None:

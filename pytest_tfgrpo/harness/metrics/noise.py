@@ -9,12 +9,12 @@ to Evals", section 2. Which scenarios are in the suite is no part of it: two run
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
 from pytest_tfgrpo.core.report_blocks import AsFailures, Flaky, Gain, Noise, SweepNoise
-from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally, given_families
 from pytest_tfgrpo.numerics.stats import mean_interval
 
 Z95 = 1.959963984540054
@@ -145,16 +145,14 @@ def as_failures(run: Run) -> list[AsFailures]:
     ]
     if not any(errors):
         return []
-    return [_as_failures(result, n) for result, n in zip(run.phases, errors, strict=True)]
+    families = given_families(run)
+    return [_as_failures(result, n, families) for result, n in zip(run.phases, errors, strict=True)]
 
 
-def _as_failures(result: PhaseResult, errors: int) -> AsFailures:
-    means = [
-        math.fsum(s.gt_score or 0.0 for s in group.scores) / len(group.scores)
-        for group in result.counted
-        if group.scores
-    ]
-    found = mean_interval(means)
+def _as_failures(result: PhaseResult, errors: int, families: Mapping[str, str]) -> AsFailures:
+    groups = [group for group in result.counted if group.scores]
+    means = [math.fsum(s.gt_score or 0.0 for s in group.scores) / len(group.scores) for group in groups]
+    found = mean_interval(means, [families.get(group.scenario_id, group.scenario_id) for group in groups])
     return {
         "epoch": result.phase.epoch,
         "mode": result.phase.mode,

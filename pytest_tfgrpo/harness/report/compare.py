@@ -88,7 +88,7 @@ def _side(run: Run, sweeps: Sweeps) -> dict[str, Any]:
 
 def _final(sweep: PhaseResult, in_force: int, rows: Tallies) -> dict[str, Any]:
     """Return the final sweep; `mean` leaves errors out, `mean_errors_as_zero` counts them as failures."""
-    row = epoch_row(sweep, in_force)
+    row = epoch_row(sweep, in_force, {id: tally.family for id, tally in rows.items() if tally.family})
     as_zero = [mean for tally in rows.values() if (mean := tally.mean(errors_as_zero=True)) is not None]
     return {
         "status": sweep.status,

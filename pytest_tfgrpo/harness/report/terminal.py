@@ -45,6 +45,7 @@ from pytest_tfgrpo.harness.report.trust import (
 
 SHORT_LESSONS = 5
 OPEN_LEGEND = "open: within chance (Holm's p of {:.3g} or more), or too few scenarios to tell"
+JUST_THESE_LEGEND = "with fewer than 8 families, the interval of a domain is of just these scenarios"
 SHORT_REFUSALS = 3
 LEGEND = (
     "gt mean: mean share of checks passed; pass@k: solved within k tries;",
@@ -259,7 +260,9 @@ def _domains(report: Report, *, every: bool) -> list[str]:
             for row in rows
         ],
     )
-    return found if all(row["claim"] for row in rows) else [*found, OPEN_LEGEND.format(level)]
+    found += [] if all(row["claim"] for row in rows) else [OPEN_LEGEND.format(level)]
+    few = any(row["gain"] and row["gain"]["just_these"] for row in rows)
+    return [*found, JUST_THESE_LEGEND] if few else found
 
 
 def _p(value: float | None) -> str:

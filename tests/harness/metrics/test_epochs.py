@@ -30,6 +30,17 @@ def test_the_interval_is_over_scenarios() -> None:
     assert low < 0.5 < high
 
 
+def test_scenarios_of_a_family_widen_the_interval() -> None:
+    run = make_run({f"s{n}": [float(n // 4 % 2)] for n in range(96)})
+    shared = replace(
+        run, scenarios=tuple(replace(s, family=f"f{n // 4}") for n, s in enumerate(run.scenarios))
+    )
+    (low, high), (wide_low, wide_high) = (
+        per_epoch(r)["epochs"][0]["gt_score"]["ci95"] for r in (run, shared)
+    )
+    assert wide_high - wide_low > 1.7 * (high - low)  # the root of 4 if scores within a family are equal
+
+
 def test_pass_at_1_and_g_come_from_groups_with_enough_scored_rollouts() -> None:
     row = epoch_row(make_result({"a": [1, 0, 0], "b": [0, 0, 0], "c": [1, None, None], "d": [None] * 3}), 0)
     assert row["pass_at_1"] == pytest.approx((1 / 3 + 0 + 1) / 3)

@@ -92,3 +92,12 @@ def test_few_families_of_many_scenarios_are_warned_of(families: int, each: int, 
 def test_few_scenarios_that_are_their_own_families_are_no_news() -> None:
     run = learned(0, 0, 0, without=12)
     assert not [w for w in report_of(run)["warnings"] if "families" in w]
+
+
+def test_domains_of_few_families_are_known_to_speak_of_just_their_scenarios() -> None:
+    legend = "with fewer than 8 families, the interval of a domain is of just these scenarios"
+    for families, shown in ((7, True), (8, False)):
+        run = learned(2 * families, 3, 5)
+        domain = {s.id: "dates" if int(s.id[1:].split("-")[0]) < families else "text" for s in run.scenarios}
+        found = replace(run, scenarios=tuple(replace(s, domain=domain[s.id]) for s in run.scenarios))
+        assert (legend in told(found)) is shown
