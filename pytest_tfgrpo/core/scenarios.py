@@ -84,7 +84,7 @@ class Scenario:
     tags: tuple[str, ...] = ()
     timeout_s: float | None = None
     family: str | None = None
-    """Near-duplicates share a family, so that a hash split keeps them on one side."""
+    """Of one kind: intervals count families, and a hash split keeps one together."""
     source: str = ""
     """Source of the scenario: ``path:line``."""
     stamp: str = ""

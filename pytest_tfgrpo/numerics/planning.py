@@ -142,8 +142,8 @@ def settling_n(difference: Difference, margin: float, *, level: float = 0.95) ->
     """Return how many scenarios would decide a comparison if mean and spread stay the same.
 
     Settled means: the lower bound is above -`margin`, or the upper bound is below 0 (decision 21a). They are
-    in families as large as those there are, at least 8 effective ones. None when no number does (a mean on
-    the edge, or nothing measured).
+    in families as large as those there are; with fewer than 8 effective ones, in these families. None when no
+    number does (a mean on the edge, or nothing measured).
     """
     d, above, below = difference.mean, difference.mean + margin, -difference.mean
     if math.isnan(difference.std) or max(above, below) <= NO_SPREAD:
@@ -158,8 +158,8 @@ def settling_n(difference: Difference, margin: float, *, level: float = 0.95) ->
 
 
 def _each(difference: Difference) -> float:
-    """Return the scenarios of an effective family."""
-    return difference.n / difference.families if difference.families else 1.0
+    """Return the scenarios of an effective family; 1 where these are too few to be the units."""
+    return difference.n / difference.families if difference.families >= MIN_INTERVAL else 1.0
 
 
 def settling(

@@ -32,7 +32,7 @@ def settling_advice(
     found: dict[str, Json] = {"settled_by": count}
     if count is None:
         return "no number of scenarios would be enough", found
-    if shared(comparison):
+    if shared(comparison) and not comparison.difference.just_these:
         found["settled_families"] = families_for(count, comparison)
     rows = [(before[id], after[id]) for id in comparison.ids]
     if errors_as_zero:
@@ -70,6 +70,9 @@ def families_for(scenarios: int, comparison: Comparison) -> int:
 def counted(scenarios: int, comparison: Comparison, what: str = " eval scenarios") -> str:
     """Return a number of scenarios in words, with their families where some share one."""
     text = f"{scenarios}{what}"
+    if comparison.difference.just_these:
+        families = len(set(comparison.families_K))
+        return f"{text} of {'this family' if families == 1 else f'these {families} families'}"
     return f"{text} in {families_for(scenarios, comparison)} families" if shared(comparison) else text
 
 

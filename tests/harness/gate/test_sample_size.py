@@ -84,10 +84,12 @@ def test_families_that_are_lost_whole_are_settled_by_more_families() -> None:
     assert "settled_families" not in by_scenarios
 
 
-def test_more_scenarios_of_too_few_families_settle_nothing() -> None:
-    before = sweep(1, np.full(40, 0.5), 4)
-    _, found = advice(before, in_families(sweep(2, np.full(40, 0.5), 4), 10))
-    assert found["settled_families"] >= 8
+def test_of_too_few_families_more_scenarios_settle_what_is_about_just_these() -> None:
+    before, after = sweep(1, np.full(40, 0.5), 4), sweep(2, np.full(40, 0.5), 4)
+    text, found = advice(before, in_families(after, 10))
+    assert found == advice(before, after)[1]
+    assert f"{found['settled_by']} eval scenarios of these 4 families x 4 rollouts" in text
+    assert " eval scenarios of this family x " in advice(before, in_families(after, 40))[0]
 
 
 def test_so_many_families_more_of_the_same_kind_do_settle_it() -> None:
