@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -109,6 +109,11 @@ class Scenario:
             tools=self.tools,
             timeout_s=self.timeout_s,
         )
+
+
+def given_families(scenarios: Iterable[Scenario]) -> dict[str, str]:
+    """Return the families of the scenarios that have one, by id; a family is one of its domain."""
+    return {s.id: f"{s.domain} {s.family}" for s in scenarios if s.family}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

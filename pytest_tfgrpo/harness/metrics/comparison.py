@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
 from pytest_tfgrpo.core.report_blocks import ComparisonFigures
+from pytest_tfgrpo.core.scenarios import given_families
 from pytest_tfgrpo.core.text import scenarios_of
 from pytest_tfgrpo.core.wire import SPARSE
 from pytest_tfgrpo.numerics.planning import minimum_detectable_effect
@@ -153,11 +154,6 @@ def sentence(comparison: Comparison) -> str:
     )
 
 
-def given_families(run: Run) -> dict[str, str]:
-    """Return the families of the scenarios that have one, by id; a family is one of its domain."""
-    return {s.id: f"{s.domain} {s.family}" for s in run.scenarios if s.family}
-
-
 class Sweeps:
     """The sweeps that a run is judged by, with their tallies by scenario id, each counted once."""
 
@@ -167,7 +163,7 @@ class Sweeps:
         `before` is the baseline sweep, `after` the final one; None where the run has none.
         """
         self._stamps = {s.id: s.stamp for s in run.scenarios}
-        self._families = given_families(run) if families is None else families
+        self._families = given_families(run.scenarios) if families is None else families
         self.before: PhaseResult | None = next((r for r in run.phases if r.phase.mode == "baseline"), None)
         self.early: PhaseResult | None = next((r for r in run.phases if r.phase.mode == "early"), None)
         """The part of the baseline sweep that was asked before training."""

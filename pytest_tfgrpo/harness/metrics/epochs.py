@@ -20,7 +20,7 @@ from pytest_tfgrpo.core.report_blocks import (
     SummedQuantity,
     ToolUse,
 )
-from pytest_tfgrpo.harness.metrics.comparison import given_families
+from pytest_tfgrpo.core.scenarios import given_families
 from pytest_tfgrpo.harness.metrics.looks import final_variant
 from pytest_tfgrpo.numerics.stats import mean_interval, mean_of, pass_at_k
 
@@ -29,7 +29,7 @@ SCHEMA = "tfgrpo.per-epoch/1"
 
 def per_epoch(run: Run) -> dict[str, Any]:
     """Return the value of ``per-epoch.json``; the baseline sweep is epoch 0."""
-    in_force, rows, families = len(run.library_start.experiences), [], given_families(run)
+    in_force, rows, families = len(run.library_start.experiences), [], given_families(run.scenarios)
     for result in run.phases:
         if result.revision is not None:
             in_force = len(result.revision.library.experiences)

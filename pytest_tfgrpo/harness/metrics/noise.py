@@ -14,7 +14,8 @@ from dataclasses import replace
 
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
 from pytest_tfgrpo.core.report_blocks import AsFailures, Flaky, Gain, Noise, SweepNoise
-from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally, given_families
+from pytest_tfgrpo.core.scenarios import given_families
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
 from pytest_tfgrpo.numerics.stats import mean_interval
 
 Z95 = 1.959963984540054
@@ -145,7 +146,7 @@ def as_failures(run: Run) -> list[AsFailures]:
     ]
     if not any(errors):
         return []
-    families = given_families(run)
+    families = given_families(run.scenarios)
     return [_as_failures(result, n, families) for result, n in zip(run.phases, errors, strict=True)]
 
 

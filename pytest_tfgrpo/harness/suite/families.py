@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.scenarios import Scenario, given_families
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
@@ -35,7 +35,7 @@ def families_of(scenarios: Iterable[Scenario]) -> dict[str, str]:
     with a family lends it to those like it that have none.
     """
     known = list(scenarios)
-    found = {s.id: family for s in known if (family := family_of(s))}
+    found = given_families(known)
     if len(found) == len(known):
         return found
     task_of, alike = tasks_of(known), dict[tuple[str, str], list[Scenario]]()
@@ -52,8 +52,7 @@ def families_of(scenarios: Iterable[Scenario]) -> dict[str, str]:
 def sweeps_of(run: Run) -> Sweeps:
     """Return the sweeps that `run` is judged by, with the families of its eval scenarios."""
     swept = [s for s in run.scenarios if s.split == "eval"]
-    given = {s.id: family for s in swept if (family := family_of(s))}
-    return Sweeps(run, given if len(swept) < MIN_INTERVAL else families_of(swept))
+    return Sweeps(run, given_families(swept) if len(swept) < MIN_INTERVAL else families_of(swept))
 
 
 def ungrouped(scenarios: Iterable[Scenario]) -> str:
