@@ -287,14 +287,14 @@ TRICKS = [
     red("no minimum", DROPPED, arguments("--tfgrpo-min-score=0")),
     red("no minimum of its own", DROPPED, edited(min_score=0)),
     red("no baseline", "suite.scenario.json::hard-eval0", arguments("--tfgrpo-baseline=none")),
-    open_("other prompts", "inconclusive .*70% of the scenarios", reword),
-    open_(
+    red("other prompts", "cannot see a drop of .*70% of the scenarios", reword),
+    red(
         "weaker checks",
-        "inconclusive .*70% of the scenarios",
+        "cannot see a drop of .*70% of the scenarios",
         edited(checks=[{"kind": "contains", "value": "4"}]),
     ),
     red("another pack", "made with other prompt packs", repack),
-    open_("easy scenarios that dilute", "inconclusive .*25% of the scenarios are in both", dilute),
+    red("easy scenarios that dilute", r"baseline: worse: .*20 in common", dilute),
     red("a baseline made lower", "is not the hash of its content", lower_the_baseline),
     open_("a baseline made lower, unsigned", "the baseline was not signed", lower_and_unsign),
     red("-x", DROPPED, arguments("-x")),
@@ -393,7 +393,7 @@ def test_what_is_legitimate_stays_green(saved: Saved, campaign: Campaign) -> Non
             "",
             "pytest.skip('bad answer')",
             r"6 of 20 scenarios of \S+ were skipped by their test function \(",
-            False,
+            True,
         ),
         (
             "BAD and pytest.skip('no', allow_module_level=True)",
