@@ -40,7 +40,9 @@ def declare(commands: Subparsers) -> None:
     which = "a name, a path ending in .json, a run, or 'latest'"
     command.add_argument("a", metavar="A", help=f"reference: {which}")
     command.add_argument("b", metavar="B", help=f"what to compare with A: {which}")
-    command.add_argument("--gate", action="store_true", help="exit 1 if B is worse than A")
+    command.add_argument(
+        "--gate", action="store_true", help="exit 1 if B is worse than A, or gate_alarm not excluded"
+    )
     command.add_argument("--strict", action="store_true", help="also exit 1 if the result is inconclusive")
     command.add_argument(
         "--margin", type=_share, metavar="X", help="tolerated drop (default: the setting gate_margin)"
@@ -117,7 +119,12 @@ def compare(arguments: Arguments) -> Iterator[str]:
     yield from compared.lines
     outcome = compared.verdict.outcome
     if outcome == "fail" and (arguments.gate or arguments.strict):
-        raise BaselineError(f"{arguments.b} is worse than {arguments.a}")
+        unseen = compared.verdict.figures.get("answer") == "unseen"
+        raise BaselineError(
+            f"a drop of {bar.alarm:g} from {arguments.a} to {arguments.b} cannot be excluded"
+            if unseen
+            else f"{arguments.b} is worse than {arguments.a}"
+        )
     if arguments.strict and outcome != "pass":
         raise BaselineError(f"it is inconclusive whether {arguments.b} is worse than {arguments.a}")
 

@@ -208,6 +208,7 @@ class Project:
         ]
         (self.root / "letters.scenario.json").write_text(json.dumps(scenarios))
         warm = ["--tfgrpo-temperature-train=1.5", "--tfgrpo-temperature-eval=1.2", "--tfgrpo-seed=1"]
+        warm.append("--tfgrpo-baseline-sweep=early")  # else a run without lessons shares the sweep's answers
         done = run_pytest(self.root, "--tfgrpo", f"--tfgrpo-task-id={task_id}", *warm, *settings)
         self.output = done.stdout + done.stderr
         assert done.returncode == exit_code, self.output

@@ -23,7 +23,14 @@ def test_a_regression_is_told_and_only_a_gate_fails_on_it(two: Project) -> None:
     assert two.cli("baseline", "compare", "bad", "good", "--gate") == 0
 
 
+def test_a_drop_that_cannot_be_seen_fails_a_gate_and_is_not_called_worse(two: Project) -> None:
+    assert "result  FAILED; cannot see a drop of 0.15" in tfgrpo("baseline", "compare", "good", "good")
+    said = tfgrpo("baseline", "compare", "good", "good", "--gate", code=1)
+    assert "a drop of 0.15 from good to good cannot be excluded" in said
+
+
 def test_an_open_question_fails_only_where_strict(two: Project) -> None:
+    two.ini(gate_alarm=1)
     assert "result  inconclusive" in tfgrpo("baseline", "compare", "good", "good", "--gate")
     assert "it is inconclusive whether" in tfgrpo(
         "baseline", "compare", "good", "good", "--gate", "--strict", code=1

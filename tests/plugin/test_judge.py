@@ -226,7 +226,7 @@ def solve(context):
 
 
 def test_a_suite_learns_from_majorities_without_ground_truth(project: Project) -> None:
-    project.agent(LEARNER).ini(actor="python:agent2:solve", group_size=9, epochs=2)
+    project.agent(LEARNER).ini(actor="python:agent2:solve", group_size=9, epochs=2, gate_alarm=1)
     trained = [
         {"id": f"t{n}", "domain": "text", "truth": "majority", "prompt": f"How many words has letter {n}?"}
         for n in range(4)

@@ -335,9 +335,8 @@ def test_a_changed_pack_is_refused_by_name(project: Project) -> None:
 
 
 def test_a_committed_library_is_where_a_run_starts(project: Project) -> None:
-    project.ini(actor="python:agent:learner", group_size=4, library="lessons.json").scenarios(
-        train=12, sweep=12
-    )
+    project.ini(actor="python:agent:learner", group_size=4, library="lessons.json", gate_alarm=1)
+    project.scenarios(train=12, sweep=12)
     missing = project.learn()
     assert missing.ret == pytest.ExitCode.USAGE_ERROR
     missing.stderr.fnmatch_lines(["*lessons.json*--tfgrpo-library=none*tfgrpo library promote*"])

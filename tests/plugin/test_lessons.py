@@ -80,7 +80,7 @@ def test_where_contamination_only_warns_such_a_lesson_leaves_the_gate_open_and_s
 
 
 def test_a_lesson_learned_in_the_run_that_holds_an_eval_answer_fails_the_gate(project: Project) -> None:
-    project.scenarios(train=12, sweep=0).ini(actor="python:agent:learner", group_size=4)
+    project.scenarios(train=12, sweep=0).ini(actor="python:agent:learner", group_size=4, gate_alarm=1)
     project.scenarios("new", train=0, sweep=2, checks=[{"kind": "exact", "value": "Letter"}])
     result = project.learn()
     assert result.ret == pytest.ExitCode.TESTS_FAILED

@@ -392,7 +392,7 @@ def test_what_a_recording_lacks_is_told_with_what_differs(
 
 
 def test_prompts_that_differ_for_a_setting_are_not_blamed_on_the_pack(project: Project) -> None:
-    project.ini(actor="python:agent:learner", group_size=4, lesson_dropout=0.9).scenarios(train=6).learn(
+    project.ini(actor="python:agent:learner", group_size=4, lesson_dropout=0.9).scenarios(train=80).learn(
         *RECORD
     )
     assert project.report()["library"]["lessons"]

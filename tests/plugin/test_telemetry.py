@@ -417,9 +417,9 @@ def test_a_variable_that_cannot_be_is_a_usage_error(
 
 
 def test_an_interrupted_run_goes_on_in_the_same_trace(project: Project, collector: Collector) -> None:
-    project.ini(actor="python:agent:slow", otel="true", concurrency=2, group_size=3).scenarios(
-        train=6, sweep=4
-    )
+    project.ini(
+        actor="python:agent:slow", otel="true", concurrency=2, group_size=3, baseline_sweep="early"
+    ).scenarios(train=6, sweep=4)
     process = project.start()
     project.wait_for_rollouts(process, 20)
     process.send_signal(signal.SIGINT)
@@ -458,7 +458,7 @@ def test_teacher_and_judge_are_model_calls_of_their_epoch_and_group(
 
     serve(answer)
     project.ini(
-        actor="python:agent:half", otel="true", group_size=4, epochs=1, eval_mode="separate",
+        actor="python:agent:half", otel="true", group_size=4, epochs=1, eval_mode="separate", gate_alarm=1,
         optimizer="llm", teacher="openai:big", judge="openai:judge", judge_votes=1,
     ).scenarios(train=4, sweep=2, rubric=["The answer is short."])  # fmt: skip
     assert project.learn().ret == 0

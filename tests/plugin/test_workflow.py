@@ -116,7 +116,7 @@ def test_an_agent_that_got_worse_in_one_domain_is_red(checkout: Path) -> None:
     assert (found["gate"], found["gate[domains]"], found["gate[price]"]) == ("failure", "failure", "passed")
     assert job.summary.startswith("## tfgrpo: gate failed\n")
     assert "| domains | fail | baseline \\(dates\\) | **failed** |" in job.summary
-    assert "::error title=tfgrpo gate domains::baseline (dates): -0.3" in job.output
+    assert "::error title=tfgrpo gate domains::baseline (dates): worse: -0.3" in job.output
     assert "largest regressions" in job.output
 
 

@@ -57,7 +57,12 @@ def _lines(before: Baseline, after: Baseline, verdict: RuleResult, bar: Bar) -> 
     yield from _regressions(pairs)
     yield from _alone(before, after)
     words = [OUTCOMES[verdict.outcome]]
-    words += [verdict.message] if verdict.outcome == "not_judged" else [f"margin {bar.margin:g}"]
+    if verdict.outcome == "not_judged":
+        words.append(verdict.message)
+    else:
+        unseen = verdict.figures.get("answer") == "unseen"
+        words += [f"cannot see a drop of {bar.alarm:g}"] if unseen else []
+        words.append(f"margin {bar.margin:g}")
     yield from wrapped("; ".join([*words, *filter(None, [verdict.advice])]), WIDTH, "result  ", " " * 8)
 
 

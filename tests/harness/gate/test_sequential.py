@@ -386,7 +386,7 @@ def test_a_run_cut_before_it_was_settled_comes_to_the_same_verdict(
 
 def test_an_interrupted_sweep_is_cancelled_and_not_settled(tmp_path: Path) -> None:
     async def slow(call: ActorCall) -> str:
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(0.05)
         return wrong_once_learned(call)
 
     async def cut() -> Run:
