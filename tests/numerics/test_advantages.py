@@ -143,7 +143,7 @@ def test_equal_rewards_give_exactly_0(value: float, size: int, dtype: type, scal
 @given(st.integers(2, 64), st.floats(-1e6, 1e6, width=32), st.sampled_from([np.float32, np.float64]))
 def test_one_different_reward_among_equals_does_not_vanish(size: int, value: float, dtype: type) -> None:
     rewards = np.full(size, value, dtype)
-    rewards[0] = np.nextafter(rewards[0], np.inf)
+    rewards[0] = np.nextafter(rewards[0], dtype(np.inf), dtype=dtype)
     found = grpo_advantage(rewards, np.zeros(size, dtype=int), eps=0.0)
     assert found[0] == pytest.approx((size - 1) / math.sqrt(size), rel=1e-5)
     assert rloo_advantage(rewards, np.zeros(size, dtype=int))[0] > 0
