@@ -218,25 +218,26 @@ def gae_packed(
     _check_factors(gamma, lam)
     finite(rewards_N=r, values_N=v)
     finite(~over, bootstrap_K=last)
-    after = np.empty_like(v)
+    after = np.empty_like(v)  # which becomes the errors, and then the advantages: new memory costs more
     after[:-1] = v[1:]
     ends = np.cumsum(lengths)
     used = lengths > 0
     after[ends[used] - 1] = np.where(over, 0, last)[used]
-    delta = r + r.dtype.type(gamma) * after - v
-    advantages = _scan_packed(delta, lengths, ends, gamma * lam)
-    return advantages, advantages + v
+    after *= r.dtype.type(gamma)
+    after += r
+    after -= v
+    _scan_packed(after, lengths, ends, gamma * lam)
+    return after, after + v
 
 
-def _scan_packed(delta_N: Reals, lengths_K: Ints, ends_K: Ints, decay: float) -> Reals:
+def _scan_packed(delta_N: Reals, lengths_K: Ints, ends_K: Ints, decay: float) -> None:
     """Go backwards from the ends of all trajectories at once, the longest first: the rest falls away
     behind."""
-    out = delta_N.copy()
     order = np.argsort(-lengths_K, kind="stable")
     place_K = ends_K[order] - 1
     active_T = np.searchsorted(-lengths_K[order], -np.arange(int(lengths_K.max(initial=0))), side="left")
     factor = delta_N.dtype.type(decay)
-    carry_K = delta_N[place_K[: active_T[0]]] if active_T.size else out[:0]
+    carry_K = delta_N[place_K[: active_T[0]]] if active_T.size else delta_N[:0]
     step_K = np.empty_like(carry_K)
     for active in active_T[1:].tolist():
         place, carry, step = place_K[:active], carry_K[:active], step_K[:active]
@@ -244,8 +245,7 @@ def _scan_packed(delta_N: Reals, lengths_K: Ints, ends_K: Ints, decay: float) ->
         np.take(delta_N, place, out=step, mode="clip")
         carry *= factor
         carry += step
-        out[place] = carry
-    return out
+        delta_N[place] = carry
 
 
 def gae_ragged(
