@@ -181,7 +181,7 @@ def _block(
     new, old, ref = clean
     whole = bool(here.all())
     log_ratio = new - old
-    checked = float(log_ratio.sum(dtype=np.float64)) + float(ref.sum(dtype=np.float64))
+    checked = float(log_ratio.sum()) + (float(ref.sum()) if policy.beta else 0.0)
     tokens_B = here.sum(axis=1, dtype=new.dtype)[:, None]
     x = log_ratio.sum(axis=1, keepdims=True) / np.maximum(tokens_B, 1) if policy.by_sequence else log_ratio
     if policy.log_clamp is not None:
@@ -198,27 +198,27 @@ def _block(
             np.broadcast_to(masked, new.shape).sum(axis=1, keepdims=True) / np.maximum(tokens_B, 1)
         )
     gradient[...] = masked
-    divergence: Reals = np.zeros(1)
+    divergence: Reals | None = None
     if policy.beta:
         divergence = kl(new, ref, policy.kl_kind, clamp=policy.kl_clamp)
         loss = loss + policy.beta * divergence
         by_kl = kl_gradient(new, ref, policy.kl_kind, clamp=policy.kl_clamp)
         gradient += policy.beta * weight * (by_kl * here)
     per_row = np.broadcast_to(loss, new.shape) if whole else loss * here
-    total = float(per_row.sum(axis=1, dtype=np.float64) @ weight_B.astype(np.float64))
+    total = float(per_row.sum(axis=1).astype(np.float64) @ weight_B.astype(np.float64))
     token_x = np.clip(log_ratio, -policy.log_clamp, policy.log_clamp) if policy.log_clamp else log_ratio
     return np.array([total, checked]), _sums(found, token_x, new, divergence, here)
 
 
-def _sums(found: Surrogate, log_ratio: Reals, new: Reals, divergence: Reals, here: Bools) -> Floats:
+def _sums(found: Surrogate, log_ratio: Reals, new: Reals, divergence: Reals | None, here: Bools) -> Floats:
     """Return the sums of `METRICS` over tokens that count; what is masked is 0 in the log-ratio and in
     `new`."""
     dual = 0 if found.dual is None else np.count_nonzero(found.dual & here)
-    k1 = -float(log_ratio.sum(dtype=np.float64))
-    k3 = float(np.expm1(log_ratio).sum(dtype=np.float64)) + k1
+    k1 = -float(log_ratio.sum())
+    k3 = float((np.expm1(log_ratio) - log_ratio).sum())
     clipped = (np.count_nonzero(found.low & here), np.count_nonzero(found.high & here), dual)
-    diverged = float(np.broadcast_to(divergence, here.shape)[here].sum(dtype=np.float64))
-    return np.array([*clipped, k1, k3, -float(new.sum(dtype=np.float64)), diverged])
+    diverged = 0.0 if divergence is None else float((divergence * here).sum())
+    return np.array([*clipped, k1, k3, -float(new.sum()), diverged])
 
 
 def _blocks(shape: tuple[int, ...]) -> Iterator[slice]:
