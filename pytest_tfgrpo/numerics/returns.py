@@ -86,22 +86,20 @@ def gae(
     ends = over | mask_of(truncated, r.shape)
     same_shape(r.shape, values=v, next_values=after)
     _check_factors(gamma, lam)
-    if r.ndim == 1:
-        column = (-1, 1)
-        one, two = gae(
-            r.reshape(column),
-            v.reshape(column),
-            after.reshape(column),
-            over.reshape(column),
-            ends.reshape(column),
-            gamma=gamma,
-            lam=lam,
-        )
-        return one[:, 0], two[:, 0]
+    wide = (-1, 1) if r.ndim == 1 else r.shape
     out = np.empty_like(r), np.empty_like(r)
-    start = np.zeros(r.shape[1:], r.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
-        _scan(r, v, after, over, ends, gamma, lam, out, start)
+        _scan(
+            r.reshape(wide),
+            v.reshape(wide),
+            after.reshape(wide),
+            over.reshape(wide),
+            ends.reshape(wide),
+            gamma,
+            lam,
+            (out[0].reshape(wide), out[1].reshape(wide)),
+            np.zeros(r.shape[1:] or (1,), r.dtype),
+        )
         total = out[1].sum()
     if not np.isfinite(total):
         finite(rewards=r, values=v)

@@ -121,6 +121,9 @@ def test_a_number_that_is_not_finite_is_refused_with_its_place(name: str, bad: f
     given[name][1, 0] = bad
     with pytest.raises(ValueError, match=rf"{name}\[1, 0\] is {bad}"):
         gae(**given, terminated=np.zeros((3, 2)), truncated=np.zeros((3, 2)))
+    alone = {key: value[:, 0] for key, value in given.items()}
+    with pytest.raises(ValueError, match=rf"{name}\[1\] is {bad}"):
+        gae(**alone, terminated=np.zeros(3), truncated=np.zeros(3))
 
 
 def test_misuse_is_refused_by_name() -> None:
