@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from pytest_tfgrpo.core.lessons import Library, Revision
+from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.text import phase_label
@@ -63,6 +64,8 @@ class Frame:
     """When it began, ISO 8601 in UTC; None when unknown."""
     extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
     """What the agent reported of this call besides."""
+    sampled: Sampled | None = field(default=None, metadata=SPARSE)
+    """Log-probabilities of a model's tokens; None unless they were asked for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

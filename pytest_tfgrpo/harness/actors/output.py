@@ -10,6 +10,7 @@ from typing import Any
 from pytest_tfgrpo.core.clock import utc_time
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
+from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.wire import Json, from_wire, to_wire
 
@@ -135,7 +136,7 @@ def _plain(value: Any, answer_max_bytes: int) -> dict[str, Json]:
     if isinstance(value.get("frames"), list | tuple):
         value["frames"] = [_bounded(frame, extras) for frame in value["frames"]]
     try:
-        raw = json.dumps(value, default=_usage_fields, allow_nan=False, ensure_ascii=False)
+        raw = json.dumps(value, default=_fields, allow_nan=False, ensure_ascii=False)
         data = raw.encode("utf-8", "replace")
         size = len(data) - extras.size
         if size > limit:
@@ -226,8 +227,8 @@ def _near_miss(unknown: Iterable[str], missing: Collection[str]) -> str:
     return next((f"; unknown key {_brief(key)}{hint}" for key, hint in hints if hint), "")
 
 
-def _usage_fields(value: Any) -> Json:
-    if isinstance(value, Usage):
+def _fields(value: Any) -> Json:
+    if isinstance(value, Usage | Sampled):
         return to_wire(value)
     raise TypeError(f"{_brief(value)} is not JSON")
 
