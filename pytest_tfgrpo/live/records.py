@@ -7,7 +7,7 @@ and ``q = (composite + 1) / 2``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
@@ -33,8 +33,8 @@ class LiveEvent(NamedTuple):
     run: str
     """The application's key of the run."""
     owner: str
-    """Random name of the object that reports: two processes that use one key are told apart. Empty: anybody,
-    for an outcome."""
+    """Random name of the object that reports, another for every run that is opened, so that two uses
+    of one key are told apart. Empty: the newest run of the key, for an outcome."""
     attempt: int
     """From 1."""
     seq: int
@@ -190,3 +190,22 @@ class LiveUpdate:
     def weights_applied(self) -> bool:
         """False, always: the model stays as it is."""
         return False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LiveRules:
+    """What store and collector ask of reward inference, guard and update, bound to their settings."""
+
+    infer: Callable[[RunTrace], RewardBreakdown | None]
+    """None: the strategy needs a score that is not known."""
+    ended: Callable[[GateState, LiveRollout], GateState]
+    """The guard after a run that succeeded or failed; its reward may be unknown yet."""
+    rewarded: Callable[[GateState, LiveRollout], GateState]
+    """The guard once the outcome of a run that ended without a reward gave it one."""
+    failed: Callable[[GateState, str, float], GateState]
+    """The guard after a failure of persistence, inference or update: state, error, seconds since 1970."""
+    succeeded: Callable[[GateState], GateState]
+    """The guard after a whole cycle, a due update included."""
+    update: Callable[[Sequence[LiveRollout], int, Json | None], tuple[LiveUpdate, Json | None]]
+    """Report and new selector from unused rollouts, oldest first, the number of the current selector and its
+    document; None where there is none yet. The store numbers report and selector, and keeps an equal one."""
