@@ -147,7 +147,7 @@ class GateState:
     streak: int = 0
     """Failures in a row."""
     reason: str = ""
-    """Why it holds: failures, max_blocked, worse_than_control; empty while it passes."""
+    """Why it holds: failures, max_blocked, worse_than_control; while it passes, why it was reset."""
     last_error: str | None = None
     since: float = 0.0
     """When it took this state, seconds since 1970."""
@@ -164,6 +164,7 @@ class LiveUpdate:
     """What one update did (``tfgrpo.live-update/1``); weights are never applied."""
 
     number: int
+    """The store gives it; 0 before."""
     at: float
     executed: bool
     reason: str
@@ -177,14 +178,18 @@ class LiveUpdate:
     samples: int
     """Choices."""
     metrics: Mapping[str, float]
-    """loss, value_loss, kl, clip_fraction, entropy, explained_variance, early_stop, mean_reward."""
+    """loss, value_loss, kl, clip_fraction, entropy, explained_variance, early_stop, mean_reward; empty where
+    it was not executed, and no explained_variance where all returns are equal."""
     probabilities_before: Mapping[str, Mapping[str, Mapping[str, float]]]
     """By point, category, arm."""
     probabilities_after: Mapping[str, Mapping[str, Mapping[str, float]]]
     left_out: Mapping[str, int]
     """Runs by reason: no_outcome, stale, unknown_arm, ..."""
     used: tuple[str, ...] = field(default=(), metadata=SPARSE)
-    """Ids of the rollouts used."""
+    """Ids of the rollouts used; none where it was not executed."""
+    spent: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    """Ids of the rollouts that no later update gets: those used, and those left out. Runs whose rewards were
+    all equal are not, until an update is full of them: the next may bring a difference."""
 
     @property
     def weights_applied(self) -> bool:
