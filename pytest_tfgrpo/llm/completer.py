@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.core.records import Usage
+from pytest_tfgrpo.core.sampled import REDACTED, Sampled, temperature_of
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.llm.config import HOSTED, Endpoint, MaxTokensField
 from pytest_tfgrpo.llm.http_errors import read_refusal, retry_after_s
@@ -19,7 +20,7 @@ from pytest_tfgrpo.llm.keys import Scrubber, Secret
 from pytest_tfgrpo.llm.prices import Price, PriceTable
 from pytest_tfgrpo.llm.protocol import Completion, Request, Spending, ToolCall
 from pytest_tfgrpo.llm.request_body import body_of, most_prompt_tokens
-from pytest_tfgrpo.llm.response import Malformed, parse_body, read_answer, read_usage
+from pytest_tfgrpo.llm.response import Malformed, parse_body, read_answer, read_sampled, read_usage
 from pytest_tfgrpo.llm.transport import Reply, Transport, TransportError
 from pytest_tfgrpo.llm.url import Address
 
@@ -103,6 +104,8 @@ class _Call:
     left_s: float
     """Time that is left; waiting for money or for a free slot does not count."""
     limit_s: float
+    sampled: Sampled | None
+    """What is known of its tokens before they come; None when nobody asks for them."""
     attempt: int = 0
     spent_s: float = 0.0
     cost_usd: float | None = 0.0
@@ -204,9 +207,18 @@ class ChatCompleter:
             completion_tokens=completion_tokens,
             left_s=limit_s,
             limit_s=limit_s,
+            sampled=self._to_sample(request),
         )
         async with self._door.slots or nullcontext():
             return await self._complete(call)
+
+    def _to_sample(self, request: Request) -> Sampled | None:
+        kind = self._endpoint.logprobs
+        if kind == "off" or not request.logprobs:
+            return None
+        own = self._endpoint.extra_body.get("temperature")
+        sent = request.temperature if self._endpoint.temperature else temperature_of(own)
+        return Sampled(kind=kind, temperature=sent)
 
     def _bodies(self, request: Request, max_tokens: int) -> tuple[bytes, bytes]:
         """Return the request as it is sent, and without the demand for a form where that is another."""
@@ -317,7 +329,7 @@ class ChatCompleter:
             raise _Failed(self._error(text, "oversize"), self._used(None))
         usage: Usage | None = None
         try:
-            body = parse_body(reply.body)
+            body = parse_body(reply.body, lenient=call.sampled is not None)
             usage = read_usage(body, call.prompt_tokens, call.completion_tokens)
             answer = read_answer(body)
         except Malformed as error:
@@ -327,17 +339,25 @@ class ChatCompleter:
             text = "the server's content filter withheld the answer"
             raise _Failed(self._error(text, "content_filter"), self._used(usage))
         scrub = self._door.scrubber.scrub
+        text = scrub(answer.text)
+        calls = tuple(
+            ToolCall(id=scrub(c.id), name=scrub(c.name), arguments=scrub(c.arguments))
+            for c in answer.tool_calls
+        )
+        sampled = call.sampled
+        if sampled is not None and (text, calls) != (answer.text, answer.tool_calls):
+            sampled = replace(sampled, reason=REDACTED)  # the ids would say what the text no longer does
+        elif sampled is not None:
+            sampled = read_sampled(body, sampled.kind, sampled.temperature, usage)
         return Completion(
-            text=scrub(answer.text),
-            tool_calls=tuple(
-                ToolCall(id=scrub(c.id), name=scrub(c.name), arguments=scrub(c.arguments))
-                for c in answer.tool_calls
-            ),
+            text=text,
+            tool_calls=calls,
             finish=answer.finish,
             usage=usage,
             latency_ms=1000 * call.spent_s,
             model=scrub(answer.model),
             retries=call.attempt,
+            sampled=sampled,
         )
 
     def _error(self, text: str, code: str) -> ModelError:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pytest_tfgrpo.core.sampled import LogProbKind
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.llm.prices import PriceTable
 
@@ -22,6 +23,7 @@ OURS = frozenset(
 
 SystemRole = Literal["system", "developer", "user"]
 Structured = Literal["json_schema", "json_object", "none"]
+LogProbs = Literal["off"] | LogProbKind
 MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
 
 
@@ -56,6 +58,8 @@ class Endpoint:
     structured: Structured = "json_schema"
     """How the server receives the schema of an answer; as text if it cannot enforce one."""
     reasoning_effort: str | None = None
+    logprobs: LogProbs = "off"
+    """What the server's log-probabilities are, which no answer says; off: none are asked for."""
     extra_body: Mapping[str, Json] = field(default_factory=dict)
     """Further members of each request."""
     free: bool = False

@@ -31,6 +31,7 @@ HINTS = (
     (re.compile(r"temperature"), "temperature: false"),
     (re.compile(r"response_format|json_schema"), "structured: json_object or none"),
     (re.compile(r"\bseed\b"), "seed: false"),
+    (re.compile(r"logprobs"), "logprobs: off"),
     (re.compile(r"system role|role.{0,20}system|alternate", re.IGNORECASE), "system_role: user"),
 )
 """Words of a server that refuses a part of the protocol, and the line of an endpoint that leaves it out."""

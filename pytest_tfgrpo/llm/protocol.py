@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from pytest_tfgrpo.core.records import Usage
+from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.llm.prices import Price
 
@@ -73,6 +74,8 @@ class Request:
     """JSON Schema of the answer; enforced if the server can, else only requested."""
     timeout_s: float | None = None
     """Time for the call with all its retries; None: the endpoint's own limit."""
+    logprobs: bool = False
+    """Whether log-probabilities of the answer's tokens are wanted; the endpoint decides. Part of no stamp."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,6 +94,8 @@ class Completion:
     model: str = ""
     """Name of the model as the server gave it."""
     retries: int = 0
+    sampled: Sampled | None = None
+    """Log-probabilities of its tokens, hidden ones included; None when the request did not ask for them."""
 
 
 class Spending(Protocol):

@@ -34,6 +34,10 @@ def body_of(
         body["seed"] = request.seed & SEED_MASK
     if endpoint.reasoning_effort is not None:
         body["reasoning_effort"] = endpoint.reasoning_effort
+    if request.logprobs and endpoint.logprobs != "off":
+        body["logprobs"] = True
+        # left out, one server sends no values at all, and another twenty alternatives for each token
+        body.setdefault("top_logprobs", 1)
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
     messages = _folded(request.messages) if endpoint.system_role == "user" else list(request.messages)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pytest_tfgrpo.core.records import Usage
+from pytest_tfgrpo.core.sampled import LogProbKind, Sampled, checked
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.strict import finite, unique
 from pytest_tfgrpo.core.wire import Json
@@ -28,6 +30,10 @@ FINISHES: Mapping[str, Finish] = {
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=unique, parse_float=finite, parse_constant=finite)
+_LENIENT = json.JSONDecoder(object_pairs_hook=unique)
+"""Also reads NaN and infinities, which no part of a completion takes for a number."""
+TOKEN_ID = "token_id:"
+"""Before the id that stands in a token's place, where a server is set so."""
 
 
 class Malformed(ValueError):
@@ -44,10 +50,10 @@ class RawCompletion:
     model: str
 
 
-def parse_body(body: bytes) -> Mapping[str, Json]:
-    """Return the JSON object that a body is; raises Malformed."""
+def parse_body(body: bytes, *, lenient: bool = False) -> Mapping[str, Json]:
+    """Return the JSON object that a body is, if `lenient` with numbers that are none; raises Malformed."""
     try:
-        value = _DECODER.decode(body.decode("utf-8-sig"))
+        value = (_LENIENT if lenient else _DECODER).decode(body.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise Malformed("not UTF-8") from None
     except json.JSONDecodeError as error:
@@ -193,6 +199,51 @@ def _detail(usage: Mapping[str, Json], group: str, name: str) -> int | None:
 
 def _count(value: Json) -> int | None:
     return value if type(value) is int and value >= 0 else None
+
+
+def read_sampled(
+    body: Mapping[str, Json], kind: LogProbKind, temperature: float | None, usage: Usage | None
+) -> Sampled:
+    """Return the tokens of the first choice of a completion that can be read, as it was sampled.
+
+    A server's own count of tokens, in `usage`, says whether some are missing.
+    """
+    choice = body["choices"][0]
+    logprobs, token_ids = _tokens(choice.get("logprobs"))
+    given = choice.get("token_ids")
+    count = None if usage is None else usage.completion
+    return checked(kind, temperature, logprobs, token_ids if given is None else given, count)
+
+
+def _tokens(block: Json) -> tuple[Json, Json]:
+    """Return log-probabilities and ids of a choice's ``logprobs``, each a list, None, or what is neither."""
+    if not isinstance(block, dict):
+        return block, None
+    if "token_logprobs" in block:  # the older form
+        return block["token_logprobs"], None
+    entries = block.get("content")
+    entries = block.get("refusal") if entries is None else entries
+    if not isinstance(entries, list):
+        return entries, None
+    if not all(isinstance(entry, dict) for entry in entries):
+        return entries, None
+    ids = [_token_id(entry) for entry in entries]
+    return [_logprob(entry) for entry in entries], None if None in ids or not ids else ids
+
+
+def _logprob(entry: Mapping[str, Json]) -> Json:
+    """Return the log-probability of a token; llama.cpp gives probabilities after sampling as they are."""
+    probability: Json = entry.get("prob")
+    if "logprob" not in entry and type(probability) in (int, float) and probability > 0:
+        return math.log(probability)
+    return entry.get("logprob")
+
+
+def _token_id(entry: Mapping[str, Json]) -> Json:
+    token = entry.get("token")
+    if isinstance(token, str) and token.startswith(TOKEN_ID) and token[len(TOKEN_ID) :].isdecimal():
+        return int(token[len(TOKEN_ID) :][:20])
+    return entry.get("id")
 
 
 def complaint_of(body: Json) -> tuple[str, str]:

@@ -59,6 +59,18 @@ def test_reasoning_effort_and_further_members_are_sent() -> None:
     assert sent["chat_template_kwargs"] == {"enable_thinking": False}
 
 
+@pytest.mark.parametrize("kind", ["raw", "processed", "unknown"])
+def test_log_probabilities_are_asked_for_where_the_endpoint_says_what_they_are(kind: str) -> None:
+    sent = body(logprobs=True, endpoint={"logprobs": kind})
+    assert (sent["logprobs"], sent["top_logprobs"]) == (True, 1)
+    own = body(logprobs=True, endpoint={"logprobs": kind, "extra_body": {"top_logprobs": 0}})
+    assert (own["logprobs"], own["top_logprobs"]) == (True, 0)
+
+
+def test_no_log_probabilities_are_asked_for_otherwise() -> None:
+    assert body(logprobs=True) == body() == body(endpoint={"logprobs": "raw"})
+
+
 def test_system_messages_go_by_the_name_that_the_model_knows() -> None:
     roles = [m["role"] for m in body(SYSTEM, USER, endpoint={"system_role": "developer"})["messages"]]
     assert roles == ["developer", "user"]

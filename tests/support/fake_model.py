@@ -68,6 +68,23 @@ def calls(*wanted: tuple[str, Any], content: str | None = None) -> Reply:
     return text(content, finish="tool_calls", tool_calls=made)
 
 
+def sampled(
+    content: str | None,
+    logprobs: Sequence[Any],
+    *,
+    ids: Any = None,
+    count: int | None = None,
+    **message: Any,
+) -> Reply:
+    """Return a completion with log-probabilities, and with ids as a server that was asked for them."""
+    finish = "tool_calls" if "tool_calls" in message else "stop"
+    body = completion({"role": "assistant", "content": content, **message}, finish)
+    entries = [{"token": "x", "logprob": value, "bytes": [120], "top_logprobs": []} for value in logprobs]
+    body["choices"][0] |= {"logprobs": {"content": entries, "refusal": None}, "token_ids": ids}
+    body["usage"] = usage(10, len(logprobs) if count is None else count)
+    return Reply(body=body)
+
+
 def completion(message: Body, finish: str | None = "stop", usage: Any = "true") -> Body:
     """Return the body of a completion."""
     body: Body = {
@@ -355,6 +372,7 @@ MEMBERS = frozenset(
     {
         *("model", "messages", "temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "stop"),
         *("tools", "tool_choice", "response_format", "reasoning_effort", "n", "stream", "user"),
+        *("logprobs", "top_logprobs"),
     }
 )
 
@@ -370,6 +388,10 @@ def check_request(request: Any, extra: frozenset[str] = frozenset()) -> None:
     _need(type(request.get("seed", 0)) is int, "seed must be an integer")
     for name in ("max_tokens", "max_completion_tokens"):
         _need(type(request.get(name, 1)) is int and request.get(name, 1) > 0, f"{name} must be positive")
+    _need(type(request.get("logprobs", False)) is bool, "logprobs must be true or false")
+    if "top_logprobs" in request:
+        _need(request.get("logprobs") is True, "top_logprobs needs logprobs")
+        _need(request["top_logprobs"] in range(21), "top_logprobs must be between 0 and 20")
     for tool in request.get("tools", []):
         function = tool["function"]
         _need(tool.get("type") == "function" and isinstance(function["name"], str), "malformed tool")

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_tfgrpo.core.clock import utc_time
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
-from pytest_tfgrpo.core.sampled import Sampled
+from pytest_tfgrpo.core.sampled import reported
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.wire import Json, from_wire, to_wire
 
@@ -18,7 +18,8 @@ TOTAL_FACTOR = 8
 """Answer and frames together may have so many times the bytes that an answer may have."""
 TOKENS_MAX = 10**12
 USAGE = ("tokens", "cost_usd", "latency_ms")
-ANSWER_KEYS = frozenset({"answer", "frames", "model", *USAGE})
+SAMPLED = "sampled"
+ANSWER_KEYS = frozenset({"answer", "frames", "model", *USAGE, SAMPLED})
 FRAME_KEYS = frozenset(f.name for f in fields(Frame)) - {"extra"}
 REQUIRED = ("kind", "name")
 EXTRA_KEYS, EXTRA_BYTES, EXTRA_DEPTH = 20, 10_000, 20
@@ -51,7 +52,7 @@ def read_trajectory(value: Any, *, answer_max_bytes: int, elapsed_ms: float, mod
     if not isinstance(listed, list):
         raise AgentFailure(f"frames must be a list, not {_brief(listed)}", "garbage")
     frames = [_frame(item, f"frame {number}") for number, item in enumerate(listed, 1)]
-    usage = {key: data[key] for key in USAGE if key in data}
+    usage = {key: data[key] for key in (*USAGE, SAMPLED) if key in data}
     if usage or "model" in data or not frames:
         if not frames:
             usage.setdefault("latency_ms", elapsed_ms)
@@ -133,10 +134,11 @@ def _plain(value: Any, answer_max_bytes: int) -> dict[str, Json]:
     value, unknown = _split(value, ANSWER_KEYS)
     if unknown:
         value["extra"] = extras.keep(unknown)
+    _check_sampled(value)
     if isinstance(value.get("frames"), list | tuple):
         value["frames"] = [_bounded(frame, extras) for frame in value["frames"]]
     try:
-        raw = json.dumps(value, default=_fields, allow_nan=False, ensure_ascii=False)
+        raw = json.dumps(value, default=_usage_fields, allow_nan=False, ensure_ascii=False)
         data = raw.encode("utf-8", "replace")
         size = len(data) - extras.size
         if size > limit:
@@ -213,6 +215,7 @@ def _bounded(frame: Any, extras: _Extras) -> Any:
     if not isinstance(frame, Mapping):
         return frame
     mine, rest = _split(frame, FRAME_KEYS)
+    _check_sampled(mine)
     began = mine.pop("started_at", None)
     if time := utc_time(began):
         mine["started_at"] = time
@@ -221,14 +224,22 @@ def _bounded(frame: Any, extras: _Extras) -> Any:
     return {**mine, "extra": extras.keep(rest)} if rest else mine
 
 
+def _check_sampled(call: dict[str, Any]) -> None:
+    """Put what can be relied on in place of the log-probabilities that a frame or an answer has, if any."""
+    if call.get(SAMPLED) is not None:
+        usage = call.get("usage")
+        count = usage.get("completion") if isinstance(usage, Mapping) else getattr(usage, "completion", None)
+        call[SAMPLED] = to_wire(reported(call[SAMPLED], count if type(count) is int else None))
+
+
 def _near_miss(unknown: Iterable[str], missing: Collection[str]) -> str:
     """Return a hint where an unknown key may be meant to be a missing one."""
     hints = ((key, nearest(key, missing)) for key in unknown)
     return next((f"; unknown key {_brief(key)}{hint}" for key, hint in hints if hint), "")
 
 
-def _fields(value: Any) -> Json:
-    if isinstance(value, Usage | Sampled):
+def _usage_fields(value: Any) -> Json:
+    if isinstance(value, Usage):
         return to_wire(value)
     raise TypeError(f"{_brief(value)} is not JSON")
 

@@ -22,6 +22,7 @@ from pytest_tfgrpo.core.errors import (
 )
 from pytest_tfgrpo.core.records import Failure, Frame, Phase, Status, Trajectory
 from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.core.sampled import is_plain, reported
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.output import TOKENS_MAX, is_amount, is_usage, limited
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall
@@ -116,7 +117,7 @@ def _outcome(answer: Trajectory | AttemptFault, started_at: str, elapsed: float)
         return AttemptResult(
             status="ok",
             answer=answer.answer,
-            frames=_named(answer.frames),
+            frames=_fit(answer.frames),
             extra=answer.extra,
             decoy=answer.decoy,
             started_at=started_at,
@@ -126,18 +127,25 @@ def _outcome(answer: Trajectory | AttemptFault, started_at: str, elapsed: float)
     return AttemptResult(
         status=status,
         answer=fault.answer,
-        frames=_named(fault.frames),
+        frames=_fit(fault.frames),
         failure=Failure(code=fault.code, message=redact(str(fault))),
         started_at=started_at,
         latency_ms=elapsed if fault.latency_ms is None else fault.latency_ms,
     )
 
 
-def _named(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    """Return frames without secrets in their names, which every table of tools shows."""
-    if all(_name(frame.name) == frame.name for frame in frames):
+def _fit(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """Return frames without secrets in their names, which every table shows, and with sound numbers."""
+    if all(_name(frame.name) == frame.name and frame.sampled is None for frame in frames):
         return frames
-    return tuple(replace(frame, name=_name(frame.name)) for frame in frames)
+    return tuple(
+        replace(
+            frame,
+            name=_name(frame.name),
+            sampled=None if frame.sampled is None else reported(frame.sampled),
+        )
+        for frame in frames
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -235,6 +243,7 @@ def _is_frame(frame: object) -> bool:
         and isinstance(frame.extra, Mapping)
         and (frame.started_at is None or type(frame.started_at) is str)
         and (frame.usage is None or is_usage(frame.usage))
+        and (frame.sampled is None or is_plain(frame.sampled))
         and is_amount(frame.tokens)
         and is_amount(frame.latency_ms)
         and is_amount(frame.cost_usd or 0)

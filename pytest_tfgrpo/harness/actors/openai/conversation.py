@@ -90,6 +90,7 @@ class Conversation:
             seed=self._call.seed,
             tools=self._offer.specs,
             timeout_s=left_s,
+            logprobs=True,
         )
         try:
             async with _limit(self._turn, left_s + self._margin_s / 2):
@@ -118,6 +119,7 @@ class Conversation:
                 finish=completion.finish,
                 started_at=utc_now(ago_ms=latency_ms),
                 extra={"response_model": clean(completion.model)} if completion.model else {},
+                sampled=completion.sampled,
             )
         )
         return completion
