@@ -48,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     from pytest_tfgrpo.cli import (
         baseline,
+        export,
         init,
         labels,
         lessons,
@@ -64,6 +65,7 @@ def parser() -> argparse.ArgumentParser:
     parser = Parser(prog="tfgrpo", description="Inspect and manage what pytest --tfgrpo learned.")
     parser.add_argument("--version", action="version", version=f"pytest-tfgrpo {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (init, stamp, runs, report, show, replicate, baseline, library, record, lessons, labels):
+    first = (init, stamp, runs, report, show, replicate)
+    for command in (*first, baseline, library, record, lessons, labels, export):
         command.declare(commands)
     return parser

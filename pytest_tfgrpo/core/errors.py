@@ -17,6 +17,7 @@ TfgrpoError
 ├── StoreError (OSError)             the lesson store or a library file
 ├── JournalError (OSError)           the journal of a run
 ├── BaselineError (ValueError)       a stored baseline
+├── ExportError (ValueError)         a run that cannot be exported, or has nothing to export
 └── ResumeError (ValueError)         a run that cannot be resumed
 
 A message says what happened, the value by repr, and what to do next; lower-case start, no full stop.
@@ -148,6 +149,10 @@ class JournalError(TfgrpoError, OSError):
 
 class BaselineError(TfgrpoError, ValueError):
     """A stored baseline is missing or malformed."""
+
+
+class ExportError(TfgrpoError, ValueError):
+    """A run is not finished, its file exists, or no row of it can be exported."""
 
 
 class ResumeError(TfgrpoError, ValueError):

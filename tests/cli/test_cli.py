@@ -21,7 +21,7 @@ COMMANDS = (
     "init", "stamp", "runs", "report", "show", "replicate", "baseline save", "baseline show",
     "baseline compare", "library show",
     "library diff", "library promote", "library rebase", "lessons", "labels sample", "labels read",
-    "record stat", "record verify", "record add", "record prune",
+    "record stat", "record verify", "record add", "record prune", "export",
 )  # fmt: skip
 GROUPS = ("baseline", "labels", "library", "record")
 

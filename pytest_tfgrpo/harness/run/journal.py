@@ -71,12 +71,12 @@ def read(path: Path) -> Iterator[Event]:
 
     Raises JournalError naming the line on any other damage, and where lines are missing, doubled or moved.
     """
-    for event, _ in _scan(path):
+    for event, _ in scan(path):
         yield event
 
 
-def _scan(path: Path) -> Iterator[tuple[Event, int]]:
-    """Yield each whole event with the offset of its end in the file."""
+def scan(path: Path) -> Iterator[tuple[Event, int]]:
+    """Yield each whole event with the offset of its end in the file; raises JournalError as `read` does."""
     offset = 0
     try:
         with path.open("rb") as file:
@@ -177,7 +177,7 @@ class Journal:
                 time.sleep(GLANCE_S)
 
     def _cut_torn_line(self) -> None:
-        for event, offset in _scan(self.path):
+        for event, offset in scan(self.path):
             self.events, self._end = event.n, offset
         os.ftruncate(self._file.fileno(), self._end)
         self._durable = self.events

@@ -143,20 +143,25 @@ def read_log(folder: Path) -> JournalContents:
     """Return the log of the run in `folder`; raises JournalError on a missing, foreign or damaged journal."""
     path = folder / JOURNAL
     events = read(path)
-    first = next(events, None)
-    if first is None or first.event != "run" or not _is_header(first.data):
-        found = first.data.get("schema") if first is not None and isinstance(first.data, dict) else None
-        raise JournalError(
-            f"{path} does not start as a journal of schema {SCHEMA!r} but of {found!r}; use the version of "
-            "pytest-tfgrpo that wrote it, or start a new run"
-        )
-    log = JournalContents(path=path, header=first.data)
+    log = JournalContents(path=path, header=header_of(path, next(events, None)))
     for event in events:
         try:
             _take(log, event)
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise JournalError(f"{path}:{event.n}: event {event.event!r} cannot be read: {error}") from error
     return log
+
+
+def header_of(path: Path, first: Event | None) -> Mapping[str, Any]:
+    """Return the data of the `first` event of a journal; raises JournalError where it is no header."""
+    if first is None or first.event != "run" or not _is_header(first.data):
+        found = first.data.get("schema") if first is not None and isinstance(first.data, dict) else None
+        raise JournalError(
+            f"{path} does not start as a journal of schema {SCHEMA!r} but of {found!r}; use the version of "
+            "pytest-tfgrpo that wrote it, or start a new run"
+        )
+    header: Mapping[str, Any] = first.data
+    return header
 
 
 def _take(log: JournalContents, event: Event) -> None:

@@ -8,7 +8,7 @@ from pytest_tfgrpo.core.records import Group, Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.report.acceptance import lessons_of
 from pytest_tfgrpo.harness.suite.packs import pack_for
-from pytest_tfgrpo.harness.suite.prompt import merge_experiences, render_prompt
+from pytest_tfgrpo.harness.suite.prompt import merge_experiences, prompt_again
 
 
 class Asked(NamedTuple):
@@ -32,13 +32,12 @@ class AskedPrompts:
         Of a dev group, whose rollouts carry different lessons, that of its first rollout.
         """
         first = next((rollout for rollout in group.rollouts if rollout.prompt_stamp), None)
-        if first is None or not self._packs or any(id not in self._lessons for id in first.experiences):
+        if first is None or not self._packs:
             return None
-        pack = pack_for(self._packs, scenario.domain)
-        prompt = render_prompt(pack, scenario, (self._lessons[id] for id in first.experiences))
-        if prompt.stamp != first.prompt_stamp:
+        prompt = prompt_again(self._packs, self._lessons, scenario, first)
+        if prompt is None:
             return None
-        text = merge_experiences(pack, ())
+        text = merge_experiences(pack_for(self._packs, scenario.domain), ())
         block = prompt.system.removeprefix(text)
         lines = block.removeprefix("\n").split("\n") if block else []
         return Asked((text, *lines) if text else tuple(lines), prompt.user)

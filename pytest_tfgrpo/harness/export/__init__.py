@@ -1,0 +1,1 @@
+"""Export: what a run has paid for, as rows for programs that train weights; the train split alone."""

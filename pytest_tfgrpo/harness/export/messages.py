@@ -1,0 +1,103 @@
+"""Messages: a rollout as a conversation, as chat templates take it.
+
+A message has all keys, null where they do not apply, and arguments of a tool are JSON text: a loader that
+guesses the type of a column finds one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pytest_tfgrpo.core.records import Frame, Rollout
+from pytest_tfgrpo.core.sampled import MISSING, Sampled, why_no_ratio
+from pytest_tfgrpo.core.scenarios import Prompt
+from pytest_tfgrpo.core.wire import Json
+
+
+class RolloutMessages(NamedTuple):
+    """What a rollout adds to its prompt."""
+
+    messages: list[Json]
+    sampled: list[Sampled] | None
+    """Of each message of the assistant, in order; None unless all can serve as old log-probabilities."""
+    reason: str
+    """Why `sampled` is None; else empty."""
+
+
+class _Turn(NamedTuple):
+    """One message of the assistant, and the results of the tools that it calls."""
+
+    text: str
+    tools: list[Frame]
+    sampled: Sampled | None
+
+
+def prompt_messages(prompt: Prompt) -> list[Json]:
+    """Return the messages of a prompt."""
+    system = [_message("system", prompt.system)] if prompt.system else []
+    return [*system, _message("user", prompt.user)]
+
+
+def completion_of(rollout: Rollout) -> RolloutMessages:
+    """Return what an actor said and did: its frames, and at last its answer.
+
+    Tools called after a model's turn belong to it; before any model's turn each has a turn of its own.
+    """
+    turns = _with_answer([turn for turn in _turns(rollout.frames) if turn.text or turn.tools], rollout.answer)
+    messages = [message for n, turn in enumerate(turns, 1) for message in _messages(turn, n)]
+    reasons = [why_no_ratio(turn.sampled) for turn in turns] or [MISSING]
+    if any(reasons):
+        return RolloutMessages(messages, None, next(filter(None, reasons)))
+    return RolloutMessages(messages, [turn.sampled for turn in turns if turn.sampled is not None], "")
+
+
+def _turns(frames: Sequence[Frame]) -> Iterator[_Turn]:
+    model: _Turn | None = None
+    for frame in frames:
+        if frame.kind == "model":
+            if model is not None:
+                yield model
+            model = _Turn(frame.output, [], frame.sampled)
+        elif model is not None:
+            model.tools.append(frame)
+        else:
+            yield _Turn("", [frame], None)
+    if model is not None:
+        yield model
+
+
+def _with_answer(turns: list[_Turn], answer: str) -> list[_Turn]:
+    """Return turns that end with the answer; it replaces the text of a last turn that does not say it."""
+    closing = _Turn(answer, [], None)
+    if not answer:
+        return turns
+    if not turns or turns[-1].tools:
+        return [*turns, closing]
+    said = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", turns[-1].text)
+    return turns if said else [*turns[:-1], closing]
+
+
+def _messages(turn: _Turn, n: int) -> Iterator[Json]:
+    ids = [f"call_{n}_{place}" for place in range(1, len(turn.tools) + 1)]
+    calls = [
+        {"id": id, "type": "function", "function": {"name": frame.name, "arguments": _arguments(frame)}}
+        for id, frame in zip(ids, turn.tools, strict=True)
+    ]
+    yield _message("assistant", turn.text, tool_calls=calls or None)
+    for id, frame in zip(ids, turn.tools, strict=True):
+        text = frame.output if frame.error is None else f"error: {frame.error}"
+        yield _message("tool", text, tool_call_id=id, name=frame.name)
+
+
+def _arguments(frame: Frame) -> str:
+    if isinstance(frame.input, str):
+        return frame.input  # what the model wrote is no JSON
+    return json.dumps({} if frame.input is None else frame.input, ensure_ascii=False)
+
+
+def _message(role: str, content: str, **more: Json) -> dict[str, Json]:
+    empty: dict[str, Json] = {"tool_calls": None, "tool_call_id": None, "name": None}
+    return {"role": role, "content": content, **empty, **more}
