@@ -52,6 +52,10 @@ class Sampled:
     reason: str = ""
     """Why `logprobs` is None, as a code; else empty."""
 
+    def without_tokens(self, reason: str) -> Sampled:
+        """Return the same without its lists, for `reason`."""
+        return Sampled(kind=self.kind, temperature=self.temperature, reason=reason)
+
 
 def checked(
     kind: LogProbKind, temperature: float | None, logprobs: Json, token_ids: Json, count: int | None

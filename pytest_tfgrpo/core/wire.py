@@ -139,6 +139,8 @@ def _tuple_reader(args: tuple[Any, ...]) -> WireReader:
 
     def read(data: Any, where: str) -> Any:
         items = _expect(data, list, where)
+        if variadic and set(map(type, items)) == {args[0]}:  # long lists of numbers in no time
+            return tuple(items)
         if variadic:
             return tuple(_reader(args[0])(v, f"{where}/{i}") for i, v in enumerate(items))
         if len(items) != len(args):

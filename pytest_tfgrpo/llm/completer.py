@@ -346,7 +346,7 @@ class ChatCompleter:
         )
         sampled = call.sampled
         if sampled is not None and (text, calls) != (answer.text, answer.tool_calls):
-            sampled = replace(sampled, reason=REDACTED)  # the ids would say what the text no longer does
+            sampled = sampled.without_tokens(REDACTED)  # the ids would say what the text no longer does
         elif sampled is not None:
             sampled = read_sampled(body, sampled.kind, sampled.temperature, usage)
         return Completion(

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from support.model_clients import Ledger
 from support.tools import run_pytest
 
 from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.core.sampled import why_no_ratio
+from pytest_tfgrpo.harness.run.journal_contents import load_run
 from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.models import Models
 from pytest_tfgrpo.llm.protocol import Completion, Message, Request, ToolSpec
@@ -178,10 +182,60 @@ def test_a_tool_is_called_and_its_result_taken_back(server: llama.Llama) -> None
     assert after.usage is not None
 
 
+RAW = {"logprobs": "raw", "free": True}
+
+
+def test_log_probabilities_are_those_before_temperature_and_truncation(server: llama.Llama) -> None:
+    """The same first token has the same value at every temperature, and no value leaves out the others."""
+    heats = (0.2, 1.0, 2.0)
+    asked = [
+        request(seed=seed, temperature=heat, max_tokens=1, logprobs=True)
+        for heat in heats
+        for seed in range(12)
+    ]
+    values: dict[str, set[tuple[float, ...]]] = {}
+    for one, answer in zip(asked, ask(server, *asked, **RAW), strict=True):
+        assert answer.sampled is not None
+        assert (answer.sampled.kind, answer.sampled.temperature) == ("raw", one.temperature)
+        if answer.sampled.logprobs is not None:
+            values.setdefault(answer.text, set()).add(tuple(round(v, 5) for v in answer.sampled.logprobs))
+    assert len(values) > 2
+    assert {len(found) for found in values.values()} == {1}
+    assert sum(math.exp(value) for found in values.values() for (value,) in found) < 1.0
+
+
+def test_a_list_shorter_than_what_was_sampled_is_null_and_no_other(server: llama.Llama) -> None:
+    """The server leaves a token out of its list now and then, but counts it."""
+    asked = [request(seed=seed, temperature=1.5, max_tokens=40, logprobs=True) for seed in range(24)]
+    answers = ask(server, *asked, **RAW)
+    reasons = set()
+    for answer in answers:
+        assert answer.sampled is not None
+        assert answer.usage is not None
+        reasons.add(answer.sampled.reason)
+        if answer.sampled.logprobs is not None:
+            assert len(answer.sampled.logprobs) == answer.usage.completion
+            assert -50 < min(answer.sampled.logprobs) <= max(answer.sampled.logprobs) < 0
+            assert answer.sampled.token_ids is None  # it knows no return_token_ids
+    assert reasons == {"", "short"}
+    plain = ask(server, *(replace(one, logprobs=False) for one in asked), **RAW)
+    assert [answer.text for answer in plain] == [answer.text for answer in answers]
+    assert {answer.sampled for answer in plain} == {None}
+
+
+def test_a_tool_call_without_log_probabilities_has_none(server: llama.Llama) -> None:
+    asked = request(tools=(ADD,), logprobs=True)
+    (answer,) = ask(server, asked, model="tiny-tools", extra_body=FORCED, **RAW)
+    assert answer.finish == "tool_calls"
+    assert answer.sampled is not None
+    assert answer.sampled.reason == "missing_logprobs"
+
+
 SCENARIO = {"domain": "letters", "checks": [{"kind": "regex", "pattern": "[A-Z]"}]}
 MODELS = """
 endpoints:
   here: {{base_url: "{url}", api_key_env: TINY_KEY, free: true, structured: json_object}}
+  raw: {{base_url: "{url}", api_key_env: TINY_KEY, free: true, logprobs: raw}}
   forced:
     base_url: "{url}"
     api_key_env: TINY_KEY
@@ -239,6 +293,31 @@ def test_a_suite_runs_with_the_model_and_twice_gives_the_same(project: Project) 
     assert sum(row["informative_groups"] for row in first["epochs"]) > 0
     assert re.search(r"failures of the agent, scored 0: .*truncated \d", project.output)
     assert llama.KEY not in project.written() + project.output
+
+
+def test_a_run_keeps_the_log_probabilities_and_is_otherwise_the_same(project: Project) -> None:
+    settings = ["--tfgrpo-group-size=3", "--tfgrpo-max-tokens=12", "--tfgrpo-epochs=2"]
+    plain, told = (
+        project.learn(name, f"--tfgrpo-actor=openai:tiny@{name}", *settings, each=2)
+        for name in ("here", "raw")
+    )
+    assert [row["tokens"] for row in told["epochs"]] == [row["tokens"] for row in plain["epochs"]]
+    runs = {name: next((project.root / "out" / name / "runs").iterdir()) for name in ("here", "raw")}
+    assert b'"sampled"' not in (runs["here"] / "journal.jsonl").read_bytes()
+    kept = 0
+    for result in load_run(runs["raw"]).phases:
+        for rollout in (rollout for group in result.groups for rollout in group.rollouts):
+            (frame,) = rollout.frames
+            assert frame.sampled is not None
+            assert frame.sampled.temperature == rollout.temperature
+            assert frame.usage is not None
+            if frame.sampled.logprobs is None:
+                assert frame.sampled.reason == ("short" if frame.usage.completion else "missing_logprobs")
+            else:
+                assert len(frame.sampled.logprobs) == frame.usage.completion
+                assert why_no_ratio(frame.sampled) == "raw_at_temperature"
+                kept += 1
+    assert kept > 10
 
 
 def test_a_model_that_only_calls_tools_comes_to_its_limit(project: Project) -> None:

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fake_model import Body, Reply, Serve, refused
+from support.fake_model import Body, Reply, Serve, refused, sampled
 from support.project import Project
 from support.teachers import asked, operation, says
 from support.tools import tfgrpo
+
+from pytest_tfgrpo.core.sampled import Sampled
+from pytest_tfgrpo.harness.run.journal_contents import load_run
 
 FILE = "recording.jsonl"
 REPLAY = ("--tfgrpo-actor", f"replay:{FILE}")
@@ -104,6 +107,49 @@ def test_a_run_with_models_replays_to_the_same_report_without_a_server(
     assert report["library"]["lessons"][0]["text"] == LESSON
     assert report["faults"]["errors"] == {"rejected": report["faults"]["errors"]["rejected"]}
     assert "sk-test" not in (models.root / FILE).read_text()
+
+
+def sampled_of(folder: Path) -> dict[tuple[int, str, int], Any]:
+    """Return the log-probabilities of a run's model calls by epoch, scenario and index, from its journal."""
+    made = (r for result in load_run(folder).phases for group in result.groups for r in group.rollouts)
+    return {(r.epoch, r.scenario_id, r.index): [frame.sampled for frame in r.frames] for r in made}
+
+
+def test_log_probabilities_are_carried_by_journal_recording_replay_and_resumption(
+    project: Project, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(body: Body, _: int) -> Reply:
+        assert (body["logprobs"], body["return_token_ids"]) == (True, True)
+        values = [-(body["seed"] % 1000 + 1) / 997, -0.1]
+        return sampled(str(body["seed"] % 3 + 2), values, ids=[body["seed"], 2])
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-Zq8vWn3xKd7LpR2m")
+    extra = "{logprobs: processed, extra_body: {return_token_ids: true}}"
+    project.write("models.yaml", f"endpoints: {{default: {extra}}}\n")
+    project.ini(actor="openai:m", models="models.yaml", epochs=2).scenarios(train=3, sweep=2)
+    server = serve(answer, extra=["return_token_ids"])
+    project.learn(*RECORD)
+    server.close()
+    (recorded,) = project.runs()
+    told = sampled_of(recorded)
+    seeds = {body["seed"]: body["temperature"] for body in server.requests}
+    for (one,) in told.values():
+        seed = one.token_ids[0]
+        logprobs = (-(seed % 1000 + 1) / 997, -0.1)
+        assert one == Sampled(
+            kind="processed", logprobs=logprobs, token_ids=(seed, 2), temperature=seeds[seed]
+        )
+    assert {one.temperature for (one,) in told.values()} == {0.3, 0.7}
+    project.learn(*REPLAY)
+    replayed = project.runs()[-1]
+    assert sampled_of(replayed) == told
+    cut(replayed, 0.5)
+    assert sampled_of(replayed) != told
+    project.learn(*REPLAY, "--tfgrpo-resume")
+    assert sampled_of(replayed) == told
+    assert_same(recorded, replayed)
+    rollout = project.events("rollout")[0]["rollout_id"]
+    assert "log-probabilities: processed, 2 tokens with ids, temperature 0." in tfgrpo("show", rollout)
 
 
 def test_a_run_is_recorded_after_it_was_made(

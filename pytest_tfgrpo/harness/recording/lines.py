@@ -11,11 +11,13 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
+from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.core.redact import find_secret, redact
+from pytest_tfgrpo.core.sampled import REDACTED
 from pytest_tfgrpo.core.schema import load_schema, violations
 from pytest_tfgrpo.core.schema_accepts import accepts
 from pytest_tfgrpo.core.strict import finite
@@ -129,7 +131,15 @@ def without_secrets(entry: RecordingEntry) -> RecordingEntry:
         return entry
     kind: type[Any] = type(entry)
     found: RecordingEntry = from_wire(kind, cleaned | {"redacted": count})
-    return found
+    return replace(found, frames=_untold(found.frames)) if isinstance(found, RolloutEntry) else found
+
+
+def _untold(frames: Iterable[Frame]) -> tuple[Frame, ...]:
+    """Return frames without tokens, whose ids would spell the secret that their texts no longer hold."""
+    return tuple(
+        frame if frame.sampled is None else replace(frame, sampled=frame.sampled.without_tokens(REDACTED))
+        for frame in frames
+    )
 
 
 def find_secrets(value: Json, where: str = "") -> list[str]:
@@ -141,7 +151,7 @@ def find_secrets(value: Json, where: str = "") -> list[str]:
     if isinstance(value, Mapping):
         parts = [(line(_redacted(key), 60), part) for key, item in value.items() for part in (key, item)]
     elif isinstance(value, list):
-        parts = [(str(place), item) for place, item in enumerate(value)]
+        parts = [(str(place), item) for place, item in enumerate(value) if type(item) not in NUMBERS]
     return [found for name, part in parts for found in find_secrets(part, f"{where}/{name}")]
 
 
@@ -154,6 +164,7 @@ def _redacted_short(text: str) -> str:
     return redact(text)
 
 
+NUMBERS = frozenset({int, float})
 SPOKEN = frozenset({"answer", "frames", "files", "failure", "error", "extra"})
 """What an agent or a model answered."""
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from pytest_tfgrpo.core.records import CheckResult, Frame, Group, JudgeResult, Rollout, Score
+from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import TRACEBACK, block, duration, gist, line, money, number, plural
 from pytest_tfgrpo.core.wire import Json
@@ -107,6 +108,16 @@ def _frame(n: int, frame: Frame) -> Iterator[str]:
     for title, text in (*parts, ("error", frame.error), ("extra", _json(frame.extra) if frame.extra else "")):
         if text:
             yield from _indented(_section(title, text, LONG))
+    if frame.sampled is not None:
+        yield f"  {_sampled(frame.sampled)}"
+
+
+def _sampled(sampled: Sampled) -> str:
+    heat = "" if sampled.temperature is None else f", temperature {sampled.temperature:g}"
+    if sampled.logprobs is None:
+        return f"log-probabilities: none ({sampled.reason}){heat}"
+    ids = "" if sampled.token_ids is None else " with ids"
+    return f"log-probabilities: {sampled.kind}, {plural(len(sampled.logprobs), 'token')}{ids}{heat}"
 
 
 def _outcome(rollout: Rollout, limit: int, *, every: bool = False) -> Iterator[str]:

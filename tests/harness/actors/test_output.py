@@ -6,12 +6,14 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
+from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.wire import from_wire, to_wire
 from pytest_tfgrpo.harness.actors.output import read_output, read_trajectory
 
@@ -106,6 +108,49 @@ def test_garbage_is_named(value: Any, reason: str) -> None:
     code, message = refusal(value)
     assert code == "garbage"
     assert reason in message
+
+
+def test_an_agent_may_report_log_probabilities_of_its_model_calls() -> None:
+    said = {"logprobs": [-0.5, -1], "token_ids": [7, 8], "temperature": 0.7, "kind": "processed"}
+    kept = Sampled(logprobs=(-0.5, -1.0), token_ids=(7, 8), temperature=0.7, kind="processed")
+    trajectory = read({"answer": "2", "frames": [{"kind": "model", "name": "m", "sampled": said}]})
+    assert trajectory.frames[0].sampled == kept
+    assert read(trajectory) == trajectory
+    assert read({"answer": "2", "sampled": said}).frames[-1].sampled == kept
+    assert read(read_output(lines({"answer": "2", "sampled": said}))).frames[-1].sampled == kept
+    exact = {"logprobs": np.array([-0.5, -1], np.float32), "token_ids": np.array([7, 8]), "temperature": 1}
+    tokens = {name: list(value) if isinstance(value, np.ndarray) else value for name, value in exact.items()}
+    numpy = read({"answer": "2", "sampled": tokens}).frames[-1].sampled
+    assert numpy == replace(kept, kind="unknown", temperature=1.0)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"logprobs": [-0.5, math.nan], "kind": "raw"}, "not_finite"),
+        ({"logprobs": [-0.5, None], "kind": "raw"}, "not_finite"),
+        ({"logprobs": [-0.5, HUGE], "kind": "raw"}, "not_finite"),
+        ({"logprobs": [-0.5, 0.5], "kind": "raw"}, "positive"),
+        ({"logprobs": [-0.5], "kind": "raw"}, "short"),
+        ({"logprobs": [-0.5] * 3, "kind": "raw"}, "long"),
+        ({"logprobs": [-0.5, "x"], "kind": "raw"}, "malformed"),
+        ({"logprobs": np.zeros(2), "kind": "raw"}, "malformed"),
+        ({"logprobs": [-0.5, -0.5], "token_ids": [1], "kind": "raw"}, "token_ids"),
+        ({"kind": "raw"}, "missing_logprobs"),
+        ({"kind": "raw", "logprobs": None, "reason": "model_of_its_own"}, "model_of_its_own"),
+        ({"kind": "raw", "logprobs": None, "reason": "\x1b[31m"}, "missing_logprobs"),
+        ({"kind": ["raw"], "temperature": "warm"}, "missing_logprobs"),
+        ([-0.5, -0.5], "malformed"),
+        ("none", "malformed"),
+    ],
+)
+def test_what_it_reports_and_cannot_be_costs_the_log_probabilities_alone(said: Any, reason: str) -> None:
+    usage = {"prompt": 5, "completion": 2}
+    frame = {"kind": "model", "name": "m", "usage": usage, "sampled": said}
+    (found,) = read({"answer": "2", "frames": [frame]}).frames
+    assert found.sampled is not None
+    kind = "raw" if isinstance(said, dict) and said["kind"] == "raw" else "unknown"
+    assert found.sampled == Sampled(kind=kind, reason=reason)  # type: ignore[arg-type]
 
 
 def test_unknown_keys_are_kept_and_change_nothing_else() -> None:

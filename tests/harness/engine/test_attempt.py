@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from support.jobs import ScriptedActor
 
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
+from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.scenarios import Prompt
 from pytest_tfgrpo.harness.engine import attempt as module
 from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
@@ -154,6 +156,10 @@ def test_an_answer_after_the_time_limit_is_none(tmp_path: Path) -> None:
         (Frame(kind="tool", name="x", tokens=10**400),),
         (Frame(kind="tool", name="x", cost_usd=1e300),),
         (Frame(kind="model", name="x", usage=Usage(prompt=10**400, completion=2)),),
+        (Frame(kind="model", name="x", sampled={"logprobs": [-1.0]}),),  # type: ignore[arg-type]
+        (Frame(kind="model", name="x", sampled=Sampled(kind="raw", logprobs=[-1.0])),),  # type: ignore[arg-type]
+        (Frame(kind="model", name="x", sampled=Sampled(kind="raw", logprobs=("x",))),),  # type: ignore[arg-type]
+        (Frame(kind="model", name="x", sampled=Sampled(kind=None)),),  # type: ignore[arg-type]
     ],
 )
 def test_frames_that_are_none_are_garbage(tmp_path: Path, frames: Any) -> None:
@@ -161,6 +167,20 @@ def test_frames_that_are_none_are_garbage(tmp_path: Path, frames: Any) -> None:
     assert outcome.status == "failed"
     assert outcome.failure is not None
     assert outcome.failure.code in ("garbage", "crash")
+
+
+def test_log_probabilities_that_cannot_be_are_null_with_the_reason(tmp_path: Path) -> None:
+    said = Sampled(kind="raw", logprobs=(-1.0, math.nan), token_ids=(1, 2), temperature=0.5)
+    sound = replace(said, logprobs=(-1.0, -2.0))
+    frames = tuple(Frame(kind="model", name="m", sampled=one) for one in (said, sound, None))
+    none = Sampled(kind="raw", temperature=0.5, reason="not_finite")
+    answered = ask(lambda call: Trajectory(answer="3", frames=frames), tmp_path)
+    assert [frame.sampled for frame in answered.frames] == [none, sound, None]
+
+    async def fail(call: ActorCall) -> str:
+        raise AgentFailure("no more", "x", frames=frames)
+
+    assert [frame.sampled for frame in ask(fail, tmp_path).frames] == [none, sound, None]
 
 
 @pytest.mark.parametrize("fault", [AgentFailure, ProviderError])

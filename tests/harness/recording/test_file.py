@@ -12,6 +12,7 @@ from support.recordings import ACTOR, make_call, make_entry, make_run, record_fi
 
 from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.records import Failure, FileChange, Usage
+from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.harness.recording import file
 from pytest_tfgrpo.harness.recording.entries import CallEntry, RecordingEntry, RolloutEntry, key_of
@@ -239,6 +240,17 @@ def test_a_secret_is_taken_out_and_counted() -> None:
     assert find_secrets(json.loads(line)) == []
     assert file.REDACTED.search(line)
     assert not file.REDACTED.search(encode(make_entry(frames=(make_frame(input={"redacted": 5}),))))
+
+
+def test_tokens_that_would_spell_a_secret_are_taken_out_with_it() -> None:
+    sampled = Sampled(kind="raw", logprobs=(-1.0, -2.0), token_ids=(5, 6), temperature=0.7)
+    entry = make_entry(answer="3", frames=(make_frame(kind="model", sampled=sampled),))
+    assert without_secrets(entry) == entry
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2"
+    clean = decode(encode(without_secrets(replace(entry, answer=secret))))
+    assert isinstance(clean, RolloutEntry)
+    assert clean.frames[0].sampled == Sampled(kind="raw", temperature=0.7, reason="redacted")
+    assert decode(encode(entry)) == entry
 
 
 def test_an_identity_with_a_secret_is_refused_before_the_run(tmp_path: Path) -> None:
