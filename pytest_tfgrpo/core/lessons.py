@@ -246,8 +246,13 @@ class Acceptance:
     lessons: tuple[LessonTrial, ...] = ()
     """Every lesson that coins decided on, so far known best first."""
     gain: float | None = None
-    """What the accepted lessons bring the dev mean: chosen by one half of it, measured on the other."""
+    """What the accepted lessons bring the dev mean, measured on scenarios that did not choose them."""
     gain_sd: float | None = None
+    unseen: int = 0
+    """Dev scenarios with rollouts so far, of families that training does not see."""
+    unseen_gain: float | None = None
+    """What lessons that all other scenarios choose bring these alone."""
+    unseen_sd: float | None = None
     hit_rate: float | None = None
     """Share of lessons that help where they are about the task, as learned so far."""
     rollouts: int = 0

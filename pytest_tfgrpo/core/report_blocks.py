@@ -89,7 +89,8 @@ Rejected = TypedDict("Rejected", {
     "kind": str, "targets": list[str], "reason": str, "lesson": RejectedLesson | None})
 AcceptedEpoch = TypedDict("AcceptedEpoch", {
     "epoch": int, "verdict": str, "note": str, "kept": int, "rejected": list[Rejected], "rollouts": int,
-    "errors": int, "gain": float | None, "gain_sd": float | None, "hit_rate": Share,
+    "errors": int, "gain": float | None, "gain_sd": float | None, "unseen": int, "unseen_gain": float | None,
+    "unseen_sd": float | None, "hit_rate": Share,
     "lessons": list[TriedLesson]})
 AcceptanceBlock = TypedDict("AcceptanceBlock", {
     "rule": str, "margin": float | None, "alpha": float | None, "scenarios": int,

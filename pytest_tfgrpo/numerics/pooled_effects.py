@@ -120,7 +120,7 @@ def cross_fitted(
     scenarios_R: Ints,
     carried_RL: npt.NDArray[np.bool_],
     about_SL: npt.NDArray[np.bool_],
-    half_R: npt.NDArray[np.bool_],
+    parts_R: Ints,
     prior: EffectPrior | None = None,
     *,
     among_L: npt.NDArray[np.bool_] | None = None,
@@ -130,32 +130,33 @@ def cross_fitted(
 ) -> tuple[float, float]:
     """Return what lessons of `among_L` add to the mean score together, and its standard error.
 
-    They are chosen by one half of the rollouts and measured on the other, and back, so that luck in the
-    choice is not counted as gain. The measuring half gives those chosen a mean effect of their own, of
-    which it knows nothing before, so that it does not draw them towards the others. Rollouts of one
-    scenario should be in one half of `half_R`, else luck in the choice of scenarios counts. Otherwise as
-    `pooled_effects`.
+    On each part of the rollouts, numbered in `parts_R`, the lessons count that all other rollouts choose, so
+    that luck in the choice is not counted as gain; rollouts of part -1 only choose. The measuring part gives
+    those chosen a mean effect of their own, of which it knows nothing before, so that it does not draw them
+    towards the others. Rollouts of one scenario should be in one part, else luck in the choice of scenarios
+    counts. The mean is over scenarios with the weights `targets_S`; otherwise as `pooled_effects`.
     """
     _require_sound(scores_R, scenarios_R, carried_RL, about_SL)
-    known, any_SL = prior or EffectPrior(), np.ones_like(about_SL)
-    reach_SL = any_SL if stands_SL is None else stands_SL
+    known, reach_SL = prior or EffectPrior(), np.ones_like(about_SL) if stands_SL is None else stands_SL
     weights_S = np.ones(about_SL.shape[0]) if targets_S is None else targets_S
-    gain = variance = 0.0
-    for half in (False, True):
-        by, on = half_R == half, half_R != half
+    gain = variance = total = 0.0
+    for part in np.unique(parts_R[parts_R >= 0]):
+        on = parts_R == part
+        by = ~on
         choice = pooled_effects(
-            scores_R[by], scenarios_R[by], carried_RL[by], about_SL, known,
-            targets_S=targets_S, stands_SL=stands_SL,
-        )  # fmt: skip
+            scores_R[by], scenarios_R[by], carried_RL[by], about_SL, known, stands_SL=stands_SL
+        )
         kept_L = chosen(choice, confidence=confidence) & (True if among_L is None else among_L)
+        seen_S = weights_S * (np.bincount(scenarios_R[on], minlength=weights_S.size) > 0)
+        weight = float(seen_S.sum())
+        total += weight
         if not kept_L.any():
             continue
         member_LK = np.column_stack([kept_L, ~kept_L])[:, : 1 if kept_L.all() else 2].astype(np.float64)
         fit = fit_effects(cells_of(scores_R[on], scenarios_R[on], carried_RL[on]), about_SL, known, member_LK)
-        seen_S = weights_S * (np.bincount(scenarios_R[on], minlength=weights_S.size) > 0)
         found = _joint_value(fit, about_SL, reach_SL, seen_S, kept_L)
-        gain, variance = gain + found[0] / 2, variance + found[1] / 4
-    return gain, math.sqrt(variance)
+        gain, variance = gain + weight * found[0], variance + weight**2 * found[1]
+    return (gain / total, math.sqrt(variance) / total) if total else (0.0, 0.0)
 
 
 def _joint_value(

@@ -208,12 +208,12 @@ def test_the_value_counts_only_where_prompts_would_carry_the_lesson() -> None:
     assert (effects.value[1:] != 0.0).all()
 
 
-def halves(w: World) -> Any:
-    """Put every other scenario of each topic in one half."""
+def parts(w: World, number: int = 5) -> Any:
+    """Spread the scenarios of each topic over parts."""
     place = np.lexsort((np.arange(len(w.about)), w.about.argmax(axis=1)))
-    half = np.zeros(len(w.about), dtype=bool)
-    half[place[::2]] = True
-    return half[w.scenarios]
+    part = np.zeros(len(w.about), dtype=int)
+    part[place] = np.arange(len(w.about)) % number
+    return part[w.scenarios]
 
 
 def gain_of(w: World, kept: Any) -> float:
@@ -223,11 +223,11 @@ def gain_of(w: World, kept: Any) -> float:
     return float((logistic(logit + shift) - chance).mean())
 
 
-def test_lessons_that_do_nothing_gain_nothing_where_one_half_chooses_and_the_other_measures() -> None:
+def test_lessons_that_do_nothing_gain_nothing_where_others_than_those_that_chose_them_measure() -> None:
     honest, flattering = [], []
     for seed in range(25):
         w = world(seed, scenarios=40, on=[0.0] * 12, elsewhere=[0.0] * 12)
-        honest.append(cross_fitted(w.scores, w.scenarios, w.carried, w.about, halves(w))[0])
+        honest.append(cross_fitted(w.scores, w.scenarios, w.carried, w.about, parts(w))[0])
         effects = found(w)
         flattering.append(effects.value[chosen(effects)].sum())
     assert abs(np.mean(honest)) < 0.025
@@ -238,7 +238,7 @@ def test_the_cross_fitted_gain_is_that_of_the_lessons_chosen_and_its_error_is_st
     errors, stated = [], []
     for seed in range(25):
         w = world(seed, scenarios=60, on=[1.5] * 6 + [-1.5] * 6, elsewhere=[0.0] * 12)
-        gain, sd = cross_fitted(w.scores, w.scenarios, w.carried, w.about, halves(w))
+        gain, sd = cross_fitted(w.scores, w.scenarios, w.carried, w.about, parts(w))
         errors.append(gain - gain_of(w, np.arange(12) < 6))
         stated.append(sd)
     assert -0.03 < np.mean(errors) < 0.015
@@ -248,13 +248,45 @@ def test_the_cross_fitted_gain_is_that_of_the_lessons_chosen_and_its_error_is_st
 def test_only_lessons_that_are_in_question_count_as_gain() -> None:
     w = world(18)
     nobody = np.zeros(12, dtype=bool)
-    assert cross_fitted(w.scores, w.scenarios, w.carried, w.about, halves(w), among_L=nobody) == (0.0, 0.0)
+    assert cross_fitted(w.scores, w.scenarios, w.carried, w.about, parts(w), among_L=nobody) == (0.0, 0.0)
+
+
+def test_scenarios_apart_are_measured_by_themselves_with_lessons_that_others_chose() -> None:
+    gains = []
+    for seed in range(8):
+        w = world(seed, scenarios=120, on=[1.5, 1.5, 1.5, 0.0, 0.0, 0.0] * 2, elsewhere=[0.0] * 12)
+        apart = w.about[:, 3:6].any(axis=1)[w.scenarios]
+        gains.append(
+            [
+                cross_fitted(w.scores, w.scenarios, w.carried, w.about, np.where(part, 0, -1))[0]
+                for part in (apart, ~apart)
+            ]
+        )
+    nothing, much = np.mean(gains, axis=0)
+    assert abs(nothing) < 0.05
+    assert much > 0.1
+
+
+def test_rollouts_that_only_choose_measure_nothing() -> None:
+    w = world(21)
+    nowhere = np.full(w.scores.size, -1)
+    assert cross_fitted(w.scores, w.scenarios, w.carried, w.about, nowhere) == (0.0, 0.0)
+
+
+def test_more_parts_choose_better_than_two_halves() -> None:
+    gains: dict[int, list[float]] = {2: [], 5: []}
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        w = world(seed, scenarios=60, each=4, on=rng.choice([-1.0, 1.0], 12), elsewhere=[0.0] * 12)
+        for number, found in gains.items():
+            found.append(cross_fitted(w.scores, w.scenarios, w.carried, w.about, parts(w, number))[0])
+    assert np.mean(gains[5]) > np.mean(gains[2])
 
 
 def test_the_cross_fitted_gain_of_degenerate_rollouts_is_finite() -> None:
     w = world(19, scenarios=2, each=3)
-    for half in (halves(w), np.ones_like(w.scores, dtype=bool)):
-        assert np.isfinite(cross_fitted(w.scores, w.scenarios, w.carried, w.about, half)).all()
+    for part in (parts(w), np.ones_like(w.scores, dtype=int)):
+        assert np.isfinite(cross_fitted(w.scores, w.scenarios, w.carried, w.about, part)).all()
 
 
 def test_a_hundred_scenarios_and_thirty_lessons_take_a_tenth_of_a_second() -> None:

@@ -67,6 +67,9 @@ def _epoch(result: PhaseResult, revision: Revision, known: Mapping[str, Experien
         "errors": sum(r.status == "error" for group in result.dev for r in group.rollouts),
         "gain": acceptance.gain if acceptance is not None else None,
         "gain_sd": acceptance.gain_sd if acceptance is not None else None,
+        "unseen": acceptance.unseen if acceptance is not None else 0,
+        "unseen_gain": acceptance.unseen_gain if acceptance is not None else None,
+        "unseen_sd": acceptance.unseen_sd if acceptance is not None else None,
         "hit_rate": acceptance.hit_rate if acceptance is not None else None,
         "lessons": [
             _lesson(trial, known[trial.id])
@@ -138,10 +141,11 @@ def _sentence(row: AcceptedEpoch) -> str:
         text += f": {line(row['note'], 200)}"
     if row["gain"] is None:
         return text
-    return (
-        f"{text}; lessons bring the dev mean {row['gain']:+.3f} (chosen by one half of it, measured on the "
-        "other)"
-    )
+    text += f"; lessons bring the dev mean {row['gain']:+.3f}, measured on scenarios that did not choose them"
+    if row["unseen_gain"] is None:
+        return text
+    of = f"the {row['unseen']} of families that training does not see"
+    return f"{text}; {row['unseen_gain']:+.3f} (standard error {row['unseen_sd']:.3f}) on {of}"
 
 
 def _details(row: AcceptedEpoch, width: int) -> Iterator[str]:

@@ -6,9 +6,10 @@ from collections import Counter
 from dataclasses import replace
 from math import sqrt
 from statistics import NormalDist
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 
 from pytest_tfgrpo.core.lessons import Acceptance, Experience, LessonTrial, Operation, Revision
 from pytest_tfgrpo.core.stamp import identify
@@ -34,6 +35,16 @@ LOSS = "together the new lessons were shown to be worse by more than {margin:g}:
 Fate: TypeAlias = Literal["accepted", "kept", "returned", "refused", "removed", "replaced"]
 
 
+class _Gains(TypedDict, total=False):
+    """What lessons bring the dev mean, as `Acceptance` holds it."""
+
+    gain: float
+    gain_sd: float
+    unseen: int
+    unseen_gain: float
+    unseen_sd: float
+
+
 class Choice:
     """What becomes of every lesson of the pool."""
 
@@ -47,7 +58,7 @@ class Choice:
         self._values = value_of(evidence, at.prior)
         self.prior: EffectPrior = self._values.effects.prior
         """Of effects, as learned so far."""
-        self._gain, self._gain_sd = self._cross_fitted()
+        self._gains = self._cross_fitted()
         self._note = self._is_loss(at.job.settings["acceptance_margin"]) if measured else UNMEASURED
         self._kept = [unit for unit in pool.units if unit.sure or (not self._note and self._keeps(unit))]
 
@@ -78,8 +89,7 @@ class Choice:
             rejected=tuple(o for o in self._at.candidate.applied if id(o) not in kept and not is_trim(o)),
             note=self._note,
             lessons=tuple(sorted(self._trials(), key=lambda trial: (-trial.value, trial.key))),
-            gain=self._gain,
-            gain_sd=self._gain_sd,
+            **self._gains,
             hit_rate=self._hit_rate(),
         )
 
@@ -130,15 +140,27 @@ class Choice:
         among_L: Flags = np.array([key in keys for key in self._evidence.keys], dtype=np.bool_)
         return among_L & self._values.tried_L
 
-    def _cross_fitted(self) -> tuple[float | None, float | None]:
-        """Return what the lessons bring the dev mean, and its sd; nothing where no coin has decided on one.
+    def _cross_fitted(self) -> _Gains:
+        """Return what the lessons bring the dev mean; nothing where no coin has decided on one.
 
-        Chosen by one half of the scenarios and measured on the other, and back: what is chosen and measured
-        by the same rollouts looks better than it is.
+        Chosen by all parts of the scenarios but one and measured on that, for each in turn: what is chosen
+        and measured by the same rollouts looks better than it is. For families that training does not see,
+        all other scenarios choose.
         """
-        among_L = self._among(self._present())
+        evidence, among_L = self._evidence, self._among(self._present())
         if not among_L.any():
-            return None, None
+            return {}
+        gain, sd = self._measured(evidence.parts_S, among_L)
+        found: _Gains = {"gain": gain, "gain_sd": sd}
+        apart_S = evidence.dev_S & evidence.apart_S
+        measured_R = ~np.isnan(evidence.scores_R) & apart_S[evidence.scenarios_R]
+        if measured_R.any():
+            gain, sd = self._measured(np.where(apart_S, 0, -1), among_L)
+            number = np.unique(evidence.scenarios_R[measured_R]).size
+            found |= {"unseen": number, "unseen_gain": gain, "unseen_sd": sd}
+        return found
+
+    def _measured(self, parts_S: npt.NDArray[np.intp], among_L: Flags) -> tuple[float, float]:
         evidence = self._evidence
         kept_R = ~np.isnan(evidence.scores_R)
         scenarios_R = evidence.scenarios_R[kept_R]
@@ -147,7 +169,7 @@ class Choice:
             scenarios_R,
             evidence.carried_RL[kept_R],
             evidence.about_SL,
-            evidence.half_S[scenarios_R],
+            parts_S[scenarios_R],
             self._at.prior,
             among_L=among_L,
             confidence=SHOWN if self._strict else EVEN,

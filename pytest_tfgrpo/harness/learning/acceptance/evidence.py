@@ -5,7 +5,7 @@ Axes: ``_R`` rollouts, ``_S`` train and dev scenarios, ``_L`` lessons by content
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,6 +18,8 @@ from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
 from pytest_tfgrpo.harness.learning.library.retrieval import MIN_RELEVANCE, raw_score, relevances
+from pytest_tfgrpo.harness.run.splits import unseen_families
+from pytest_tfgrpo.harness.suite.families import family_of, tasks_of
 from pytest_tfgrpo.harness.suite.packs import pack_for
 from pytest_tfgrpo.numerics.arrays import Floats
 from pytest_tfgrpo.numerics.effect_model import EffectPrior
@@ -26,6 +28,8 @@ from pytest_tfgrpo.numerics.pooled_effects import PooledEffects, pooled_effects
 Flags = npt.NDArray[np.bool_]
 ABOUT = 0.5
 """Share of a lesson's best relevance, to any train or dev task, from which it is about a task."""
+PARTS = 5
+"""Parts of which all but one choose lessons, to measure them on it: half the evidence would choose worse."""
 
 
 class Seen(NamedTuple):
@@ -55,8 +59,10 @@ class Evidence:
     stands_SL: Flags
     """Where a prompt has a use for it, if there is room."""
     dev_S: Flags
-    half_S: Flags
-    """One half of the scenarios, every other one of each family."""
+    parts_S: npt.NDArray[np.intp]
+    """Which of PARTS parts a scenario is in: its family is spread over them, if training sees it."""
+    apart_S: Flags
+    """Of a family that training does not see."""
 
     @property
     def has_errors(self) -> bool:
@@ -98,6 +104,7 @@ def gather(
     for r, row in enumerate(seen):
         carried_RL[r, [column_of[id] for id in row.carried if id in column_of]] = True
     about_SL, stands_SL = _reach([by_key[key] for key in keys], known, packs)
+    apart = unseen_families(known)
     return Evidence(
         keys=keys,
         seen=tuple(seen),
@@ -107,7 +114,8 @@ def gather(
         about_SL=about_SL,
         stands_SL=stands_SL,
         dev_S=np.array([s.split == "dev" for s in known], dtype=np.bool_),
-        half_S=_half(known),
+        parts_S=_parts(known, apart),
+        apart_S=np.array([s.id in apart for s in known], dtype=np.bool_),
     )
 
 
@@ -189,17 +197,19 @@ def _reach(
     return about_SL, stands_SL
 
 
-def _half(scenarios: Sequence[Scenario]) -> Flags:
-    """Return one half of the scenarios: every other one, by family, in an order that nobody chose."""
-    ranked = sorted(
-        range(len(scenarios)),
-        key=lambda n: (
-            scenarios[n].split,
-            scenarios[n].domain,
-            scenarios[n].family or "",
-            seed_of("half", scenarios[n].stamp),
-        ),
-    )
-    half_S = np.zeros(len(scenarios), dtype=np.bool_)
-    half_S[ranked[::2]] = True
-    return half_S
+def _parts(scenarios: Sequence[Scenario], apart: Set[str]) -> npt.NDArray[np.intp]:
+    """Return the part of each scenario, in an order that nobody chose.
+
+    Alike tasks are in one part, and so are families that training does not see: what is chosen by one of
+    their tasks and measured on another is no stranger to it.
+    """
+    task_of = tasks_of(scenarios)
+    units = {s.id: family_of(s) if s.id in apart else task_of[s.id] for s in scenarios}
+    first = {units[s.id]: s for s in reversed(scenarios)}
+
+    def order(unit: str) -> tuple[str, str, str, int]:
+        one = first[unit]
+        return one.split, one.domain, one.family or "", seed_of("part", one.stamp)
+
+    place = {unit: n % PARTS for n, unit in enumerate(sorted(first, key=order))}
+    return np.array([place[units[s.id]] for s in scenarios], dtype=np.intp)

@@ -106,6 +106,9 @@ def _acceptance(acceptance: Acceptance, known: Mapping[str, Experience]) -> dict
         "errors": acceptance.errors,
         "gain": acceptance.gain,
         "gain_sd": acceptance.gain_sd,
+        "unseen": acceptance.unseen,
+        "unseen_gain": acceptance.unseen_gain,
+        "unseen_sd": acceptance.unseen_sd,
         "hit_rate": acceptance.hit_rate,
         "lessons": [
             {"lesson": known[trial.id], "trial": trial} for trial in acceptance.lessons if trial.id in known

@@ -342,6 +342,30 @@ def test_the_report_tells_what_was_tried_and_why(tmp_path: Path) -> None:
     assert "bravo: bad." in every
 
 
+def test_families_that_training_does_not_see_are_measured_apart_with_lessons_that_others_chose(
+    tmp_path: Path,
+) -> None:
+    families = [one("train", n, family="near") for n in range(4)]
+    families += [one("dev", n, family="far" if n < 8 else "near") for n in range(DEV)]
+
+    def reached(call: ActorCall) -> str:
+        return str(call.seed % 2 + 3) if int(call.scenario.id[4:]) < 8 else swayed(call)
+
+    run, _, _ = settle(tmp_path, "good", scenarios=[*families, one("eval", 0)], actor=ScriptedActor(reached))
+    found = acceptance(run)
+    assert found.unseen == 8
+    assert found.gain is not None
+    assert found.unseen_gain is not None
+    assert found.unseen_gain + 0.1 < found.gain
+    (row,) = [row for row in (build(run, None)["acceptance"] or {"epochs": []})["epochs"] if row["gain"]]
+    assert (row["unseen"], row["unseen_gain"]) == (8, found.unseen_gain)
+    assert not violations("report", build(run, None))
+    told = "\n".join(terminal(build(run, None)))
+    assert "on the 8 of families that training does not see" in " ".join(told.split())
+    bare, _, _ = settle(tmp_path, "good")
+    assert acceptance(bare).unseen_gain is None
+
+
 def test_the_optimizer_never_sees_the_dev_split_and_its_answers_may_not_leak(tmp_path: Path) -> None:
     optimizer = Teacher("idle")
     scenarios = [*suite(), one("dev", 99, prompt="What is the word for the dev letter?")]
