@@ -176,8 +176,25 @@ def rloo_step(
 ) -> ArmStep:
     """Return the policy after one step along the exact gradient of REINFORCE, with leave-one-out
     baselines."""
+    advantage_N = rloo_advantage(np.asarray(reward_N, dtype=np.float64), group_N)
+    return reinforce_step(policy, decisions, advantage_N, rate=rate, entropy=entropy, max_kl=max_kl)
+
+
+def reinforce_step(
+    policy: ArmPolicy,
+    decisions: Decisions,
+    advantage_N: npt.ArrayLike,
+    *,
+    rate: float,
+    entropy: float = 0.01,
+    max_kl: float | None = None,
+) -> ArmStep:
+    """Return the policy after one step along the exact gradient of REINFORCE; raises ValueError as
+    `ppo_step`."""
     contexts, arms = _places(policy, decisions.context_N, decisions.arm_N)
-    adv_N = rloo_advantage(np.asarray(reward_N, dtype=np.float64), group_N)
+    adv_N = np.asarray(advantage_N, dtype=np.float64)
+    same_shape(contexts.shape, advantage_N=adv_N)
+    finite(advantage_N=adv_N)
     uphill = log_prob_gradient(policy, contexts, arms, adv_N / max(contexts.size, 1))
     found = _moved(policy, uphill, rate)
     if entropy:

@@ -1,0 +1,53 @@
+"""A test, after every run, of whether the selector is worse than its concurrent control.
+
+A bettor against "the selector is no worse" stakes on each run's ``X = (q - c) (control / p - selected / (1 -
+p))``, with q the reward in [0, 1] (decision 1), p the share of control runs, and c the mean of earlier q.
+Given the past, X has the mean reward of control less that of the selector, whatever c is: at most 0 unless
+the selector is worse. So the wealth ``prod (1 + stake X)`` is a nonnegative supermartingale, and ever reaches
+20 with a probability of at most 1 / 20 (Ville 1939), however often one looks. The stake is that of
+Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by betting", section B.3: mean
+over mean square of the earlier X, and never one that can lose more than `MOST` of the wealth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from pytest_tfgrpo.live.selector import CONTROL_SHARE
+
+NEEDED = 20.0
+"""Wealth at which the selector is shown worse."""
+MOST = 0.5
+PRIOR_RUNS, PRIOR_MEAN, PRIOR_SQUARE = 40.0, 0.3, 3.0
+"""What the bettor believes of X before the first run."""
+
+
+def bet(memory: Mapping[str, float], q: float, *, control: bool) -> dict[str, float]:
+    """Return the memory after a run with reward `q`; an empty one is that before the first.
+
+    Raises ValueError for a q outside of [0, 1].
+    """
+    if not 0 <= q <= 1:
+        raise ValueError(f"q is {q!r}; it must be from 0 to 1")
+    n, total = memory.get("runs", 0.0), memory.get("q", 0.0)
+    c = (total + 0.5) / (n + 1)
+    x = (q - c) * (1 / CONTROL_SHARE if control else -1 / (1 - CONTROL_SHARE))
+    known = n + PRIOR_RUNS
+    mean = (memory.get("x", 0.0) + PRIOR_RUNS * PRIOR_MEAN) / known
+    square = (memory.get("x2", 0.0) + PRIOR_RUNS * PRIOR_SQUARE) / known
+    worst = max(c / CONTROL_SHARE, (1 - c) / (1 - CONTROL_SHARE))
+    stake = min(max(mean / square, 0.0), MOST / worst)
+    return {
+        "runs": n + 1,
+        "controls": memory.get("controls", 0.0) + control,
+        "q": total + q,
+        "x": memory.get("x", 0.0) + x,
+        "x2": memory.get("x2", 0.0) + x * x,
+        "log_wealth": memory.get("log_wealth", 0.0) + math.log1p(stake * x),
+    }
+
+
+def wealth(memory: Mapping[str, float]) -> float:
+    """Return the bettor's wealth, from 1 before the first run."""
+    return math.exp(min(memory.get("log_wealth", 0.0), 700.0))

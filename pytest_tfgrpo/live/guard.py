@@ -1,0 +1,72 @@
+"""The guard: when live RL stops by itself, and starts again by a person's decision (decision 23)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pytest_tfgrpo.live.control import NEEDED, bet, wealth
+from pytest_tfgrpo.live.records import GateState, LiveRollout, LiveStatus
+
+WINDOW = 32
+"""Runs that the limit of blocked ones looks at."""
+
+Trigger = Literal["failures", "max_blocked", "worse_than_control", "reset"]
+
+TRANSITIONS: Mapping[tuple[Literal["pass", "hold"], Trigger], Literal["pass", "hold"]] = {
+    ("pass", "failures"): "hold",
+    ("pass", "max_blocked"): "hold",
+    ("pass", "worse_than_control"): "hold",
+    ("pass", "reset"): "pass",
+    ("hold", "reset"): "pass",
+}
+"""What a trigger makes of a state; what is not here changes nothing."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Guard:
+    """The limits, and what each event makes of the gate's memory."""
+
+    max_failure_streak: int = 3
+    """Failures in a row that hold the gate."""
+    max_blocked: int = 3
+    """Of the last 32 runs, those blocked by safety that hold the gate."""
+
+    def failed(self, state: GateState, error: str, now: float) -> GateState:
+        """Return the state after a write or an update failed."""
+        after = replace(state, streak=state.streak + 1, last_error=error)
+        return _after(after, "failures", now) if after.streak >= self.max_failure_streak else after
+
+    def succeeded(self, state: GateState) -> GateState:
+        """Return the state after a whole cycle, a due update included."""
+        return replace(state, streak=0) if state.state == "pass" and state.streak else state
+
+    def ended(self, state: GateState, rollout: LiveRollout) -> GateState:
+        """Return the state after a run; held, it learns nothing, and a cancelled run says nothing."""
+        if state.state == "hold" or rollout.status not in (LiveStatus.SUCCEEDED, LiveStatus.FAILED):
+            return state
+        blocked = rollout.trace is not None and rollout.trace.blocked
+        after = replace(state, blocked=(*state.blocked, blocked)[-WINDOW:])
+        if rollout.reward is not None and rollout.choices:
+            after = replace(after, control=bet(after.control, rollout.reward.q, control=rollout.control))
+        now = rollout.started_at if rollout.ended_at is None else rollout.ended_at
+        if sum(after.blocked) >= self.max_blocked:
+            return _after(after, "max_blocked", now)
+        return _after(after, "worse_than_control", now) if wealth(after.control) >= NEEDED else after
+
+
+def reset(state: GateState, actor: str, reason: str, now: float) -> GateState:
+    """Return the state after a person let live RL go on: it passes, and its memory is empty.
+
+    Raises ValueError without an actor or a reason.
+    """
+    if not actor.strip() or not reason.strip():
+        raise ValueError("a reset needs an actor and a reason; say who resets the gate, and why")
+    passing = GateState(last_error=state.last_error, by=actor)
+    return replace(passing, state=TRANSITIONS[state.state, "reset"], reason=reason, since=now)
+
+
+def _after(state: GateState, trigger: Trigger, now: float) -> GateState:
+    found = TRANSITIONS.get((state.state, trigger))
+    return state if found is None else replace(state, state=found, reason=trigger, since=now, by="")

@@ -1,0 +1,186 @@
+"""The selector: for each point and category of task a softmax policy over arms, drawn from in plain Python.
+
+A category's logits are those that a point's categories share plus its own, and each arm keeps a least
+probability, as in `numerics.softmax`, which learns them; nothing here needs numpy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pytest_tfgrpo.core.wire import Json, from_wire, to_wire
+from pytest_tfgrpo.live.critic import Critic
+from pytest_tfgrpo.live.records import ArmChoice
+
+FLOOR = 0.02
+"""Least probability of an arm, less where there are more than 25: an arm that is never taken can never be
+judged."""
+MOST_CATEGORIES = 64
+OTHER = "other"
+"""Category of all that come after the first 64."""
+CONTROL_SHARE = 0.1
+"""Of all runs, those that take the default arms and no part in updates."""
+SCHEMA = "tfgrpo.live-selector/1"
+
+Points = Mapping[str, Mapping[str, str]]
+"""Stamp of each arm, by point and name."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PointPolicy:
+    """The logits of one point; every mapping of them has each arm."""
+
+    arms: Mapping[str, str]
+    """Stamp by name: an arm is its stamp, whatever it is called."""
+    shared: Mapping[str, float]
+    own: Mapping[str, Mapping[str, float]]
+    """By category; one that is not here has the shared logits alone."""
+
+    @property
+    def floor(self) -> float:
+        """Least probability of an arm."""
+        return min(FLOOR, 0.5 / len(self.arms))
+
+    def probabilities(self, category: str) -> dict[str, float]:
+        """Return the probability of each arm, by name in sorted order."""
+        own = self.own.get(category, {})
+        logits = {arm: self.shared[arm] + own.get(arm, 0.0) for arm in sorted(self.arms)}
+        highest = max(logits.values())
+        raised = {arm: math.exp(logit - highest) for arm, logit in logits.items()}
+        total, floor = sum(raised.values()), self.floor
+        return {arm: (1 - len(raised) * floor) * one / total + floor for arm, one in raised.items()}
+
+    def arm_of(self, choice: ArmChoice) -> str | None:
+        """Return the present name of the arm that was chosen; None where it was removed or changed."""
+        stamp = choice.arms.get(choice.arm)
+        if stamp is None or self.arms.get(choice.arm) == stamp:
+            return None if stamp is None else choice.arm
+        return next((arm for arm, one in self.arms.items() if one == stamp), None)
+
+    def with_arms(self, arms: Mapping[str, str]) -> PointPolicy:
+        """Return the policy over `arms`; a new one starts at the mean logit, a removed one is forgotten."""
+        by_stamp = {stamp: arm for arm, stamp in self.arms.items()}
+        old = {
+            arm: arm if self.arms.get(arm) == stamp else by_stamp.get(stamp) for arm, stamp in arms.items()
+        }
+
+        def moved(logits: Mapping[str, float]) -> dict[str, float]:
+            mean = sum(logits.values()) / len(logits)
+            return {arm: mean if was is None else logits[was] for arm, was in old.items()}
+
+        own = {category: moved(logits) for category, logits in self.own.items()}
+        return PointPolicy(arms=dict(arms), shared=moved(self.shared), own=own)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SelectorState:
+    """All that a selector has learned."""
+
+    number: int = 0
+    """0 before the first update."""
+    categories: tuple[str, ...] = ()
+    """Those that have logits of their own, in the order in which they came; at most 64, and `OTHER`."""
+    points: Mapping[str, PointPolicy] = field(default_factory=dict)
+    critic: Critic = field(default_factory=Critic)
+    _known: dict[tuple[str, str], tuple[dict[str, float], Mapping[str, str]]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    def category(self, name: str) -> str:
+        """Return the category whose logits a run uses; empty for those that all share."""
+        if name in self.categories:
+            return name
+        return OTHER if len(self.categories) >= MOST_CATEGORIES else ""
+
+    def probabilities(self, point: str, category: str) -> Mapping[str, float]:
+        """Return the probability of each arm of a point by name; raises KeyError for an unknown point."""
+        return self._policy(point, category)[0]
+
+    def draw(
+        self, namespace: str, run: str, attempt: int, point: str, place: int, *, category: str
+    ) -> ArmChoice:
+        """Return the arm that a run takes, from its identity alone; raises KeyError for an unknown point."""
+        found, arms = self._known.get((point, category)) or self._policy(point, category)
+        left = share_of(f"choice {attempt} {place} {len(namespace)} {len(run)} {namespace}{run}{point}")
+        arm = ""
+        for arm, probability in found.items():  # noqa: B007 - the last one takes what rounding leaves
+            left -= probability
+            if left < 0:
+                break
+        return ArmChoice(
+            point=point, place=place, arm=arm, arms=arms, probabilities=found, selector=self.number
+        )
+
+    def with_points(self, points: Points) -> SelectorState:
+        """Return the selector for the points and arms that there are now."""
+        found = {name: self._point(name, arms) for name, arms in points.items()}
+        return replace(self, points=found, _known={})
+
+    def with_categories(self, names: Iterable[str]) -> SelectorState:
+        """Return the selector with logits for new categories, `OTHER` once there are 64."""
+        categories = list(self.categories)
+        for name in names:
+            wanted = OTHER if len(categories) >= MOST_CATEGORIES else name
+            if name not in categories and wanted not in categories:
+                categories.append(wanted)
+        return replace(self, categories=tuple(categories), _known={})
+
+    def learned(self, points: Mapping[str, PointPolicy], critic: Critic) -> SelectorState:
+        """Return the next selector."""
+        return replace(self, number=self.number + 1, points=points, critic=critic, _known={})
+
+    def document(self) -> Json:
+        """Return what the store keeps of it."""
+        found = {"categories": self.categories, "points": self.points, "critic": self.critic}
+        return {"schema": SCHEMA, **to_wire(found)}
+
+    def _policy(self, point: str, category: str) -> tuple[dict[str, float], Mapping[str, str]]:
+        key = (point, self.category(category))
+        found = self._known.get(key)
+        if found is None:
+            policy = self.points[point]
+            found = self._known[key] = (policy.probabilities(key[1]), policy.arms)
+        return found
+
+    def _point(self, name: str, arms: Mapping[str, str]) -> PointPolicy:
+        if not arms:
+            raise ValueError(f"the point {name!r} has no arms; give it one at least")
+        if (old := self.points.get(name)) is not None:
+            return old if old.arms == arms else old.with_arms(arms)
+        return PointPolicy(arms=dict(arms), shared=dict.fromkeys(arms, 0.0), own={})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Document:
+    schema: str
+    categories: tuple[str, ...]
+    points: Mapping[str, PointPolicy]
+    critic: Critic
+
+
+def open_selector(number: int, document: Json | None, points: Points) -> SelectorState:
+    """Return the selector of a document, for the points and arms that there are now; None: one that knows
+    nothing. Raises ValueError for a document of another kind."""
+    if document is None:
+        return SelectorState(number=number).with_points(points)
+    found = from_wire(_Document, document)
+    if found.schema != SCHEMA:
+        raise ValueError(f"the selector's schema is {found.schema!r}; this version reads {SCHEMA!r}")
+    state = SelectorState(
+        number=number, categories=found.categories, points=found.points, critic=found.critic
+    )
+    return state.with_points(points)
+
+
+def is_control(namespace: str, run: str) -> bool:
+    """Return whether a run takes the default arms, from its identity alone."""
+    return share_of(f"control {len(namespace)} {namespace}{run}") < CONTROL_SHARE
+
+
+def share_of(identity: str) -> float:
+    """Return a number in [0, 1) that depends on `identity` alone (decision 8)."""
+    digest = hashlib.blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return (int.from_bytes(digest) >> 11) * 2.0**-53

@@ -1,0 +1,107 @@
+"""The guard: what holds live RL, and what lets it go on (decision 23)."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.live_runs import rollout
+
+from pytest_tfgrpo.live.guard import WINDOW, Guard, reset
+from pytest_tfgrpo.live.records import GateState, LiveRollout, LiveStatus
+from pytest_tfgrpo.live.selector import open_selector
+
+GUARD = Guard()
+CHOICE = open_selector(0, None, {"config": {"bare": "s"}}).draw("t", "r", 1, "config", 0, category="a")
+
+
+def ended(state: GateState, *runs: LiveRollout) -> GateState:
+    for run in runs:
+        state = GUARD.ended(state, run)
+    return state
+
+
+def run(
+    sequence: int = 1, *, score: float = 1.0, blocked: bool = False, control: bool = False
+) -> LiveRollout:
+    return rollout(sequence, [CHOICE], score, blocked=blocked, control=control)
+
+
+def test_c03_failures_in_a_row_hold_when_they_reach_the_maximum() -> None:
+    state = GateState()
+    for streak in (1, 2):
+        state = GUARD.failed(state, f"disk full {streak}", 5.0)
+        assert (state.state, state.streak) == ("pass", streak)
+    state = GUARD.failed(state, "disk full 3", 7.0)
+    assert (state.state, state.reason, state.last_error, state.since) == (
+        "hold",
+        "failures",
+        "disk full 3",
+        7.0,
+    )
+
+
+def test_c03_a_whole_cycle_ends_the_streak() -> None:
+    state = GUARD.failed(GUARD.failed(GateState(), "one", 1.0), "two", 2.0)
+    state = GUARD.succeeded(state)
+    assert (state.streak, state.last_error) == (0, "two")
+    assert GUARD.failed(state, "three", 3.0).state == "pass"
+
+
+@given(st.lists(st.sampled_from(["fail", "pass", "run", "blocked"]), max_size=60), st.integers(1, 4))
+def test_c03_only_a_reset_ends_a_hold(events: list[str], most: int) -> None:
+    guard, state, streak = Guard(max_failure_streak=most), GateState(), 0
+    for event in events:
+        held = state.state == "hold"
+        if event == "fail":
+            state, streak = guard.failed(state, "no", 1.0), streak + 1
+        elif event == "pass":
+            state, streak = guard.succeeded(state), 0
+        else:
+            state = guard.ended(state, run(blocked=event == "blocked"))
+        assert state.state == "hold" or not held
+        assert state.state == "hold" or streak < most
+    again = reset(state, "ada", "the disk has room again", 9.0)
+    assert (again.state, again.streak, again.by, again.reason) == (
+        "pass",
+        0,
+        "ada",
+        "the disk has room again",
+    )
+    assert (again.blocked, again.control, again.since) == ((), {}, 9.0)
+
+
+def test_3_blocked_runs_of_the_last_32_hold() -> None:
+    fine = [run() for _ in range(WINDOW - 2)]
+    state = ended(GateState(), run(blocked=True), *fine, run(blocked=True), run(blocked=True))
+    assert state.state == "pass"
+    state = ended(state, run(7, blocked=True))
+    assert (state.state, state.reason, state.since) == ("hold", "max_blocked", 7.5)
+
+
+def test_a_cancelled_run_says_nothing() -> None:
+    gone = replace(run(blocked=True), status=LiveStatus.CANCELLED)
+    assert ended(GateState(), gone, gone, gone) == GateState()
+
+
+def test_a_selector_worse_than_control_holds_and_a_better_one_does_not() -> None:
+    for better, expected in ((False, "hold"), (True, "pass")):
+        rng, state = random.Random(4), GateState()
+        for i in range(600):
+            control = rng.random() < 0.1
+            good = rng.random() < (0.8 if control != better else 0.4)
+            state = ended(state, run(i, score=float(good), control=control))
+        assert state.state == expected
+        assert state.reason == ("" if better else "worse_than_control")
+
+
+def test_held_it_learns_nothing_of_runs() -> None:
+    held = GUARD.failed(GateState(streak=2), "no", 1.0)
+    assert ended(held, run(), run(blocked=True)) == held
+
+
+@pytest.mark.parametrize(("actor", "reason"), [("", "why"), ("ada", " ")])
+def test_a_reset_names_who_and_why(actor: str, reason: str) -> None:
+    with pytest.raises(ValueError, match="needs an actor and a reason"):
+        reset(GateState(), actor, reason, 1.0)

@@ -1,0 +1,217 @@
+"""Updates of the selector: what is learned, from which runs, and when nothing is."""
+
+import statistics
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.live_runs import ARMS, POINTS, RATES, LiveWorld, rollout
+
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.live.records import ArmChoice, LiveRollout, LiveStatus, LiveUpdate
+from pytest_tfgrpo.live.selector import OTHER, open_selector
+from pytest_tfgrpo.live.update import MAX_KL, STALE_AFTER, Learning, PolicyAlgorithm, compute
+from pytest_tfgrpo.numerics import softmax
+
+LEARNING = Learning(points=POINTS, strategy="outcome_v1")
+ALGORITHMS: tuple[PolicyAlgorithm, ...] = ("ppo", "grpo", "rloo")
+
+
+def chosen(run: int, *, selector: int = 0) -> ArmChoice:
+    state = open_selector(selector, None, POINTS)
+    return state.draw("test", str(run), 1, "config", 0, category="freight")
+
+
+def batch(n: int = 8, *, selector: int = 0) -> list[LiveRollout]:
+    """Return runs in which `learned` scores 1 and the others 0."""
+    drawn = {i: chosen(i, selector=selector) for i in range(1, n + 1)}
+    return [rollout(i, [choice], float(choice.arm == "learned")) for i, choice in drawn.items()]
+
+
+def update(
+    runs: list[LiveRollout], *, selector: int = 0, document: Json = None, learning: Learning = LEARNING
+) -> tuple[LiveUpdate, Json]:
+    return compute(runs, selector, document, learning=learning, now=12.0)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_c02_an_update_makes_the_better_arm_likelier_and_says_what_it_did(algorithm: PolicyAlgorithm) -> None:
+    runs = batch(16)
+    report, document = update(runs, learning=replace(LEARNING, algorithm=algorithm))
+    assert report.executed
+    assert not report.weights_applied
+    assert (report.selector_before, report.selector_after) == (0, 1)
+    assert (report.trajectories, report.samples) == (16, 16)
+    assert report.used == report.spent == tuple(run.id for run in runs)
+    before = report.probabilities_before["config"]["freight"]
+    after = report.probabilities_after["config"]["freight"]
+    assert before == dict.fromkeys(ARMS, pytest.approx(1 / 3))
+    assert after["learned"] > 0.4
+    assert open_selector(1, document, POINTS).probabilities("config", "freight") == after
+    assert 0 < report.metrics["kl"] <= MAX_KL
+    names = {"loss", "value_loss", "clip_fraction", "entropy", "early_stop", "mean_reward"}
+    assert names <= {*report.metrics}
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_c02_the_selector_finds_the_best_arms(algorithm: PolicyAlgorithm) -> None:
+    late = []
+    for seed in range(5 if algorithm == "ppo" else 2):
+        world = LiveWorld(seed, learning=replace(LEARNING, algorithm=algorithm))
+        world.serve(600)
+        late.append(world.late())
+    assert statistics.mean(late) >= 0.9
+
+
+def test_c02_shuffled_rewards_teach_nothing() -> None:
+    late = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+
+        def shuffled(runs: list[LiveRollout], rng: np.random.Generator = rng) -> list[LiveRollout]:
+            rewards = [runs[i].reward for i in rng.permutation(len(runs))]
+            return [replace(run, reward=reward) for run, reward in zip(runs, rewards, strict=True)]
+
+        world = LiveWorld(seed, rewards=shuffled)
+        world.serve(600)
+        late.append(world.late())
+    uniform = statistics.mean(statistics.mean(rates.values()) for rates in RATES.values())
+    best = statistics.mean(max(rates.values()) for rates in RATES.values())
+    assert statistics.mean(late) == pytest.approx(uniform / best, abs=0.2)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_c02_a_wrong_sign_of_the_gradient_would_be_seen(
+    algorithm: PolicyAlgorithm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = softmax.log_prob_gradient
+    monkeypatch.setattr(softmax, "log_prob_gradient", lambda policy, c, a, slope: right(policy, c, a, -slope))
+    world = LiveWorld(0, learning=replace(LEARNING, algorithm=algorithm))
+    world.serve(300)
+    assert world.late() < 0.5
+
+
+def test_a_rollout_is_used_once() -> None:
+    world = LiveWorld(3)
+    world.serve(400)
+    used = [name for report in world.updates for name in report.used]
+    spent = [name for report in world.updates for name in report.spent]
+    assert len(used) == len(set(used))
+    assert sorted(used) == sorted(spent)
+    eligible = {run.id for run in world.runs if not run.control}
+    assert set(used) <= eligible
+    assert len(eligible) - len(used) < 64 + 8
+
+
+LEFT_OUT: dict[str, Callable[[LiveRollout], LiveRollout]] = {
+    "control": lambda run: replace(run, control=True),
+    "no_choices": lambda run: replace(run, choices=()),
+    "no_outcome": lambda run: replace(run, reward=None),
+    "used": lambda run: replace(run, used_in=2),
+    "cancelled": lambda run: replace(run, status=LiveStatus.CANCELLED),
+    "other_strategy": lambda run: replace(run, reward=replace(run.reward, strategy="trace_v1")),
+    "missing_logprobs": lambda run: replace(run, choices=(replace(run.choices[0], probabilities={}),)),
+    "stale": lambda run: replace(run, choices=(chosen(1, selector=11 - STALE_AFTER),)),
+    "unknown_arm": lambda run: replace(
+        run, choices=(replace(run.choices[0], arms=dict.fromkeys(ARMS, "s-gone")),)
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", LEFT_OUT)
+def test_a_run_that_teaches_nothing_is_left_out_by_its_reason(reason: str) -> None:
+    runs = batch(16, selector=12)
+    odd = [LEFT_OUT[reason](run) for run in runs[:3]]
+    report, _ = update([*odd, *runs[3:]], selector=12)
+    assert report.executed
+    assert report.left_out == {reason: 3}
+    assert report.trajectories == 13
+    assert set(report.used) == {run.id for run in runs[3:]}
+    assert set(report.spent) == {run.id for run in runs}
+
+
+def test_a_choice_of_8_selectors_ago_still_teaches() -> None:
+    report, _ = update(batch(16, selector=12 - STALE_AFTER), selector=12)
+    assert report.left_out == {}
+
+
+def test_failed_runs_teach_as_well() -> None:
+    runs = [replace(run, status=LiveStatus.FAILED) for run in batch(16)]
+    assert update(runs)[0].trajectories == 16
+
+
+def check_nothing_learned(report: LiveUpdate, document: Json, reason: str) -> None:
+    assert (report.executed, report.reason) == (False, reason)
+    assert (report.used, dict(report.metrics)) == ((), {})
+    assert report.selector_before == report.selector_after
+    assert report.probabilities_before == report.probabilities_after
+    assert document is None
+
+
+def test_no_trajectories_are_no_learning() -> None:
+    for runs in ([], [replace(run, reward=None) for run in batch()]):
+        check_nothing_learned(*update(runs), "no_trajectories")
+
+
+def test_missing_log_probabilities_are_no_learning() -> None:
+    check_nothing_learned(*update([LEFT_OUT["missing_logprobs"](run) for run in batch()]), "missing_logprobs")
+
+
+@pytest.mark.parametrize("score", [0.0, 0.5, 1.0])
+def test_equal_rewards_are_no_learning_and_their_runs_wait_until_an_update_is_full(score: float) -> None:
+    def equal(n: int) -> list[LiveRollout]:
+        return [rollout(i, [chosen(i)], score, category=f"c{i % 3}") for i in range(1, n + 1)]
+
+    report, document = update(equal(8))
+    check_nothing_learned(report, document, "zero_variance")
+    assert report.spent == ()
+    full, document = update(equal(64))
+    check_nothing_learned(full, document, "zero_variance")
+    assert len(full.spent) == 64
+
+
+@pytest.mark.parametrize("algorithm", ["grpo", "rloo"])
+def test_groups_of_one_are_no_learning(algorithm: PolicyAlgorithm) -> None:
+    runs = [replace(run, category=f"c{i}") for i, run in enumerate(batch(16))]
+    report, document = update(runs, learning=replace(LEARNING, algorithm=algorithm))
+    check_nothing_learned(report, document, "zero_variance")
+
+
+def test_the_oldest_runs_come_first_and_no_more_than_the_limit() -> None:
+    runs = batch(80)
+    report, _ = update(runs[::-1])
+    assert report.used == tuple(run.id for run in runs[:64])
+
+
+def test_categories_beyond_64_learn_together() -> None:
+    runs = [replace(run, category=f"c{i}") for i, run in enumerate(batch(192))]
+    document, number = None, 0
+    for start in (0, 64, 128):
+        report, document = update(runs[start : start + 64], selector=number, document=document)
+        number = report.selector_after
+    selector = open_selector(number, document, POINTS)
+    assert len(selector.categories) == 65
+    assert selector.probabilities("config", OTHER)["learned"] > 0.4
+
+
+def test_equal_runs_give_equal_updates() -> None:
+    assert update(batch(40)) == update(batch(40))
+
+
+def two_choices(run: int) -> LiveRollout:
+    """Return a run of two choices that is worth something only if the second is `learned`."""
+    state = open_selector(0, None, {"first": ARMS, "second": ARMS})
+    choices = [state.draw("test", str(run), 1, name, i, category="a") for i, name in enumerate(state.points)]
+    return rollout(run, choices, float(choices[1].arm == "learned"), category="a")
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_each_choice_of_a_run_is_a_step_of_its_trajectory(algorithm: PolicyAlgorithm) -> None:
+    learning = replace(LEARNING, points={"first": ARMS, "second": ARMS}, algorithm=algorithm)
+    report, document = update([two_choices(i) for i in range(64)], learning=learning)
+    assert (report.trajectories, report.samples) == (64, 128)
+    after = open_selector(1, document, learning.points)
+    assert after.probabilities("second", "a")["learned"] > 0.4
+    assert after.probabilities("second", "a")["learned"] > after.probabilities("first", "a")["learned"] + 0.05
+    assert {*after.critic.means["a"]} == {"0", "1"}
