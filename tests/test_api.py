@@ -94,7 +94,7 @@ def test_scenarios_are_values_and_the_actor_an_object(tmp_path: Path) -> None:
     result = tfgrpo.run(tmp_path, SUITE, actor=actor, observe=seen.append, **SMALL)
     assert result.run.status == "complete"
     assert actor.closed
-    assert actor.calls == sum(isinstance(record, Rollout) for record in seen) == 2 * (2 + 2 + 2)
+    assert actor.calls == sum(isinstance(record, Rollout) for record in seen) == 2 * (2 + 2) + 2 * 5
     assert [record.phase.label for record in seen if isinstance(record, PhaseResult)] == [
         "epoch1",
         "epoch2",

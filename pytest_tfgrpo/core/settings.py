@@ -99,7 +99,7 @@ TABLE: tuple[Setting, ...] = (
             "what the command actor prints: frames, or the events of a coding agent (claude, codex)"),
     Setting("group_size", "prompts", whole(2), 2, "rollouts per scenario and epoch (G)", "int"),
     Setting("eval_rollouts", "prompts", whole(1), None,
-            "rollouts per scenario in a sweep; default: group_size", "int"),
+            "rollouts per scenario in a sweep; default: 5 where the run learns, else 1", "int"),
     Setting("epochs", "prompts", whole(1), 3,
             "number of epochs; the last one evaluates (see eval_mode)", "int"),
     Setting("sample_size", "prompts", whole(1), 100,
@@ -208,6 +208,8 @@ TABLE: tuple[Setting, ...] = (
 BY_NAME: Mapping[str, Setting] = {s.name: s for s in TABLE}
 HIDDEN = "sandbox_env"
 """The setting whose wrong value no message shows: it may be a key instead of a key's name."""
+SWEEP_ROLLOUTS = 5
+"""Of each scenario in the sweeps of a learning run, unless set."""
 GROUP_FLAG_ENV = "FEATURE_TFGRPO_GROUP"
 
 
@@ -239,11 +241,11 @@ class Settings:
 
     @property
     def eval_rollouts(self) -> int:
-        """Rollouts per scenario in a sweep: as set, else the group size, else those of the first look."""
+        """Rollouts per scenario in a sweep: as set, else 5 when learning, else those of the first look."""
         if self["eval_rollouts"] is not None:
             return self.values["eval_rollouts"]
         if self.learning:
-            return self.values["group_size"]
+            return SWEEP_ROLLOUTS
         stored = self.values["baseline"] is not None and not self.values["gate_sequential"]
         return max(self.values["gate_extend"], 1) if stored else 1
 

@@ -13,7 +13,7 @@ import pytest
 from support.project import Project
 
 pytestmark = pytest.mark.service
-SMALL = {"actor": "python:agent:learner", "group_size": 2, "task_id": "demo"}
+SMALL = {"actor": "python:agent:learner", "group_size": 2, "eval_rollouts": 2, "task_id": "demo"}
 
 
 @pytest.fixture

@@ -169,9 +169,11 @@ def test_a_feature_flag_that_is_neither_yes_nor_no_is_an_error():
     assert "FEATURE_TFGRPO_GROUP must be one of" in refused(environ={"FEATURE_TFGRPO_GROUP": "maybe"})
 
 
-def test_eval_rollouts_follow_the_group_size_when_learning_and_are_one_in_plain_mode():
-    assert resolve({"group_size": 5}, {}, {}, learning_flag=True).eval_rollouts == 5
-    assert resolve({"group_size": 5}, {}, {}).eval_rollouts == 1
+def test_eval_rollouts_are_five_when_learning_whatever_the_group_size_and_one_in_plain_mode():
+    assert resolve({}, {}, {}, learning_flag=True).eval_rollouts == 5
+    assert resolve({"group_size": 8}, {}, {}, learning_flag=True).eval_rollouts == 5
+    assert resolve({"eval_rollouts": 3}, {}, {}, learning_flag=True).eval_rollouts == 3
+    assert resolve({}, {}, {}).eval_rollouts == 1
     assert resolve({"eval_rollouts": 3}, {}, {}).eval_rollouts == 3
 
 
@@ -225,6 +227,7 @@ def test_two_controls_need_four_rollouts_of_a_sweep() -> None:
         return resolve(flags, {}, {}, learning_flag=learning)
 
     assert resolved("4", True)["baseline_sweep"] == "both"
+    assert resolve({"baseline_sweep": "both"}, {}, {}, learning_flag=True)["baseline_sweep"] == "both"
     assert not resolved("3", False).learning
     with pytest.raises(
         SettingError, match=r"a quarter of the 3 rollouts early .*set eval_rollouts to at least"

@@ -73,7 +73,7 @@ def test_sigterm_ends_a_run_cleanly_and_its_agents_with_it(project: Project) -> 
     assert process.returncode == pytest.ExitCode.INTERRUPTED
     assert project.manifest()["reason"] == "interrupted", output
     agents = [int(path.name.removeprefix("pid-")) for path in project.root.glob("pid-*")]
-    assert len(agents) == 2
+    assert len(agents) >= 2
     for agent in agents:
         with pytest.raises(ProcessLookupError):
             os.kill(agent, 0)

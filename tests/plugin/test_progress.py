@@ -49,7 +49,7 @@ def test_long_epochs_print_a_line_now_and_then(slow: Project, monkeypatch: pytes
 def test_on_a_terminal_the_line_is_drawn_in_place(slow: Project) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "--tfgrpo", "-p", "no:cacheprovider"],
+        [sys.executable, "-m", "pytest", "--tfgrpo", "--tfgrpo-eval-rollouts=2", "-p", "no:cacheprovider"],
         cwd=slow.root,
         stdout=theirs,
         stderr=theirs,

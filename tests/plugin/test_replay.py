@@ -420,7 +420,10 @@ def test_a_baseline_of_the_recorded_run_compares_with_the_replay(moody: Project)
             ("--tfgrpo-temperature-eval", "0.5"),
             "the temperature changed); settings differ: temperature_eval was 0.3",
         ),
-        (("--tfgrpo-group-size", "5"), "the seed changed); settings differ: group_size was 4, is 5"),
+        (
+            ("--tfgrpo-group-size=5", "--tfgrpo-eval-rollouts=4"),
+            "the seed changed); settings differ: group_size was 4, is 5",
+        ),
     ],
 )
 def test_what_a_recording_lacks_is_told_with_what_differs(
@@ -448,6 +451,16 @@ def test_prompts_that_differ_for_a_setting_are_not_blamed_on_the_pack(project: P
     journal = (project.runs()[-1] / "journal.jsonl").read_text()
     assert "in its current form: the prompt changed: lesson_dropout was 0.9, is 0.0" in journal
     assert "its prompt pack" not in journal
+
+
+def test_a_replay_with_larger_sweeps_than_recorded_names_the_size_that_there_is(project: Project) -> None:
+    project.scenarios(train=2, sweep=2).ini(actor="python:agent:half", acceptance="off")
+    assert project.learn(*RECORD, "--tfgrpo-eval-rollouts=2").ret == 0
+    lacking = project.pytester.runpytest_inprocess("-p", "no:cacheprovider", "--tfgrpo", *REPLAY)
+    assert lacking.ret == pytest.ExitCode.TESTS_FAILED
+    said = " ".join(lacking.stdout.str().split())
+    assert "settings differ: eval_rollouts was 2, is 5; set eval_rollouts = 2, or record the rest" in said
+    assert project.learn(*REPLAY, "--tfgrpo-eval-rollouts=2").ret == 0
 
 
 def test_a_changed_scenario_and_a_changed_prompt_are_told_apart(moody: Project) -> None:

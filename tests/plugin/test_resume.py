@@ -113,7 +113,7 @@ def test_resume_refuses_what_has_changed_by_name(slow: Project) -> None:
     slow.wait_for_rollouts(process, 5)
     process.kill()
     process.communicate()
-    result = slow.learn("--tfgrpo-resume", "--tfgrpo-group-size", "4")
+    result = slow.learn("--tfgrpo-resume", "--tfgrpo-group-size=4", "--tfgrpo-eval-rollouts=3")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*cannot be resumed: settings changed*"])
     slow.scenarios(train=7, sweep=4)
@@ -227,6 +227,28 @@ def test_each_difference_from_the_run_to_resume_is_named(
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*cannot be resumed: {what} changed since*"])
     assert project.learn("--tfgrpo-resume").ret == 0
+
+
+def test_a_run_of_smaller_sweeps_by_default_is_resumed_with_their_size(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.scenarios(train=2, sweep=2).ini(actor="python:agent:right", concurrency=1)
+    with monkeypatch.context() as earlier:
+        earlier.setattr("pytest_tfgrpo.core.settings.SWEEP_ROLLOUTS", 2)
+        learn(project, "--tfgrpo-budget-s=0.001")
+    assert project.manifest()["status"] == "incomplete"
+    refused = learn(project, "--tfgrpo-resume")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    refused.stderr.fnmatch_lines(["*have 2 rollouts of each scenario, not 5; set eval_rollouts = 2, or*"])
+    other = learn(project, "--tfgrpo-resume", "--tfgrpo-eval-rollouts=2", "--tfgrpo-seed=3")
+    other.stderr.fnmatch_lines(["*cannot be resumed: settings changed since*"])
+    assert learn(project, "--tfgrpo-resume", "--tfgrpo-eval-rollouts=2").ret == 0
+    assert [row["rollouts"] for row in project.report()["epochs"] if row["mode"] == "eval"] == [4]
+
+
+def learn(project: Project, *args: str) -> pytest.RunResult:
+    """Learn with sweeps of the size that a user has."""
+    return project.pytester.runpytest_inprocess("-p", "no:cacheprovider", "--tfgrpo", *args)
 
 
 TARDY = """

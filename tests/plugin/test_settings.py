@@ -24,7 +24,7 @@ def test_flags_beat_the_environment_which_beats_the_ini_file_which_beats_default
     project.scenarios(train=1, sweep=1).ini(actor="python:agent:right", seed=1, epochs=4, task_id="t")
     monkeypatch.setenv("TFGRPO_SEED", "2")
     monkeypatch.setenv("TFGRPO_GROUP_SIZE", "4")
-    project.learn("--tfgrpo-seed", "3")
+    project.learn("--tfgrpo-seed", "3", "--tfgrpo-eval-rollouts=1")
     manifest = project.manifest()
     found = manifest["settings"]
     assert [found[name] for name in ("seed", "group_size", "epochs", "sample_size")] == [3, 4, 4, 100]
@@ -32,6 +32,7 @@ def test_flags_beat_the_environment_which_beats_the_ini_file_which_beats_default
         "actor": "ini key tfgrpo_actor",
         "seed": "flag --tfgrpo-seed",
         "group_size": "environment TFGRPO_GROUP_SIZE",
+        "eval_rollouts": "flag --tfgrpo-eval-rollouts",
         "epochs": "ini key tfgrpo_epochs",
         "task_id": "ini key tfgrpo_task_id",
     }

@@ -183,14 +183,27 @@ class Project:
 
     def run(self, *args: str) -> pytest.RunResult:
         """Run pytest in this process."""
-        return self.pytester.runpytest_inprocess("-p", "no:cacheprovider", *args)
+        return self.pytester.runpytest_inprocess("-p", "no:cacheprovider", *args, *self._sweeps(args))
 
     def learn(self, *args: str) -> pytest.RunResult:
         return self.run("--tfgrpo", *args)
 
+    def _sweeps(self, args: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the argument that keeps sweeps of a learning run as small as its groups, for fast tests.
+
+        None where the test says how large they are.
+        """
+        ini = self.root / "pytest.ini"
+        said = "\n".join([*args, ini.read_text() if ini.exists() else ""])
+        if "--tfgrpo" not in args or re.search("eval.rollouts", said):
+            return ()
+        group = re.search(r"tfgrpo.group.size\s*=?\s*(\d+)", said)
+        return (f"--tfgrpo-eval-rollouts={group[1] if group else 2}",)
+
     def start(self, *args: str) -> subprocess.Popen[str]:
         """Start a learning run in a process of its own, whose output and errors are one text."""
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tfgrpo", *args]
+        args = ("--tfgrpo", *args)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *args, *self._sweeps(args)]
         return subprocess.Popen(
             command, cwd=self.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )

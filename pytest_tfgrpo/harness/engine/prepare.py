@@ -93,7 +93,7 @@ def prepare(
     if settings.learning and out is not None:
         library = with_effects_of(library, out / task_id / LIBRARY)
     stamps = _stamps(settings, packs, scenarios, people, library)
-    log = _log_to_continue(resume, out, task_id, run_id, stamps)
+    log = _log_to_continue(resume, out, task_id, run_id, stamps, settings)
     if log is not None:
         run_id, library = log.header["run_id"], from_wire(Library, log.header["library"])
         _go_on(log, people.replay)
@@ -160,7 +160,7 @@ def _stamps(
 ) -> dict[str, str]:
     """Return the stamps that two runs must share to be one run resumed."""
     stamps = {
-        "settings": stamp({name: settings[name] for name in shaping("prompts", "answers")}),
+        "settings": _settings_stamp(settings.values),
         "packs": combined_stamp({pack_for(packs, s.domain).stamp for s in scenarios}),
         "scenarios": stamp(sorted([s.id, s.split, s.stamp] for s in scenarios)),
         "eval": eval_stamp(scenarios),
@@ -170,6 +170,10 @@ def _stamps(
     if people.judge is not None or people.optimizer.identity:
         stamps["models"] = stamp({role: of for role, of in people.identities.items() if role != "actor"})
     return stamps
+
+
+def _settings_stamp(values: Mapping[str, Json]) -> str:
+    return stamp({name: values[name] for name in shaping("prompts", "answers")})
 
 
 def _findings(
@@ -260,13 +264,19 @@ def _require_judge(people: Components, scenarios: Sequence[Scenario], spec: str 
 
 
 def _log_to_continue(
-    wanted: str | None, out: Path | None, task_id: str, run_id: str | None, stamps: Mapping[str, str]
+    wanted: str | None,
+    out: Path | None,
+    task_id: str,
+    run_id: str | None,
+    stamps: Mapping[str, str],
+    settings: Settings,
 ) -> JournalContents | None:
     """Return the log of the run to go on with: the requested one, or that of a dead xdist worker."""
     if wanted is not None:
         if out is None:
             raise SettingError("--tfgrpo-resume needs an output folder: add --tfgrpo, or set --tfgrpo-out")
-        return find_resumable(out, task_id, wanted, stamps)
+        unset = _settings_stamp({**settings.values, "eval_rollouts": None})
+        return find_resumable(out, task_id, wanted, stamps, rollouts=settings.eval_rollouts, unset=unset)
     if run_id and out and has_begun(run_folder(out, task_id, run_id) / JOURNAL):
         return read_log(run_folder(out, task_id, run_id))
     return None

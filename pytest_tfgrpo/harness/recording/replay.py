@@ -135,6 +135,12 @@ class Replay:
             if name in recorded and name in self._settings and recorded[name] != self._settings[name]
         ]
 
+    def _fewer_rollouts(self) -> str:
+        """Return how to have no more rollouts than were recorded; empty where they do not differ."""
+        then, now = self._row.settings.get("eval_rollouts"), self._settings.get("eval_rollouts")
+        fewer = isinstance(then, int) and isinstance(now, int) and then < now
+        return f"; set eval_rollouts = {then}, or record the rest" if fewer else ""
+
     def _plan_changes(self) -> str:
         changed = self._changed("prompts")
         return ", ".join(f"{name} was {then!r}, is {now!r}" for name, then, now in changed)
@@ -150,7 +156,8 @@ class Replay:
         return [
             f"{self.name} lacks {plural(count, 'answer')} that this run needed ({causes})"
             + (f"; settings differ: {settings}" if settings else "")
-            + f"; record them with --tfgrpo-actor='{line(self._row.name, 200)}' --tfgrpo-record={self.name}"
+            + (self._fewer_rollouts() or "; record them")
+            + f" with --tfgrpo-actor='{line(self._row.name, 200)}' --tfgrpo-record={self.name}"
         ]
 
     def rollout(self, call: ActorCall) -> RolloutEntry:

@@ -132,7 +132,7 @@ def _epochs(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], float | 
         return []
     sizes = {row["rollouts"] // row["groups"] for row in rows if row["groups"]}
     zero = ["errors=0"] if as_zero else []
-    pass_g = [] if sizes == {1} else [f"pass@{sizes.pop()}" if len(sizes) == 1 else "pass@G"]
+    pass_g = [] if sizes == {1} else [f"pass@{min(sizes)}" if len(sizes) == 1 else "pass@G"]
     scores = table(
         ["", "temp", "rollouts", "errors", "gt mean", "95 % interval", "pass@1", *pass_g],
         [
@@ -165,7 +165,12 @@ def _epochs(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], float | 
             for row in rows
         ],
     )
-    return [*scores, "", *work, *LEGEND, *([ERRORS_LEGEND] if zero else [])]
+    within = (
+        [f"pass@G: within all tries of a phase, {' or '.join(map(str, sorted(sizes)))}"]
+        if "pass@G" in pass_g
+        else []
+    )
+    return [*scores, "", *work, *LEGEND, *within, *([ERRORS_LEGEND] if zero else [])]
 
 
 def _tools(rows: Sequence[EpochRow]) -> list[str]:

@@ -27,6 +27,7 @@ from pytest_tfgrpo.core.records import (
     with_shared,
 )
 from pytest_tfgrpo.core.scenarios import PromptPack
+from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.core.wire import from_wire
 from pytest_tfgrpo.harness.metrics.costs import is_paid, loose
 from pytest_tfgrpo.harness.run.journal import SCHEMA, Event, is_open, read
@@ -309,11 +310,16 @@ def _judged(log: JournalContents, id: str, status: str) -> Rollout:
     return judged(log.rollouts[id], checker_result=found, opinion=opinion, decisive=status == "error")
 
 
-def find_resumable(out: Path, task_id: str, wanted: str, stamps: Mapping[str, str]) -> JournalContents:
+def find_resumable(
+    out: Path, task_id: str, wanted: str, stamps: Mapping[str, str], *, rollouts: int, unset: str
+) -> JournalContents:
     """Return the log of the run to resume: `wanted`, or with ``latest`` the newest that is not concluded.
 
     A complete run is concluded once its reports are written. Raises ResumeError when there is none, when
     another process writes it, or when its stamps differ from `stamps`, naming what differs.
+
+    Its sweeps must have `rollouts` of each scenario. Whether ``eval_rollouts`` says so need not matter then:
+    `unset` is the stamp of the settings without it.
     """
     if wanted != "latest":
         known = {folder.name: folder for folder in list_runs(out, task_id)}
@@ -321,12 +327,12 @@ def find_resumable(out: Path, task_id: str, wanted: str, stamps: Mapping[str, st
             latest = ", ".join(sorted(known)[-5:]) or "none"
             raise ResumeError(f"no run {wanted!r} under {out / task_id / RUNS} (latest: {latest})")
         log = read_log(known[wanted])
-        _require_same(known[wanted], log, stamps)
+        _require_same(known[wanted], log, stamps, rollouts, unset)
         return log
     for folder in reversed(list_runs(out, task_id)):
         log = read_log(folder)
         if not _is_concluded(folder, log):
-            _require_same(folder, log, stamps)
+            _require_same(folder, log, stamps, rollouts, unset)
             return log
     raise ResumeError(
         f"no incomplete run under {out / task_id / RUNS}; leave --tfgrpo-resume out to start a new one "
@@ -345,7 +351,9 @@ def _is_concluded(folder: Path, log: JournalContents) -> bool:
         return False
 
 
-def _require_same(folder: Path, log: JournalContents, stamps: Mapping[str, str]) -> None:
+def _require_same(
+    folder: Path, log: JournalContents, stamps: Mapping[str, str], rollouts: int, unset: str
+) -> None:
     if log.header["run_id"] != folder.name:
         raise ResumeError(
             f"{folder / JOURNAL} is the journal of run {log.header['run_id']!r}; name its folder so"
@@ -356,8 +364,15 @@ def _require_same(folder: Path, log: JournalContents, stamps: Mapping[str, str])
         )
     if _is_concluded(folder, log):
         raise ResumeError(f"run {folder.name} is complete; leave --tfgrpo-resume out to start a new one")
+    then = log.header["settings"].get("eval_rollouts")
+    if isinstance(then, int) and then != rollouts:
+        raise ResumeError(
+            f"run {folder.name} cannot be resumed: its sweeps have {plural(then, 'rollout')} of each "
+            f"scenario, not {rollouts}; set eval_rollouts = {then}, or leave --tfgrpo-resume out"
+        )
     before = log.header["stamps"]
     keys = (before.keys() | stamps.keys()) - {"eval"}  # a part of `scenarios`
+    keys -= {"settings"} if before.get("settings") == unset else set()
     differing = sorted(key for key in keys if before.get(key) != stamps.get(key))
     if differing:
         raise ResumeError(

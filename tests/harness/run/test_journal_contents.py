@@ -89,7 +89,7 @@ def test_a_copied_journal_is_not_resumed_as_the_run_that_it_tells_of(tmp_path: P
     (finished.with_name("run2") / JOURNAL).write_bytes(b"".join(lines[:9]))
     for wanted in ("run2", "latest"):
         with pytest.raises(ResumeError, match=r"run2/journal.jsonl is the journal of run 'run1'; name its"):
-            find_resumable(tmp_path, "demo", wanted, {"settings": "s"})
+            find_resumable(tmp_path, "demo", wanted, {"settings": "s"}, rollouts=2, unset="")
 
 
 def test_events_that_do_not_fit_each_other_are_named_by_their_journal(finished: Path) -> None:
