@@ -169,7 +169,7 @@ def _open(
         settings,
         chosen,
         supplied,
-        phases=planned(chosen, settings),
+        phases=planned(chosen, settings, root),
         gates=read_gates(settings, root, found, partial=False),
         environ=os.environ,
         resume=resume,

@@ -183,7 +183,7 @@ def _judged(project: Project, run: Run, notes: list[str]) -> Verdict | None:
         return None
     name, baseline = run.settings.get("baseline"), None
     try:
-        baseline = load(locate(str(name), project.root)) if name else None
+        baseline = load(locate(str(name), project.root)) if name and run.reference is None else None
     except BaselineError as error:
         notes.append(f"checked without its baseline: {error}")
     if run.settings.get("gates"):

@@ -298,6 +298,11 @@ class Phase:
     """True for a baseline sweep that is asked pair by pair with the sweep after it."""
 
     @property
+    def is_control(self) -> bool:
+        """Whether it is the baseline sweep, or the part of it that is asked before training."""
+        return self.mode in ("early", "baseline")
+
+    @property
     def label(self) -> str:
         """Name in item ids and messages, as `core.text.phase_label` makes it."""
         return phase_label(self.epoch, self.mode, self.dev_sweep)
@@ -379,6 +384,25 @@ def header_fields(of: RunHeader) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Reference:
+    """The old version that the baseline sweep of a run asks, for the gate to compare the final sweep with."""
+
+    name: str
+    """Path of its file or folder, as the setting has it."""
+    kind: Literal["library", "packs"]
+    """What of it is old; the other one is that of the run."""
+    stamp: str
+    """Of the library's lessons, or of the packs."""
+    library: Library
+    packs: tuple[PromptPack, ...]
+
+    @property
+    def title(self) -> str:
+        """What it is, for a reader."""
+        return f"{self.kind} {self.name} ({self.stamp[:12]})"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Run(RunHeader):
     """One invocation, whole: all that reports, metrics and the gate are derived from."""
 
@@ -391,6 +415,8 @@ class Run(RunHeader):
     """Why it is not complete."""
     packs: tuple[PromptPack, ...] = ()
     """Prompt packs of its scenarios; empty if an older journal lacks them."""
+    reference: Reference | None = None
+    """What its baseline sweep asked in place of what it started with; None in most runs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

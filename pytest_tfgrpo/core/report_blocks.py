@@ -39,8 +39,11 @@ PlannedSweep = TypedDict("PlannedSweep", {
     "scenarios": int, "rollouts": int, "spread": str, "detectable": float | None})
 GainClaim = TypedDict("GainClaim", {
     "looks": int, "level": float, "p": Share, "side": Literal["better", "worse"] | None})
+ReferenceBlock = TypedDict("ReferenceBlock", {
+    "name": str, "kind": Literal["library", "packs"], "stamp": str})
 Control = TypedDict("Control", {
-    "asked": Literal["concurrent", "early"], "shared": int, "drift": ComparisonFigures | None})
+    "asked": Literal["concurrent", "early"], "shared": int, "drift": ComparisonFigures | None,
+    "reference": NotRequired[ReferenceBlock]})
 Gain = TypedDict("Gain", {
     "n": int, "families": int, "just_these": bool, "before": Share, "after": Share,
     "difference": float | None, "ci95": Bounds, "method": str, "detectable": float | None,

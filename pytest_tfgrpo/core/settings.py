@@ -177,7 +177,8 @@ TABLE: tuple[Setting, ...] = (
             "mean score that an eval scenario without its own min_score needs in a plain run; "
             "where a gate judges the mean, those below are listed and do not fail", "float"),
     Setting("baseline", "gate", parse_text_or_none, None,
-            "stored baseline that the gate compares with: a name or a .json file; none: no baseline"),
+            "what the gate compares with: a stored baseline (a name or a .json file), or an old library file "
+            "or folder of prompt packs, which the run asks too; none: nothing"),
     Setting("gate_margin", "gate", real(0, 1), 0.05,
             "drop of the eval mean that the gate tolerates", "float"),
     Setting("gate_alarm", "gate", real(0, 1), 0.15,

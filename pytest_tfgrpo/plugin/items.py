@@ -142,7 +142,7 @@ def items_of(
     if len(scenarios) <= BULK:
         return make_items(file, scenarios, board)
     items: list[ScenarioItem] = []
-    for phase in board.phases:
+    for phase in board.phases if board.learning else board.phases[-1:]:
         part = tuple(s for s in scenarios if _takes_part(s, phase))
         if part:
             name = phase.label if board.learning else "eval"
@@ -157,7 +157,7 @@ def make_items(
     items: list[ScenarioItem] = []
     for scenario in scenarios:
         if not board.learning:
-            items.append(_item(parent, scenario.id, board.phases[0], (scenario,), board))
+            items.append(_item(parent, scenario.id, board.phases[-1], (scenario,), board))
             continue
         items += [
             _item(parent, f"{scenario.id}[{phase.label}]", phase, (scenario,), board)

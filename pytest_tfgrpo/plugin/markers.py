@@ -34,7 +34,7 @@ def parametrize(metafunc: pytest.Metafunc, phases: list[Phase], *, learning: boo
         # In plain mode train items are made too, so that pytest counts them as deselected.
         if learning and not takes_part(split, phase):
             continue
-        label = phase.label if learning else "eval"
+        label = phase.label if learning or phase.is_control else "eval"
         for index in range(phase.rollouts):
             slots[f"tfgrpo-{label}-r{index}"] = RolloutSlot(phase.epoch, index)
     metafunc.fixturenames.append(SLOT)

@@ -78,7 +78,7 @@ class TfgrpoSession:
         self.config = config
         self.settings = options.settings_of(config)
         self.learning = self.settings.learning
-        self.phases: list[Phase] = phases_of(self.settings)
+        self.phases: list[Phase] = phases_of(self.settings, config.rootpath)
         self._kinds: dict[str, CheckKind] = {}
         self._catalog = Catalog(config.rootpath, self._kinds)
         self._broken = ""
@@ -163,7 +163,7 @@ class TfgrpoSession:
         wanted = select(wanted, self.settings, self.config.rootpath, self.config.getoption("tfgrpo_resume"))
         home = RunFile.of(session)
         added = make_items(home, [s for s in wanted if s.id not in selected], self)
-        phases = planned(wanted, self.settings)
+        phases = planned(wanted, self.settings, self.config.rootpath)
         collected = [s.id for s in self._catalog.scenarios.values() if self.learning or s.split == "eval"]
         self._partial = self._partial or left_out(collected, selected, {s.id for s in wanted})
         ordered = order(phases, [*(whole(files) if self.learning else files), *added], functions)
@@ -195,7 +195,9 @@ class TfgrpoSession:
             return []
         with prepare.usage_errors():
             baseline = stored_baseline(self.settings, self.config.rootpath)
-        ids = list(baseline.scenarios) if baseline is not None else []
+        if baseline is None:  # a library or packs, which name no scenarios
+            return []
+        ids = list(baseline.scenarios)
         if self._elsewhere(ids, anywhere=not self._catalog.scenarios):
             return []
         self._unrun = (

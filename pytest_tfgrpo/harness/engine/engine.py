@@ -201,7 +201,9 @@ class Engine:
         return budget
 
     def _library_of(self, phase: Phase) -> Library:
-        """Return the library that the prompts of a phase carry: that of the start in a concurrent control."""
+        """Return the library that the prompts of a phase carry: in a control that of reference or start."""
+        if phase.is_control and self._job.reference is not None:
+            return self._job.reference.library
         return self._job.library if phase.concurrent else self._library
 
     async def _step(self, phases: Sequence[Phase], context: RunContext) -> RunStatus:
@@ -393,6 +395,7 @@ class Engine:
             library=self._library,
             reason=redact(self._reason),
             packs=packs_in_use(job.packs, (s.domain for s in job.scenarios)),
+            reference=job.reference,
         )
 
 

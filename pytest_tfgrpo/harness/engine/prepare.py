@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import ActorError, ScenarioError, SettingError
 from pytest_tfgrpo.core.files import JOURNAL, LIBRARY, run_folder
 from pytest_tfgrpo.core.lessons import Library
-from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.records import Phase, Reference
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.setting_parsers import default_task_id
 from pytest_tfgrpo.core.setting_values import SettingValues
@@ -88,11 +88,14 @@ def prepare(
     _require_fit(root, people, scenarios, values)
     packs = _load_packs(root, settings)
     library = _load_library(root, settings)
+    reference = _open_reference(root, settings, scenarios, packs, library)
     task_id = settings["task_id"] or default_task_id(root.name)
     out = out_folder(root, settings)
     if settings.learning and out is not None:
         library = with_effects_of(library, out / task_id / LIBRARY)
     stamps = _stamps(settings, packs, scenarios, people, library)
+    if reference is not None:
+        stamps["reference"] = reference.stamp
     log = _log_to_continue(resume, out, task_id, run_id, stamps, settings)
     if log is not None:
         run_id, library = log.header["run_id"], from_wire(Library, log.header["library"])
@@ -129,6 +132,7 @@ def prepare(
         identities=people.identities,
         preflight=preflight,
         library=library,
+        reference=reference,
         stamps=stamps,
         versions=_versions(),
         temporary=temporary,
@@ -303,6 +307,20 @@ def _load_library(root: Path, settings: Settings) -> Library:
             "--tfgrpo-library=none, then write it with `tfgrpo library promote RUN`"
         )
     return load_library(file)
+
+
+def _open_reference(
+    root: Path,
+    settings: Settings,
+    scenarios: Sequence[Scenario],
+    packs: Mapping[str, PromptPack],
+    library: Library,
+) -> Reference | None:
+    if settings["baseline"] is None:
+        return None
+    from pytest_tfgrpo.harness.engine.reference import open_reference
+
+    return open_reference(root, settings, scenarios, packs=packs, library=library)
 
 
 def _versions() -> dict[str, str]:

@@ -212,6 +212,7 @@ def header(job: Job) -> dict[str, Json]:
         "phases": to_wire(job.phases),
         "library": to_wire(job.library),
         "packs": to_wire(packs_in_use(job.packs, (s.domain for s in job.scenarios))),
+        **({} if job.reference is None else {"reference": to_wire(job.reference)}),
     }
 
 

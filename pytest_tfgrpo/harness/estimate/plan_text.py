@@ -28,6 +28,7 @@ def plan_text(job: Job, forecast: Forecast) -> list[str]:
         f"dry run: the actor {line(job.actor.name, 200)} was not called",
         f"{splits['train']} train{dev} and {splits['eval']} eval scenarios; "
         f"{plural(len(job.library.experiences), 'lesson')} at the start",
+        *([] if job.reference is None else [f"baseline: {line(job.reference.title, 120)}"]),
         "",
         *table(
             ["", "temp", "scenarios", "rollouts each", "calls"],

@@ -178,7 +178,8 @@ def locate(name: str, root: Path) -> Path:
         return root / name
     if not is_task_id(name):
         raise BaselineError(
-            f"{name!r} does not name a baseline; use letters, digits, '.', '_', '-', or a .json file"
+            f"{name!r} does not name a baseline; use letters, digits, '.', '_', '-', or a .json file, or a "
+            "folder with prompt packs"
         )
     return root / FOLDER / f"{name}.json"
 

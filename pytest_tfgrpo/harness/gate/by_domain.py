@@ -37,10 +37,19 @@ def judge(of: GateInput, *, gain: bool) -> Iterator[RuleResult]:
             yield _named(rules.judge_minimum(part), domain)
     if of.baseline is not None:
         yield from _against(of, parts, of.baseline)
+    elif of.run.reference is not None:
+        yield from _in_each(of, parts, rules.judge_regression)
     if gain:
-        found = {domain: rules.judge_gain(part) for domain, part in parts.items()}
-        sides = {d: _sides_in((of.sweeps.rows_before, of.sweeps.rows_after), d) for d in found}
-        yield from named(found, sides, of.settings["gate_margin"])
+        yield from _in_each(of, parts, rules.judge_gain)
+
+
+def _in_each(
+    of: GateInput, parts: Mapping[str, GateInput], rule: Callable[[GateInput], RuleResult]
+) -> list[RuleResult]:
+    """Return what a rule about the run's own sweeps finds in each domain."""
+    found = {domain: rule(part) for domain, part in parts.items()}
+    sides = {d: _sides_in((of.sweeps.rows_before, of.sweeps.rows_after), d) for d in found}
+    return named(found, sides, of.settings["gate_margin"])
 
 
 def restricted(run: Run, keep: Callable[[Scenario], bool]) -> Run:
@@ -76,7 +85,7 @@ def _against(of: GateInput, parts: Mapping[str, GateInput], baseline: Baseline) 
 
 
 def _part(result: PhaseResult, ids: set[str]) -> PhaseResult:
-    if result.phase.mode not in ("early", "baseline", "eval"):
+    if not (result.phase.is_control or result.phase.mode == "eval"):
         return result
     planned = tuple(id for id in result.phase.scenarios if id in ids)
     return replace(

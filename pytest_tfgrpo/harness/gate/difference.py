@@ -147,9 +147,10 @@ def _weighed(result: RuleResult, p: float, tests: int) -> RuleResult:
 def _read(before: Mapping[str, Tally], looks: Sequence[Look], bar: Bar, *, errors_as_zero: bool) -> _Reading:
     low, high, p = -math.inf, math.inf, 1.0
     for look in looks:
-        comparison = compare(before, look.after, errors_as_zero=errors_as_zero)
+        known = before if look.before is None else look.before
+        comparison = compare(known, look.after, errors_as_zero=errors_as_zero)
         if comparison.ids:
-            bounds = _bounds(comparison, before, look, bar.drift, errors_as_zero)
+            bounds = _bounds(comparison, known, look, bar.drift, errors_as_zero)
             low, high = max(low, bounds[0]), min(high, bounds[1])
             p = min(p, bounds[2] * ALPHA / look.level)
     share = len(comparison.ids) / max(len(before), len(looks[-1].after), 1)
@@ -210,8 +211,12 @@ def _said(answer: GateAnswer, bar: Bar) -> str:
 
 
 def _is_noisy(reading: _Reading, before: Mapping[str, Tally], after: Mapping[str, Tally]) -> bool:
-    """Return whether rollouts of a scenario differ, or are too few to know; then more of them tell more."""
-    rows = [side[id] for id in reading.comparison.ids for side in (before, after)]
+    """Return whether rollouts of a scenario differ, or are too few to know; then more of them tell more.
+
+    Of answers that both sides share no number would.
+    """
+    pairs = [(before[id], after[id]) for id in reading.comparison.ids]
+    rows = [row for pair in pairs if not (pair[0].shared and pair[1].shared) for row in pair]
     varied = any(row.n and row.sum_sq - row.sum**2 / row.n > 1e-9 for row in rows)
     few = reading.by_rollouts or any(row.n + row.errors < 2 for row in rows)
     return bool(rows) and (varied or few or any(row.errors for row in rows))

@@ -34,6 +34,8 @@ class Look:
     """One-sided chance that a bound made at this look is wrong."""
     rollouts: int = 0
     """Of each scenario; 0 where nobody counted."""
+    before: Mapping[str, Tally] | None = None
+    """Tallies of a control as far as it had got beside the sweep; None: all that there is was there."""
 
 
 def one_look(after: Mapping[str, Tally]) -> tuple[Look, ...]:
@@ -65,7 +67,9 @@ def looks_at(run: Run, sweeps: Sweeps, *, stored: bool) -> tuple[Look, ...]:
     if made not in planned or len(planned) == 1:
         return one_look(sweeps.rows_after)
     return tuple(
-        Look(sweeps.rows_after if rollouts == made else sweeps.rows_until(rollouts), ALPHA * share, rollouts)
+        Look(sweeps.rows_after, ALPHA * share, rollouts)
+        if rollouts == made
+        else Look(sweeps.rows_until(rollouts), ALPHA * share, rollouts, sweeps.control_until(rollouts))
         for rollouts, share in zip(planned, SHARES, strict=True)
         if rollouts <= made
     )

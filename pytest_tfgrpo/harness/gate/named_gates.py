@@ -26,6 +26,8 @@ class OpenGate:
 
     gate: NamedGate
     baseline: Baseline | None = None
+    live: bool = False
+    """Whether it compares with the reference that the run asks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +43,7 @@ class NamedVerdict:
     scenarios: int
     """Eval scenarios that it is about."""
     baseline: str
-    """Name of the baseline; empty without one."""
+    """Name of the stored baseline; empty without one."""
     margin: float
 
     @property
@@ -97,6 +99,7 @@ def has_rules(gate: NamedGate, settings: SettingValues, *, learning: bool) -> bo
 
 def _results(run: Run, opened: OpenGate, settings: SettingValues) -> Iterator[RuleResult]:
     gate, part = opened.gate, by_domain.restricted(run, opened.gate.selects)
+    part = part if opened.live else replace(part, reference=None)
     selected = GateInput(part, sweeps_of(part), _part_of(opened, run), settings)
     yield rules.judge_complete(selected)
     if gate.per_domain:
@@ -104,7 +107,7 @@ def _results(run: Run, opened: OpenGate, settings: SettingValues) -> Iterator[Ru
     else:
         if gate.min_mean is not None:
             yield rules.judge_minimum(selected)
-        if selected.baseline is not None:
+        if selected.baseline is not None or opened.live:
             yield rules.judge_regression(selected)
         if gate.gain:
             yield rules.judge_gain(selected)

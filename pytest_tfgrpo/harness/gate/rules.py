@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import fsum
 
 from pytest_tfgrpo.core.lessons import LeakedAnswer
-from pytest_tfgrpo.core.records import PhaseResult, Run
+from pytest_tfgrpo.core.records import PhaseResult, Reference, Run
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.text import few, gist, line, plural
 from pytest_tfgrpo.core.wire import to_wire
@@ -44,12 +44,15 @@ class GateInput:
     @property
     def looks(self) -> tuple[Look, ...]:
         """The looks taken at the final sweep."""
-        return looks_at(self.run, self.sweeps, stored=self.baseline is not None)
+        stored = self.baseline is not None or self.run.reference is not None
+        return looks_at(self.run, self.sweeps, stored=stored)
 
     def compared(self, name: str, before: Mapping[str, Tally], drift: float = 0.0) -> RuleResult:
         """Return what the rule called `name` finds, which compares the final sweep with `before`."""
         bar = Bar(margin=self.settings["gate_margin"], alarm=self.settings["gate_alarm"], drift=drift)
-        return judge_difference(name, before, self.looks, bar)
+        own = before is self.sweeps.rows_before
+        looks = [look if own else replace(look, before=None) for look in self.looks]
+        return judge_difference(name, before, looks, bar)
 
 
 def settle(results: Iterable[RuleResult], *, strict: bool) -> Settled:
@@ -158,6 +161,8 @@ def judge_minimum(of: GateInput) -> RuleResult:
 def judge_regression(of: GateInput) -> RuleResult:
     """Compare the final sweep with the stored baseline, paired by scenario (decision 21a)."""
     baseline, sweep, tallies = of.baseline, of.sweeps.after, of.sweeps.rows_after
+    if baseline is None and of.run.reference is not None:
+        return _against(of, of.run.reference)
     if baseline is None:
         return _skipped("baseline", "no baseline is set", "save one with `tfgrpo baseline save`")
     if sweep is None and of.run.status == "complete" and not of.run.partial_selection:
@@ -183,6 +188,25 @@ def judge_regression(of: GateInput) -> RuleResult:
             result = replace(result, message=message, figures={**result.figures, "notes": notes})
     present = {s.id: s.stamp for s in of.run.scenarios if s.split == "eval"}
     return held_to(result, baseline, present, strict=bool(of.settings["gate_strict"]))
+
+
+def _against(of: GateInput, reference: Reference) -> RuleResult:
+    """Compare the final sweep with that of a reference, which the run asked itself."""
+    before = of.sweeps.before
+    if before is None or of.sweeps.after is None or _why_not(of):
+        return _not_judged("baseline", _why_not(of) or "the run has no sweep of the reference")
+    of_packs = [{pack.stamp for pack in packs} for packs in (reference.packs, of.run.packs)]
+    if before.library_hash == of.sweeps.after.library_hash and of_packs[0] == of_packs[1]:
+        message = f"the reference {line(reference.title, 120)} is what the run itself carries"
+        return RuleResult(name="baseline", outcome="pass", message=message)
+    result = of.compared("baseline", of.sweeps.rows_before)
+    when = "pair by pair" if before.phase.concurrent else "before"
+    message = f"{result.message}; reference {line(reference.title, 120)}, asked {when} in this run"
+    if before.shared:
+        alike = plural(len(before.shared), "scenario", "has", "have")
+        message += f", where {alike} the same prompt and share the answers"
+    figures = {**result.figures, "reference": reference.stamp}
+    return replace(result, message=message, figures=figures)
 
 
 def held_to(
@@ -225,6 +249,8 @@ def _save(baseline: Baseline) -> str:
 def judge_gain(of: GateInput) -> RuleResult:
     """Compare the final sweep with the run's own baseline sweep: learning must not have made things worse."""
     sweeps, trained = of.sweeps, any(result.phase.mode == "train" for result in of.run.phases)
+    if of.run.reference is not None:
+        return _skipped("gain", "the baseline sweep is that of the reference")
     if sweeps.before is None:
         if trained and sweeps.after is None and of.run.status == "complete" and not of.run.partial_selection:
             advice = "give some scenarios split: eval"

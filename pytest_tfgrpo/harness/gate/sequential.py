@@ -17,7 +17,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Literal, Protocol, TypeAlias
 
-from pytest_tfgrpo.core.records import Phase, PhaseResult, Run
+from pytest_tfgrpo.core.records import Phase, PhaseResult, Reference, Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import seed_of
@@ -284,11 +284,13 @@ def open_watch(
     library: str,
     earlier: PhaseResult | None,
     baseline: Baseline | None,
+    against: bool,
     stamps: Mapping[str, str],
 ) -> Watch | None:
     """Return the watch over a final sweep in `phase` with the library of hash `library`.
 
-    `earlier` is the run's baseline sweep, as far as it ran: a concurrent one comes with the final sweep.
+    `earlier` is the run's baseline sweep, as far as it ran: a concurrent one comes with the final sweep. It
+    is that of the gate's reference where the run is held `against` one.
     `stamps` are those that a stored baseline is compared by. None without a rule that could be settled early.
     """
     in_sweep = frozenset(phase.scenarios)
@@ -306,10 +308,10 @@ def open_watch(
             needs_end = needs_end or "the baseline does not hold any more"
         if not needs_end:
             rules.append(rule("baseline", baseline.scenarios, bar=margin, difference=True))
-    if earlier is not None and earlier.library_hash != library:
+    if earlier is not None and (against or earlier.library_hash != library):
         stamps_by_id = {s.id: s.stamp for s in scenarios}
         before = None if earlier.phase.concurrent else tally(earlier.groups, stamps_by_id)
-        rules.append(rule("gain", before, bar=margin, difference=True))
+        rules.append(rule("baseline" if against else "gain", before, bar=margin, difference=True))
     for name in ("gate_max_errors", "gate_max_cost_per_success_usd"):
         if settings[name] is not None:
             needs_end = needs_end or f"{name} can only be checked at the end"
@@ -326,6 +328,8 @@ class Planned(Stamped, Protocol):
     def settings(self) -> SettingValues: ...
     @property
     def partial_selection(self) -> bool: ...
+    @property
+    def reference(self) -> Reference | None: ...
 
 
 OpenWatch: TypeAlias = Callable[[Phase, Sequence[PhaseResult], str], Watch | None]
@@ -347,6 +351,7 @@ def watch_for(run: Planned, baseline: Baseline | None = None, *, foreign_rules: 
             library=library,
             earlier=next((result for result in results if result.phase.mode == "baseline"), None),
             baseline=baseline,
+            against=run.reference is not None,
             stamps=compared_stamps(run),
         )
 
@@ -368,6 +373,7 @@ def watched(run: Run, sweeps: Sweeps, baseline: Baseline | None, *, foreign_rule
         library=sweep.library_hash,
         earlier=sweeps.before,
         baseline=baseline,
+        against=run.reference is not None,
         stamps=compared_stamps(run),
     )
     if watch is None:

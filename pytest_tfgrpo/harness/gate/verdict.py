@@ -93,7 +93,7 @@ def more_rollouts(run: Run, baseline: Baseline | None, gates: Sequence[OpenGate]
 
     It is extended while nothing but too little evidence keeps a gate from its answer (decision 21a).
     """
-    stored = baseline is not None or any(one.baseline is not None for one in gates)
+    stored = bool(baseline or run.reference) or any(one.baseline is not None for one in gates)
     sweep = Sweeps(run).after
     if not stored or sweep is None or sweep.status != "complete":
         return 0

@@ -28,9 +28,23 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.report.conclusion import Conclusion
 
 
-def phases_of(settings: Settings) -> list[Phase]:
+def phases_of(settings: Settings, root: Path) -> list[Phase]:
     """Return the phases that a run has, still without scenarios."""
-    return outline(settings.values, learning=settings.learning, sweep_rollouts=settings.eval_rollouts)
+    return outline(
+        settings.values,
+        learning=settings.learning,
+        sweep_rollouts=settings.eval_rollouts,
+        against=_is_reference(settings["baseline"], root),
+    )
+
+
+def _is_reference(name: str | None, root: Path) -> bool:
+    """Return whether a baseline of that name is asked in the run itself, and not stored."""
+    if not name:
+        return False
+    from pytest_tfgrpo.harness.engine.reference import names_reference
+
+    return names_reference(name, root)
 
 
 def select(
@@ -57,14 +71,15 @@ def _dev_before(settings: Settings, root: Path, resume: str) -> frozenset[str] |
     return None if out is None else dev_before(out, settings["task_id"] or default_task_id(root.name), resume)
 
 
-def planned(scenarios: Iterable[Scenario], settings: Settings) -> list[Phase]:
+def planned(scenarios: Iterable[Scenario], settings: Settings, root: Path) -> list[Phase]:
     """Return the phases of a run over `scenarios`; those without a scenario are left out.
 
-    So is the baseline sweep where nothing trains after it: it would be the final sweep, paid for twice.
+    So is the baseline sweep where nothing trains after it: it would be the final sweep, paid for twice,
+    unless it asks something else, which the gate compares with.
     """
-    known, phases = list(scenarios), phases_of(settings)
-    if not any(s.split == "train" for s in known):
-        phases = [phase for phase in phases if phase.mode not in ("early", "baseline")]
+    known, phases = list(scenarios), phases_of(settings, root)
+    if not any(s.split == "train" for s in known) and not _is_reference(settings["baseline"], root):
+        phases = [phase for phase in phases if not phase.is_control]
     return plan(phases, known, settings.values)
 
 
@@ -139,14 +154,17 @@ class Launch:
         from pytest_tfgrpo.harness.gate.baseline import compared_stamps, why_unfair
 
         stamps, temperature = compared_stamps(job), self.settings["temperature_eval"]
+        live = job.reference is not None
 
         def judges(minimum: float | None, baseline: Baseline | None) -> bool:
             fair = baseline and not why_unfair(baseline, temperature=temperature, stamps=stamps)
             return minimum is not None or bool(fair)
 
-        by_default = judges(self.settings["gate_min_mean"], self.baseline)
+        by_default = live or judges(self.settings["gate_min_mean"], self.baseline)
         gates = [
-            o.gate for o in self.gates if o.gate.severity == "fail" and judges(o.gate.min_mean, o.baseline)
+            o.gate
+            for o in self.gates
+            if o.gate.severity == "fail" and (o.live or judges(o.gate.min_mean, o.baseline))
         ]
         return frozenset(
             s.id
@@ -256,12 +274,12 @@ def open_launch(
 
 
 def stored_baseline(settings: Settings, root: Path) -> Baseline | None:
-    """Return the baseline that the setting names, None without one; raises BaselineError."""
+    """Return the stored baseline that the setting names, None without one; raises BaselineError."""
     return _baseline(settings["baseline"], root)
 
 
 def _baseline(name: str | None, root: Path) -> Baseline | None:
-    if not name:
+    if not name or _is_reference(name, root):
         return None
     from pytest_tfgrpo.harness.gate.baseline import load, locate
 
@@ -272,7 +290,15 @@ def _open_gate(gate: NamedGate, settings: Settings, root: Path) -> OpenGate:
     """Return a named gate with its baseline; raises SettingError naming the gate and the file."""
     from pytest_tfgrpo.harness.gate.named_gates import OpenGate, baseline_name
 
+    name = baseline_name(gate, settings.values)
+    live = _is_reference(name, root)
+    if live and name != settings["baseline"]:
+        raise gate.error(
+            f"{name!r} is a library or holds prompt packs, which are asked once for all gates: name it in "
+            "tfgrpo_baseline, and leave it out here",
+            "baseline",
+        )
     try:
-        return OpenGate(gate, _baseline(baseline_name(gate, settings.values), root))
+        return OpenGate(gate, _baseline(name, root), live)
     except BaselineError as error:
         raise gate.error(str(error), "baseline") from error

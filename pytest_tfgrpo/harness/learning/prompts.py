@@ -51,6 +51,8 @@ class PromptBuilder:
         `probed` has the ids of the lessons that may be left out; None: all.
         """
         self._packs = job.packs
+        if phase is not None and phase.is_control and job.reference is not None:
+            self._packs = {pack.domain: pack for pack in job.reference.packs}
         self._scenarios = {s.id: s for s in job.scenarios}
         self._by_domain: dict[str, list[Experience]] = {}
         for experience in library.experiences:

@@ -191,5 +191,16 @@ class Sweeps:
     def rows_until(self, rollouts: int) -> Mapping[str, Tally]:
         """Return the tallies of the final sweep over the first `rollouts` of each scenario alone."""
         groups = self.after.groups if self.after is not None else ()
+        return self._first_of(groups, rollouts)
+
+    def control_until(self, rollouts: int) -> Mapping[str, Tally] | None:
+        """Return the tallies of a control when the sweep beside it had `rollouts`; None where none ran so."""
+        before, after = self.before, self.after
+        if before is None or after is None or not before.phase.concurrent:
+            return None
+        own = before.phase.rollouts * rollouts // after.phase.rollouts
+        return {**self._first_of(before.groups, own), **self._first_of(before.shared, rollouts)}
+
+    def _first_of(self, groups: Iterable[Group], rollouts: int) -> dict[str, Tally]:
         first = (replace(group, scores=group.scores[:rollouts]) for group in groups)
         return tally(first, self._stamps, self._families)

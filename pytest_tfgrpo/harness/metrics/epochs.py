@@ -33,7 +33,10 @@ def per_epoch(run: Run) -> dict[str, Any]:
     for result in run.phases:
         if result.revision is not None:
             in_force = len(result.revision.library.experiences)
-        rows.append(epoch_row(result, in_force, families))
+        lessons = in_force
+        if run.reference is not None and result.phase.is_control:
+            lessons = len(run.reference.library.experiences)
+        rows.append(epoch_row(result, lessons, families))
     variant = final_variant(run)
     return {
         "schema": SCHEMA,

@@ -34,6 +34,7 @@ def acceptance_report(run: Run) -> AcceptanceBlock | None:
 def lessons_of(run: Run) -> Iterator[Experience]:
     """Yield every lesson that a prompt of the run may have carried."""
     yield from run.library_start.experiences
+    yield from run.reference.library.experiences if run.reference is not None else ()
     for result in run.phases:
         if result.revision is not None:
             yield from result.revision.library.experiences

@@ -45,7 +45,7 @@ def low(report: Report, *, every: bool = False) -> str:
     shown = rows if every else rows[:SHOWN]
     named = ", ".join(f"{line(row['scenario'], 60)} {row['mean']:.3f}" for row in shown)
     more = f" and {len(rows) - len(shown)} more" if len(shown) < len(rows) else ""
-    swept = sum(row["groups"] for row in report["epochs"])
+    swept = sum(row["groups"] for row in report["epochs"] if row["mode"] == "eval")
     least = report["settings"].get("min_score", 1.0)
     return f"{len(rows)} of {swept} eval scenarios below min_score = {least:g}: {named}{more}"
 

@@ -23,7 +23,7 @@ from pytest_tfgrpo.core.text import count, interval, line, number, plural, scena
 from pytest_tfgrpo.harness.report.cost import is_paid, spent
 from pytest_tfgrpo.harness.report.gates import in_order, low, named, overall, unsettled
 from pytest_tfgrpo.harness.report.judge import label_markdown
-from pytest_tfgrpo.harness.report.trust import claim, control, drift, trust_markdown
+from pytest_tfgrpo.harness.report.trust import claim, control, drift, over, trust_markdown
 
 CELL = 200
 """Characters of one cell."""
@@ -105,7 +105,7 @@ def _finding(result: RuleFinding) -> list[str]:
 def _gain(gain: Gain | None, claimed: str) -> list[str]:
     if gain is None or gain["difference"] is None:
         return []
-    words = f"Gain {gain['difference']:+.3f} over the baseline sweep"
+    words = f"Gain {gain['difference']:+.3f} over {escaped(over(gain))}"
     if not gain["ci95"]:
         return [f"{words}."]
     counted = scenarios_of(gain["n"], gain["families"], gain["just_these"])

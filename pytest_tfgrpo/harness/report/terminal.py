@@ -40,6 +40,7 @@ from pytest_tfgrpo.harness.report.trust import (
     control,
     drift,
     errors_as_zero,
+    over,
     trust_lines,
 )
 
@@ -207,7 +208,7 @@ def _gain(report: Report, width: int) -> list[str]:
         return ["gain  no scenario has a score in both sweeps"]
     spread = f"95 % interval {interval(gain['ci95'], '+.3f')}" if gain["ci95"] else "too few for an interval"
     text = (
-        f"gain  {gain['difference']:+.3f} over the baseline sweep "
+        f"gain  {gain['difference']:+.3f} over {over(gain)} "
         f"(from {gain['before']:.3f} to {gain['after']:.3f}), {spread}, "
         f"{scenarios_of(gain['n'], gain['families'], gain['just_these'])}, paired"
     )

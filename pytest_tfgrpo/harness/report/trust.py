@@ -82,11 +82,22 @@ def noise(report: Report) -> str:
     return text + ("; the gain is within this noise" if value["gain_within"] else "")
 
 
+def over(gain: Gain) -> str:
+    """Return what a gain is over: the baseline sweep, or that of a gate's reference."""
+    asked = gain.get("control")
+    reference = asked.get("reference") if asked is not None else None
+    if reference is None:
+        return "the baseline sweep"
+    return f"the reference, {reference['kind']} {line(reference['name'], 80)} ({reference['stamp'][:12]})"
+
+
 def control(gain: Gain) -> str:
     """Return when the baseline sweep was asked, to follow the size of the sample; empty for older reports."""
     asked = gain.get("control")
     if asked is None:
         return ""
+    if "reference" in asked and asked["asked"] == "early":
+        return "; asked before the final sweep, so what drifted since is part of it"
     if asked["asked"] == "early":
         return "; control asked before training, so what drifted since is part of the gain"
     if not asked["shared"]:

@@ -74,7 +74,7 @@ def build(
     compared = compare(before, after)
     seen = evaluations(run, sweeps)
     looks = seen["looks"] if seen else 1
-    gain = _gain(sweeps, compared, looks)
+    gain = _gain(run, sweeps, compared, looks)
     families = families_report(run, sweeps, compared)
     value: Report = {
         "schema": SCHEMA,
@@ -131,7 +131,8 @@ def _add_where_there_is_any(value: Report, run: Run, sweeps: Sweeps) -> None:
 
 def is_plain(run: Run) -> bool:
     """Return whether a run only swept the eval split, as it does without ``--tfgrpo``."""
-    return bool(run.phases) and all((r.phase.epoch, r.phase.mode) == (1, "eval") for r in run.phases)
+    phases = [result.phase for result in run.phases]
+    return bool(phases) and all(p.is_control or (p.epoch, p.mode) == (1, "eval") for p in phases)
 
 
 def _low(run: Run, rows: Mapping[str, Tally]) -> list[LowScenario]:
@@ -167,31 +168,40 @@ def _finding(result: RuleResult) -> RuleFinding:
     return {**value, "message": redact(result.message), "advice": redact(result.advice)}
 
 
-def _gain(sweeps: Sweeps, compared: Comparison, looks: int) -> Gain | None:
-    """Return the paired gain of the final over the baseline sweep after `looks`; None without both."""
+def _gain(run: Run, sweeps: Sweeps, compared: Comparison, looks: int) -> Gain | None:
+    """Return the paired gain of the final over the baseline sweep after `looks`; None without both.
+
+    Where a gate compares with a reference, its answer is what may be claimed.
+    """
     before, after = sweeps.rows_before, sweeps.rows_after
     if not before or not after or sweeps.after is None:
         return None
     errors = any(row.errors for rows in (before, after) for row in rows.values())
     as_zero = compare(before, after, errors_as_zero=True) if errors else None
-    return {
+    found: Gain = {
         **figures(compared),
         "errors_as_zero": None if as_zero is None else figures(as_zero),
         "planned": significance.planned(compared, sweeps.after),
         "claim": significance.gain_claim(compared, as_zero or compared, looks),
-        "control": _control(sweeps),
+        "control": _control(run, sweeps),
     }
+    if run.reference is not None:
+        del found["claim"]
+    return found
 
 
-def _control(sweeps: Sweeps) -> Control:
+def _control(run: Run, sweeps: Sweeps) -> Control:
     """Return when the baseline sweep was asked, and what its early part shows of the time between."""
     before, drift = sweeps.before, sweeps.drift
     concurrent = before is not None and before.phase.concurrent
-    return {
+    value: Control = {
         "asked": "concurrent" if concurrent else "early",
         "shared": len(before.shared) if before is not None else 0,
         "drift": figures(drift) if drift is not None and drift.ids else None,
     }
+    if (against := run.reference) is not None:
+        value["reference"] = {"name": against.name, "kind": against.kind, "stamp": against.stamp}
+    return value
 
 
 def _regressions(run: Run, sweeps: Sweeps, compared: Comparison) -> list[Regression]:

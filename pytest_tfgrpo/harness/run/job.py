@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_tfgrpo.core.lessons import Library
-from pytest_tfgrpo.core.records import Phase, RunHeader
+from pytest_tfgrpo.core.records import Phase, Reference, RunHeader
 from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer, Rewarder, Tracing
 from pytest_tfgrpo.harness.run.journal_contents import JournalContents
@@ -44,6 +44,8 @@ class Job(RunHeader):
     """Where the run's spans go."""
     library: Library
     """The library at the start."""
+    reference: Reference | None = None
+    """What the baseline sweep asks in place of library and packs; None: those of the start."""
     temporary: Path
     """Temporary folder, in which the run makes that of its workspaces."""
     resumed: JournalContents = field(default_factory=JournalContents)

@@ -20,6 +20,7 @@ from pytest_tfgrpo.core.records import (
     ModelCall,
     Phase,
     PhaseResult,
+    Reference,
     Rollout,
     Run,
     RunHeader,
@@ -248,6 +249,7 @@ def _run_of(log: JournalContents, header: RunHeader) -> Run:
         library=library,
         reason=finish["reason"],
         packs=from_wire(tuple[PromptPack, ...], log.header.get("packs", [])),
+        reference=from_wire(Reference, log.header["reference"]) if "reference" in log.header else None,
     )
 
 

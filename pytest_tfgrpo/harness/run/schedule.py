@@ -14,18 +14,21 @@ MIN_DEV = 20
 """With fewer dev scenarios a comparison shows nothing: lessons are then kept unvalidated, with a warning."""
 
 
-def outline(settings: SettingValues, *, learning: bool, sweep_rollouts: int) -> list[Phase]:
+def outline(
+    settings: SettingValues, *, learning: bool, sweep_rollouts: int, against: bool = False
+) -> list[Phase]:
     """Return the phases of a run in order, still without scenarios (decision 5).
 
-    Plain mode is one sweep, as epoch 1.
+    Plain mode is one sweep, as epoch 1; with something to be held `against`, after or beside a sweep of that.
     """
 
     def sweep(epoch: int, mode: Mode) -> Phase:
         temperature = settings["temperature_eval"]
         return Phase(epoch=epoch, mode=mode, temperature=temperature, rollouts=sweep_rollouts, scenarios=())
 
+    early, control = _control(settings["baseline_sweep"], sweep(0, "baseline"))
     if not learning:
-        return [sweep(1, "eval")]
+        return [*(early if against else []), *(control if against else []), sweep(1, "eval")]
     epochs: int = settings["epochs"]
     trained = epochs - 1 if settings["eval_mode"] == "last_epoch" else epochs
     training = [
@@ -39,7 +42,6 @@ def outline(settings: SettingValues, *, learning: bool, sweep_rollouts: int) -> 
         )
         for epoch in range(1, trained + 1)
     ]
-    early, control = _control(settings["baseline_sweep"], sweep(0, "baseline"))
     return [*early, *training, *control, sweep(trained + 1, "eval")]
 
 

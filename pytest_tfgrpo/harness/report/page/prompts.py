@@ -24,6 +24,8 @@ class AskedPrompts:
 
     def __init__(self, run: Run) -> None:
         self._packs = {pack.domain: pack for pack in run.packs}
+        old = run.reference.packs if run.reference is not None else run.packs
+        self._of_control = {pack.domain: pack for pack in old}
         self._lessons = {lesson.id: lesson for lesson in lessons_of(run)} if run.packs else {}
 
     def of(self, group: Group, scenario: Scenario) -> Asked | None:
@@ -34,10 +36,11 @@ class AskedPrompts:
         first = next((rollout for rollout in group.rollouts if rollout.prompt_stamp), None)
         if first is None or not self._packs:
             return None
-        prompt = prompt_again(self._packs, self._lessons, scenario, first)
+        packs = self._of_control if group.mode in ("early", "baseline") else self._packs
+        prompt = prompt_again(packs, self._lessons, scenario, first)
         if prompt is None:
             return None
-        text = merge_experiences(pack_for(self._packs, scenario.domain), ())
+        text = merge_experiences(pack_for(packs, scenario.domain), ())
         block = prompt.system.removeprefix(text)
         lines = block.removeprefix("\n").split("\n") if block else []
         return Asked((text, *lines) if text else tuple(lines), prompt.user)
