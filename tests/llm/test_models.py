@@ -196,6 +196,7 @@ def test_an_identity_is_stable_and_has_everything_but_keys() -> None:
         {"concurrency": 1},
         {"free": True},
         {"headers_env": {"X": "K2"}},
+        {"logprobs": "raw"},
     ):
         assert identity(**same) == usual
     for other in (

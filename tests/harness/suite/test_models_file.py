@@ -19,6 +19,7 @@ endpoints:
     concurrency: 4
     system_role: user
     structured: json_object
+    logprobs: off
     seed: false
   hosted:
     base_url: https://models.example/v1
@@ -31,6 +32,7 @@ endpoints:
     max_tokens_field: max_completion_tokens
     temperature: false
     reasoning_effort: high
+    logprobs: processed
     extra_body: {service_tier: flex, metadata: {team: a}}
     insecure: true
     response_max_bytes: 100000
@@ -80,6 +82,7 @@ def test_endpoints_are_read_with_all_their_fields(file: Path) -> None:
         max_tokens_field="max_completion_tokens",
         temperature=False,
         reasoning_effort="high",
+        logprobs="processed",
         extra_body={"service_tier": "flex", "metadata": {"team": "a"}},
         insecure=True,
         response_max_bytes=100_000,
@@ -137,6 +140,10 @@ def test_the_default_endpoint_keeps_its_usual_key_unless_it_has_an_address_of_it
         (
             "endpoints:\n  x:\n    base_url: http://h\n    free: no",
             "4: #/endpoints/x/free: 'no' is not of type boolean; write true or false",
+        ),
+        (
+            "endpoints:\n  x:\n    base_url: http://h\n    logprobs: true",
+            "4: #/endpoints/x/logprobs: True is not one of ['off', 'raw', 'processed', 'unknown']",
         ),
         (
             "endpoints:\n  x:\n    base_url: ftp://h",
