@@ -36,7 +36,7 @@ class LiveEvent(NamedTuple):
     """Random name of the object that reports, another for every run that is opened, so that two uses
     of one key are told apart. Empty: the newest run of the key, for an outcome."""
     attempt: int
-    """From 1."""
+    """From 1; a retry has the number of the attempt that it opens."""
     seq: int
     """Place within the run, from 0; -1 for an outcome. What comes twice is refused."""
     at: float
@@ -204,7 +204,7 @@ class LiveRules:
     infer: Callable[[RunTrace], RewardBreakdown | None]
     """None: the strategy needs a score that is not known."""
     ended: Callable[[GateState, LiveRollout], GateState]
-    """The guard after a run that succeeded or failed; its reward may be unknown yet."""
+    """The guard after a run that ended by itself or timed out; its reward may be unknown yet."""
     rewarded: Callable[[GateState, LiveRollout], GateState]
     """The guard once the outcome of a run that ended without a reward gave it one."""
     failed: Callable[[GateState, str, float], GateState]

@@ -1,0 +1,53 @@
+"""Texts of live events as the store keeps them: without secrets, without what UTF-8 cannot hold, bounded."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import lru_cache
+from numbers import Real
+
+from pytest_tfgrpo.core.redact import find_secret, redact
+from pytest_tfgrpo.core.stamp import identify
+from pytest_tfgrpo.core.wire import Json
+
+KEY_CHARS = 200
+"""Longest key and name."""
+TEXT_CHARS = 20_000
+"""Longest prompt and reply; their lengths are reported apart."""
+_SLACK = 400
+"""Characters beyond a cut that are searched for secrets: half of one has no known shape."""
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def encode(value: Json) -> str:
+    """Return `value` as JSON; raises ValueError or TypeError for what is no JSON."""
+    return _ENCODER.encode(value)
+
+
+def stored_text(text: str, limit: int = TEXT_CHARS) -> str:
+    """Return the first `limit` characters of `text`, redacted."""
+    return _storable(redact(text[: limit + _SLACK]))[:limit]
+
+
+@lru_cache(4096)
+def stored_name(text: str) -> str:
+    """Return a short text that comes often, redacted and cut to 200 characters."""
+    return stored_text(text, KEY_CHARS)
+
+
+def stored_key(key: str) -> str:
+    """Return the key of a run; what is long, or looks like a secret, keeps its identity by a digest alone."""
+    if len(key) <= KEY_CHARS and find_secret(key) is None and _storable(key) == key:
+        return key
+    return f"{stored_text(key, KEY_CHARS - 20)} #{identify(key)}"
+
+
+def _storable(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def is_number(value: object) -> bool:
+    """Return whether `value` is a finite number."""
+    return isinstance(value, Real) and math.isfinite(value)

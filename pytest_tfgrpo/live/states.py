@@ -1,0 +1,53 @@
+"""Where a run may go from where it stands, and why an event is refused; both are closed sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from pytest_tfgrpo.live.records import LiveStatus
+
+TRANSITIONS: Mapping[LiveStatus, frozenset[LiveStatus]] = MappingProxyType(
+    {
+        LiveStatus.RUNNING: frozenset({LiveStatus.SUCCEEDED, LiveStatus.FAILED, LiveStatus.CANCELLED}),
+        LiveStatus.SUCCEEDED: frozenset(),
+        LiveStatus.FAILED: frozenset(),
+        LiveStatus.CANCELLED: frozenset(),
+    }
+)
+"""Of runs and of attempts; the store's triggers are made from it."""
+
+EVENTS_LOST = "events_lost"
+"""Reason of a run some of whose events the queue had no room for: it is never used."""
+HELD = "held"
+"""Reason of a run that was open when the guard held (decision 23)."""
+RETRIED = "retried"
+"""Reason of an attempt that another one follows."""
+TIMEOUT = "timeout"
+"""Reason of a run without events for too long."""
+
+
+class RefusedEvent(StrEnum):
+    """Why an event is not in the store; each is counted."""
+
+    AFTER_END = "after_end"
+    DUPLICATE = "duplicate"
+    HELD = HELD
+    LOST = EVENTS_LOST
+    MALFORMED = "malformed"
+    NO_ATTEMPT = "no_attempt"
+    """Of an attempt that nothing has opened."""
+    REWARD_NOT_A_NUMBER = "reward_not_a_number"
+    """NaN, or no number at all."""
+    REWARD_OUT_OF_RANGE = "reward_out_of_range"
+    REWARD_TWICE = "reward_twice"
+    REWARD_USED = "reward_used"
+    """For a run that an update has used."""
+    STALE_ATTEMPT = "stale_attempt"
+    UNKNOWN_RUN = "unknown_run"
+
+
+def is_final(status: LiveStatus) -> bool:
+    """Return whether nothing follows `status`."""
+    return not TRANSITIONS[status]

@@ -1,0 +1,69 @@
+"""The file of a live store: one connection for all threads of a process, another after a fork."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import RLock
+from weakref import WeakMethod
+
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.live.store_schema import advised, open_database
+
+
+class StoreFile:
+    """Transactions on a store; they raise StoreError where SQLite fails."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path | None, namespace: str) -> None:
+        self.path, self.namespace = path, namespace
+        self._db, self._lock = db, RLock()
+        self._foreign = False
+        self._inherited: list[sqlite3.Connection] = []
+        os.register_at_fork(after_in_child=_called(WeakMethod(self._after_fork)))
+
+    def _after_fork(self) -> None:
+        """Leave the connection alone in a child process: SQLite's may not cross a fork."""
+        self._inherited.append(self._db)
+        self._lock, self._foreign = RLock(), True
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._db.close()
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, advised(self.path):
+            if self._foreign:
+                self._db, self._foreign = open_database(self.path, self.namespace), False
+            yield self._db
+
+    def _one(self, statement: str, *values: object) -> Json:
+        """Return the first value of the first row, None if there is none."""
+        with self._reading() as db:
+            row = db.execute(statement, values).fetchone()
+        return None if row is None else row[0]
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._reading() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                db.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    if db.in_transaction:
+                        db.execute("ROLLBACK")
+                raise
+
+
+def _called(method: WeakMethod[Callable[[], None]]) -> Callable[[], None]:
+    def call() -> None:
+        if (alive := method()) is not None:
+            alive()
+
+    return call

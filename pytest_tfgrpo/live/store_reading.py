@@ -1,0 +1,223 @@
+"""Rows of the live store as records."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pytest_tfgrpo.core.wire import Json, from_wire
+from pytest_tfgrpo.live.records import (
+    ArmChoice,
+    GateState,
+    LiveRollout,
+    LiveStatus,
+    LiveUpdate,
+    RewardBreakdown,
+    RunTrace,
+)
+from pytest_tfgrpo.live.store_file import StoreFile
+
+_PAGE = 500
+"""Rollouts that are read at once."""
+
+COLUMNS = (
+    "sequence, run, category, status, reason, control, attempt, choices, trace, reward, started_at, ended_at,"
+    " used_in, prompt, reply"
+)
+"""Of a rollout, in the order that `rollout_of` reads."""
+CHOICE, DECISION = "live.agent.choice", "live.agent.decision"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LiveSpan:
+    """What happened at one place of a run."""
+
+    seq: int
+    attempt: int
+    name: str
+    """``live.agent.<choice|turn|tool|safety|decision>``."""
+    at: float
+    data: Mapping[str, Json]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LiveAttempt:
+    """One attempt at a run; only the last one counts."""
+
+    number: int
+    status: LiveStatus
+    reason: str
+    started_at: float
+    ended_at: float | None
+
+
+def rollout_id(namespace: str, sequence: int) -> str:
+    """Return the id of a rollout (decision 24)."""
+    return f"live-rl-rollout-{namespace}-{sequence:010}"
+
+
+def rollout_of(db: sqlite3.Connection, namespace: str, row: tuple[Json, ...]) -> LiveRollout:
+    """Return the rollout of a row with `COLUMNS`."""
+    sequence, run, category, status, reason, control, attempt, choices, trace, reward, *rest = row
+    started_at, ended_at, used_in, prompt, reply = rest
+    return LiveRollout(
+        id=rollout_id(namespace, sequence),
+        sequence=sequence,
+        run=run,
+        category=category,
+        status=LiveStatus(status),
+        reason=reason,
+        control=bool(control),
+        attempt=attempt,
+        choices=choices_of(choices)
+        if choices is not None
+        else choices_of(open_choices(db, sequence, attempt)),
+        trace=None if trace is None else from_wire(RunTrace, json.loads(trace)),
+        reward=None if reward is None else from_wire(RewardBreakdown, json.loads(reward)),
+        started_at=started_at,
+        ended_at=ended_at,
+        used_in=used_in,
+        prompt=prompt,
+        reply=reply,
+    )
+
+
+def open_choices(db: sqlite3.Connection, sequence: int, attempt: int) -> str:
+    """Return the choices of an attempt as a JSON list, in the order of their places."""
+    rows = db.execute(
+        "SELECT data FROM spans WHERE rollout = ? AND attempt = ? AND name = ? ORDER BY flag, seq",
+        (sequence, attempt, CHOICE),
+    )
+    return f"[{','.join(data for (data,) in rows)}]"
+
+
+def choices_of(text: str) -> tuple[ArmChoice, ...]:
+    """Return the choices of a JSON list."""
+    return tuple(from_wire(ArmChoice, choice) for choice in json.loads(text))
+
+
+def update_of(text: str) -> LiveUpdate:
+    """Return the update of a stored report."""
+    return from_wire(LiveUpdate, json.loads(text))
+
+
+def gate_of(text: str) -> GateState:
+    """Return the guard's memory as it was stored."""
+    return from_wire(GateState, json.loads(text))
+
+
+def span_of(row: tuple[Json, ...]) -> LiveSpan:
+    """Return the span of a row (seq, attempt, name, at, data)."""
+    seq, attempt, name, at, data = row
+    return LiveSpan(seq=seq, attempt=attempt, name=name, at=at, data=json.loads(data))
+
+
+class LiveReader(StoreFile):
+    """What a live store knows; reading holds up no writer."""
+
+    def rollouts(
+        self, *, after: int = 0, status: LiveStatus | None = None, limit: int | None = None
+    ) -> Iterator[LiveRollout]:
+        """Yield the rollouts with a sequence beyond `after`, in order; reading does not hold up writers."""
+        where, values = ("", ()) if status is None else (" AND status = ?", (status,))
+        left = limit
+        while left is None or left > 0:
+            page = _PAGE if left is None else min(left, _PAGE)
+            with self._reading() as db:
+                rows = db.execute(
+                    f"SELECT {COLUMNS} FROM rollouts WHERE sequence > ?{where} ORDER BY sequence LIMIT ?",
+                    (after, *values, page),
+                ).fetchall()
+                found = [rollout_of(db, self.namespace, row) for row in rows]
+            yield from found
+            if len(found) < page:
+                return
+            after = found[-1].sequence
+            left = None if left is None else left - page
+
+    def rollout(self, id: str) -> LiveRollout | None:
+        """Return the rollout with this id; None if there is none."""
+        sequence = self._sequence(id)
+        with self._reading():
+            known = sequence and self._one("SELECT 1 FROM rollouts WHERE sequence = ?", sequence)
+            return self._rollout(sequence) if known else None
+
+    def _rollout(self, sequence: int) -> LiveRollout:
+        row = self._db.execute(f"SELECT {COLUMNS} FROM rollouts WHERE sequence = ?", (sequence,)).fetchone()
+        return rollout_of(self._db, self.namespace, row)
+
+    def _sequence(self, id: str) -> int:
+        """Return the sequence of a rollout's id; 0 for what is none of this store."""
+        number = id.rpartition("-")[2]
+        known = number.isascii() and number.isdecimal() and len(number) < 19
+        return int(number) if known and rollout_id(self.namespace, int(number)) == id else 0
+
+    def spans(self, id: str) -> tuple[LiveSpan, ...]:
+        """Return what happened in a rollout, in order."""
+        with self._reading() as db:
+            rows = db.execute(
+                "SELECT seq, attempt, name, at, data FROM spans WHERE rollout = ? ORDER BY seq",
+                (self._sequence(id),),
+            ).fetchall()
+        return tuple(map(span_of, rows))
+
+    def attempts(self, id: str) -> tuple[LiveAttempt, ...]:
+        """Return the attempts of a rollout, in order."""
+        with self._reading() as db:
+            rows = db.execute(
+                "SELECT number, status, reason, started_at, ended_at FROM attempts WHERE rollout = ?"
+                " ORDER BY number",
+                (self._sequence(id),),
+            ).fetchall()
+        return tuple(
+            LiveAttempt(number=n, status=LiveStatus(status), reason=reason, started_at=start, ended_at=end)
+            for n, status, reason, start, end in rows
+        )
+
+    def updates(self, *, after: int = 0) -> tuple[LiveUpdate, ...]:
+        """Return the updates with a number beyond `after`, in order, executed or not."""
+        with self._reading() as db:
+            rows = db.execute(
+                "SELECT report FROM updates WHERE number > ? ORDER BY number", (after,)
+            ).fetchall()
+        return tuple(update_of(text) for (text,) in rows)
+
+    def counts(self) -> Mapping[str, int]:
+        """Return how many runs there are by status, and of all how many are used and how many control."""
+        with self._reading() as db:
+            by_status = dict(db.execute("SELECT status, count(*) FROM rollouts GROUP BY status").fetchall())
+            used, control = db.execute(
+                "SELECT count(used_in), coalesce(sum(control), 0) FROM rollouts"
+            ).fetchone()
+        return {**{str(s): by_status.get(s, 0) for s in LiveStatus}, "used": used, "control": control}
+
+    def refusals(self) -> Mapping[str, int]:
+        """Return how many events were refused, by reason."""
+        with self._reading() as db:
+            return dict(db.execute("SELECT reason, count FROM refusals ORDER BY reason").fetchall())
+
+    def selector(self, number: int | None = None) -> tuple[int, Json] | None:
+        """Return number and document of a selector, by default the newest; None if there is none."""
+        which, values = (
+            ("ORDER BY number DESC LIMIT 1", ()) if number is None else ("WHERE number = ?", (number,))
+        )
+        with self._reading() as db:
+            row = db.execute(f"SELECT number, document FROM selectors {which}", values).fetchone()
+        return None if row is None else (row[0], json.loads(row[1]))
+
+    def selector_number(self) -> int:
+        """Return the number of the newest selector; 0 if there is none."""
+        return int(self._one("SELECT max(number) FROM selectors") or 0)
+
+    def gate(self) -> GateState:
+        """Return the guard's memory."""
+        text = self._one("SELECT document FROM gate ORDER BY number DESC LIMIT 1")
+        return GateState() if text is None else gate_of(text)
+
+    def gate_journal(self) -> list[tuple[float, GateState]]:
+        """Return when the guard changed, and to what, oldest first."""
+        with self._reading() as db:
+            rows = db.execute("SELECT at, document FROM gate ORDER BY number").fetchall()
+        return [(at, gate_of(text)) for at, text in rows]

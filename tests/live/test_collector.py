@@ -1,0 +1,291 @@
+"""The collector: an agent never waits or fails, what it reported is stored, and failures hold the gate."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.live_events import RULES, Reporter, counting, outcome, reset, rules, runs, until
+
+from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.live import collector as module
+from pytest_tfgrpo.live.collector import Collector
+from pytest_tfgrpo.live.records import LiveStatus
+from pytest_tfgrpo.live.store import LiveStore, open_live_store
+
+Start = Callable[..., Collector]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LiveStore:
+    return open_live_store(tmp_path / "live.db", "shop")
+
+
+@pytest.fixture
+def start(store: LiveStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    monkeypatch.setattr(module, "POLL_S", 0.02)
+    monkeypatch.setattr(module, "RETRY_S", 0.001)
+    started: list[Collector] = []
+
+    def begin(with_rules=RULES, **options: Any) -> Collector:
+        started.append(Collector(store, with_rules, **options))
+        return started[-1]
+
+    yield begin
+    for one in started:
+        one.close()
+
+
+def put(collector: Collector, events) -> None:
+    for event in events:
+        assert collector.put(event)
+
+
+class Broken:
+    """Makes methods of a store fail, as a full disk would."""
+
+    def __init__(self, store: LiveStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.store, self.patch, self.left = store, monkeypatch, 0
+
+    def fails(self, times: int, *names: str) -> None:
+        self.left = times
+        for name in names:
+            self.patch.setattr(self.store, name, self._broken(getattr(self.store, name)))
+
+    def _broken(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if self.left:
+                self.left -= 1
+                raise StoreError("live store: database or disk is full")
+            return method(*args, **kwargs)
+
+        return call
+
+
+@pytest.fixture
+def broken(store: LiveStore, monkeypatch: pytest.MonkeyPatch) -> Broken:
+    return Broken(store, monkeypatch)
+
+
+def test_live_rl_c01_what_is_put_is_in_the_store_after_a_flush(store, start):
+    collector = start()
+    put(collector, runs(*"abcde"))
+    assert collector.flush()
+    assert [rollout.status for rollout in store.rollouts()] == [LiveStatus.SUCCEEDED] * 5
+
+
+def test_live_rl_c02_updates_follow_the_interval_and_the_selector_is_handed_over(store, start):
+    learned = []
+    collector = start(interval=4, limit=4, learned=lambda *selector: learned.append(selector))
+    put(collector, runs(*"abcdefghij"))
+    assert collector.flush()
+    until(lambda: len(store.updates()) == 2)
+    put(collector, runs("k", "l"))
+    until(lambda: len(learned) >= 2 and learned[-1] == (3, {"learned": 12}))
+    assert [len(update.used) for update in store.updates()] == [4, 4, 4]
+
+
+def test_another_process_s_selector_and_reset_are_seen_without_an_event(store, start):
+    learned = []
+    collector = start(interval=99, learned=lambda *selector: learned.append(selector))
+    with_other = open_live_store(store.path, "shop")
+    with_other.write(runs("a"), rules=RULES, now=1.0)
+    with_other.update(counting, limit=8, outcome_wait_s=0.0, now=1.0, due=1)
+    until(lambda: learned == [(1, {"learned": 1})])
+    with_other.set_gate(
+        RULES.failed(RULES.failed(RULES.failed(collector.gate, "x", 1.0), "x", 1.0), "x", 1.0), now=1
+    )
+    until(lambda: not collector.put(Reporter("b").start()))
+    with_other.change_gate(reset, now=2.0)
+    until(lambda: collector.put(Reporter("c").start()))
+    assert store.refusals()["held"] >= 1
+
+
+def test_live_rl_c03_failures_in_a_row_hold_and_the_agent_goes_on(store, start, broken):
+    collector = start()
+    one = Reporter("open")
+    put(collector, [one.start()])
+    assert collector.flush()
+    broken.fails(3, "write")
+    put(collector, runs("a"))
+    until(lambda: collector.gate.state == "hold")
+    assert (collector.gate.streak, collector.gate.reason) == (3, "failures")
+    assert collector.gate.last_error == "StoreError: live store: database or disk is full"
+    assert not collector.put(one.turn())
+    assert collector.flush()
+    assert [(r.run, r.reason) for r in store.rollouts()] == [("open", "held")]
+    store.change_gate(reset, now=1.0)
+    until(lambda: collector.put(Reporter("b").start()))
+    assert collector.flush()
+    assert [rollout.run for rollout in store.rollouts()] == ["open", "b"]
+
+
+def test_two_failures_lose_nothing_and_a_whole_cycle_resets_the_streak(store, start, broken):
+    collector = start()
+    broken.fails(2, "write")
+    put(collector, runs("a"))
+    assert collector.flush()
+    until(lambda: collector.gate.streak == 0)
+    assert [state.streak for _, state in store.gate_journal()] == [1, 2, 0]
+    assert [rollout.run for rollout in store.rollouts()] == ["a"]
+
+
+def test_a_failing_update_holds_though_every_write_succeeds(store, start):
+    collector = start(rules(update=lambda *_: 1 / 0), interval=2)
+    put(collector, runs("a", "b"))
+    until(lambda: collector.gate.state == "hold")
+    assert collector.gate.last_error == "ZeroDivisionError: division by zero"
+    assert store.counts()["succeeded"] == 2
+
+
+def test_failing_inference_holds_in_the_end(store, start):
+    collector = start(rules(infer=lambda trace: 1 / 0))
+    for name in "abc":
+        put(collector, runs(name))
+        assert collector.flush()
+    until(lambda: collector.gate.state == "hold")
+    assert [rollout.reward for rollout in store.rollouts()] == [None] * 3
+
+
+def test_a_hold_that_cannot_be_stored_is_kept_in_memory_until_it_can(store, start, broken):
+    collector = start()
+    broken.fails(40, "write", "change_gate")
+    put(collector, runs("a"))
+    until(lambda: collector.gate.state == "hold")
+    assert store.gate().state == "pass"
+    assert not collector.put(Reporter("b").start())
+    until(lambda: store.gate().state == "hold")
+    assert collector.gate == store.gate()
+    assert store.gate().streak == 3
+
+
+def test_a_hold_survives_a_restart(store, start):
+    store.set_gate(
+        RULES.failed(RULES.failed(RULES.failed(store.gate(), "x", 1.0), "x", 1.0), "x", 1.0), now=1.0
+    )
+    assert not start().put(Reporter("a").start())
+
+
+def test_a_full_queue_drops_events_and_fails_their_run(store, start, monkeypatch):
+    blocked, entered = threading.Event(), threading.Event()
+    write = store.write
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        entered.set()
+        blocked.wait(10)
+        return write(*args, **kwargs)
+
+    monkeypatch.setattr(store, "write", slow)
+    collector = start(capacity=8)
+    put(collector, Reporter("first").whole()[:1])
+    assert entered.wait(10)
+    one, other, third = Reporter("one"), Reporter("other"), Reporter("third")
+    put(collector, [one.start(), one.choice(), *runs("whole")])
+    taken = [
+        collector.put(event) for event in [one.turn(), one.turn(), *other.whole(), outcome("whole", 0.5)]
+    ]
+    assert not any(taken)
+    blocked.set()
+    assert collector.flush()
+    put(collector, [one.end(), *third.whole()])
+    assert collector.flush()
+    assert {rollout.run: rollout.reason for rollout in store.rollouts()} == {
+        "first": "", "one": "events_lost", "whole": "", "other": "events_lost", "third": "",
+    }  # fmt: skip
+    assert store.due() == 2
+    assert store.refusals() == {"after_end": 1, "events_lost": 3}
+
+
+def test_runs_of_a_killed_process_time_out_by_whoever_sees_them(store, start):
+    now = [1000.0]
+    store.write([Reporter("orphan").start()], rules=RULES, now=now[0])
+    start(clock=lambda: now[0], steady=lambda: now[0], timeout_s=3600.0)
+    now[0] += 3590
+    with pytest.raises(AssertionError):
+        until(lambda: store.counts()["failed"], timeout_s=0.1)
+    now[0] += 11
+    until(lambda: store.counts()["failed"] == 1)
+    assert next(store.rollouts()).reason == "timeout"
+
+
+@pytest.mark.parametrize("jump_s", [86_400.0, -86_400.0])
+def test_a_clock_that_is_set_anew_ages_no_run(store, start, jump_s):
+    now, steady = [100_000.0], [0.0]
+    collector = start(clock=lambda: now[0], steady=lambda: steady[0], timeout_s=3600.0)
+    one = Reporter("a", at=now[0])
+    put(collector, [one.start()])
+    assert collector.flush()
+    now[0] += jump_s
+    one.at += jump_s
+    put(collector, [one.turn(), *runs("b")])
+    assert collector.flush()
+    put(collector, [one.end()])
+    assert collector.flush()
+    assert [rollout.status for rollout in store.rollouts()] == [LiveStatus.SUCCEEDED] * 2
+    assert [rollout.sequence for rollout in store.rollouts()] == [1, 2]
+
+
+def test_closing_writes_what_is_queued_and_ends_the_thread(store, start):
+    collector = start()
+    put(collector, runs(*"abcdefgh"))
+    collector.close()
+    assert store.counts()["succeeded"] == 8
+    assert not collector.put(Reporter("b").start())
+    assert "tfgrpo-live" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_threads_share_a_collector(store, start):
+    collector = start()
+
+    def serve(name: str) -> None:
+        for n in range(25):
+            put(collector, runs(f"{name}-{n}"))
+
+    threads = [threading.Thread(target=serve, args=(f"t{n}",)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert collector.flush(30)
+    assert store.counts()["succeeded"] == 100
+    assert store.refusals() == {}
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_process_writes_its_own_runs_over_its_own_connection(store, start):
+    collector = start(interval=99)
+    put(collector, runs("parent"))
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            collector.put(Reporter("child").start())
+            status = 0 if collector.flush() else 2
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    assert collector.flush()
+    assert sorted(rollout.run for rollout in store.rollouts()) == ["child", "parent"]
+
+
+def test_whatever_breaks_the_thread_goes_on(store, start, monkeypatch):
+    collector = start()
+    expire, broken = store.expire, [1]
+
+    def breaks(*args: Any, **kwargs: Any) -> Any:
+        if broken:
+            broken.pop()
+            raise sqlite3.InterfaceError("bad parameter")
+        return expire(*args, **kwargs)
+
+    monkeypatch.setattr(store, "expire", breaks)
+    put(collector, runs("a"))
+    until(lambda: [state.streak for _, state in store.gate_journal()][-2:] == [1, 0])
+    put(collector, runs("b"))
+    assert collector.flush()
+    assert store.counts()["succeeded"] == 2

@@ -1,0 +1,301 @@
+"""The live store: what is kept of runs, what is refused, and that a rollout is used once."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from support.live_events import RULES, Reporter, attributes, by_score, outcome, reset, rules, runs
+
+from pytest_tfgrpo.live.records import GateState, LiveStatus
+from pytest_tfgrpo.live.store import LiveStore, open_live_store
+
+NOW = 5000.0
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LiveStore:
+    return open_live_store(tmp_path / "live.db", "shop")
+
+
+def write(store: LiveStore, events, rules=RULES, now=NOW, lost=()):
+    return store.write(events, rules=rules, now=now, lost=lost)
+
+
+def update(store: LiveStore, rules=RULES, *, due=1, limit=64, wait=0.0, now=NOW):
+    return store.update(rules.update, limit=limit, outcome_wait_s=wait, now=now, due=due)
+
+
+def test_live_rl_c01_a_run_becomes_a_rollout_with_spans_and_a_final_status(store):
+    report = write(store, runs("ticket-17"))
+    (rollout,) = store.rollouts()
+    assert report.ended == (rollout,)
+    assert rollout.id == "live-rl-rollout-shop-0000000001"
+    assert (rollout.run, rollout.category, rollout.status) == ("ticket-17", "billing", LiveStatus.SUCCEEDED)
+    assert (rollout.prompt, rollout.reply) == ("Pay 7", "Paid")
+    assert [choice.arm for choice in rollout.choices] == ["learned"]
+    assert rollout.choices[0].propensity == 0.75
+    assert [span.name.removeprefix("live.agent.") for span in store.spans(rollout.id)] == [
+        "choice", "turn", "tool", "turn", "decision",
+    ]  # fmt: skip
+    assert [(a.number, a.status, a.ended_at) for a in store.attempts(rollout.id)] == [
+        (1, LiveStatus.SUCCEEDED, 1005.0)
+    ]
+    assert report.refused == store.refusals() == {}
+    assert store.rollout(rollout.id) == rollout
+    assert store.rollout("live-rl-rollout-shop-2") is None
+
+
+def test_reward_inference_c03_the_decision_has_the_reward_and_its_components(store):
+    write(store, runs("ticket-17"))
+    (decision,) = attributes(store.spans("live-rl-rollout-shop-0000000001"), "live.agent.decision")
+    assert decision == {
+        "status": "succeeded",
+        "reason": "",
+        "reward": 0.4,
+        "reward_completion": 0.5,
+        "reward_reliability": -0.1,
+        "reward_confidence": 0.75,
+        "reward_strategy": "by_turns",
+        "hard_gate": False,
+    }
+
+
+def test_live_rl_c02_an_update_is_due_after_the_interval_and_uses_a_rollout_once(store):
+    write(store, runs(*"abcdefgh"))
+    assert store.due() == 8
+    first = update(store, due=8)
+    assert first is not None
+    assert first.executed
+    assert first.used == tuple(f"live-rl-rollout-shop-{n:010}" for n in range(1, 9))
+    assert (first.selector_before, first.selector_after, store.selector()) == (0, 1, (1, {"learned": 8}))
+    assert update(store, due=1) is None
+    write(store, runs("i"))
+    second = update(store)
+    assert second is not None
+    assert second.used == ("live-rl-rollout-shop-0000000009",)
+    assert store.updates() == (first, second)
+    assert [rollout.used_in for rollout in store.rollouts()] == [1] * 8 + [2]
+    assert store.selector(1) == (1, {"learned": 8})
+
+
+def test_ids_go_on_where_the_store_ended(store):
+    write(store, runs("a", "b"))
+    store.close()
+    again = open_live_store(store.path, "shop")
+    write(again, runs("c"))
+    assert [rollout.id[-2:] for rollout in again.rollouts()] == ["01", "02", "03"]
+    assert again.rollout("live-rl-rollout-shop-0000000003").run == "c"
+
+
+def test_a_run_is_cancelled_or_failed_for_a_reason(store):
+    write(store, runs("a", status="failed", reason="ValueError") + runs("b", status="cancelled"))
+    write(store, [Reporter("c").start()])
+    statuses = [(r.status.value, r.reason) for r in store.rollouts()]
+    assert statuses == [("failed", "ValueError"), ("cancelled", ""), ("running", "")]
+    assert store.due() == 1, "a cancelled run teaches nothing"
+    assert store.counts() == {
+        "running": 1, "succeeded": 0, "failed": 1, "cancelled": 1, "used": 0, "control": 0,
+    }  # fmt: skip
+    assert [r.run for r in store.rollouts(status=LiveStatus.FAILED)] == ["a"]
+
+
+def test_a_control_run_takes_no_part_in_updates(store):
+    one = Reporter("a")
+    write(store, [one.start(control=True), one.end()])
+    assert store.due() == 0
+
+
+def test_a_retry_opens_the_next_attempt_and_only_the_last_one_counts(store):
+    one = Reporter("a")
+    first = [one.start(), one.choice("bare"), one.tool("boom"), one.turn()]
+    one.attempt = 2
+    stale = one.turn()._replace(attempt=1)
+    second = [one.event("retry"), one.choice("learned"), one.turn(), stale, one.end()]
+    report = write(store, first + second)
+    (rollout,) = report.ended
+    assert (rollout.attempt, rollout.trace.turns, rollout.trace.tool_errors) == (2, 1, 0)
+    assert [choice.arm for choice in rollout.choices] == ["learned"]
+    assert [(a.status.value, a.reason) for a in store.attempts(rollout.id)] == [
+        ("failed", "retried"),
+        ("succeeded", ""),
+    ]
+    assert report.refused == {"stale_attempt": 1}
+
+
+def test_what_has_no_place_is_refused_with_a_counted_reason(store):
+    one = Reporter("a")
+    whole = one.whole()
+    late = one.turn()
+    ahead = Reporter("b", attempt=3)
+    stranger = Reporter("c")
+    report = write(store, [
+        *whole[:3], whole[2], whole[0], *whole[3:], late, whole[-1],
+        Reporter("b").start(), ahead.turn(), stranger.turn(), outcome("nobody", 0.5),
+    ])  # fmt: skip
+    assert report.refused == {"duplicate": 2, "after_end": 2, "no_attempt": 1, "unknown_run": 2}
+    write(store, whole)
+    assert store.refusals() == {"after_end": 7, "duplicate": 3, "no_attempt": 1, "unknown_run": 2}
+    assert store.rollout("live-rl-rollout-shop-0000000001").trace.turns == 2
+
+
+@pytest.mark.parametrize(
+    ("score", "reason"),
+    [
+        (math.nan, "reward_not_a_number"),
+        (math.inf, "reward_not_a_number"),
+        ("0.5", "reward_not_a_number"),
+        (None, "reward_not_a_number"),
+        ([0.5], "reward_not_a_number"),
+        (1.01, "reward_out_of_range"),
+        (-0.01, "reward_out_of_range"),
+    ],
+)
+def test_a_bad_reward_is_refused_and_a_good_one_may_follow(store, score, reason):
+    write(store, runs("a"))
+    assert write(store, [outcome("a", score), outcome("a", 0.5)]).refused == {reason: 1}
+    assert next(store.rollouts()).trace.score == 0.5
+
+
+def test_a_bad_score_at_the_end_leaves_the_run_without_one(store):
+    report = write(store, runs("a", score=math.nan))
+    assert report.refused == {"reward_not_a_number": 1}
+    assert (report.ended[0].status, report.ended[0].trace.score) == (LiveStatus.SUCCEEDED, None)
+
+
+def test_a_reward_is_taken_once_until_the_run_is_used(store):
+    write(store, [*runs("a"), outcome("a", True)])
+    assert write(store, [outcome("a", 0.1)]).refused == {"reward_twice": 1}
+    write(store, runs("b"))
+    update(store)
+    assert write(store, [outcome("b", 0.1)]).refused == {"reward_used": 1}
+    assert [rollout.trace.score for rollout in store.rollouts()] == [1.0, None]
+
+
+def test_an_outcome_is_of_the_newest_run_of_its_key_or_of_the_run_named(store):
+    old, new = Reporter("a", owner="one"), Reporter("a", owner="two")
+    write(store, [*old.whole(), *new.whole()])
+    write(store, [outcome("a", 0.5), outcome("a", 0.25, owner="one")])
+    assert [rollout.trace.score for rollout in store.rollouts()] == [0.25, 0.5]
+
+
+def test_a_late_outcome_gives_the_reward_and_the_guard_looks_again(store):
+    late = rules(infer=by_score)
+    assert write(store, runs("a", "b"), late).ended[0].reward is None
+    report = write(store, [outcome("a", 0.75)], late)
+    rollout = store.rollout("live-rl-rollout-shop-0000000001")
+    assert rollout.reward.composite == 0.5
+    (decision,) = attributes(store.spans(rollout.id), "live.agent.decision")
+    assert (decision["reward"], decision["reward_strategy"]) == (0.5, "by_score")
+    assert report.gate.control == {"late": 1.0}
+    assert report.gate.blocked == (False, False), "each run is in the window once"
+
+
+def test_an_update_waits_for_outcomes_and_what_it_left_out_comes_back_with_its_own(store):
+    late = rules(infer=by_score)
+    write(store, runs("a", "b", "c"), late)  # they end at 1005
+    write(store, [outcome("b", 0.5)], late)
+    assert store.due(outcome_wait_s=100, now=1050) == 1
+    first = update(store, late, wait=100, now=1050)
+    assert first is not None
+    assert first.used == ("live-rl-rollout-shop-0000000002",)
+    assert store.due(outcome_wait_s=100, now=1106) == 2
+    second = update(store, late, wait=100, now=1106)
+    assert second is not None
+    assert (second.executed, second.left_out) == (False, {"no_outcome": 2})
+    assert store.due(outcome_wait_s=100, now=1106) == 0
+    write(store, [outcome("a", 0.5)], late)
+    assert store.due(outcome_wait_s=100, now=1106) == 1
+
+
+def test_what_no_update_can_use_does_not_stay_in_the_way(store):
+    late = rules(infer=by_score)
+    write(store, runs(*"abcd"), late)
+    assert not update(store, late, limit=4).executed
+    write(store, [*runs("e"), outcome("e", 0.5)], late)
+    assert update(store, late, limit=4).used == ("live-rl-rollout-shop-0000000005",)
+
+
+def test_a_run_that_lost_an_event_fails_and_is_never_used(store):
+    lost, unheard, whole = Reporter("lost"), Reporter("unheard"), Reporter("whole")
+    events = lost.whole()
+    report = write(
+        store,
+        [*events[:2], events[-1], *whole.whole()],
+        lost=[events[2], unheard.start(), outcome("whole", 1)],
+    )
+    assert [(r.run, r.status.value, r.reason) for r in store.rollouts()] == [
+        ("lost", "failed", "events_lost"),
+        ("whole", "succeeded", ""),
+        ("unheard", "failed", "events_lost"),
+    ]
+    assert report.refused == {"events_lost": 3}
+    assert store.due() == 1
+    assert write(store, [outcome("lost", 1.0)]).refused == {}
+    assert store.due() == 1
+
+
+def test_runs_without_events_time_out(store):
+    write(store, [Reporter("a").start()], now=100.0)
+    write(store, [Reporter("b").start()], now=200.0)
+    assert store.expire(150.0, rules=RULES, now=300.0) == 1
+    expired, alive = store.rollouts()
+    assert (expired.status, expired.reason, expired.ended_at) == (LiveStatus.FAILED, "timeout", 300.0)
+    assert not expired.trace.completed
+    assert alive.status is LiveStatus.RUNNING
+    assert store.due() == 1, "it shows what its arm does"
+    write(store, [Reporter("b").event("turn", seq=1)], now=400.0)
+    assert store.expire(350.0, rules=RULES, now=500.0) == 0
+
+
+def test_live_rl_c03_held_nothing_is_collected_and_open_runs_are_cancelled_until_a_reset(store):
+    one = Reporter("a")
+    write(store, [one.start(), *runs("b")])
+    store.set_gate(GateState(state="hold", reason="failures", streak=3, last_error="disk full"), now=NOW)
+    report = write(store, [one.turn(), Reporter("c").start()])
+    assert (report.gate.state, report.refused) == ("hold", {"held": 2})
+    assert [(r.run, r.status.value, r.reason) for r in store.rollouts()] == [
+        ("a", "cancelled", "held"),
+        ("b", "succeeded", ""),
+    ]
+    assert update(store) is None
+    again = open_live_store(store.path, "shop")
+    assert again.gate().last_error == "disk full"
+    again.change_gate(reset, now=NOW)
+    assert update(store) is not None
+    assert [(state.state, state.by) for _, state in store.gate_journal()][-2:] == [
+        ("hold", ""),
+        ("pass", "ada"),
+    ]
+
+
+def test_the_guard_sees_every_run_end_and_may_hold(store):
+    events = []
+    for name in "abcd":
+        one = Reporter(name)
+        events += [one.start(), one.event("safety", blocked=True), one.end()]
+    report = write(store, events)
+    assert (report.gate.state, report.gate.reason) == ("hold", "max_blocked")
+    assert all(rollout.trace.blocked for rollout in store.rollouts())
+    assert len(store.gate_journal()) == 1, "the window itself is no entry"
+
+
+def test_what_inference_raises_costs_the_reward_alone(store):
+    report = write(store, runs("a"), rules(infer=lambda trace: 1 / 0))
+    assert report.errors == ("ZeroDivisionError: division by zero",)
+    assert (report.ended[0].status, report.ended[0].reward) == (LiveStatus.SUCCEEDED, None)
+
+
+def test_what_an_update_raises_leaves_the_store_as_it_was(store):
+    write(store, runs("a"))
+    with pytest.raises(ZeroDivisionError):
+        update(store, rules(update=lambda *_: 1 / 0))
+    assert (store.updates(), store.due()) == ((), 1)
+    assert update(store).used == ("live-rl-rollout-shop-0000000001",)
+
+
+def test_without_a_path_the_store_is_in_memory():
+    store = open_live_store(None, "shop")
+    write(store, runs("a"))
+    assert update(store).executed
