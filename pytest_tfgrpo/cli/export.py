@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,11 +49,11 @@ def export(arguments: Arguments) -> Iterator[str]:
     if arguments.format != "rollouts" and arguments.advantage:
         arguments.parser.error("--advantage is for --format rollouts")
     folder = find_run(project_of(arguments), arguments.run)
-    target = Path(arguments.output) if arguments.output else folder / f"{arguments.format}.jsonl"
+    usual = os.path.relpath(folder / f"{arguments.format}.jsonl")
     wanted = Export(
         format=arguments.format,
         advantage=arguments.advantage or "grpo",
         bare=arguments.bare,
         force=arguments.force,
     )
-    yield from write(folder, target, wanted)
+    yield from write(folder, Path(arguments.output or usual), wanted)

@@ -18,6 +18,8 @@ PER_MESSAGE_TOKENS = 32
 TOOLS_TOKENS = 1024
 """Allowance for a server's template text about tools."""
 PER_IMAGE_TOKENS = 50_000
+MALFORMED = "malformed_arguments"
+"""Key of a tool's arguments as the model wrote them, where they are no JSON object."""
 ASK_SCHEMA = "Answer with one JSON value that is valid under this JSON Schema, and nothing else:\n"
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
@@ -119,7 +121,7 @@ def _readable(arguments: str) -> str:
             return arguments
     except (ValueError, RecursionError):
         pass
-    return _encode({"malformed_arguments": arguments})
+    return _encode({MALFORMED: arguments})
 
 
 def _tool(tool: ToolSpec) -> dict[str, Json]:

@@ -31,6 +31,7 @@ UNSCORED = "without a score"
 OTHER_PROMPT = "prompt does not match its stamp"
 SECRET_PROMPT = "secret in the prompt"
 SECRET = "secret in what the agent said or read"
+_GAP = "\n" * 8
 ALL_EQUAL = "zero_spread"
 ALONE = "singleton"
 
@@ -143,4 +144,5 @@ def texts_of(messages: Sequence[Json]) -> Iterator[str]:
 
 
 def _holds_secret(*texts: str) -> bool:
-    return any(find_secret(text) is not None for text in texts)
+    """Return whether one of some texts holds a secret; no pattern reaches over the gap between two."""
+    return find_secret(_GAP.join(texts)) is not None

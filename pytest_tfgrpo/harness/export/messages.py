@@ -15,6 +15,7 @@ from pytest_tfgrpo.core.records import Frame, Rollout
 from pytest_tfgrpo.core.sampled import MISSING, Sampled, why_no_ratio
 from pytest_tfgrpo.core.scenarios import Prompt
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.llm.request_body import MALFORMED
 
 
 class RolloutMessages(NamedTuple):
@@ -93,9 +94,8 @@ def _messages(turn: _Turn, n: int) -> Iterator[Json]:
 
 
 def _arguments(frame: Frame) -> str:
-    if isinstance(frame.input, str):
-        return frame.input  # what the model wrote is no JSON
-    return json.dumps({} if frame.input is None else frame.input, ensure_ascii=False)
+    given = {} if frame.input is None else frame.input
+    return json.dumps(given if isinstance(given, dict) else {MALFORMED: given}, ensure_ascii=False)
 
 
 def _message(role: str, content: str, **more: Json) -> dict[str, Json]:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support import ROOT
+from support.builders import make_frame, make_scenario
+from support.journals import group_events, make_training_group, write_run
 from support.tools import tfgrpo
 
 import pytest_tfgrpo
+from pytest_tfgrpo.core.records import Frame, Rollout
+from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.harness.export.export import Export, export
 from pytest_tfgrpo.numerics.advantages import group_advantage, grpo_advantage, rloo_advantage
 from pytest_tfgrpo.numerics.losses import policy_loss
 
@@ -47,8 +53,9 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found.folder
 
 
-def load(datasets: Any, path: Path, folder: Path) -> Any:
-    return datasets.Dataset.from_json(str(path), cache_dir=str(folder / "cache"))
+def load(datasets: Any, path: Path, folder: Path, **options: Any) -> Any:
+    """Return the rows; `chunksize` is how many bytes settle the types of columns, usually 10 MB."""
+    return datasets.Dataset.from_json(str(path), cache_dir=str(folder / "cache"), **options)
 
 
 def test_rollouts_of_the_shipped_fixtures_give_advantages_and_a_policys_loss(
@@ -96,3 +103,61 @@ def test_every_row_of_the_shipped_fixtures_fits_the_schema_and_none_is_of_a_swee
         e["data"]["rollout_id"] for e in events if e["event"] == "rollout" and e["data"]["mode"] == "train"
     ]
     assert sorted(row["rollout_id"] for row in rows) == sorted(trained)
+
+
+def test_pairs_and_prompts_load_as_trainers_read_them(
+    datasets: Any, shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shipped.parents[3])
+    for format in ("preference", "prompt"):
+        argv = ["export", "--format", format, "--task-id", shipped.parents[1].name]
+        tfgrpo(*argv, "-o", str(tmp_path / f"{format}.jsonl"))
+    pairs = load(datasets, tmp_path / "preference.jsonl", tmp_path)
+    assert {"prompt", "chosen", "rejected"} <= set(pairs.column_names)
+    for pair in pairs:
+        assert [message["role"] for message in pair["prompt"]] == ["system", "user"]
+        assert pair["chosen_reward"] > pair["rejected_reward"]
+        assert pair["chosen"] != pair["rejected"]
+    prompts = load(datasets, tmp_path / "prompt.jsonl", tmp_path)
+    assert {"data_source", "prompt", "ability", "reward_model", "extra_info"} == set(prompts.column_names)
+    assert [row["index"] for row in prompts["extra_info"]] == list(range(len(prompts)))
+    checks = [json.loads(row["ground_truth"]) for row in prompts["reward_model"]]
+    assert all(check["kind"] for own in checks for check in own)
+
+
+@pytest.mark.parametrize("format", ["rollouts", "preference"])
+def test_a_column_that_is_null_in_most_rows_loads(datasets: Any, tmp_path: Path, format: Any) -> None:
+    plain, calling = make_scenario("plain"), make_scenario("calling")
+    padding = "word " * 200
+
+    def telling(rollout: Rollout) -> Rollout:
+        if rollout.scenario_id == "plain":
+            return replace(rollout, frames=(), answer=f"{rollout.index} {padding}")
+        sampled = Sampled(kind="processed", logprobs=(-0.5,), token_ids=(7,), temperature=0.7)
+        spoken = Frame(kind="model", name="m", output=rollout.answer, sampled=sampled)
+        return replace(rollout, frames=(replace(spoken, output=""), make_frame(), spoken))
+
+    groups = [
+        make_training_group([1.0, 0.0] * size, scenario, epoch=epoch, change=telling)
+        for epoch in (1, 2)
+        for scenario, size in ((plain, 12), (calling, 1))
+    ]
+    events = [event for group in groups for event in group_events(group)]
+    write_run(tmp_path, events, [plain, calling], epochs=2)
+    file, other = tmp_path / "rows.jsonl", tmp_path / "other.jsonl"
+    assert [*export(tmp_path, file, Export(format=format))]
+    rows = load(datasets, file, tmp_path, chunksize=4096)
+    with_tools = [any(m["tool_calls"] for m in row[-3:]) for row in rows[COLUMN[format]]]
+    assert 0 < sum(with_tools) < len(rows)
+    assert with_tools[0]
+    if format == "rollouts":
+        assert [found is not None for found in rows["sampled"]] == with_tools
+        assert rows["sampled"][0][1]["logprobs"] == [-0.5]
+    assert rows["scenario_id"].index("plain") <= 2, "one group shows the types, all others are in order"
+    lines = file.read_bytes().splitlines(keepends=True)
+    other.write_bytes(b"".join([*lines[2:], *lines[:2]]))
+    with pytest.raises(datasets.exceptions.DatasetGenerationError):
+        load(datasets, other, tmp_path, chunksize=4096)
+
+
+COLUMN = {"rollouts": "messages", "preference": "rejected"}

@@ -1,0 +1,131 @@
+"""The command ``tfgrpo export`` on runs as they are made: interrupted, replayed, by a model with tools."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import fake_model
+from support.fake_model import Serve
+from support.project import Project
+from support.tools import tfgrpo
+
+from pytest_tfgrpo.core.schema import violations
+
+
+@pytest.fixture
+def learned(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project that has learned in a run of two epochs."""
+    project.scenarios(train=3).ini(actor="python:agent:learner", group_size=4, epochs=3, out="out")
+    monkeypatch.chdir(project.root)
+    assert project.learn().ret == 0
+    return project
+
+
+def export(*argv: str, code: int = 0, file: str = "rows.jsonl") -> list[Any]:
+    """Return the rows that the command writes."""
+    tfgrpo("export", *argv, "--force", "-o", file, code=code)
+    return [json.loads(line) for line in Path(file).read_bytes().splitlines()]
+
+
+def test_the_rows_are_written_into_the_runs_folder_and_named(learned: Project) -> None:
+    out = tfgrpo("export", "latest", "--format", "rollouts")
+    file = learned.runs()[-1] / "rollouts.jsonl"
+    assert out.splitlines() == [
+        f"{file.relative_to(learned.root)}: 24 rows from 6 groups of run {file.parent.name}",
+        "left out: nothing",
+        "advantage grpo: (reward - mean of the group) / (deviation of the group, ddof 1, + 0.0001)",
+    ]
+    assert "exists; name another file with -o, or replace it with --force" in tfgrpo(
+        "export", "--format", "rollouts", code=1
+    )
+    assert tfgrpo("export", "--format", "rollouts", "--force") == out
+
+
+def test_a_run_that_was_killed_and_resumed_gives_the_same_rows(learned: Project) -> None:
+    whole = export("--format", "rollouts")
+    assert len(whole) == 24
+    folder = learned.runs()[-1]
+    journal = folder / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    groups = [n for n, line in enumerate(lines) if b'"event":"group"' in line]
+    for path in folder.iterdir():
+        path.unlink()
+    journal.write_bytes(b"".join(lines[: groups[1] + 2]))
+    said = tfgrpo("export", "--format", "rollouts", "-o", "no.jsonl", code=1)
+    assert f"finish it with pytest --tfgrpo --tfgrpo-resume={folder.name}" in said
+    assert not Path("no.jsonl").exists()
+    assert learned.learn(f"--tfgrpo-resume={folder.name}").ret == 0
+    assert export("--format", "rollouts") == whole
+
+
+def test_a_replay_gives_the_rows_of_the_run_that_was_recorded(learned: Project) -> None:
+    tfgrpo("record", "add", "recording.jsonl")
+    first = export("--format", "rollouts")
+    assert learned.learn("--tfgrpo-actor=replay:recording.jsonl").ret == 0
+    again = export("--format", "rollouts")
+    for row in (*first, *again):
+        for name in ("run_id", "group_id", "rollout_id"):
+            row[name] = row[name].removeprefix(row["run_id"]) if name != "run_id" else row[name]
+    runs = {row.pop("run_id") for row in first} | {row.pop("run_id") for row in again}
+    assert len(runs) == 2
+    assert again == first
+
+
+TOOLS = '''
+def count_words(text: str) -> int:
+    """Count words."""
+    return len(text.split())
+'''
+
+
+def test_the_conversation_of_a_model_is_the_one_that_its_server_saw(
+    project: Project, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(body: Any, attempt: int) -> Any:
+        if body["messages"][-1]["role"] == "tool":
+            return "3" if body["seed"] % 2 else "4"
+        return fake_model.calls(("count_words", {"text": "a b c"}), ("nothing", "{"), content="I count.")
+
+    server = serve(answer)
+    project.write("own_tools.py", TOOLS)
+    project.scenarios(train=2, sweep=1).ini(
+        actor="openai:small", tools="own_tools", group_size=4, epochs=2, allow_paid="true"
+    )
+    monkeypatch.chdir(project.root)
+    assert project.learn().ret == 0
+    rows = export("--format", "rollouts")
+    assert len(rows) == 8
+    assert [violations("rollouts", row) for row in rows if violations("rollouts", row)] == []
+    asked = {
+        (body["messages"][1]["content"], body["seed"]): body["messages"]
+        for body in server.requests
+        if body["messages"][-1]["role"] == "tool"
+    }
+    for row in rows:
+        seen = asked[row["messages"][1]["content"], row["seed"] % 2**31]
+        assert [plain(m) for m in row["messages"][:-1]] == [plain(m) for m in seen]
+        assert row["messages"][-1]["content"] == ("3" if row["reward"] else "4")
+
+
+def plain(message: Any) -> Any:
+    calls = [
+        (call["function"]["name"], call["function"]["arguments"].replace(" ", ""))
+        for call in message.get("tool_calls") or ()
+    ]
+    return message["role"], message["content"], calls
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--format", "rollouts", "--bare"], "--bare is for preference and prompt"),
+        (["--format", "prompt", "--advantage", "rloo"], "--advantage is for --format rollouts"),
+        (["--format", "rows"], "invalid choice: 'rows'"),
+        ([], "--format"),
+    ],
+)
+def test_options_that_do_not_fit_are_wrong_usage(argv: list[str], said: str) -> None:
+    assert said in tfgrpo("export", "latest", *argv, code=2)
