@@ -106,7 +106,7 @@ def _lean(record: Any) -> Json:
             f.name: _lean(v) for f, v in found if v != f.default and ("sparse" not in f.metadata or v != {})
         }
     if isinstance(record, tuple | list):
-        return [_lean(value) for value in record]
+        return [value if type(value) in NUMBERS else _lean(value) for value in record]
     return to_wire(record)
 
 
@@ -122,7 +122,7 @@ def without_secrets(entry: RecordingEntry) -> RecordingEntry:
         if isinstance(value, Mapping):
             return {clean(key): clean(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [clean(item) for item in value]
+            return [item if type(item) in NUMBERS else clean(item) for item in value]
         return value
 
     wire = to_wire(entry)
@@ -165,6 +165,7 @@ def _redacted_short(text: str) -> str:
 
 
 NUMBERS = frozenset({int, float})
+"""What no secret is in; frames hold long lists of them."""
 SPOKEN = frozenset({"answer", "frames", "files", "failure", "error", "extra"})
 """What an agent or a model answered."""
 

@@ -120,7 +120,7 @@ OTHER_MESSAGE: dict[str, Any] = {
 
 
 def test_a_models_answer_is_found_by_every_part_of_the_request_and_the_model() -> None:
-    assert {f.name for f in fields(Request)} - OTHER.keys() == {"timeout_s"}
+    assert {f.name for f in fields(Request)} - OTHER.keys() == {"timeout_s", "logprobs"}
     assert {f.name for f in fields(Message)} == OTHER_MESSAGE.keys()
     requests = [REQUEST, *(replace(REQUEST, **{name: value}) for name, value in OTHER.items())]
     requests += [replace(REQUEST, messages=(replace(MESSAGE, **{k: v}),)) for k, v in OTHER_MESSAGE.items()]
@@ -130,7 +130,7 @@ def test_a_models_answer_is_found_by_every_part_of_the_request_and_the_model() -
     stamps = [fingerprint(model, request) for request in requests]
     stamps += [fingerprint(named, REQUEST), fingerprint(elsewhere, REQUEST)]
     assert len(set(stamps)) == len(stamps)
-    assert fingerprint(model, replace(REQUEST, timeout_s=1)) == stamps[0]
+    assert fingerprint(model, replace(REQUEST, timeout_s=1, logprobs=True)) == stamps[0]
 
 
 def identity_of_a_model() -> set[str]:
@@ -143,7 +143,7 @@ def identity_of_a_model() -> set[str]:
 def test_a_models_identity_has_all_of_its_endpoint_that_shapes_an_answer() -> None:
     transport = {
         "name", "api_key_env", "headers_env", "timeout_s", "retries", "concurrency", "max_tokens_field",
-        "free", "insecure", "response_max_bytes",
+        "free", "insecure", "response_max_bytes", "logprobs",
     }  # fmt: skip
     identity = identity_of_a_model()
     assert {f.name for f in fields(Endpoint)} - transport <= identity
