@@ -6,7 +6,8 @@ Given the past, X has the mean reward of control less that of the selector, what
 the selector is worse. So the wealth ``prod (1 + stake X)`` is a nonnegative supermartingale, and ever reaches
 20 with a probability of at most 1 / 20 (Ville 1939), however often one looks. The stake is that of
 Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by betting", section B.3: mean
-over mean square of the earlier X, and never one that can lose more than `MOST` of the wealth.
+over mean square of the earlier X, and never one that can lose more than `MOST` of the wealth. Both means and
+c forget, so that harm which sets in late is found about as soon as early harm.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from pytest_tfgrpo.live.selector import CONTROL_SHARE
 NEEDED = 20.0
 """Wealth at which the selector is shown worse."""
 MOST = 0.5
+MEMORY = 200
+"""Runs after which a mean forgets: later ones weigh 1 / MEMORY."""
 PRIOR_RUNS, PRIOR_MEAN, PRIOR_SQUARE = 40.0, 0.3, 3.0
-"""What the bettor believes of X before the first run."""
+"""What the bettor believes of X before the first run, and for how many runs that counts."""
 
 
 def bet(memory: Mapping[str, float], q: float, *, control: bool) -> dict[str, float]:
@@ -30,20 +33,18 @@ def bet(memory: Mapping[str, float], q: float, *, control: bool) -> dict[str, fl
     """
     if not 0 <= q <= 1:
         raise ValueError(f"q is {q!r}; it must be from 0 to 1")
-    n, total = memory.get("runs", 0.0), memory.get("q", 0.0)
-    c = (total + 0.5) / (n + 1)
+    n, c = memory.get("runs", 0.0), memory.get("mean_q", 0.5)
+    mean, square = memory.get("mean_x", PRIOR_MEAN), memory.get("mean_x2", PRIOR_SQUARE)
     x = (q - c) * (1 / CONTROL_SHARE if control else -1 / (1 - CONTROL_SHARE))
-    known = n + PRIOR_RUNS
-    mean = (memory.get("x", 0.0) + PRIOR_RUNS * PRIOR_MEAN) / known
-    square = (memory.get("x2", 0.0) + PRIOR_RUNS * PRIOR_SQUARE) / known
     worst = max(c / CONTROL_SHARE, (1 - c) / (1 - CONTROL_SHARE))
     stake = min(max(mean / square, 0.0), MOST / worst)
+    known = min(n + PRIOR_RUNS, MEMORY) + 1
     return {
         "runs": n + 1,
         "controls": memory.get("controls", 0.0) + control,
-        "q": total + q,
-        "x": memory.get("x", 0.0) + x,
-        "x2": memory.get("x2", 0.0) + x * x,
+        "mean_q": c + (q - c) / (min(n + 1, MEMORY) + 1),
+        "mean_x": mean + (x - mean) / known,
+        "mean_x2": square + (x * x - square) / known,
         "log_wealth": memory.get("log_wealth", 0.0) + math.log1p(stake * x),
     }
 

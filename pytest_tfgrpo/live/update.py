@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.numerics.softmax import ArmPolicy, Decisions
 
 RATES: Mapping[str, float] = {"ppo": 3.0, "grpo": 3.0, "rloo": 12.0}
-"""_Step size by algorithm; the bound of the divergence is what limits a step."""
+"""Size of a step by algorithm; the bound of the divergence is what limits it."""
 EPOCHS, MINIBATCH, CLIP, ENTROPY, MAX_KL = 4, 32, 0.2, 0.01, 0.05
 STALE_AFTER = 8
 """Selectors after which a choice is too old to learn from."""

@@ -1,0 +1,217 @@
+"""What another policy would have earned in the runs there were, and what the selector brings over control.
+
+A run counts by its first choice at a point; the rest of it stays as it was. Axis ``_N`` runs over such
+choices in the order of their runs, ``_A`` over arms.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.live.records import ArmChoice, LiveRollout, LiveStatus
+from pytest_tfgrpo.live.selector import PointPolicy, SelectorState
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.numerics.offpolicy import OffPolicyEstimate
+
+WorthBy = Literal["reward", "score"]
+"""The reward as q in [0, 1] (decision 1), or the application's score."""
+TargetPolicy: TypeAlias = Callable[[str], Mapping[str, float]]
+"""Probability of each arm in a category."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PolicyValue:
+    """What a policy would have earned, by three estimators."""
+
+    policy: str
+    point: str
+    quantity: WorthBy
+    decisions: int
+    left_out: Mapping[str, int]
+    """Runs by reason; no_overlap: an arm that the policy takes could not be taken then."""
+    ips: OffPolicyEstimate
+    snips: OffPolicyEstimate
+    dr: OffPolicyEstimate
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ControlDifference:
+    """Mean of runs under the selector less that of the concurrent control runs."""
+
+    quantity: WorthBy
+    selected: int
+    controls: int
+    selected_mean: float | None
+    control_mean: float | None
+    difference: float | None = None
+    """None with fewer than 2 runs of either; and so are its bounds."""
+    low: float | None = None
+    high: float | None = None
+
+
+def target_policy(
+    spec: str, point: PointPolicy, selector_numbered: Callable[[int], PointPolicy | None]
+) -> TargetPolicy:
+    """Return the policy of a point that ``arm:NAME``, ``selector:N`` or ``uniform`` names.
+
+    `selector_numbered` gives the point's policy in that selector, over the arms that there are now, or None.
+    Raises SettingError for one that there is not.
+    """
+    kind, _, name = spec.partition(":")
+    if spec == "uniform":
+        return lambda _category: dict.fromkeys(point.arms, 1 / len(point.arms))
+    if kind == "arm" and name in point.arms:
+        return lambda _category: {arm: float(arm == name) for arm in point.arms}
+    if kind == "arm":
+        hint = nearest(name, point.arms)
+        raise SettingError(f"no arm {name!r}; there are {', '.join(sorted(point.arms))}{hint}")
+    if kind == "selector" and name.isdecimal():
+        if (found := selector_numbered(int(name))) is None:
+            raise SettingError(f"no selector {name} in the store; 'tfgrpo live status' shows the newest")
+        return found.probabilities
+    raise SettingError(f"no policy {spec!r}; use arm:NAME, selector:N or uniform")
+
+
+def evaluate(
+    rollouts: Iterable[LiveRollout],
+    target: TargetPolicy,
+    state: SelectorState,
+    point: str,
+    *,
+    policy: str,
+    quantity: WorthBy = "reward",
+) -> PolicyValue:
+    """Return what a policy would have earned at `point`, whose arms are those of `state`; raises KeyError for
+    an unknown point. Control runs, whose arm nobody drew, are left out."""
+    import numpy as np
+
+    from pytest_tfgrpo.numerics import offpolicy
+
+    arms = sorted(state.points[point].arms)
+    left_out, rows = Counter[str](), []
+    for rollout in sorted(rollouts, key=lambda one: one.sequence):
+        found = _row(rollout, target, state.points[point], point, quantity)
+        if isinstance(found, str):
+            left_out[found] += 1
+        else:
+            rows.append(found)
+    reward_N = np.array([row.value for row in rows])
+    arm_N = np.array([arms.index(row.arm) for row in rows], dtype=np.intp)
+    shape = (len(rows), len(arms))
+    target_NA = np.array([[row.target.get(arm, 0.0) for arm in arms] for row in rows]).reshape(shape)
+    logged_NA = np.array([[row.logged.get(arm, 0.0) for arm in arms] for row in rows]).reshape(shape)
+    category_N = np.unique([row.category for row in rows], return_inverse=True)[1].astype(np.intp)
+    every = np.arange(len(rows))
+    of_arm = (reward_N, target_NA[every, arm_N], logged_NA[every, arm_N])
+    return PolicyValue(
+        policy=policy,
+        point=point,
+        quantity=quantity,
+        decisions=len(rows),
+        left_out=dict(sorted(left_out.items())),
+        ips=offpolicy.ips(*of_arm),
+        snips=offpolicy.snips(*of_arm),
+        dr=offpolicy.dr(reward_N, category_N, arm_N, target_NA, logged_NA),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Row:
+    category: str
+    arm: str
+    value: float
+    target: Mapping[str, float]
+    logged: Mapping[str, float]
+
+
+def _row(
+    rollout: LiveRollout, target: TargetPolicy, policy: PointPolicy, point: str, quantity: WorthBy
+) -> _Row | str:
+    choice = next((one for one in rollout.choices if one.point == point), None)
+    if rollout.status not in (LiveStatus.SUCCEEDED, LiveStatus.FAILED):
+        return str(rollout.status)
+    if rollout.control:
+        return "control"
+    if choice is None:
+        return "no_choices"
+    value = value_of(rollout, quantity)
+    if value is None:
+        return "no_outcome"
+    if not 0 < choice.probabilities.get(choice.arm, 0.0) <= 1:
+        return "missing_logprobs"
+    arm = policy.arm_of(choice)
+    if arm is None:
+        return "unknown_arm"
+    logged = _logged(choice, policy)
+    wanted = target(rollout.category)
+    if any(p > 0 and not logged.get(name) for name, p in wanted.items()):
+        return "no_overlap"
+    return _Row(category=rollout.category, arm=arm, value=value, target=wanted, logged=logged)
+
+
+def _logged(choice: ArmChoice, policy: PointPolicy) -> dict[str, float]:
+    """Return the logged probabilities by present names."""
+    stamps = {stamp: arm for arm, stamp in policy.arms.items()}
+    stamps |= {choice.arms[arm]: arm for arm in choice.arms if policy.arms.get(arm) == choice.arms[arm]}
+    return {
+        stamps[stamp]: choice.probabilities.get(arm, 0.0)
+        for arm, stamp in choice.arms.items()
+        if stamp in stamps
+    }
+
+
+def value_of(rollout: LiveRollout, quantity: WorthBy) -> float | None:
+    """Return what a run earned, in [0, 1]; None where that is not known."""
+    if quantity == "reward":
+        return None if rollout.reward is None else rollout.reward.q
+    return None if rollout.trace is None else rollout.trace.score
+
+
+def control_difference(
+    rollouts: Iterable[LiveRollout], *, quantity: WorthBy = "reward", level: float = 0.95
+) -> ControlDifference:
+    """Return what the selector's choices bring over the default arms, with the interval of Welch 1947.
+
+    Each side is given one run of 0 and one of 1 for the interval, as Agresti and Caffo 2000 do for shares:
+    without them a side whose runs are all equal would seem to be known exactly.
+    """
+    sides: tuple[list[float], list[float]] = ([], [])
+    for rollout in rollouts:
+        value = value_of(rollout, quantity)
+        ended = rollout.status in (LiveStatus.SUCCEEDED, LiveStatus.FAILED)
+        if ended and rollout.choices and value is not None:
+            sides[rollout.control].append(value)
+    selected, control = (sum(side) / len(side) if side else None for side in sides)
+    found = ControlDifference(
+        quantity=quantity,
+        selected=len(sides[0]),
+        controls=len(sides[1]),
+        selected_mean=selected,
+        control_mean=control,
+    )
+    if selected is None or control is None or min(map(len, sides)) < 2:
+        return found
+    low, high = _welch(*sides, level)
+    return replace(found, difference=selected - control, low=low, high=high)
+
+
+def _welch(selected: list[float], control: list[float], level: float) -> tuple[float, float]:
+    from pytest_tfgrpo.numerics.resampling import student_quantile
+
+    centre, parts = 0.0, []
+    for sign, side in ((1, selected), (-1, control)):
+        values = [*side, 0.0, 1.0]
+        mean = sum(values) / len(values)
+        centre += sign * mean
+        square = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+        parts.append((square / len(values), len(values) - 1))
+    variance = sum(part for part, _ in parts)
+    nu = variance**2 / sum(part**2 / n for part, n in parts)
+    half = student_quantile(0.5 + level / 2, max(nu, 4.0)) * variance**0.5
+    return max(centre - half, -1.0), min(centre + half, 1.0)

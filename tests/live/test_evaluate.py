@@ -1,0 +1,152 @@
+"""What another policy would have earned, beside the truth; and what the selector brings over control."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from support.live_runs import ARMS, POINTS, RATES, LiveWorld, rollout
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.live.evaluate import (
+    PolicyValue,
+    WorthBy,
+    control_difference,
+    evaluate,
+    target_policy,
+)
+from pytest_tfgrpo.live.records import LiveRollout, LiveStatus
+from pytest_tfgrpo.live.selector import SelectorState, open_selector
+
+STATE = open_selector(0, None, POINTS)
+
+
+@pytest.fixture(scope="module")
+def world() -> LiveWorld:
+    """Return a service that has learned for 1,000 runs."""
+    found = LiveWorld(5)
+    found.serve(1000)
+    return found
+
+
+@pytest.fixture(scope="module")
+def uniform() -> list[LiveRollout]:
+    """Return 900 runs of a selector that knows nothing."""
+    world = LiveWorld(6, control=False)
+    world.rewards = lambda runs: [replace(run, reward=None) for run in runs]
+    world.serve(900)
+    return world.runs
+
+
+def truth(policy: str) -> float:
+    means = [
+        sum(rates.values()) / len(rates) if policy == "uniform" else rates[policy.removeprefix("arm:")]
+        for rates in RATES.values()
+    ]
+    return sum(means) / len(means)
+
+
+def value(
+    runs: list[LiveRollout], policy: str, state: SelectorState = STATE, quantity: WorthBy = "score"
+) -> PolicyValue:
+    target = target_policy(policy, state.points["config"], {0: STATE.points["config"]}.get)
+    return evaluate(runs, target, state, "config", policy=policy, quantity=quantity)
+
+
+@pytest.mark.parametrize("policy", ["arm:bare", "arm:learned", "arm:misled", "uniform"])
+def test_each_estimator_s_interval_covers_the_truth(policy: str, uniform: list[LiveRollout]) -> None:
+    found = value(uniform, policy)
+    assert found.decisions == 900
+    for estimate in (found.ips, found.snips, found.dr):
+        assert estimate.value is not None
+        assert estimate.low is not None
+        assert estimate.high is not None
+        assert estimate.low < truth(policy) < estimate.high
+        assert estimate.high - estimate.low < 0.25
+
+
+def test_of_a_selector_that_learned_the_rare_arm_is_not_estimable_and_the_good_one_is(
+    world: LiveWorld,
+) -> None:
+    late = [run for run in world.runs if run.choices[0].selector > 20]
+    rare, good = value(late, "arm:misled"), value(late, "arm:learned")
+    assert (rare.dr.value, rare.ips.value) == (None, None)
+    assert "effective decisions" in rare.dr.reason
+    assert good.dr.value == pytest.approx(truth("arm:learned"), abs=0.06)
+    assert good.left_out == {"control": sum(run.control for run in late)}
+
+
+def test_a_selector_s_own_value_is_about_the_mean_of_its_runs(world: LiveWorld) -> None:
+    point = world.selector.points["config"]
+    target = target_policy("selector:7", point, {7: point}.get)
+    found = evaluate(world.runs, target, world.selector, "config", policy="selector:7", quantity="score")
+    assert found.dr.value == pytest.approx(truth("arm:learned"), abs=0.08)
+
+
+def test_rewards_are_judged_as_q(uniform: list[LiveRollout]) -> None:
+    score, reward = value(uniform, "uniform").snips, value(uniform, "uniform", quantity="reward").snips
+    assert score.value is not None
+    assert reward.value == pytest.approx((1.75 * score.value - 0.75 + 1) / 2)
+
+
+def test_runs_without_overlap_outcome_or_arm_are_left_out_by_reason(uniform: list[LiveRollout]) -> None:
+    trace = uniform[1].trace
+    assert trace is not None
+    runs = [
+        replace(uniform[0], status=LiveStatus.CANCELLED),
+        replace(uniform[1], trace=replace(trace, score=None)),
+        replace(uniform[2], choices=()),
+        replace(uniform[3], choices=(replace(uniform[3].choices[0], probabilities={}),)),
+        *uniform[4:],
+    ]
+    found = value(runs, "uniform")
+    assert found.left_out == {"cancelled": 1, "missing_logprobs": 1, "no_choices": 1, "no_outcome": 1}
+    grown = STATE.with_points({"config": {**ARMS, "fresh": "s-fresh"}})
+    assert value(uniform, "arm:fresh", grown).left_out == {"no_overlap": 900}
+    assert value(uniform, "arm:bare", grown).decisions == 900
+    shrunk = STATE.with_points({"config": {"bare": "s-bare", "taught": "s-learned"}})
+    found = value(uniform, "arm:taught", shrunk)
+    assert found.left_out["unknown_arm"] == sum(run.choices[0].arm == "misled" for run in uniform)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("arm:leanred", "no arm 'leanred'; there are bare, learned, misled; did you mean 'learned'"),
+        ("selector:9", "no selector 9 in the store"),
+        ("best", "no policy 'best'; use arm:NAME, selector:N or uniform"),
+    ],
+)
+def test_a_policy_that_there_is_not_is_an_error(policy: str, message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        value([], policy)
+
+
+def test_nothing_is_estimable_from_no_runs() -> None:
+    assert value([], "uniform").dr.value is None
+
+
+def runs_of(rng: random.Random, selected: float, control: float, n: int) -> list[LiveRollout]:
+    choice = STATE.draw("t", "r", 1, "config", 0, category="a")
+    found = []
+    for i in range(n):
+        is_control = rng.random() < 0.1
+        score = float(rng.random() < (control if is_control else selected))
+        found.append(rollout(i, [choice], score, control=is_control))
+    return found
+
+
+@pytest.mark.parametrize(("selected", "control"), [(0.8, 0.5), (0.6, 0.6), (0.9, 0.98)])
+def test_the_interval_of_selector_minus_control_covers_the_truth(selected: float, control: float) -> None:
+    rng, covered, n = random.Random(1), 0, 120
+    for _ in range(n):
+        found = control_difference(runs_of(rng, selected, control, 300), quantity="score")
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= selected - control <= found.high
+    assert covered / n >= 0.9
+
+
+def test_too_few_control_runs_give_no_difference() -> None:
+    runs = [replace(run, control=False) for run in runs_of(random.Random(2), 0.5, 0.5, 30)]
+    found = control_difference([*runs[:-1], replace(runs[-1], control=True)])
+    assert (found.selected, found.controls, found.difference, found.low) == (29, 1, None, None)
