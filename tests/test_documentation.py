@@ -1,6 +1,7 @@
 """README and docs: every example works, shows its real output, and every link leads somewhere."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -88,7 +89,13 @@ def check(block: Block, folder: Path, where: str, before: examples.Done | None) 
             compare(block.text, before, 0, where)
         case "python":
             program = [sys.executable, "-c", compile_only(block) or block.text]
-            subprocess.run(program, cwd=folder, check=True, timeout=60)
+            subprocess.run(
+                program,
+                cwd=folder,
+                check=True,
+                timeout=60,
+                env={**os.environ, "HF_HOME": str(folder / ".hf")},
+            )
         case "perl":
             require_tool("perl")
         case "json":
