@@ -208,7 +208,7 @@ def test_nothing_imports_the_command_line_and_only_the_plugin_knows_pytest() -> 
     wrong = [
         f"{module.path}:{found.line} imports {found.target}"
         for module, found in each()
-        if (found.target.startswith(f"{PACKAGE}.cli") and module.part != "cli")
+        if (found.target.startswith(f"{PACKAGE}.cli") and module.part not in ("cli", ""))
         or (found.target.partition(".")[0] in ("pytest", "_pytest", "pluggy") and LAYERS[module.part] < 4)
         or found.target.startswith("_pytest")
     ]

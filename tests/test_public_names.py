@@ -29,6 +29,7 @@ NAMES = [
     "Trajectory",
     "__version__",
     "arun",
+    "open_live",
     "run",
     "score",
 ]

@@ -53,6 +53,7 @@ def parser() -> argparse.ArgumentParser:
         labels,
         lessons,
         library,
+        live,
         record,
         replicate,
         report,
@@ -66,6 +67,6 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"pytest-tfgrpo {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     first = (init, stamp, runs, report, show, replicate)
-    for command in (*first, baseline, library, record, lessons, labels, export):
+    for command in (*first, baseline, library, record, lessons, labels, export, live):
         command.declare(commands)
     return parser

@@ -54,14 +54,7 @@ def start(folder: Path, *, force: bool, example: str | None = None) -> Iterator[
     from pytest_tfgrpo.harness.engine.writer import make_output
 
     ini, text = _with_keys(folder, keys)
-    for source, name in _walk(templates, Path()):
-        target = folder / name
-        if target.exists() and not force:
-            yield f"kept   {name}, which already exists"
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(source.read_bytes())
-        yield f"wrote  {name}"
+    yield from copy_files(templates, folder, force=force)
     if text is None:
         yield f"kept   {ini.path.name}, which already sets tfgrpo_actor"
     else:
@@ -71,6 +64,18 @@ def start(folder: Path, *, force: bool, example: str | None = None) -> Iterator[
     if make_output(folder / out):
         yield f"wrote  {out}/.gitignore, as runs hold prompts and answers"
     yield f"next: {_next(folder, ini)}"
+
+
+def copy_files(templates: Traversable, folder: Path, *, force: bool) -> Iterator[str]:
+    """Copy files into `folder`; those that exist are kept, or overwritten with `force`."""
+    for source, name in _walk(templates, Path()):
+        target = folder / name
+        if target.exists() and not force:
+            yield f"kept   {name}, which already exists"
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(source.read_bytes())
+        yield f"wrote  {name}"
 
 
 def _files() -> Traversable:
@@ -85,13 +90,19 @@ def _example(name: str) -> tuple[Traversable, Mapping[str, str]]:
 
     if name not in EXAMPLES:
         raise SettingError(f"unknown example {name!r}; known: {', '.join(EXAMPLES)}{nearest(name, EXAMPLES)}")
+    found = example_folder(name)
+    ini = parse_ini(Path(EXAMPLE_INI), (found / EXAMPLE_INI).read_text(encoding="utf-8"))
+    return found, ini.keys if ini else {}
+
+
+def example_folder(name: str) -> Traversable:
+    """Return the folder of an example, as the wheel or the checkout holds it; raises SettingError."""
     packaged: Traversable = _files() / "examples" / name
     checkout = Path(__file__).resolve().parents[2] / "docs" / "examples" / name
     found = packaged if packaged.is_dir() else checkout
     if not found.is_dir():
         raise SettingError(f"the example {name!r} is neither in the package nor at {checkout}")
-    ini = parse_ini(Path(EXAMPLE_INI), (found / EXAMPLE_INI).read_text(encoding="utf-8"))
-    return found, ini.keys if ini else {}
+    return found
 
 
 def _walk(folder: Traversable, name: Path) -> Iterator[tuple[Traversable, Path]]:

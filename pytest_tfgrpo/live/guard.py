@@ -44,16 +44,31 @@ class Guard:
 
     def ended(self, state: GateState, rollout: LiveRollout) -> GateState:
         """Return the state after a run; held, it learns nothing, and a cancelled run says nothing."""
-        if state.state == "hold" or rollout.status not in (LiveStatus.SUCCEEDED, LiveStatus.FAILED):
+        if state.state == "hold" or not _says_something(rollout):
             return state
         blocked = rollout.trace is not None and rollout.trace.blocked
         after = replace(state, blocked=(*state.blocked, blocked)[-WINDOW:])
-        if rollout.reward is not None and rollout.choices:
-            after = replace(after, control=bet(after.control, rollout.reward.q, control=rollout.control))
-        now = rollout.started_at if rollout.ended_at is None else rollout.ended_at
         if sum(after.blocked) >= self.max_blocked:
-            return _after(after, "max_blocked", now)
-        return _after(after, "worse_than_control", now) if wealth(after.control) >= NEEDED else after
+            return _after(after, "max_blocked", _end(rollout))
+        return self.rewarded(after, rollout)
+
+    def rewarded(self, state: GateState, rollout: LiveRollout) -> GateState:
+        """Return the state after the reward of a run, which may come later than its end."""
+        if state.state == "hold" or not _says_something(rollout) or not rollout.choices:
+            return state
+        if rollout.reward is None:
+            return state
+        after = replace(state, control=bet(state.control, rollout.reward.q, control=rollout.control))
+        worse = wealth(after.control) >= NEEDED
+        return _after(after, "worse_than_control", _end(rollout)) if worse else after
+
+
+def _says_something(rollout: LiveRollout) -> bool:
+    return rollout.status in (LiveStatus.SUCCEEDED, LiveStatus.FAILED)
+
+
+def _end(rollout: LiveRollout) -> float:
+    return rollout.started_at if rollout.ended_at is None else rollout.ended_at
 
 
 def reset(state: GateState, actor: str, reason: str, now: float) -> GateState:

@@ -33,10 +33,15 @@ ERROR_CHARS = 500
 class LiveBackend(Protocol):
     """What is behind the application while live RL is on: selector, collector, guard, store."""
 
-    held: bool
-    """The guard holds the gate: default arms, and nothing is collected."""
-    selector: int
-    """Number of the selector in use."""
+    @property
+    def held(self) -> bool:
+        """Whether the guard holds the gate: default arms, and nothing is collected."""
+        ...
+
+    @property
+    def selector(self) -> int:
+        """Number of the selector in use."""
+        ...
 
     def put(self, event: LiveEvent) -> bool:
         """Enqueue an event; never blocks or raises. False: it is lost."""

@@ -22,8 +22,9 @@ COMMANDS = (
     "baseline compare", "library show",
     "library diff", "library promote", "library rebase", "lessons", "labels sample", "labels read",
     "record stat", "record verify", "record add", "record prune", "export",
+    "live init", "live demo", "live status", "live reset",
 )  # fmt: skip
-GROUPS = ("baseline", "labels", "library", "record")
+GROUPS = ("baseline", "labels", "library", "live", "record")
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,8 @@
 """What the application holds: runs, choices, and what never reaches the agent."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -341,3 +343,34 @@ def test_one_run_may_be_used_by_several_threads(live: Live, backend: Backend) ->
 def test_the_default_choice_is_certain(live: Live) -> None:
     choice = default_choice(live.config.points["config"], place=2, selector=3)
     assert (choice.arm, choice.propensity, choice.control) == ("bare", 1.0, True)
+
+
+OFF = """
+import sys
+import pytest_tfgrpo as tfgrpo
+
+live = tfgrpo.open_live()
+with live.run("ticket-17", category="billing", prompt="text") as run:
+    arm = run.choose("config")
+    run.turn(); run.tool("search", error=None); run.safety(blocked=False)
+    run.end("reply", score=0.5)
+live.outcome("ticket-17", 0.8)
+print(arm.name, dict(arm.values), arm.propensity, live.status()["enabled"], live.flush())
+loaded = [n for n in sys.modules if n.startswith("pytest_tfgrpo.live.")]
+print(*sorted(n.rpartition(".")[2] for n in loaded))
+print(*sorted({"sqlite3", "numpy", "asyncio", "pytest", "jsonschema"} & set(sys.modules)))
+"""
+
+
+def test_off_by_default_the_default_arm_is_taken_and_nothing_is_loaded_or_written(tmp_path: Path) -> None:
+    """C-04: without the flag nothing is attached."""
+    (tmp_path / "live.toml").write_text(CONFIG)
+    done = subprocess.run(
+        [sys.executable, "-c", OFF], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.splitlines() == [
+        "bare {} 1.0 False True",
+        "arms config records session settings",
+        "",
+    ]
+    assert [path.name for path in tmp_path.iterdir()] == ["live.toml"]

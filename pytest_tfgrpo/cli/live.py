@@ -1,0 +1,126 @@
+"""The commands ``tfgrpo live ...``: start with live RL, look at what it learned, and reset its guard."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_group
+from pytest_tfgrpo.core.errors import SettingError, StoreError
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.live.config import LiveConfig
+    from pytest_tfgrpo.live.store import LiveStore
+
+ABOUT = (
+    "Let runs in production choose among arms, such as prompts or models. What learns is the selector, a "
+    "table of probabilities for each category of task, never the model."
+)
+
+
+def declare(commands: Subparsers) -> None:
+    """Add the group."""
+    group = add_group(commands, "live", ABOUT)
+    command = add_command(group, "init", init)
+    command.add_argument("folder", nargs="?", default=".", metavar="DIR", help="folder (default: here)")
+    command.add_argument("--force", action="store_true", help="overwrite files that exist")
+    command = add_command(group, "demo", demo)
+    command.add_argument("--tasks", type=_count, default=600, metavar="N", help="tasks (default: 600)")
+    command.add_argument("--seed", type=_count, default=0, metavar="N", help="seed of tasks (default: 0)")
+    command.add_argument(
+        "--shuffle-rewards",
+        action="store_true",
+        help="report the score of some other task, so that there is nothing to learn",
+    )
+    command.add_argument("--into", metavar="DIR", help="empty folder to keep its files in (default: none)")
+    command = add_command(group, "status", status)
+    command.add_argument("--json", action="store_true", help="print JSON")
+    _add_config(command)
+    command = add_command(group, "reset", reset)
+    command.add_argument("--actor", required=True, metavar="A", help="who resets it, for the journal")
+    command.add_argument("--reason", required=True, metavar="R", help="why, for the journal")
+    _add_config(command)
+
+
+def _add_config(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--config", metavar="FILE", help="configuration (default: TFGRPO_LIVE_RL_CONFIG, else live.toml)"
+    )
+
+
+def init(arguments: Arguments) -> Iterator[str]:
+    """Write a first live.toml, and an example service that uses it."""
+    from pytest_tfgrpo.cli.init import copy_files, example_folder
+
+    folder = Path(arguments.folder)
+    yield from copy_files(example_folder("live"), folder, force=arguments.force)
+    where = "" if folder.resolve() == Path.cwd() else f"cd {folder} && "
+    yield f"next: {where}TFGRPO_LIVE_RL_ENABLED=1 python service.py 200, then tfgrpo live status"
+
+
+def demo(arguments: Arguments) -> Iterator[str]:
+    """Watch a selector learn which of three arms is best, offline; then its store fails and is killed."""
+    from tempfile import TemporaryDirectory
+
+    from pytest_tfgrpo.cli.live_demo import demo as run
+
+    with TemporaryDirectory(prefix="tfgrpo-live-demo-") as temporary:
+        folder = Path(arguments.into or temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise SettingError(f"{folder} is not empty; name a new folder")
+        yield from run(folder, arguments.tasks, arguments.seed, shuffled=arguments.shuffle_rewards)
+
+
+def status(arguments: Arguments) -> Iterator[str]:
+    """Print gate, runs, probabilities and the last update."""
+    from pytest_tfgrpo.live.report import status_lines, status_of
+
+    config, store = _opened(arguments)
+    found = status_of(config, store)
+    yield from [json.dumps(found, indent=1)] if arguments.json else status_lines(found)
+
+
+def reset(arguments: Arguments) -> Iterator[str]:
+    """Let a gate that holds pass again; its memory of failures and of control starts anew."""
+    import time
+
+    from pytest_tfgrpo.live.guard import reset as passing
+
+    _, store = _opened(arguments)
+    before, now = store.gate(), time.time()
+    try:
+        store.change_gate(lambda state: passing(state, arguments.actor, arguments.reason, now), now=now)
+    except ValueError as error:
+        raise SettingError(str(error)) from error
+    held = f"it held by {before.reason}" if before.state == "hold" else "it did not hold"
+    yield f"gate       passes, reset by {arguments.actor}: {arguments.reason}; {held}"
+
+
+def _opened(arguments: Arguments) -> tuple[LiveConfig, LiveStore]:
+    """Return configuration and store; raises StoreError where there is no store yet."""
+    from pytest_tfgrpo.live.config import load_live_config
+    from pytest_tfgrpo.live.store import open_live_store
+
+    config = load_live_config(arguments.config, {}, os.environ)
+    path = config.store
+    if path is None:
+        raise StoreError(
+            f"{config.path}: store = 'none' is kept in memory; call live.status() in the process"
+        )
+    if not path.exists():
+        raise StoreError(
+            f"there is no live store {path} yet; it is made by the first run with enabled = true"
+        )
+    return config, open_live_store(path, config.settings.namespace)
+
+
+def _count(text: str) -> int:
+    """Return a whole number from 0 on; raises ArgumentTypeError."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 on, not {text!r}")
+    return int(text)

@@ -1,0 +1,208 @@
+"""The command ``tfgrpo live demo``: a selector learns in front of you; then its store fails and is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from pytest_tfgrpo.cli.demo_service import POINT, DemoService, Served, open_service, prepare
+from pytest_tfgrpo.cli.open_live import open_live
+from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.text import table
+from pytest_tfgrpo.live.config import load_live_config
+from pytest_tfgrpo.live.guard import reset
+from pytest_tfgrpo.live.loop import LiveLoop
+from pytest_tfgrpo.live.records import LiveStatus
+from pytest_tfgrpo.live.report import probabilities_of, stored_selector
+from pytest_tfgrpo.live.session import Live
+from pytest_tfgrpo.live.store import LiveStore, open_live_store
+from pytest_tfgrpo.live.store_schema import open_database
+
+TASKS, STEP, TOGETHER = 600, 100, 16
+WHILE_HELD, AFTER_RESET, BATCH, BATCHES = 40, 20, 20, 4
+"""Tasks served while the gate holds, after its reset, and by a process that is killed."""
+FAILURES = 3
+PATIENCE_S = 30.0
+"""How long the demo waits for what takes milliseconds on a machine that is not busy."""
+CHILD = "from pytest_tfgrpo.cli.live_demo import serve_until_killed as s; s({!r}, {}, {})"
+
+
+class FailingStore(LiveStore):
+    """A store whose writes fail as often as it is told."""
+
+    failures = 0
+
+    def write(self, *arguments: Any, **named: Any) -> Any:
+        """Write a batch, or raise StoreError."""
+        if self.failures:
+            self.failures -= 1
+            raise StoreError("injected by the demo: the disk is full")
+        return super().write(*arguments, **named)
+
+
+def demo(folder: Path, tasks: int = TASKS, seed: int = 0, *, shuffled: bool = False) -> Iterator[str]:
+    """Yield what happens while the offline agent serves tasks with three arms, in an empty folder.
+
+    Raises StoreError where the store loses something, which no failure and no kill may make it do.
+    """
+    started = time.perf_counter()
+    lessons = prepare(folder, seed)
+    yield f"learned    {lessons} lessons, by a run over the train tasks; `misled` names wrong tools in them"
+    yield f"serving    {tasks} other tasks, on 8 threads; what learns is the selector, never the agent"
+    service = open_service(folder, seed, shuffled=shuffled)
+    live, store = open_failing(folder)
+    yield from serve(service, live, store, tasks)
+    yield ""
+    yield from _fail(service, live, store, tasks)
+    live.close()
+    yield from _kill(service, tasks + WHILE_HELD + AFTER_RESET)
+    yield f"done in {time.perf_counter() - started:.1f} s"
+
+
+def serve(service: DemoService, live: Live, store: LiveStore, tasks: int) -> Iterator[str]:
+    """Serve tasks, and yield how the selector learns and what it came to."""
+    served: list[Served] = []
+    yield from _serve(service, live, tasks, served)
+    yield ""
+    yield from _learned(service, live, store, served)
+
+
+def open_failing(folder: Path) -> tuple[Live, FailingStore]:
+    """Return what `open_live` does, over a store that can be made to fail."""
+    config = load_live_config(folder / "live.toml", {}, {})
+    namespace = config.settings.namespace
+    store = FailingStore(open_database(config.store, namespace), config.store, namespace)
+    return Live(config, LiveLoop(config, store)), store
+
+
+def _serve(service: DemoService, live: Live, tasks: int, served: list[Served]) -> Iterator[str]:
+    rows = [["tasks", "mean score", "bare", "learned", "misled", "selector"]]
+    for start in range(0, tasks, STEP):
+        batch: list[Served] = []
+        for first in range(start, min(start + STEP, tasks), TOGETHER):
+            batch += service.serve_all(live, range(first, min(first + TOGETHER, start + STEP, tasks)))
+            live.flush(PATIENCE_S)  # else this agent, which takes milliseconds, outruns its updates
+        served += batch
+        arms = Counter(one.arm for one in batch)
+        shares = [f"{arms[arm] / len(batch):.2f}" for arm in ("bare", "learned", "misled")]
+        mean = f"{fmean(one.score for one in batch):.3f}"
+        rows.append([str(len(served)), mean, *shares, str(live.status()["selector"])])
+        lines = table(rows[0], rows[1:], left=0)
+        yield from lines if start == 0 else lines[-1:]
+
+
+def _learned(service: DemoService, live: Live, store: LiveStore, served: Sequence[Served]) -> Iterator[str]:
+    """Yield what the selector came to, and whether what it says of the arms is so."""
+    selector = stored_selector(store)
+    control = {one.run for one in store.rollouts() if one.control}
+    chosen = [one for one in served if f"task-{one.n}" not in control]
+    arms = sorted(live.config.points[POINT].arms)
+    rows = []
+    for domain, probabilities in sorted(probabilities_of(selector).get(POINT, {}).items()):
+        scores = [one.score for one in chosen if one.domain == domain]
+        rows.append([domain, *(f"{probabilities[arm]:.2f}" for arm in arms), f"{fmean(scores):.3f}"])
+    yield from table(["domain", *arms, "mean score"], rows)
+    truth = service.truth(live.config.points[POINT].arms, [one.n for one in served])
+    yield "true mean score of each arm: " + ", ".join(f"{arm} {truth[arm]:.3f}" for arm in arms)
+    last = fmean(one.score for one in chosen[-100:])
+    yield f"last 100 of the selector's runs: mean score {last:.3f}; best arm {max(truth.values()):.3f}"
+
+
+def _fail(service: DemoService, live: Live, store: FailingStore, first: int) -> Iterator[str]:
+    """Make the store fail until the gate holds, serve meanwhile, and reset it as a person does."""
+    before = dict(store.counts())
+    store.failures = FAILURES
+    service.serve(live, first)
+    _wait("the gate to hold", lambda: store.gate().state == "hold")
+    held = list(service.serve_all(live, range(first + 1, first + WHILE_HELD)))
+    live.flush(PATIENCE_S)
+    if any(one.arm != "bare" for one in held) or sum(store.counts().values()) != sum(before.values()):
+        raise StoreError("the gate holds, and runs were collected or took another arm than the default")
+    yield f"failures   {FAILURES} writes failed, the gate holds; {len(held)} runs took the default arm"
+    store.change_gate(
+        lambda state: reset(state, "demo", "the disk has room again", time.time()), now=time.time()
+    )
+    _wait("the reset", lambda: live.status()["gate"]["state"] == "pass")
+    again = list(service.serve_all(live, range(first + WHILE_HELD, first + WHILE_HELD + AFTER_RESET)))
+    live.flush(PATIENCE_S)
+    collected = store.counts()["succeeded"] - before["succeeded"]
+    if collected != len(again):
+        raise StoreError(f"{len(again)} runs after the reset, and {collected} of them in the store")
+    yield f"reset      by a person, with a reason: {collected} runs collected again"
+
+
+def _kill(service: DemoService, first: int) -> Iterator[str]:
+    """Kill a process that serves, with ``kill -9``, and compare the store with what was durable before."""
+    program = CHILD.format(str(service.folder), service.seed, first)
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        for _ in range(BATCHES):
+            if not child.stdout.readline():
+                raise StoreError("the process that serves ended by itself")
+        before = _ended(service.folder)
+        os.kill(child.pid, signal.SIGKILL)
+    with open_live(service.folder / "live.toml") as live:
+        list(service.serve_all(live, range(first + 10_000, first + 10_000 + BATCH)))
+        live.flush(PATIENCE_S)
+    after = _ended(service.folder)
+    lost = sum(key not in after for key in before)
+    renumbered = sum(after.get(key, id) != id for key, id in before.items())
+    twice = _used_twice(service.folder)
+    yield (
+        f"kill -9    of a process that served: {len(before)} runs were durable; {lost} lost, "
+        f"{twice} used twice, {renumbered} renumbered"
+    )
+    if lost or twice or renumbered or len(before) < BATCHES * BATCH:
+        raise StoreError("the store lost, repeated or renumbered what was durable")
+
+
+def serve_until_killed(folder: str, seed: int, first: int) -> None:
+    """Serve tasks for ever, and print a line after each batch that is durable."""
+    service = open_service(Path(folder), seed)
+    live = open_live(Path(folder) / "live.toml")
+    while live.flush(PATIENCE_S):
+        list(service.serve_all(live, range(first, first + BATCH)))
+        first += BATCH
+        if live.flush(PATIENCE_S):
+            print("durable", flush=True)
+
+
+def _ended(folder: Path) -> dict[str, str]:
+    """Return the ids of the runs that ended, by key."""
+    store = _stored(folder)
+    try:
+        return {one.run: one.id for one in store.rollouts() if one.status is not LiveStatus.RUNNING}
+    finally:
+        store.close()
+
+
+def _used_twice(folder: Path) -> int:
+    """Return how many runs two updates used, or another one than they say."""
+    store = _stored(folder)
+    try:
+        used = Counter(id for update in store.updates() for id in update.used)
+        said = {one.id for one in store.rollouts() if one.used_in is not None}
+    finally:
+        store.close()
+    return sum(count > 1 for count in used.values()) + len(used.keys() ^ said)
+
+
+def _stored(folder: Path) -> LiveStore:
+    config = load_live_config(folder / "live.toml", {}, {})
+    return open_live_store(config.store, config.settings.namespace)
+
+
+def _wait(what: str, seen: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not seen():
+        if time.monotonic() > until:
+            raise StoreError(f"waited {PATIENCE_S:g} s for {what}")
+        time.sleep(0.01)
