@@ -29,6 +29,8 @@ BACKOFF_MOST_S = 20.0
 FREE = Price(input=0.0, output=0.0)
 BUDGET = "budget"
 """Code of a call that the budget ended between two attempts."""
+SAMPLED_BYTES, SAMPLED_MOST_BYTES = 512, 64_000_000
+"""What an answer may have above its limit for the log-probabilities of each token asked for, and of all."""
 SHOWN = 300
 """Characters of a server's words that an error shows."""
 
@@ -106,6 +108,8 @@ class _Call:
     limit_s: float
     sampled: Sampled | None
     """What is known of its tokens before they come; None when nobody asks for them."""
+    max_bytes: int
+    """What an answer may have."""
     attempt: int = 0
     spent_s: float = 0.0
     cost_usd: float | None = 0.0
@@ -199,6 +203,8 @@ class ChatCompleter:
             raise ModelError(text, "rejected", cost_usd=0.0) from None
         prompt_tokens = most_prompt_tokens(request)
         limit_s = min(request.timeout_s or math.inf, self._endpoint.timeout_s)
+        sampled = self._to_sample(request)
+        more_bytes = 0 if sampled is None else min(SAMPLED_BYTES * completion_tokens, SAMPLED_MOST_BYTES)
         call = _Call(
             body=body,
             in_words=in_words,
@@ -207,7 +213,8 @@ class ChatCompleter:
             completion_tokens=completion_tokens,
             left_s=limit_s,
             limit_s=limit_s,
-            sampled=self._to_sample(request),
+            sampled=sampled,
+            max_bytes=self._endpoint.response_max_bytes + more_bytes,
         )
         async with self._door.slots or nullcontext():
             return await self._complete(call)
@@ -299,7 +306,7 @@ class ChatCompleter:
                 self._door.headers,
                 call.body,
                 timeout_s=call.left_s,
-                max_bytes=self._endpoint.response_max_bytes,
+                max_bytes=call.max_bytes,
                 direct=self._door.address.loopback,
             )
         except TransportError as error:
@@ -325,7 +332,7 @@ class ChatCompleter:
     def _read(self, reply: Reply, call: _Call) -> Completion:
         """Return the completion that a reply holds; raises _Failed."""
         if reply.cut:
-            text = f"the answer is larger than {self._endpoint.response_max_bytes} bytes (response_max_bytes)"
+            text = f"the answer is larger than {call.max_bytes} bytes (response_max_bytes)"
             raise _Failed(self._error(text, "oversize"), self._used(None))
         usage: Usage | None = None
         try:

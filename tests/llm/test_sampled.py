@@ -112,9 +112,15 @@ def test_a_server_that_offers_none_is_asked_and_its_answer_kept() -> None:
         complete(refused)
 
 
-def test_a_list_larger_than_an_answer_may_be_is_not_read() -> None:
-    with pytest.raises(ModelError) as raised:
-        complete(fake_model.sampled("abc", [-1.0] * 1000), response_max_bytes=20_000)
+def test_log_probabilities_make_no_answer_too_large_unless_there_are_more_than_tokens_asked_for() -> None:
+    """The client asks for at most 1000 tokens, each of which may have 512 bytes."""
+    reply = fake_model.sampled("abc", [-1.0] * 1000)
+    assert len(json.dumps(reply.body)) > 60_000
+    assert complete(reply, response_max_bytes=1000).text == "abc"
+    with pytest.raises(ModelError, match="larger than 1000 bytes"):
+        complete(reply, response_max_bytes=1000, logprobs="off")
+    with pytest.raises(ModelError, match="larger than 513000 bytes") as raised:
+        complete(fake_model.sampled("abc", [-1.0] * 10_000), response_max_bytes=1000)
     assert raised.value.code == "oversize"
 
 
