@@ -105,4 +105,5 @@ def dry_run(launch: Launch) -> list[str]:
 
     job, folder, record = launch.prepared.job, launch.prepared.folder, launch.settings["record"]
     runs = None if folder is None else folder.parent
-    return plan_text(job, forecast(job, runs, launch.root / record if record else None))
+    known = launch.root / record if record else None
+    return plan_text(job, forecast(job, runs, known, launch.looks))

@@ -10,8 +10,11 @@ from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.estimate.ranges import Figures, Range
+from pytest_tfgrpo.harness.learning.optimizer.none import NoOptimizer
+from pytest_tfgrpo.harness.learning.optimizer.registry import OPTIMIZERS
 from pytest_tfgrpo.harness.learning.prompts import PromptBuilder
 from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.suite.packs import pack_for
 from pytest_tfgrpo.llm.prices import Price
 
 SAMPLE = 200
@@ -76,6 +79,44 @@ def render(job: Job) -> PromptSizes:
     prompts = PromptBuilder(job, job.library)
     sizes = {s.id: len(str(prompts.ask(s.id).prompt).encode("utf-8", "replace")) for s in ranked[:SAMPLE]}
     return PromptSizes(len(sizes), sizes)
+
+
+def asked(job: Job, phase: Phase) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the ids of the scenarios that a phase asks for certain, and of those that it asks at most.
+
+    A concurrent control asks only where its prompt is not that of the final sweep, whose answers it shares
+    elsewhere. Training may change the prompts that have room for lessons, in domains with train scenarios
+    or lessons; all others are known.
+    """
+    if not phase.concurrent:
+        return phase.scenarios, phase.scenarios
+    by_id, taught = {s.id: s for s in job.scenarios}, _taught(job)
+    before = PromptBuilder(job, job.reference.library if job.reference is not None else job.library, phase)
+    after = PromptBuilder(job, job.library)
+    open_ids = {
+        id
+        for id in phase.scenarios
+        if by_id[id].domain in taught and pack_for(job.packs, by_id[id].domain).experience_slots
+    }
+    known = [id for id in phase.scenarios if id not in open_ids]
+    differ = {id for id in known if before.ask(id).prompt_stamp != after.ask(id).prompt_stamp}
+    return (
+        tuple(id for id in phase.scenarios if id in differ),
+        tuple(id for id in phase.scenarios if id in differ or id in open_ids),
+    )
+
+
+def _taught(job: Job) -> set[str]:
+    """Return the domains whose lessons may change while a run lasts."""
+    by_id = {s.id: s for s in job.scenarios}
+    trained = {by_id[id].domain for phase in job.phases if phase.mode == "train" for id in phase.scenarios}
+    if not trained:
+        return set()
+    if job.optimizer.name not in OPTIMIZERS:  # a plugin's may write lessons for any domain
+        return {s.domain for s in job.scenarios}
+    return {e.domain for e in job.library.experiences} | (
+        set() if job.optimizer.name == NoOptimizer.name else trained
+    )
 
 
 def rollouts(job: Job, phase: Phase, model: Model, prompts: PromptSizes) -> Figures:

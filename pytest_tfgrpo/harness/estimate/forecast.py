@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.text import count, line, money, plural
 from pytest_tfgrpo.harness.estimate import assumptions
+from pytest_tfgrpo.harness.estimate.assumptions import asked
 from pytest_tfgrpo.harness.estimate.history import History, history_of
 from pytest_tfgrpo.harness.estimate.ranges import Figures, Range, UnitUse, predict, total, up_to
 from pytest_tfgrpo.harness.estimate.recordings import uses_in
 from pytest_tfgrpo.harness.run.job import Job
-from pytest_tfgrpo.harness.run.schedule import dev_phase, most_rollouts
+from pytest_tfgrpo.harness.run.schedule import dev_phase, most_rollouts, steps_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,36 +39,81 @@ class Forecast:
     """True if no component costs anything."""
     declared: Mapping[str, float | None] | None = None
     """The actor's declared maximum in ``usd`` and ``tokens``, if nothing more is known; else None."""
+    declared_most: Figures | None = None
+    """The same with the rollouts of the gate's later looks; None where it takes none."""
+    looks: tuple[int, ...] = ()
+    """Rollouts of each scenario that the final sweep may have when the gate looks at it, in order."""
+    extension: Figures | None = None
+    """What the rollouts after the first look take, from nothing to all of them; no part of the total."""
 
     @property
     def total(self) -> Figures:
         """Sum over all parts."""
         return total(part.figures for part in self.parts)
 
+    @property
+    def most(self) -> Figures:
+        """Sum over all parts with the gate's further rollouts."""
+        return self.total if self.extension is None else self.total + self.extension
 
-def forecast(job: Job, folder: Path | None, recording: Path | None = None) -> Forecast:
+
+def forecast(
+    job: Job, folder: Path | None, recording: Path | None = None, looks: tuple[int, ...] = ()
+) -> Forecast:
     """Return the forecast of a job; makes no calls and writes nothing.
 
-    Its earlier runs are in `folder`; without any, what the file `recording` has of its actor counts.
+    Its earlier runs are in `folder`; without any, what the file `recording` has of its actor counts. `looks`
+    are the rollouts of each scenario that the gate may look at the final sweep with.
     """
     free = job.actor.bound(1).get("usd") == 0.0 and not any(model.paid for model in job.models.values())
     if free and not any(model.price for model in job.models.values()):
-        return Forecast(free=True)
+        return Forecast(free=True, looks=looks)
     history = history_of(job, folder)
     if not history.rollouts:
         domains = {scenario.id: scenario.domain for scenario in job.scenarios}
         model = job.models.get(job.actor.name)
         history.rollouts = uses_in(recording, job.actor.name, domains, model.price if model else None)
     if not job.models and not history.rollouts:
-        bound = job.actor.bound(_most(job))
-        ends = {unit: Range(0.0, most) for unit, most in bound.items() if most is not None}
-        most = Figures(tokens=ends.get("tokens"), usd=ends.get("usd"))
-        return Forecast(declared=bound, warnings=tuple(_over_budget(job, most)))
+        _, planned, more = rollouts_of(job, looks)
+        most = _declared(job.actor.bound(planned + more))
+        return Forecast(
+            declared=job.actor.bound(planned),
+            warnings=tuple(_over_budget(job, most)),
+            looks=looks,
+            declared_most=most if more else None,
+        )
     seer = _Seer(job, history)
     parts = tuple(seer.parts())
-    found = Forecast(parts=parts, sources=tuple(seer.sources), free=free)
-    warnings = (*_unpriced(job, parts), *_over_budget(job, found.total))
-    return Forecast(parts=parts, sources=found.sources, warnings=warnings, free=free)
+    extension = total(seer.extension(looks)) if further(job, looks) else None
+    found = Forecast(parts=parts, sources=tuple(seer.sources), free=free, looks=looks, extension=extension)
+    return replace(found, warnings=(*_unpriced(job, parts), *_over_budget(job, found.most)))
+
+
+def _declared(bound: Mapping[str, float | None]) -> Figures:
+    ends = {unit: Range(0.0, most) for unit, most in bound.items() if most is not None}
+    return Figures(tokens=ends.get("tokens"), usd=ends.get("usd"))
+
+
+def rollouts_of(job: Job, looks: tuple[int, ...] = ()) -> tuple[int, int, int]:
+    """Return the rollouts that a run makes at least, at most, and beyond that if the gate looks again."""
+    least = most = 0
+    for phase in job.phases:
+        certain, perhaps = asked(job, phase)
+        least += len(certain) * phase.rollouts
+        most += len(perhaps) * phase.rollouts + most_rollouts(phase, job.settings)
+    return least, most, sum(len(phase.scenarios) * phase.rollouts for phase in further(job, looks))
+
+
+def further(job: Job, looks: tuple[int, ...]) -> list[Phase]:
+    """Return the final sweep, and a control that runs with it, with the rollouts of all later looks alone."""
+    if len(looks) < 2:
+        return []
+    times = looks[-1] // looks[0] - 1
+    return [
+        replace(phase, scenarios=ids, rollouts=phase.rollouts * times)
+        for phase in steps_of(job.phases)[-1]
+        if (ids := asked(job, phase)[1])
+    ]
 
 
 class _Seer:
@@ -81,17 +127,30 @@ class _Seer:
 
     def parts(self) -> Iterator[PhaseForecast]:
         for phase in self._job.phases:
-            for purpose, figures in (
-                ("rollouts", self._rollouts(phase)),
-                ("learning", self._learning(phase)),
-                ("judge", self._judging(phase)),
-            ):
-                if figures is not None:
-                    # a prompt that the lessons leave as it is needs no control of its own
-                    found = up_to(figures, 1.0) if phase.concurrent else figures
-                    yield PhaseForecast(phase=phase.label, purpose=purpose, figures=found)
+            certain, perhaps = asked(self._job, phase)
+            for purpose, figures in self._all_of(replace(phase, scenarios=perhaps)):
+                found = figures if certain == perhaps else up_to(figures, 1.0)
+                yield PhaseForecast(phase=phase.label, purpose=purpose, figures=found)
             if phase.dev:
                 yield from self._deciding(phase)
+
+    def _all_of(self, phase: Phase) -> Iterator[tuple[str, Figures]]:
+        if not phase.scenarios:
+            yield "rollouts", Figures()
+            return
+        for purpose, figures in (
+            ("rollouts", self._rollouts(phase)),
+            ("learning", self._learning(phase)),
+            ("judge", self._judging(phase)),
+        ):
+            if figures is not None:
+                yield purpose, figures
+
+    def extension(self, looks: tuple[int, ...]) -> Iterator[Figures]:
+        """Yield what the rollouts of later looks take, from nothing to all of them."""
+        for phase in further(self._job, looks):
+            for _, figures in self._all_of(phase):
+                yield up_to(figures, 1.0)
 
     def _deciding(self, phase: Phase) -> Iterator[PhaseForecast]:
         """Yield what the dev split takes after an epoch: nothing, where no prompt changes, to its most."""
@@ -180,12 +239,6 @@ class _Seer:
 
     def _note(self, text: str) -> None:
         self.sources[text] = None
-
-
-def _most(job: Job) -> int:
-    """Return how many rollouts a run makes at most."""
-    planned = (len(phase.scenarios) * phase.rollouts for phase in job.phases)
-    return sum(planned) + sum(most_rollouts(phase, job.settings) for phase in job.phases)
 
 
 def _teacher(job: Job) -> str | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from pytest_tfgrpo.core.text import count, money, table, wrapped
 from pytest_tfgrpo.harness.estimate.forecast import Forecast
-from pytest_tfgrpo.harness.estimate.ranges import Figures, Range
+from pytest_tfgrpo.harness.estimate.ranges import Figures, Range, high_ends
 
 
 def estimate_lines(forecast: Forecast, width: int = 80) -> list[str]:
@@ -21,7 +21,11 @@ def estimate_lines(forecast: Forecast, width: int = 80) -> list[str]:
 
 def _figures(forecast: Forecast) -> list[str]:
     if forecast.declared is not None:
-        return [f"cost    {_most(forecast.declared, 'usd')}", f"tokens  {_most(forecast.declared, 'tokens')}"]
+        first, more = forecast.declared, forecast.declared_most or Figures(tokens=None, usd=None)
+        return [
+            f"cost    {_most(first.get('usd'), money, more.usd)}",
+            f"tokens  {_most(first.get('tokens'), count, more.tokens)}",
+        ]
     if not forecast.parts:
         return ["cost    nothing"]
     labels = [
@@ -29,14 +33,17 @@ def _figures(forecast: Forecast) -> list[str]:
         for part in forecast.parts
     ]
     rows = [_row(name, part.figures) for name, part in zip(labels, forecast.parts, strict=True)]
-    return table(["estimate", "calls", "tokens", "cost"], [*rows, _row("total", forecast.total)])
+    rows.append(_row("total", forecast.total))
+    if forecast.extension is not None:
+        rows.append(_row("at most", high_ends(forecast.most)))
+    return table(["estimate", "calls", "tokens", "cost"], rows)
 
 
-def _most(declared: Mapping[str, float | None], unit: str) -> str:
-    most = declared.get(unit)
-    if most is None:
+def _most(declared: float | None, show: Callable[[float | None], str], more: Range | None) -> str:
+    if declared is None:
         return "unknown: the actor does not declare it"
-    return f"at most {money(most) if unit == 'usd' else count(most)}"
+    further = "" if more is None else f", or {show(more.high)} if the gate takes more rollouts"
+    return f"at most {show(declared)}{further}"
 
 
 def _row(name: str, figures: Figures) -> list[str]:

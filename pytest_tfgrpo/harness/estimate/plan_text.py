@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.text import line, plural, table, wrapped
-from pytest_tfgrpo.harness.estimate.forecast import Forecast
+from pytest_tfgrpo.harness.estimate.assumptions import asked
+from pytest_tfgrpo.harness.estimate.forecast import Forecast, rollouts_of
 from pytest_tfgrpo.harness.estimate.lines import estimate_lines
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.schedule import dev_phase, most_rollouts
@@ -20,9 +21,7 @@ def plan_text(job: Job, forecast: Forecast) -> list[str]:
     """Return what a run would do: scenarios per split, rollouts per phase, and what they will use."""
     splits = Counter(s.split for s in job.scenarios)
     dev = f", {splits['dev']} dev" if splits["dev"] else ""
-    least = sum(len(phase.scenarios) * phase.rollouts for phase in job.phases if not phase.concurrent)
-    rollouts = sum(len(phase.scenarios) * phase.rollouts for phase in job.phases)
-    most = rollouts + sum(most_rollouts(phase, job.settings) for phase in job.phases)
+    least, most, more = rollouts_of(job, forecast.looks)
     rows = [row for phase in job.phases for row in _planned(phase, job)]
     return [
         f"dry run: the actor {line(job.actor.name, 200)} was not called",
@@ -32,19 +31,24 @@ def plan_text(job: Job, forecast: Forecast) -> list[str]:
         "",
         *table(
             ["", "temp", "scenarios", "rollouts each", "calls"],
-            [*rows, ["total", "", "", "", str(most) if most == least else f"{least} to {most}"]],
+            [
+                *rows,
+                ["total", "", "", "", str(most) if most == least else f"{least} to {most}"],
+                *([["at most", "", "", "", str(most + more)]] if more else []),
+            ],
         ),
         *(text for why in job.warnings for text in wrapped(f"warning: {line(why, 400)}", 80, hanging="  ")),
         "",
         *_power(job),
+        *(_again(job, forecast.looks) if more else []),
         *estimate_lines(forecast),
     ]
 
 
 def _planned(phase: Phase, job: Job) -> Iterator[list[str]]:
     """Yield the row of a phase, and that of the dev split that decides on its lessons."""
-    number = len(phase.scenarios)
-    calls = f"{'up to ' * phase.concurrent}{number * phase.rollouts}"
+    number, (certain, perhaps) = len(phase.scenarios), asked(job, phase)
+    calls = f"{'up to ' * (certain != perhaps)}{len(perhaps) * phase.rollouts}"
     yield [phase.label, f"{phase.temperature:g}", str(number), str(phase.rollouts), calls]
     if phase.dev:
         sweep = dev_phase(phase, phase.dev, job.settings)
@@ -52,6 +56,16 @@ def _planned(phase: Phase, job: Job) -> Iterator[list[str]]:
         yield [
             f"{phase.label}-dev", f"{sweep.temperature:g}", str(len(phase.dev)), str(sweep.rollouts), most,
         ]  # fmt: skip
+
+
+def _again(job: Job, looks: Sequence[int]) -> list[str]:
+    """Return when the final sweep takes more rollouts than planned."""
+    alarm, later = job.settings["gate_alarm"], ", then ".join(map(str, looks[1:]))
+    text = (
+        f"at most {later} rollouts of each eval scenario in place of {looks[0]}, while the gate cannot see a "
+        f"drop of {alarm:g} (gate_extend)"
+    )
+    return wrapped(text, 80, hanging=" " * 8)
 
 
 def _power(job: Job) -> list[str]:

@@ -86,6 +86,16 @@ def up_to(figures: Figures, times: float) -> Figures:
     return Figures(calls=calls, tokens=stretched(figures.tokens), usd=stretched(figures.usd))
 
 
+def high_ends(figures: Figures) -> Figures:
+    """Return `figures` as the most of each."""
+
+    def most(found: Range | None) -> Range | None:
+        return None if found is None else Range(found.high, found.high)
+
+    calls = Range(figures.calls.high, figures.calls.high)
+    return Figures(calls=calls, tokens=most(figures.tokens), usd=most(figures.usd))
+
+
 def total(parts: Iterable[Figures]) -> Figures:
     """Return the sum of some figures."""
     found = Figures()

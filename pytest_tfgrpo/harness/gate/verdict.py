@@ -22,6 +22,7 @@ from pytest_tfgrpo.harness.gate.rules import (
     judge_contamination,
     settle,
 )
+from pytest_tfgrpo.harness.gate.sequential import Planned
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.suite.families import sweeps_of
 
@@ -88,17 +89,21 @@ def judge(
     )
 
 
+def planned_looks(run: Planned, baseline: Baseline | None, gates: Sequence[OpenGate]) -> tuple[int, ...]:
+    """Return the rollouts of each scenario at the looks that gates may take at the final sweep of `run`."""
+    stored = bool(baseline or run.reference) or any(one.baseline is not None for one in gates)
+    return planned_rollouts(run, int(run.settings["eval_rollouts"]), stored=stored)
+
+
 def more_rollouts(run: Run, baseline: Baseline | None, gates: Sequence[OpenGate]) -> int:
     """Return the rollouts of each scenario that the final sweep of `run` is to be extended to; 0 for none.
 
     It is extended while nothing but too little evidence keeps a gate from its answer (decision 21a).
     """
-    stored = bool(baseline or run.reference) or any(one.baseline is not None for one in gates)
     sweep = Sweeps(run).after
-    if not stored or sweep is None or sweep.status != "complete":
+    if sweep is None or sweep.status != "complete":
         return 0
-    looks = planned_rollouts(run, int(run.settings["eval_rollouts"]), stored=True)
-    left = [rollouts for rollouts in looks if rollouts > sweep.phase.rollouts]
+    left = [n for n in planned_looks(run, baseline, gates) if n > sweep.phase.rollouts]
     if not left:
         return 0
     found = judge(run, baseline=baseline, settings=run.settings)

@@ -129,6 +129,15 @@ class Launch:
 
         return watch_for(self.prepared.job, self.baseline, foreign_rules=bool(self.supplied.rules))
 
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """Rollouts of each scenario at the looks that the gate may take at the final sweep, in order."""
+        if not is_gated(self.settings):
+            return ()
+        from pytest_tfgrpo.harness.gate.verdict import planned_looks
+
+        return planned_looks(self.prepared.job, self.baseline, self.gates)
+
     def more_rollouts(self, run: Run) -> int:
         """Return how many rollouts of each scenario the final sweep of `run` is extended to; 0: no more."""
         if not is_gated(self.settings):

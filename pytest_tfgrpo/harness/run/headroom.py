@@ -101,15 +101,16 @@ def headroom(
 
 
 def _rollouts(scenarios: Iterable[Scenario], settings: SettingValues, rollouts: int) -> list[int] | None:
-    """Return how many rollouts the plan takes at least and, by the dev split, at most.
+    """Return how many rollouts the plan takes at least and, by control and dev split, at most.
 
     None for a run made before one of the settings existed.
     """
     try:
         sweeps = outline(settings, learning=True, sweep_rollouts=rollouts)
         phases = plan(sweeps, scenarios, settings)
-        least = sum(len(phase.scenarios) * phase.rollouts for phase in phases)
-        return [least, least + sum(most_rollouts(phase, settings) for phase in phases)]
+        least = sum(len(phase.scenarios) * phase.rollouts for phase in phases if not phase.concurrent)
+        planned = sum(len(phase.scenarios) * phase.rollouts for phase in phases)
+        return [least, planned + sum(most_rollouts(phase, settings) for phase in phases)]
     except KeyError:
         return None
 

@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 from support.builders import make_frame, make_pack
 from support.completers import ScriptedCompleter
-from support.jobs import ScriptedActor, make_job, run_job, suite
+from support.jobs import LessonPerGroup, ScriptedActor, make_job, run_job, suite
 
 from pytest_tfgrpo.core.records import Trajectory, Usage
 from pytest_tfgrpo.harness.estimate.forecast import forecast
 from pytest_tfgrpo.harness.estimate.lines import estimate_lines
 from pytest_tfgrpo.harness.estimate.ranges import Range
+from pytest_tfgrpo.harness.learning.optimizer.none import NoOptimizer
+from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
 from pytest_tfgrpo.llm.prices import Price
 
 IDENTITIES = {"actor": {"name": "openai:m", "identity": {}}}
@@ -98,6 +100,37 @@ def test_a_model_that_is_free_has_tokens_and_costs_nothing(tmp_path: Path) -> No
     job.models["openai:m"].paid = False
     shown = estimate_lines(forecast(job, None))
     assert any(line.startswith("total") and line.endswith("$0.00") for line in shown)
+
+
+def test_a_control_is_counted_only_where_a_lesson_can_change_the_prompt(tmp_path: Path) -> None:
+    folder = recorded(tmp_path)
+    untaught = [
+        replace(s, domain="other") if s.id in ("eval-0", "eval-1") else s for s in suite(train=4, sweep=3)
+    ]
+    job = planned(tmp_path, Price(input=1.0, output=10.0), scenarios=untaught)
+    certain = 2 * 4 * 4 + 3 * 4
+    for optimizer, more in ((open_optimizer("heuristic"), 4), (NoOptimizer(), 0), (LessonPerGroup(), 12)):
+        found = forecast(replace(job, optimizer=optimizer), folder)
+        assert found.total.calls == Range(certain, certain + more)
+        assert [part.figures.calls for part in found.parts][-2:] == [Range(0, more), Range(12, 12)]
+
+
+def test_rollouts_that_the_gate_may_add_are_no_part_of_the_total_and_of_the_most(tmp_path: Path) -> None:
+    folder = recorded(tmp_path)
+    job = planned(tmp_path, Price(input=1.0, output=10.0))
+    once, again = forecast(job, folder), forecast(job, folder, looks=(4, 8, 16))
+    assert again.total == once.total == once.most
+    final = 3 * 4
+    assert again.most.calls == Range(once.total.calls.low, once.total.calls.high + 3 * 2 * final)
+    assert again.most.usd is not None
+    assert once.total.usd is not None
+    assert again.most.usd.high == pytest.approx(once.total.usd.high + 3 * 2 * final * 0.0015)
+    limit = once.total.usd.high + 0.001
+    job = planned(tmp_path, Price(input=1.0, output=10.0), budget_usd=limit)
+    assert forecast(job, folder).warnings == ()
+    (warning,) = forecast(job, folder, looks=(4, 8, 16)).warnings
+    assert "may not be enough: up to $0.19" in warning
+    assert estimate_lines(again)[-2].split() == ["at", "most", "128", "134k", "$0.19"]
 
 
 def test_lines_stay_within_80_columns(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pytest_tfgrpo.core.records import CheckResult, Failure, JudgeResult, Run, S
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.harness.estimate.forecast import Forecast
 from pytest_tfgrpo.harness.estimate.plan_text import plan_text
+from pytest_tfgrpo.harness.estimate.ranges import Figures, Range
 from pytest_tfgrpo.harness.gate.baseline import from_run
 from pytest_tfgrpo.harness.gate.verdict import judge
 from pytest_tfgrpo.harness.report.gates import default_text
@@ -233,6 +234,22 @@ def planned(**changes: Any) -> Job:
 def test_a_dry_run_tells_scenarios_calls_and_bounds(golden: Golden) -> None:
     declared = Forecast(declared={"usd": 0.05, "tokens": 25_000})
     golden("plan.txt", "\n".join(plan_text(planned(), declared)) + "\n")
+
+
+def test_a_dry_run_tells_what_the_gate_takes_at_most_where_it_has_a_baseline() -> None:
+    declared = Forecast(
+        declared={"usd": 0.05, "tokens": 25_000},
+        declared_most=Figures(tokens=Range(0, 55_000), usd=Range(0, 0.11)),
+        looks=(5, 10, 20),
+    )
+    shown = plan_text(planned(), declared)
+    assert [line.split() for line in shown[7:9]] == [["total", "20", "to", "25"], ["at", "most", "55"]]
+    assert shown[-4:] == [
+        "at most 10, then 20 rollouts of each eval scenario in place of 5, while the gate",
+        "        cannot see a drop of 0.15 (gate_extend)",
+        "cost    at most $0.05, or $0.11 if the gate takes more rollouts",
+        "tokens  at most 25.0k, or 55.0k if the gate takes more rollouts",
+    ]
 
 
 @pytest.mark.parametrize(

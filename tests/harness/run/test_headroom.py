@@ -120,7 +120,7 @@ def test_errors_are_no_part_of_it() -> None:
 
 
 def test_the_plan_is_counted_in_rollouts() -> None:
-    assert found(evenly(10, [1, 0]), sweep=10, group_size=2, epochs=3)["rollouts_per_claim"] == [140, 140]
+    assert found(evenly(10, [1, 0]), sweep=10, group_size=2, epochs=3)["rollouts_per_claim"] == [90, 140]
     old = {key: value for key, value in SETTINGS.items() if key != "sample_size"}
     known = scenarios(["s0", "s1"], 8)
     groups = make_result(evenly(2, [1, 0]), mode="train", scenarios=known).groups
