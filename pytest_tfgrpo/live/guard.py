@@ -53,10 +53,8 @@ class Guard:
         return self.rewarded(after, rollout)
 
     def rewarded(self, state: GateState, rollout: LiveRollout) -> GateState:
-        """Return the state after the reward of a run, which may come later than its end."""
-        if state.state == "hold" or not _says_something(rollout) or not rollout.choices:
-            return state
-        if rollout.reward is None:
+        """Return the state once the reward of an ended run is known, at its end or later."""
+        if state.state == "hold" or not rollout.choices or rollout.reward is None:
             return state
         after = replace(state, control=bet(state.control, rollout.reward.q, control=rollout.control))
         worse = wealth(after.control) >= NEEDED

@@ -26,10 +26,9 @@ class LiveLoop:
         self.config, self.store = config, store
         self._points = {name: point.stamps for name, point in config.points.items()}
         self._state = open_selector(0, None, self._points)
-        self._inference = open_inference(settings.inference, config.path.parent)
         self._collector = Collector(
             store,
-            rules_of(config, self._inference),
+            rules_of(config, open_inference(settings.inference, config.path.parent)),
             interval=settings.update_interval,
             limit=settings.max_rollouts_per_update,
             outcome_wait_s=settings.outcome_wait_s,
@@ -61,8 +60,7 @@ class LiveLoop:
 
     def status(self) -> dict[str, Json]:
         """Return gate, store and selector as they are now."""
-        gate = self._collector.gate
-        return status_of(self.config, self.store, gate) | {"inference_error": self._inference.last_error}
+        return status_of(self.config, self.store, self._collector.gate)
 
     def flush(self, timeout_s: float) -> bool:
         """Return whether all that was enqueued is durable, within a time."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from pytest_tfgrpo.core.errors import ActorError, RewarderError, SettingError, describe
-from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.core.schema import nearest, short
 from pytest_tfgrpo.live.records import RewardBreakdown, RunTrace
 
 LEAST = -0.75
@@ -20,12 +20,13 @@ class RewardInference(Protocol):
     """A strategy; equal traces get equal breakdowns."""
 
     name: str
-    last_error: str | None
-    """What the strategy's own code raised last; such a run has no reward."""
 
     def infer(self, trace: RunTrace) -> RewardBreakdown | None:
-        """Return the reward of a run; None where it needs a score that is not known. Raises ValueError for a
-        trace that no run has."""
+        """Return the reward of a run; None where it needs a score that is not known.
+
+        Raises ValueError for a trace that no run has, and RewarderError where a function of yours fails: the
+        run has no reward then, and the guard counts a failure.
+        """
         ...
 
 
@@ -34,8 +35,6 @@ class TraceReward:
 
     Without that a fast empty run gains .5 by its efficiency, and may beat one that worked.
     """
-
-    last_error: str | None = None
 
     def __init__(self, version: int) -> None:
         """Take version 1 or 2."""
@@ -63,7 +62,6 @@ class OutcomeReward:
     """Reward from the application's score alone: 1.75 score - .75."""
 
     name = "outcome_v1"
-    last_error: str | None = None
 
     def infer(self, trace: RunTrace) -> RewardBreakdown | None:
         """Return the reward of a run; None where it has no score and was not blocked."""
@@ -84,26 +82,29 @@ class ModuleReward:
     def __init__(self, name: str, function: Callable[[RunTrace], Found]) -> None:
         """Take ``python:module:callable`` and what it names."""
         self.name, self._function = name, function
-        self.last_error: str | None = None
 
     def infer(self, trace: RunTrace) -> RewardBreakdown | None:
-        """Return the reward of a run; None where the function gives none, or fails."""
+        """Return the reward of a run; None where the function gives none."""
         _check(trace)
         try:
             found = self._function(trace)
-            if found is None and not trace.blocked:
-                return None
-            parts = (
-                dict(found) if isinstance(found, Mapping) else {"reward": found} if found is not None else {}
-            )
-            components = {str(name): _number(value) for name, value in parts.items()}
-            total = math.fsum(components.values())
-            if not LEAST - 1e-9 <= total <= 1 + 1e-9:
-                raise RewarderError(f"{total!r} lies outside of [{LEAST}, 1]")
-        except Exception as error:  # noqa: BLE001 - the application's own code; the run has no reward
-            self.last_error = f"{self.name!r}: {describe(error)}"
+        except Exception as error:
+            raise RewarderError(f"{self.name!r} failed: {describe(error)}") from error
+        if found is None and not trace.blocked:
             return None
+        parts = found if isinstance(found, Mapping) else {} if found is None else {"reward": found}
+        components = {str(name): self._number(value) for name, value in parts.items()}
+        total = math.fsum(components.values())
+        if not LEAST - 1e-9 <= total <= 1 + 1e-9:
+            raise RewarderError(f"{self.name!r} returned {total!r}; a reward lies in [{LEAST}, 1]")
         return _breakdown(self.name, trace, {**components, "safety": -1.0 if trace.blocked else 0.0}, 1.0)
+
+    def _number(self, value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise RewarderError(
+                f"{self.name!r} returned {short(value)}; return a number, parts by name, or None"
+            )
+        return float(value)
 
 
 BUILT_IN: Mapping[str, Callable[[], RewardInference]] = {
@@ -167,9 +168,3 @@ def _check(trace: RunTrace) -> None:
             raise ValueError(f"{name} is {getattr(trace, name)!r}; a run has none below 0")
     if trace.score is not None and not 0 <= trace.score <= 1:
         raise ValueError(f"score is {trace.score!r}; it must be from 0 to 1")
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise RewarderError(f"{value!r} is no reward; return a number, parts by name, or None")
-    return float(value)

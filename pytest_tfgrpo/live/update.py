@@ -6,6 +6,7 @@ trajectories, ``_N`` over their choices end to end.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 RATES: Mapping[str, float] = {"ppo": 3.0, "grpo": 3.0, "rloo": 12.0}
 """Size of a step by algorithm; the bound of the divergence is what limits it."""
 EPOCHS, MINIBATCH, CLIP, ENTROPY, MAX_KL = 4, 32, 0.2, 0.01, 0.05
+LEAST_SOFTMAX = 0.005
+"""Softmax that an arm keeps, before the floor is mixed in: the gradient of one that fell further is so small
+that it would not come back when it becomes good."""
 STALE_AFTER = 8
 """Selectors after which a choice is too old to learn from."""
 
@@ -211,7 +215,13 @@ def _moved(
 ) -> tuple[PointPolicy, dict[str, float]]:
     import numpy as np
 
-    from pytest_tfgrpo.numerics.softmax import ArmPolicy, ppo_step, probabilities, reinforce_step
+    from pytest_tfgrpo.numerics.softmax import (
+        ArmPolicy,
+        arm_kl,
+        ppo_step,
+        probabilities,
+        reinforce_step,
+    )
 
     arms, categories, algorithm = sorted(point.arms), batch.state.categories, batch.learning.algorithm
     rate = RATES[algorithm]
@@ -232,15 +242,30 @@ def _moved(
             max_kl=MAX_KL,
             seed=batch.state.number,
         )
-    p_NA = probabilities(step.policy)[decisions.context_N]
+    after = _bounded(step.policy)
+    p_NA = probabilities(after)[decisions.context_N]
     metrics = {
         "loss": step.metrics["loss"],
-        "kl": step.metrics["kl"],
+        "kl": arm_kl(policy, after, np.bincount(decisions.context_N, minlength=len(categories))),
         "clip_fraction": step.metrics.get("clip_low", 0.0) + step.metrics.get("clip_high", 0.0),
         "entropy": -float((p_NA * np.log(p_NA)).sum(axis=1).mean()),
         "early_stop": float(step.metrics["halvings"] > 0),
     }
-    return _point_of(point, categories, step.policy), metrics
+    return _point_of(point, categories, after), metrics
+
+
+def _bounded(policy: ArmPolicy) -> ArmPolicy:
+    """Return the policy with no softmax much below `LEAST_SOFTMAX`, of the shared logits either."""
+    import numpy as np
+
+    def raised(logits_CA: Floats) -> Floats:
+        highest = logits_CA.max(axis=1, keepdims=True)
+        total = highest + np.log(np.exp(logits_CA - highest).sum(axis=1, keepdims=True))
+        found: Floats = np.maximum(logits_CA, total + math.log(LEAST_SOFTMAX))
+        return found
+
+    shared_A = raised(policy.shared_A[None])[0]
+    return policy._replace(shared_A=shared_A, own_CA=raised(policy.shared_A + policy.own_CA) - shared_A)
 
 
 def _point_of(point: PointPolicy, categories: Sequence[str], policy: ArmPolicy) -> PointPolicy:

@@ -96,6 +96,13 @@ def test_a_selector_worse_than_control_holds_and_a_better_one_does_not() -> None
         assert state.reason == ("" if better else "worse_than_control")
 
 
+def test_a_reward_that_comes_later_counts_once() -> None:
+    late = run(control=True)
+    unknown = ended(GateState(), replace(late, reward=None))
+    assert unknown.control == {}
+    assert GUARD.rewarded(unknown, late) == ended(GateState(), late)
+
+
 def test_held_it_learns_nothing_of_runs() -> None:
     held = GUARD.failed(GateState(streak=2), "no", 1.0)
     assert ended(held, run(), run(blocked=True)) == held

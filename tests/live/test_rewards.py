@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.errors import RewarderError, SettingError
 from pytest_tfgrpo.live.records import RewardBreakdown, RunTrace
 from pytest_tfgrpo.live.rewards import BUILT_IN, ModuleReward, open_inference
 
@@ -122,17 +122,16 @@ def test_a_function_of_yours_sees_cost_and_latency(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [2.0, -1.0, math.nan, "good", True, {"a": 0.5, "b": 0.6}])
-def test_a_function_that_gives_no_reward_leaves_the_run_without_one(wrong: object) -> None:
+def test_a_function_that_gives_no_reward_is_named(wrong: object) -> None:
     own = ModuleReward("python:m:f", lambda _trace: wrong)  # type: ignore[arg-type, return-value]
-    assert own.infer(run()) is None
-    assert own.last_error is not None
-    assert "python:m:f" in own.last_error
+    with pytest.raises(RewarderError, match="'python:m:f' returned"):
+        own.infer(run())
 
 
-def test_a_function_that_raises_leaves_the_run_without_reward() -> None:
+def test_a_function_that_raises_is_named_with_what_it_raised() -> None:
     own = ModuleReward("python:m:f", lambda trace: 1 / trace.turns)
-    assert own.infer(run(turns=0)) is None
-    assert own.last_error == "'python:m:f': ZeroDivisionError: division by zero"
+    with pytest.raises(RewarderError, match="'python:m:f' failed: ZeroDivisionError: division by zero"):
+        own.infer(run(turns=0))
 
 
 @pytest.mark.parametrize(

@@ -215,3 +215,34 @@ def test_each_choice_of_a_run_is_a_step_of_its_trajectory(algorithm: PolicyAlgor
     assert after.probabilities("second", "a")["learned"] > 0.4
     assert after.probabilities("second", "a")["learned"] > after.probabilities("first", "a")["learned"] + 0.05
     assert {*after.critic.means["a"]} == {"0", "1"}
+
+
+def test_advantages_are_generalised_over_the_choices_of_a_run_and_teach_the_critic() -> None:
+    points = {f"p{i}": ARMS for i in range(3)}
+    state = open_selector(0, None, points)
+    document = state.document()
+    known = {str(place): {"n": 1, "mean": value} for place, value in enumerate((0.5, 0.4, 0.3))}
+    document["critic"] = {"means": {"a": known}}
+    runs = []
+    for i, score in ((1, 1.0), (2, 0.0)):
+        choices = [state.draw("t", str(i), 1, f"p{n}", n, category="") for n in range(3)]
+        runs.append(rollout(i, choices, score, category="ab"[i - 1]))
+    report, after = update(runs, document=document, learning=replace(LEARNING, points=points))
+    assert report.executed
+    means = open_selector(1, after, points).critic.means
+    # rewards 0, 0, 1; values .5, .4, .3; by decision 27's gamma .99 and lambda .95
+    advantages = (-0.104 + 0.9405 * (-0.103 + 0.9405 * 0.7), -0.103 + 0.9405 * 0.7, 0.7)
+    for place, (value, advantage) in enumerate(zip((0.5, 0.4, 0.3), advantages, strict=True)):
+        assert means["a"][str(place)].mean == pytest.approx(value + advantage / 2)
+        assert means["a"][str(place)].n == 2
+    assert means["b"]["2"].mean == pytest.approx(-0.75)
+
+
+def test_an_arm_that_becomes_good_comes_back() -> None:
+    before, after = ({"a": {"bare": p, "learned": 1 - p, "misled": 0.1}} for p in (0.9, 0.1))
+    world = LiveWorld(1, rates=before)
+    world.serve(300)
+    assert world.selector.probabilities("config", "a")["bare"] > 0.9
+    world.rates = after
+    world.serve(300)
+    assert world.selector.probabilities("config", "a")["learned"] > 0.8
