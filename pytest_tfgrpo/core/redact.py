@@ -221,10 +221,14 @@ def _found(text: str, rounds: int) -> Iterator[tuple[int, int, str]]:
     lowered = text.lower()
     for name, rule in RULES.items():
         known = lowered if rule.folded else text
-        if any(hint in known for hint in rule.hints):
-            for match in _compiled(rule).finditer(text):
-                if name != "entropy" or _is_random(match):
-                    yield (*match.span("secret"), rule.kind)
+        for hint in rule.hints:  # any() with a generator takes three times as long
+            if hint in known:
+                break
+        else:
+            continue
+        for match in _compiled(rule).finditer(text):
+            if name != "entropy" or _is_random(match):
+                yield (*match.span("secret"), rule.kind)
     inner = unescaped(text) if rounds else None
     if inner is not None:
         for start, end, kind in _found(inner.text, rounds - 1):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from functools import lru_cache
 from numbers import Real
 
@@ -18,6 +19,8 @@ TEXT_CHARS = 20_000
 _SLACK = 400
 """Characters beyond a cut that are searched for secrets: half of one has no known shape."""
 
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_./#-]{0,14}|[0-9a-fA-F-]{0,64}")
+"""Keys that are no secret by their length or their letters, which saves the search."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -39,7 +42,9 @@ def stored_name(text: str) -> str:
 
 def stored_key(key: str) -> str:
     """Return the key of a run; what is long, or looks like a secret, keeps its identity by a digest alone."""
-    if len(key) <= KEY_CHARS and find_secret(key) is None and _storable(key) == key:
+    if _PLAIN_KEY.fullmatch(key) or (
+        len(key) <= KEY_CHARS and find_secret(key) is None and _storable(key) == key
+    ):
         return key
     return f"{stored_text(key, KEY_CHARS - 20)} #{identify(key)}"
 
@@ -50,4 +55,4 @@ def _storable(text: str) -> str:
 
 def is_number(value: object) -> bool:
     """Return whether `value` is a finite number."""
-    return isinstance(value, Real) and math.isfinite(value)
+    return (value.__class__ is float or isinstance(value, Real)) and math.isfinite(value)

@@ -1,20 +1,27 @@
-"""What a run that ends leaves in the store: its trace, its reward, its ``live.agent.decision``."""
+"""What runs that end leave in the store: their traces, their rewards, their ``live.agent.decision``.
+
+All runs that end in a transaction are closed together, as a statement costs more than a row.
+"""
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
+from typing import NamedTuple
 
 from pytest_tfgrpo.core.errors import describe
-from pytest_tfgrpo.core.wire import from_wire, to_wire
+from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.live.event_text import encode
-from pytest_tfgrpo.live.records import LiveStatus, RewardBreakdown, RunTrace
+from pytest_tfgrpo.live.records import LiveRollout, LiveStatus, RewardBreakdown, RunTrace
 from pytest_tfgrpo.live.states import EVENTS_LOST
-from pytest_tfgrpo.live.store_reading import DECISION, open_choices
+from pytest_tfgrpo.live.store_reading import CHOICE, DECISION, choices_of, rollout_id
 
 InferReward = Callable[[RunTrace], RewardBreakdown | None]
+_AT_ONCE = 500
+"""Runs that one statement names; SQLite may be built for 999 variables."""
 
 
 @dataclass(slots=True)
@@ -44,75 +51,106 @@ class RunEnding:
     latency_ms: float | None = None
 
 
-def close_run(db: sqlite3.Connection, run: OpenRun, ending: RunEnding, infer: InferReward) -> str | None:
-    """End a run; return what inference raised, if it did."""
-    choices = open_choices(db, run.sequence, run.attempt)
-    trace = _trace(db, run, ending)
-    reward, error = _inferred(infer, trace)
-    where = (run.sequence, run.attempt)
-    usable = ending.status in (LiveStatus.SUCCEEDED, LiveStatus.FAILED) and ending.reason != EVENTS_LOST
-    db.execute(
-        "UPDATE attempts SET status = ?, reason = ?, ended_at = ? WHERE rollout = ? AND number = ?",
-        (ending.status, ending.reason, ending.at, *where),
-    )
-    db.execute(
-        "UPDATE rollouts SET status = ?, reason = ?, ended_at = ?, reply = ?, choices = ?, trace = ?,"
-        " reward = ?, pending = CASE WHEN control OR NOT ? THEN NULL ELSE 1 END WHERE sequence = ?",
-        (
-            ending.status,
-            ending.reason,
-            ending.at,
-            ending.reply,
-            choices,
-            encode(to_wire(trace)),
-            _wire(reward),
-            usable,
-            run.sequence,
-        ),
-    )
-    db.execute(
-        "INSERT INTO spans SELECT ?, 1 + coalesce(max(seq), -1), ?, ?, ?, 0, ? FROM spans WHERE rollout = ?",
-        (*where, DECISION, ending.at, _decision(ending.status, ending.reason, reward), run.sequence),
-    )
-    return error
+class ClosedRun(NamedTuple):
+    """A run that has ended, and what inference raised, if it did."""
+
+    rollout: LiveRollout
+    error: str | None
 
 
-def rescore_run(db: sqlite3.Connection, sequence: int, infer: InferReward) -> tuple[bool, str | None]:
-    """Infer the reward of an ended run anew, as its score has come.
+class _Closed(NamedTuple):
+    rollout: LiveRollout
+    error: str | None
+    choices: str
+    """As a JSON list."""
+    seq: int
+    """Place of the decision."""
 
-    Returns whether it had none before and has one now, and what inference raised.
-    """
-    text, before, status, reason, score, usable = db.execute(
-        "SELECT trace, reward, status, reason, score, used_in IS NULL AND NOT control AND reason != ?"
-        " AND status IN ('succeeded', 'failed') FROM rollouts WHERE sequence = ?",
-        (EVENTS_LOST, sequence),
-    ).fetchone()
-    trace = replace(from_wire(RunTrace, json.loads(text)), score=score)
-    reward, error = _inferred(infer, trace)
-    db.execute(
-        "UPDATE rollouts SET trace = ?, reward = ?, pending = CASE WHEN ? THEN 1 END WHERE sequence = ?",
-        (encode(to_wire(trace)), _wire(reward), usable, sequence),
+
+def close_runs(
+    db: sqlite3.Connection,
+    namespace: str,
+    endings: Sequence[tuple[OpenRun, RunEnding]],
+    infer: InferReward,
+) -> Iterator[ClosedRun]:
+    """End runs, in the order given."""
+    rest = iter(endings)
+    while some := list(islice(rest, _AT_ONCE)):
+        closed = list(_closed(db, namespace, some, infer))
+        _write(db, closed)
+        yield from (ClosedRun(one.rollout, one.error) for one in closed)
+
+
+def _closed(
+    db: sqlite3.Connection,
+    namespace: str,
+    endings: Sequence[tuple[OpenRun, RunEnding]],
+    infer: InferReward,
+) -> Iterator[_Closed]:
+    sequences = [run.sequence for run, _ in endings]
+    among = f"IN ({','.join('?' * len(sequences))})"
+    rows = db.execute(
+        "SELECT sequence, run, category, control, started_at, prompt, score FROM rollouts"
+        f" WHERE sequence {among}",
+        sequences,
     )
-    db.execute(
-        "UPDATE spans SET data = ? WHERE rollout = ? AND name = ?",
-        (_decision(LiveStatus(status), reason, reward), sequence, DECISION),
-    )
-    return before is None and reward is not None, error
+    known = {row[0]: row for row in rows}
+    counts, last = _counted(db, sequences, among)
+    chosen: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
+    for sequence, attempt, data in db.execute(
+        f"SELECT rollout, attempt, data FROM spans WHERE rollout {among} AND name = ? ORDER BY flag, seq",
+        (*sequences, CHOICE),
+    ):
+        chosen[sequence, attempt].append(data)
+    for run, ending in endings:
+        where = (run.sequence, run.attempt)
+        trace = _trace(known[run.sequence], ending, counts.get(where, (0, 0, 0)))
+        reward, error = _inferred(infer, trace)
+        choices = f"[{','.join(chosen[where])}]"
+        sequence, key, category, control, started_at, prompt, _ = known[run.sequence]
+        rollout = LiveRollout(
+            id=rollout_id(namespace, sequence),
+            sequence=sequence,
+            run=key,
+            category=category,
+            status=ending.status,
+            reason=ending.reason,
+            control=bool(control),
+            attempt=run.attempt,
+            choices=choices_of(choices),
+            trace=trace,
+            reward=reward,
+            started_at=started_at,
+            ended_at=ending.at,
+            used_in=None,
+            prompt=prompt,
+            reply=ending.reply,
+        )
+        yield _Closed(rollout, error, choices, last.get(sequence, -1) + 1)
 
 
-def _trace(db: sqlite3.Connection, run: OpenRun, ending: RunEnding) -> RunTrace:
-    turns, errors, blocked = db.execute(
-        """SELECT coalesce(sum(name = 'live.agent.turn'), 0),
-                  coalesce(sum(flag AND name = 'live.agent.tool'), 0),
-                  coalesce(sum(flag AND name = 'live.agent.safety'), 0)
-           FROM spans WHERE rollout = ? AND attempt = ?""",
-        (run.sequence, run.attempt),
-    ).fetchone()
-    score, chars = db.execute(
-        "SELECT score, coalesce(length(prompt), 0) FROM rollouts WHERE sequence = ?", (run.sequence,)
-    ).fetchone()
+def _counted(
+    db: sqlite3.Connection, sequences: Sequence[int], among: str
+) -> tuple[dict[tuple[int, int], tuple[int, int, int]], dict[int, int]]:
+    """Return turns, failed tools and blocks by rollout and attempt, and the last place of each rollout."""
+    counts: dict[tuple[int, int], tuple[int, int, int]] = {}
+    last: dict[int, int] = {}
+    for sequence, attempt, turns, errors, blocked, seq in db.execute(
+        f"""SELECT rollout, attempt, sum(name = 'live.agent.turn'),
+                   sum(flag AND name = 'live.agent.tool'), sum(flag AND name = 'live.agent.safety'), max(seq)
+            FROM spans WHERE rollout {among} GROUP BY rollout, attempt""",
+        sequences,
+    ):
+        counts[sequence, attempt] = (turns, errors, blocked)
+        last[sequence] = max(seq, last.get(sequence, -1))
+    return counts, last
+
+
+def _trace(known: tuple[Json, ...], ending: RunEnding, counts: tuple[int, int, int]) -> RunTrace:
+    *_, prompt, score = known
+    turns, errors, blocked = counts
     return RunTrace(
-        prompt_chars=chars if ending.prompt_chars is None else ending.prompt_chars,
+        prompt_chars=len(prompt or "") if ending.prompt_chars is None else ending.prompt_chars,
         reply_chars=ending.reply_chars,
         completed=ending.completed,
         turns=turns,
@@ -122,6 +160,61 @@ def _trace(db: sqlite3.Connection, run: OpenRun, ending: RunEnding) -> RunTrace:
         cost_usd=ending.cost_usd,
         latency_ms=ending.latency_ms,
     )
+
+
+def _write(db: sqlite3.Connection, closed: Sequence[_Closed]) -> None:
+    db.executemany(
+        "UPDATE attempts SET status = ?, reason = ?, ended_at = ? WHERE rollout = ? AND number = ?",
+        [(one.status, one.reason, one.ended_at, one.sequence, one.attempt) for one, *_ in closed],
+    )
+    db.executemany(
+        """UPDATE rollouts SET status = ?, reason = ?, ended_at = ?, reply = ?, choices = ?, trace = ?,
+                               reward = ?, pending = ? WHERE sequence = ?""",
+        [
+            (
+                one.status,
+                one.reason,
+                one.ended_at,
+                one.reply,
+                choices,
+                encode(to_wire(one.trace)),
+                _wire(one.reward),
+                1 if is_usable(one) else None,
+                one.sequence,
+            )
+            for one, _, choices, _ in closed
+        ],
+    )
+    db.executemany(
+        "INSERT INTO spans VALUES (?, ?, ?, ?, ?, 0, ?)",
+        [
+            (one.sequence, seq, one.attempt, DECISION, one.ended_at, _decision(one))
+            for one, _, _, seq in closed
+        ],
+    )
+
+
+def is_usable(rollout: LiveRollout) -> bool:
+    """Return whether an update may use a run: what was cancelled, or is not whole, teaches nothing."""
+    ended = rollout.status in (LiveStatus.SUCCEEDED, LiveStatus.FAILED)
+    return ended and not rollout.control and rollout.used_in is None and rollout.reason != EVENTS_LOST
+
+
+def rescore(db: sqlite3.Connection, rollout: LiveRollout, score: float, infer: InferReward) -> ClosedRun:
+    """Infer the reward of an ended run anew, as its score has come."""
+    assert rollout.trace is not None
+    trace = replace(rollout.trace, score=score)
+    reward, error = _inferred(infer, trace)
+    after = replace(rollout, trace=trace, reward=reward)
+    db.execute(
+        "UPDATE rollouts SET trace = ?, reward = ?, pending = ? WHERE sequence = ?",
+        (encode(to_wire(trace)), _wire(reward), 1 if is_usable(after) else None, after.sequence),
+    )
+    db.execute(
+        "UPDATE spans SET data = ? WHERE rollout = ? AND name = ?",
+        (_decision(after), after.sequence, DECISION),
+    )
+    return ClosedRun(after, error)
 
 
 def _inferred(infer: InferReward, trace: RunTrace) -> tuple[RewardBreakdown | None, str | None]:
@@ -135,11 +228,11 @@ def _wire(reward: RewardBreakdown | None) -> str | None:
     return None if reward is None else encode(to_wire(reward))
 
 
-def _decision(status: LiveStatus, reason: str, reward: RewardBreakdown | None) -> str:
+def _decision(rollout: LiveRollout) -> str:
     """Return the attributes of the span that closes a run."""
-    attributes: dict[str, str | float | bool] = {"status": status, "reason": reason}
-    if reward is not None:
-        attributes |= {"reward": reward.composite}
+    attributes: dict[str, Json] = {"status": rollout.status, "reason": rollout.reason}
+    if (reward := rollout.reward) is not None:
+        attributes["reward"] = reward.composite
         attributes |= {f"reward_{name}": value for name, value in reward.components.items()}
         attributes |= {
             "reward_confidence": reward.confidence,

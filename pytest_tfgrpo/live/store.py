@@ -18,9 +18,9 @@ from pytest_tfgrpo.live.records import (
     LiveStatus,
     LiveUpdate,
 )
-from pytest_tfgrpo.live.run_closing import OpenRun, RunEnding, close_run, rescore_run
+from pytest_tfgrpo.live.run_closing import OpenRun, RunEnding, close_runs, rescore
 from pytest_tfgrpo.live.states import EVENTS_LOST, HELD, TIMEOUT, RefusedEvent
-from pytest_tfgrpo.live.store_reading import LiveReader, rollout_id
+from pytest_tfgrpo.live.store_reading import LiveReader
 from pytest_tfgrpo.live.store_schema import open_database
 from pytest_tfgrpo.live.store_writing import EventBatch
 
@@ -76,11 +76,12 @@ class LiveStore(LiveReader):
             batch.lose(lost)
             spans = batch.write_spans()
             ended, after, errors = self._close(list(batch.ended.values()), gate, rules)
-            for sequence in batch.scored:
-                rewarded, error = rescore_run(db, sequence, rules.infer)
+            for sequence, score in batch.scored.items():
+                before = self._rollout(sequence)
+                rollout, error = rescore(db, before, score, rules.infer)
                 errors += [error] if error else []
-                if rewarded:
-                    after = rules.rewarded(after, self._rollout(sequence))
+                if before.reward is None and rollout.reward is not None:
+                    after = rules.rewarded(after, rollout)
             self._count(batch.refused)
             self._keep_gate(gate, after, now)
             return WriteReport(
@@ -95,12 +96,10 @@ class LiveStore(LiveReader):
         self, endings: Sequence[tuple[OpenRun, RunEnding]], gate: GateState, rules: LiveRules
     ) -> tuple[list[LiveRollout], GateState, list[str]]:
         ended, errors = [], []
-        for run, ending in endings:
-            error = close_run(self._db, run, ending, rules.infer)
-            errors += [error] if error else []
-            rollout = self._rollout(run.sequence)
+        for rollout, error in close_runs(self._db, self.namespace, endings, rules.infer):
             ended.append(rollout)
-            if ending.reason != EVENTS_LOST:
+            errors += [error] if error else []
+            if rollout.reason != EVENTS_LOST:
                 gate = rules.ended(gate, rollout)
         return ended, gate, errors
 
@@ -132,10 +131,8 @@ class LiveStore(LiveReader):
 
     def _cancel_open(self, now: float) -> int:
         ending = RunEnding(status=LiveStatus.CANCELLED, reason=HELD, at=now)
-        runs = self._open_runs("")
-        for run in runs:
-            close_run(self._db, run, ending, _no_reward)
-        return len(runs)
+        endings = [(run, ending) for run in self._open_runs("")]
+        return len(list(close_runs(self._db, self.namespace, endings, _no_reward)))
 
     def _open_runs(self, where: str, *values: float) -> list[OpenRun]:
         rows = self._db.execute(
@@ -174,6 +171,14 @@ class LiveStore(LiveReader):
             )
         return [sequence for _, sequence in sorted(found)[:limit]]
 
+    def next_rollouts(
+        self, *, limit: int, outcome_wait_s: float = 0.0, now: float = 0.0
+    ) -> list[LiveRollout]:
+        """Return what the next update gets: at most `limit` unused runs, those that ended first."""
+        with self._reading():
+            found = self._pending("pending", limit, outcome_wait_s, now)
+            return [self._rollout(sequence) for sequence in found]
+
     def update(
         self, compute: UpdateRule, *, limit: int, outcome_wait_s: float, now: float, due: int
     ) -> LiveUpdate | None:
@@ -186,9 +191,9 @@ class LiveStore(LiveReader):
             waiting = self.due(outcome_wait_s=outcome_wait_s, now=now, enough=due)
             if waiting < due or self.gate().state == "hold":
                 return None
-            given = self._pending("pending", limit, outcome_wait_s, now)
+            given = self.next_rollouts(limit=limit, outcome_wait_s=outcome_wait_s, now=now)
             number, document = self.selector() or (0, None)
-            report, learned = compute([self._rollout(sequence) for sequence in given], number, document)
+            report, learned = compute(given, number, document)
             made = 1 + (self._one("SELECT max(number) FROM updates") or 0)
             changed = learned is not None and learned != document
             report = replace(
@@ -205,18 +210,21 @@ class LiveStore(LiveReader):
             self._use(given, report, full=len(given) == limit)
             return report
 
-    def _use(self, given: Sequence[int], report: LiveUpdate, full: bool) -> None:
+    def _use(self, given: Sequence[LiveRollout], report: LiveUpdate, full: bool) -> None:
         """Note what an update made of the runs that it was given; those not spent wait for others to join.
 
         Where all that fit in are unused, none would.
         """
         used, spent = set(report.used), {*report.used, *report.spent}
-        if full and not used:
-            spent |= {rollout_id(self.namespace, sequence) for sequence in given}
-        rows = []
-        for sequence in given:
-            id = rollout_id(self.namespace, sequence)
-            rows.append((None if id in spent else 2, report.number if id in used else None, sequence))
+        clears = full and not used
+        rows = [
+            (
+                None if clears or one.id in spent else 2,
+                report.number if one.id in used else None,
+                one.sequence,
+            )
+            for one in given
+        ]
         self._db.executemany("UPDATE rollouts SET pending = ?, used_in = ? WHERE sequence = ?", rows)
 
     # the guard

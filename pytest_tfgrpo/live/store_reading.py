@@ -74,8 +74,8 @@ def rollout_of(db: sqlite3.Connection, namespace: str, row: tuple[Json, ...]) ->
         choices=choices_of(choices)
         if choices is not None
         else choices_of(open_choices(db, sequence, attempt)),
-        trace=None if trace is None else from_wire(RunTrace, json.loads(trace)),
-        reward=None if reward is None else from_wire(RewardBreakdown, json.loads(reward)),
+        trace=None if trace is None else RunTrace(**json.loads(trace)),
+        reward=None if reward is None else RewardBreakdown(**json.loads(reward)),
         started_at=started_at,
         ended_at=ended_at,
         used_in=used_in,
@@ -95,7 +95,7 @@ def open_choices(db: sqlite3.Connection, sequence: int, attempt: int) -> str:
 
 def choices_of(text: str) -> tuple[ArmChoice, ...]:
     """Return the choices of a JSON list."""
-    return tuple(from_wire(ArmChoice, choice) for choice in json.loads(text))
+    return tuple(ArmChoice(**choice) for choice in json.loads(text))  # checked when it was stored
 
 
 def update_of(text: str) -> LiveUpdate:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
-from pytest_tfgrpo.core.wire import Json, from_wire, to_wire
+from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.live.event_text import encode, is_number, stored_key, stored_name, stored_text
 from pytest_tfgrpo.live.records import ArmChoice, LiveEvent, LiveStatus
 from pytest_tfgrpo.live.run_closing import OpenRun, RunEnding
@@ -16,7 +19,14 @@ from pytest_tfgrpo.live.states import EVENTS_LOST, RETRIED, RefusedEvent
 from pytest_tfgrpo.live.store_reading import CHOICE
 
 _SPAN = "INSERT OR IGNORE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?)"
-_FOUND = "SELECT sequence, attempt, status, score IS NOT NULL, used_in IS NOT NULL FROM rollouts "
+_CHOICE_KEYS = frozenset(field.name for field in fields(ArmChoice))
+_ATTEMPT = "INSERT INTO attempts (rollout, number, started_at) VALUES (?, ?, ?)"
+_FOUND = "SELECT sequence, attempt, status, score IS NOT NULL, used_in IS NOT NULL, owner, run FROM rollouts"
+_AT_ONCE = 500
+"""Owners that one statement names; SQLite may be built for 999 variables."""
+_RUNNING = LiveStatus.RUNNING
+_ODD = (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError)
+"""What data of other types and shapes raise."""
 _LARGEST = 2**63
 """What an integer of SQLite stays under."""
 
@@ -29,24 +39,40 @@ class EventBatch:
         self.refused: Counter[RefusedEvent] = Counter()
         self.ended: dict[int, tuple[OpenRun, RunEnding]] = {}
         """By sequence, in the order of their ends."""
-        self.scored: dict[int, OpenRun] = {}
-        """Runs that had ended before the batch, and whose outcome is in it."""
+        self.scored: dict[int, float] = {}
+        """Scores of runs that had ended before the batch, by sequence."""
         self._spans: list[tuple[Any, ...]] = []
         self._runs: dict[tuple[str, str], OpenRun | None] = {}
         self._by_sequence: dict[int, OpenRun] = {}
-        self._touched: dict[int, None] = {}
+        self._touched: set[int] = set()
+        self._started: list[tuple[Any, ...]] = []
         self._next = 0
 
     def take(self, events: Sequence[LiveEvent]) -> None:
         """Put the events in their order into the batch."""
-        refused = self.refused
+        self._look_up(events)
+        refused, runs, spans = self.refused, self._runs, self._spans
         for event in events:
             try:
-                reason = _TAKERS[event[0]](self, event)
-            except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
-                reason = RefusedEvent.MALFORMED
-            if reason is not None:
-                refused[reason] += 1
+                kind, key, owner, attempt, seq, at, data = event
+                span = _SPANS.get(kind)
+                if span is None:
+                    reason = _TAKERS[kind](self, event)
+                    if reason is not None:
+                        refused[reason] += 1
+                    continue
+                run = runs.get((key, owner)) or self._run(event)
+                if run is None or run.status is not _RUNNING or attempt != run.attempt:
+                    refused[_misplaced(run, attempt)] += 1
+                    continue
+                name, flag, text = span(data)
+                # the difference is not 0 for NaN and infinities
+                if seq.__class__ is int and 0 <= seq < _LARGEST and at.__class__ is float and at - at == 0:
+                    spans.append((run.sequence, seq, attempt, name, at, flag, text))
+                else:
+                    refused[RefusedEvent.MALFORMED] += 1
+            except _ODD:
+                refused[RefusedEvent.MALFORMED] += 1
 
     def lose(self, events: Sequence[LiveEvent]) -> None:
         """End the runs of these events, which there was no room for."""
@@ -56,38 +82,48 @@ class EventBatch:
             if run is None and event.kind == "start":
                 self.take([event])
                 run = self._run(event)
-            if run is not None and (run.status is LiveStatus.RUNNING or run.sequence in self.ended):
+            if run is not None and (run.status is _RUNNING or run.sequence in self.ended):
                 self._end(run, RunEnding(status=LiveStatus.FAILED, reason=EVENTS_LOST, at=event.at))
 
     def write_spans(self) -> int:
-        """Write spans and touches; return how many spans were new."""
+        """Write what is taken; return how many spans were new."""
+        self._write_starts()
         spans = self._spans
         written = self.db.executemany(_SPAN, spans).rowcount if spans else 0
         if len(spans) > written:
             self.refused[RefusedEvent.DUPLICATE] += len(spans) - written
+        self._touched.update(span[0] for span in spans)
         touched = [(self.now, sequence) for sequence in self._touched if sequence not in self.ended]
         if touched:
             self.db.executemany("UPDATE rollouts SET touched_at = ? WHERE sequence = ?", touched)
-        self._spans, self._touched = [], {}
+        self._spans, self._touched = [], set()
         return written
+
+    def _look_up(self, events: Sequence[LiveEvent]) -> None:
+        """Find the runs of these events at once: a statement costs more than a row."""
+        wanted: dict[str, list[tuple[str, str]]] = {}
+        for key in {(event[1], event[2]) for event in events if event[2]} - self._runs.keys():
+            with suppress(*_ODD):
+                wanted.setdefault(stored_key(key[1]), []).append(key)
+        owners = list(wanted)
+        for start in range(0, len(owners), _AT_ONCE):
+            some = owners[start : start + _AT_ONCE]
+            rows = self.db.execute(f"{_FOUND} WHERE owner IN ({','.join('?' * len(some))})", some)
+            found = {(row[5], row[6]): self._known(row) for row in rows}
+            for owner in some:
+                for key in wanted[owner]:
+                    self._runs[key] = found.get((owner, stored_key(key[0])))
 
     def _run(self, event: LiveEvent) -> OpenRun | None:
         key = (event[1], event[2])
-        try:
-            return self._runs[key]
-        except KeyError:
-            run = self._runs[key] = self._find(
-                "WHERE owner = ? AND run = ?", (stored_name(event.owner), stored_key(event.run))
-            )
-            return run
+        if key not in self._runs:
+            self._look_up([event])
+        return self._runs.get(key)
 
-    def _find(self, where: str, values: tuple[object, ...]) -> OpenRun | None:
-        row = self.db.execute(_FOUND + where, values).fetchone()
-        if row is None:
-            return None
-        run = self._by_sequence.get(row[0])
+    def _known(self, row: tuple[Any, ...]) -> OpenRun:
+        sequence, attempt, status, scored, used, *_ = row
+        run = self._by_sequence.get(sequence)
         if run is None:
-            sequence, attempt, status, scored, used = row
             run = OpenRun(sequence, attempt, LiveStatus(status), bool(scored), bool(used))
             self._by_sequence[sequence] = run
         return run
@@ -101,7 +137,7 @@ class EventBatch:
         prompt = data.get("prompt")
         row = (
             stored_key(event.run),
-            stored_name(event.owner),
+            stored_key(event.owner),
             stored_name(data["category"]),
             bool(data.get("control", False)),
             at,
@@ -110,61 +146,51 @@ class EventBatch:
         )
         if not self._next:
             self._next = 1 + (self.db.execute("SELECT max(sequence) FROM rollouts").fetchone()[0] or 0)
-        sequence = self._next
-        self.db.execute(
-            "INSERT INTO rollouts (sequence, run, owner, category, control, started_at, touched_at, prompt)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (sequence, *row),
-        )
+        run = OpenRun(self._next, 1, _RUNNING, False, False)
+        self._started.append((run.sequence, *row))
         self._next += 1
-        self._open_attempt(sequence, 1, at)
-        run = OpenRun(sequence, 1, LiveStatus.RUNNING, False, False)
-        self._runs[event.run, event.owner] = self._by_sequence[sequence] = run
+        self._runs[event.run, event.owner] = self._by_sequence[run.sequence] = run
         return None
 
-    def _open_attempt(self, sequence: int, number: int, at: float) -> None:
-        self.db.execute(
-            "INSERT INTO attempts (rollout, number, started_at) VALUES (?, ?, ?)", (sequence, number, at)
-        )
-
-    def _span(self, event: LiveEvent) -> RefusedEvent | None:
-        run = self._run(event)
-        if (reason := _misplaced(run, event)) is not None or run is None:
-            return reason
-        kind, seq = event[0], event[4]
-        name, flag, data = _SPANS[kind](event[6])
-        if seq.__class__ is not int or not 0 <= seq < _LARGEST:
-            return RefusedEvent.MALFORMED
-        self._spans.append((run.sequence, seq, run.attempt, name, _time(event), flag, data))
-        self._touched[run.sequence] = None
-        return None
+    def _write_starts(self) -> None:
+        """Write the runs that began; whatever reads or changes their rows comes after."""
+        if started := self._started:
+            self.db.executemany(
+                """INSERT INTO rollouts
+                   (sequence, run, owner, category, control, started_at, touched_at, prompt)
+                   VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+                started,
+            )
+            self.db.executemany(_ATTEMPT, [(row[0], 1, row[5]) for row in started])
+            self._started = []
 
     def _retry(self, event: LiveEvent) -> RefusedEvent | None:
         run = self._run(event)
-        if run is None or run.status is not LiveStatus.RUNNING:
-            return _misplaced(run, event)
+        if run is None or run.status is not _RUNNING:
+            return _misplaced(run, event.attempt)
         if event.attempt != run.attempt + 1:
             return RefusedEvent.DUPLICATE if event.attempt <= run.attempt else RefusedEvent.NO_ATTEMPT
         at = _time(event)
+        self._write_starts()
         self.db.execute(
             "UPDATE attempts SET status = 'failed', reason = ?, ended_at = ?"
             " WHERE rollout = ? AND number = ?",
             (RETRIED, at, run.sequence, run.attempt),
         )
-        self._open_attempt(run.sequence, event.attempt, at)
+        self.db.execute(_ATTEMPT, (run.sequence, event.attempt, at))
         self.db.execute("UPDATE rollouts SET attempt = ? WHERE sequence = ?", (event.attempt, run.sequence))
         run.attempt = event.attempt
-        self._touched[run.sequence] = None
+        self._touched.add(run.sequence)
         return None
 
     def _close(self, event: LiveEvent) -> RefusedEvent | None:
         run = self._run(event)
-        if (reason := _misplaced(run, event)) is not None or run is None:
-            return reason
+        if run is None or run.status is not _RUNNING or event.attempt != run.attempt:
+            return _misplaced(run, event.attempt)
         data = event.data
         reply = data.get("reply")
         status = LiveStatus(data["status"])
-        if status is LiveStatus.RUNNING:
+        if status is _RUNNING:
             return RefusedEvent.MALFORMED
         ending = RunEnding(
             status=status,
@@ -190,12 +216,15 @@ class EventBatch:
         if run is None:
             return RefusedEvent.UNKNOWN_RUN
         reason = self._score(run, event.data["score"])
-        if reason is None and run.status is not LiveStatus.RUNNING and run.sequence not in self.ended:
-            self.scored[run.sequence] = run
+        if reason is None and run.status is not _RUNNING and run.sequence not in self.ended:
+            self.scored[run.sequence] = float(event.data["score"])
         return reason
 
     def _newest(self, key: str) -> OpenRun | None:
-        return self._find("WHERE run = ? ORDER BY sequence DESC LIMIT 1", (stored_key(key),))
+        self._write_starts()
+        newest = f"{_FOUND} WHERE run = ? ORDER BY sequence DESC LIMIT 1"
+        row = self.db.execute(newest, (stored_key(key),)).fetchone()
+        return None if row is None else self._known(row)
 
     def _score(self, run: OpenRun, score: object) -> RefusedEvent | None:
         if not is_number(score):
@@ -206,6 +235,7 @@ class EventBatch:
             return RefusedEvent.REWARD_USED
         if run.scored:
             return RefusedEvent.REWARD_TWICE
+        self._write_starts()
         self.db.execute(
             "UPDATE rollouts SET score = ? WHERE sequence = ?",
             (float(score), run.sequence),  # type: ignore[arg-type]
@@ -216,25 +246,19 @@ class EventBatch:
 
 _TAKERS: Mapping[str, Callable[[EventBatch, LiveEvent], RefusedEvent | None]] = {
     "start": EventBatch._start,
-    "choice": EventBatch._span,
-    "turn": EventBatch._span,
-    "tool": EventBatch._span,
-    "safety": EventBatch._span,
     "retry": EventBatch._retry,
     "end": EventBatch._close,
     "outcome": EventBatch._outcome,
 }
 
 
-def _misplaced(run: OpenRun | None, event: LiveEvent) -> RefusedEvent | None:
-    """Return why an event has no place in its run."""
+def _misplaced(run: OpenRun | None, attempt: int) -> RefusedEvent:
+    """Return why an event of an attempt has no place in its run."""
     if run is None:
         return RefusedEvent.UNKNOWN_RUN
-    if run.status is not LiveStatus.RUNNING:
+    if run.status is not _RUNNING:
         return RefusedEvent.AFTER_END
-    if event[3] == run.attempt:
-        return None
-    return RefusedEvent.STALE_ATTEMPT if event[3] < run.attempt else RefusedEvent.NO_ATTEMPT
+    return RefusedEvent.STALE_ATTEMPT if attempt < run.attempt else RefusedEvent.NO_ATTEMPT
 
 
 def _time(event: LiveEvent) -> float:
@@ -273,10 +297,20 @@ def _safety(data: Mapping[str, Json]) -> tuple[str, int, str]:
 
 def _choice(data: Mapping[str, Json]) -> tuple[str, int, str]:
     """Return the span of a choice; its flag is the place, by which choices are sorted."""
-    choice = from_wire(ArmChoice, to_wire(data))
-    if choice.arm not in choice.probabilities or not 0 <= choice.place < _LARGEST:
-        raise ValueError(f"the arm {choice.arm!r} has no probability")
-    return CHOICE, choice.place, encode(to_wire(choice))
+    point, place, arm, arms = data["point"], data["place"], data["arm"], data["arms"]
+    probabilities, selector = data["probabilities"], data["selector"]
+    texts = (point, arm, *arms, *arms.values(), *probabilities)
+    whole = all(text.__class__ is str for text in texts) and all(map(is_number, probabilities.values()))
+    counted = place.__class__ is int and selector.__class__ is int and 0 <= place < _LARGEST
+    if not whole or not counted or arm not in probabilities or data.keys() - _CHOICE_KEYS:
+        raise ValueError(f"no choice: {short(data)}")
+    control = bool(data.get("control", False))
+    choice = {"point": point, "place": place, "arm": arm, "arms": dict(arms)}
+    return (
+        CHOICE,
+        place,
+        encode({**choice, "probabilities": dict(probabilities), "selector": selector, "control": control}),
+    )
 
 
 _SPANS: Mapping[str, Callable[[Mapping[str, Json]], tuple[str, int, str]]] = {

@@ -1,0 +1,262 @@
+"""Measure live RL: what an event costs the agent, how fast spans become durable, and what an update reads.
+
+    python benchmarks/live.py [--quick]
+
+Each figure stands beside its peer in the same run: a bare ``queue.put_nowait``, a bare ``executemany`` of
+equal rows in equal batches, the same question to a hundredth of the store.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import queue
+import sqlite3
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_tfgrpo.live.collector import Collector
+from pytest_tfgrpo.live.records import (
+    GateState,
+    LiveEvent,
+    LiveRollout,
+    LiveRules,
+    LiveUpdate,
+    RewardBreakdown,
+    RunTrace,
+)
+from pytest_tfgrpo.live.store import LiveStore, open_live_store
+
+RATE = 10_000
+"""Events in a second on the agent's thread."""
+SPANS = 20
+"""Of a run, its decision included."""
+BATCHES = (200, 1000, 2000)
+"""Events of a commit: 20 ms of such an agent, and what a busy writer finds."""
+CHOICE = {
+    "point": "config",
+    "place": 0,
+    "arm": "learned",
+    "arms": {"bare": "a" * 64, "learned": "b" * 64, "misled": "c" * 64},
+    "probabilities": {"bare": 0.25, "learned": 0.5, "misled": 0.25},
+    "selector": 0,
+    "control": False,
+}
+
+
+def infer(trace: RunTrace) -> RewardBreakdown:
+    """Return a reward like those of `trace_v2`, which are measured elsewhere."""
+    components = {"completion": 0.5, "reliability": -0.25 * min(trace.tool_errors, 2), "efficiency": 0.25}
+    return RewardBreakdown(
+        strategy="trace", composite=0.5, components=components, confidence=1.0, hard_gate=False
+    )
+
+
+def use_all(rollouts: Sequence[LiveRollout], number: int, document: object) -> tuple[LiveUpdate, object]:
+    """Return an update that uses what it is given, and learns nothing."""
+    used = tuple(rollout.id for rollout in rollouts)
+    report = LiveUpdate(
+        number=0,
+        at=0.0,
+        executed=True,
+        reason="",
+        algorithm="ppo",
+        strategy="trace",
+        selector_before=number,
+        selector_after=number,
+        trajectories=len(used),
+        samples=len(used),
+        metrics={},
+        probabilities_before={},
+        probabilities_after={},
+        left_out={},
+        used=used,
+    )
+    return report, document
+
+
+RULES = LiveRules(
+    infer=infer,
+    ended=lambda state, _: replace(state, blocked=(*state.blocked, False)[-32:]),
+    rewarded=lambda state, _: state,
+    failed=lambda _state, error, _now: GateState(state="hold", last_error=error),
+    succeeded=lambda state: state,
+    update=use_all,
+)
+
+
+def events_of(run: int) -> Iterator[LiveEvent]:
+    """Yield the events of a run: one choice, then turns with a call of a tool each, of which one fails."""
+    key, owner = f"ticket-{run}", f"{run:016x}"
+    at = 1.7e9 + run
+    start = {"category": f"domain-{run % 8}", "prompt": "Where is my order?", "selector": 0, "control": False}
+    yield LiveEvent("start", key, owner, 1, 0, at, start)
+    yield LiveEvent("choice", key, owner, 1, 1, at, CHOICE)
+    for seq in range(2, SPANS):
+        if seq % 2:
+            error = "TimeoutError" if seq == 5 else None
+            yield LiveEvent("tool", key, owner, 1, seq, at + seq, {"name": "search", "error": error})
+        else:
+            yield LiveEvent("turn", key, owner, 1, seq, at + seq, {})
+    end = {
+        "status": "succeeded",
+        "reason": "",
+        "reply": "It comes today",
+        "prompt_chars": 18,
+        "reply_chars": 14,
+    }
+    yield LiveEvent("end", key, owner, 1, SPANS, at + SPANS, {**end, "completed": True, "latency_ms": 812.5})
+
+
+def batches(runs: int, size: int, first: int = 0) -> Iterator[list[LiveEvent]]:
+    """Yield the events of runs, of which 16 are open at a time, in batches."""
+    batch: list[LiveEvent] = []
+    for start in range(first, first + runs, 16):
+        open_runs = [list(events_of(run)) for run in range(start, min(start + 16, first + runs))]
+        for together in zip(*open_runs, strict=True):
+            batch += together
+            while len(batch) >= size:
+                yield batch[:size]
+                batch = batch[size:]
+    if batch:
+        yield batch
+
+
+def paced(call: Callable[[], object], seconds: float) -> list[float]:
+    """Return the microseconds of each call, made at the rate of the agent."""
+    taken = []
+    start = time.perf_counter()
+    for n in range(int(RATE * seconds)):
+        while time.perf_counter() < start + n / RATE:
+            time.sleep(0)
+        before = time.perf_counter_ns()
+        call()
+        taken.append((time.perf_counter_ns() - before) / 1000)
+    return taken
+
+
+def agent_side(seconds: float, folder: Path) -> None:
+    """Print what an event costs the thread that reports it, while the writer writes."""
+    bare: queue.Queue[object] = queue.Queue(RATE)
+
+    def drain() -> None:
+        while bare.get() is not None:
+            pass
+
+    thread = threading.Thread(target=drain)
+    thread.start()
+    peer = paced(lambda: bare.put_nowait(CHOICE), seconds)
+    bare.put(None)
+    thread.join()
+    store = open_live_store(folder / "agent.db", "bench")
+    collector = Collector(store, RULES, interval=10**9)
+    reports = (event for run in range(10**9) for event in events_of(run))
+    ours = paced(lambda: collector.put(next(reports)), seconds)
+    assert collector.flush(60)
+    assert not store.refusals()
+    collector.close()
+    print(f"an event on the agent's thread, {RATE:,}/s{'median us':>14}{'p99 us':>10}")
+    for name, taken in (("bare queue.put_nowait", peer), ("event, made and put", ours)):
+        median, p99 = statistics.median(taken), statistics.quantiles(taken, n=100)[98]
+        print(f"  {name:<38}{median:>14.2f}{p99:>10.1f}")
+    print(f"  {'ratio of medians (bar 5)':<38}{statistics.median(ours) / statistics.median(peer):>14.2f}")
+
+
+def bare_store(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute(
+        "CREATE TABLE spans (rollout INTEGER, seq INTEGER, attempt INTEGER, name TEXT, at REAL, flag INTEGER,"
+        " data TEXT, PRIMARY KEY (rollout, seq)) WITHOUT ROWID"
+    )
+    return db
+
+
+def insert(db: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    db.executemany("INSERT INTO spans VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+    db.execute("COMMIT")
+
+
+def durable(runs: int, rounds: int, folder: Path) -> None:
+    """Print how many spans a second become durable; the two take turns, with equal rows and batches."""
+    print(f"durable spans, {runs:,} runs of {SPANS}{'ours/s':>18}{'bare/s':>12}{'ratio':>8}  (bar 0.5)")
+    for size in BATCHES:
+        ratios, speeds = [], []
+        for n in range(rounds):
+            path = folder / f"ours-{size}-{n}.db"
+            store = open_live_store(path, "bench")
+            made = list(batches(runs, size))
+            gc.collect()
+            began = time.perf_counter()
+            for batch in made:
+                store.write(batch, rules=RULES, now=1.7e9)
+            ours = time.perf_counter() - began
+            assert store.counts()["succeeded"] == runs
+            store.close()
+            with sqlite3.connect(path) as db:
+                rows = db.execute("SELECT * FROM spans ORDER BY at, rollout").fetchall()
+            db.close()
+            peer = bare_store(folder / f"bare-{size}-{n}.db")
+            parts = [rows[at : at + size] for at in range(0, len(rows), size)]
+            gc.collect()
+            began = time.perf_counter()
+            for part in parts:
+                insert(peer, part)
+            bare = time.perf_counter() - began
+            peer.close()
+            ratios.append(bare / ours)
+            speeds.append((len(rows) / ours, len(rows) / bare))
+        ours_s, bare_s = (statistics.median(speed[i] for speed in speeds) for i in (0, 1))
+        print(f"  batches of {size:<21,}{ours_s:>16,.0f}{bare_s:>12,.0f}{statistics.median(ratios):>8.2f}")
+
+
+def read_update(store: LiveStore) -> float:
+    """Return the milliseconds that the rollouts of the next update take."""
+    began = time.perf_counter()
+    assert len(store.next_rollouts(limit=64)) == 64
+    return (time.perf_counter() - began) * 1000
+
+
+def growth(sizes: Sequence[int], folder: Path) -> None:
+    """Print how long the next update's rollouts take at each size; all but the last 64 runs are used."""
+    print(f"the next update's 64 rollouts{'median ms':>20}")
+    medians = []
+    for spans in sizes:
+        store = open_live_store(folder / f"grown-{spans}.db", "bench")
+        runs = spans // SPANS
+        for batch in batches(runs - 64, 20_000):
+            store.write(batch, rules=RULES, now=1.7e9)
+        while store.update(use_all, limit=1000, outcome_wait_s=0.0, now=1.7e9, due=1) is not None:
+            pass
+        for batch in batches(64, 20_000, first=runs):
+            store.write(batch, rules=RULES, now=1.7e9)
+        medians.append(statistics.median(read_update(store) for _ in range(31)))
+        store.close()
+        print(f"  at {spans:>9,} spans{medians[-1]:>33.2f}")
+    print(f"  ratio (bar 5){medians[-1] / medians[0]:>35.2f}")
+
+
+def main() -> None:
+    """Run all parts."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="a tenth of the work")
+    options = parser.parse_args()
+    part = 10 if options.quick else 1
+    with tempfile.TemporaryDirectory() as folder:
+        agent_side(10 / part, Path(folder))
+        durable(5000 // part, 1 if options.quick else 3, Path(folder))
+        growth((10_000, 1_000_000 // part), Path(folder))
+
+
+if __name__ == "__main__":
+    main()
