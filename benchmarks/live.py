@@ -37,8 +37,8 @@ RATE = 10_000
 """Events in a second on the agent's thread."""
 SPANS = 20
 """Of a run, its decision included."""
-BATCHES = (200, 1000, 2000)
-"""Events of a commit: 20 ms of such an agent, and what a busy writer finds."""
+BATCHES = (200, 1000)
+"""Events of a commit: what such an agent reports in 20 ms, and the most that the collector puts into one."""
 CHOICE = {
     "point": "config",
     "place": 0,

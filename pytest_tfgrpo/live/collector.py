@@ -24,7 +24,7 @@ from pytest_tfgrpo.live.store import LiveStore
 
 CAPACITY = 10_000
 """Events that wait; a run that lost one to a full queue fails as ``events_lost``."""
-BATCH = 2000
+BATCH = 1000
 """Most events of one transaction."""
 LINGER_S = 0.02
 """How long the first event of a batch waits for others: they share one commit."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import fields
 from functools import lru_cache
 from typing import Any
@@ -102,9 +101,9 @@ class EventBatch:
     def _look_up(self, events: Sequence[LiveEvent]) -> None:
         """Find the runs of these events at once: a statement costs more than a row."""
         wanted: dict[str, list[tuple[str, str]]] = {}
-        for key in {(event[1], event[2]) for event in events if event[2]} - self._runs.keys():
-            with suppress(*_ODD):
-                wanted.setdefault(stored_key(key[1]), []).append(key)
+        named = {(run, owner) for _, run, owner, *_ in events if run.__class__ is owner.__class__ is str}
+        for key in named - self._runs.keys():
+            wanted.setdefault(stored_key(key[1]), []).append(key)
         owners = list(wanted)
         for start in range(0, len(owners), _AT_ONCE):
             some = owners[start : start + _AT_ONCE]
@@ -276,7 +275,9 @@ def _quantity(value: object) -> float | None:
     return float(value) if is_number(value) and value >= 0 else None  # type: ignore[arg-type,operator]
 
 
-def _turn(_data: Mapping[str, Json]) -> tuple[str, int, str]:
+def _turn(data: Mapping[str, Json]) -> tuple[str, int, str]:
+    if data:
+        raise ValueError(f"a turn has no data: {short(data)}")
     return "live.agent.turn", 0, "{}"
 
 
