@@ -18,6 +18,7 @@ from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.learning.library.library import as_of, empty, load_library
 from pytest_tfgrpo.harness.report.value import SCHEMA
 from pytest_tfgrpo.harness.run.journal_contents import list_runs, load_run, read_log
+from pytest_tfgrpo.harness.run.schedule import rollout_id
 
 LATEST = "latest"
 PREVIOUS = "previous"
@@ -32,6 +33,8 @@ class FoundRollout(NamedTuple):
     score: Score | None
     """None when its group never became whole."""
     scenario: Scenario
+    shared: str = ""
+    """Id in the control that this answer of the final sweep serves too; nothing was asked under it."""
 
 
 def find_run(project: Project, wanted: str) -> Path:
@@ -82,8 +85,9 @@ def find_rollout(project: Project, wanted: str) -> FoundRollout:
     Raises JournalError when there is none, or several in the same run.
     """
     for folder in reversed(list_runs(project.out, project.task_id)):
-        found = [f for f in _rollouts(folder) if ("." + f.rollout.rollout_id).endswith("." + wanted)]
-        exact = [f for f in found if f.rollout.rollout_id == wanted] or found
+        named = [f for f in _rollouts(folder) if ("." + _id(f)).endswith("." + wanted)]
+        found = [f for f in named if not f.shared] or named
+        exact = [f for f in found if _id(f) == wanted] or found
         if len(exact) == 1:
             return exact[0]
         if exact:
@@ -97,7 +101,12 @@ def find_rollout(project: Project, wanted: str) -> FoundRollout:
     )
 
 
+def _id(found: FoundRollout) -> str:
+    return found.shared or found.rollout.rollout_id
+
+
 def _rollouts(folder: Path) -> Iterator[FoundRollout]:
+    """Yield the rollouts of a run, also under the ids in the control of those that it shares."""
     run = load_run(folder)
     scenarios = {scenario.id: scenario for scenario in run.scenarios}
     whole = set()
@@ -105,6 +114,11 @@ def _rollouts(folder: Path) -> Iterator[FoundRollout]:
         for rollout, score in zip(group.rollouts, group.scores, strict=True):
             whole.add(rollout.rollout_id)
             yield FoundRollout(rollout, score, scenarios[rollout.scenario_id])
+    for result in run.phases:
+        for group in result.shared:
+            for rollout, score in zip(group.rollouts, group.scores, strict=True):
+                alias = rollout_id(run.run_id, result.phase, rollout.scenario_id, rollout.index)
+                yield FoundRollout(rollout, score, scenarios[rollout.scenario_id], alias)
     for rollout in read_log(folder).rollouts.values():
         if rollout.rollout_id not in whole:
             yield FoundRollout(rollout, None, scenarios[rollout.scenario_id])

@@ -22,4 +22,8 @@ def show(arguments: Arguments) -> Iterator[str]:
     from pytest_tfgrpo.harness.report.rollout import rollout_text
 
     found = find_rollout(project_of(arguments), arguments.rollout)
+    if found.shared:
+        yield (
+            f"{found.shared} was not asked: its prompt is that of the final sweep, whose answer serves both"
+        )
     yield rollout_text(found.rollout, found.score, found.scenario)

@@ -129,6 +129,15 @@ def test_an_older_library_that_does_better_fails_the_gate_and_every_report_names
     capsys.readouterr()
     assert versions.cli("report", "latest") == 0
     assert f"gain -0.667 over the reference, {title}" in " ".join(capsys.readouterr().out.split())
+    for name, start in (
+        ("e0.other-eval0.r1", "e0.other-eval0.r1 was not asked: its prompt is that of the final sweep"),
+        ("other-eval0.r1", "rollout "),
+        ("e0.suite-eval0.r1", "rollout "),
+    ):
+        assert versions.cli("show", name) == 0
+        told = capsys.readouterr().out
+        assert told.replace(f"{folder.name}.", "").startswith(start)
+        assert f"rollout {folder.name}.{'e0.suite' if 'suite' in name else 'e1.other'}-eval0.r1: " in told
     loaded = load_run(folder)
     assert loaded.reference is not None
     assert (loaded.reference.library.hash, loaded.stamps["reference"]) == (stamp, stamp)

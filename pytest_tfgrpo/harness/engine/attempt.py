@@ -65,6 +65,8 @@ class Slot:
     rollout_id: str
     group_id: str
     call: ActorCall
+    pair: str = ""
+    """Id of the rollout that is asked beside it, as its other side; empty where it stands alone."""
 
 
 async def attempt(

@@ -57,6 +57,8 @@ class Breaker:
         self._limit = IN_A_ROW
         self._worked_at: float | None = None
         self._failed_at = 0.0
+        self.back_at = 0.0
+        """When the provider answered again after the last pause, by the loop's clock."""
         self._last = ""
         self.in_flight = 0
         """Attempts that go on."""
@@ -132,6 +134,8 @@ class Breaker:
                 waits = 0 if await answers() else None
             else:
                 waits = await patience.outwait(answers, lambda: self._notice(self._pausing()))
+            if waits:
+                self.back_at = asyncio.get_running_loop().time()
             if waits is None:
                 self.reason = self._away()
             elif waits == 0 and errors >= self._limit:
@@ -156,7 +160,10 @@ class Breaker:
 
 
 class LostRollouts:
-    """Makes the rollouts of a phase, and those again that were lost because the provider was away."""
+    """Makes the rollouts of a phase, and those again that were lost because the provider was away.
+
+    The two sides of a pair are taken, or made again, together: nothing that drifts may lie between them.
+    """
 
     def __init__(
         self,
@@ -173,7 +180,12 @@ class LostRollouts:
         self._attempt = attempt
         self._take = take
         self._forget = forget
-        self._lost: list[Attempted] = []
+        self._waiting: dict[str, Attempted] = {}
+        """Attempts by id whose other side has not ended yet."""
+        self._failed: set[str] = set()
+        """Ids of those whose provider was away, as it seemed."""
+        self._lost: list[list[Attempted]] = []
+        """Single attempts and pairs."""
         self._tries: Counter[str] = Counter()
 
     async def make(self, slot: Slot) -> None:
@@ -184,34 +196,54 @@ class LostRollouts:
             attempted = await self._attempt(slot)
         if attempted is None:
             return
-        if not self._breaker.is_lost(attempted):
+        if self._breaker.is_lost(attempted):
+            self._tries[slot.rollout_id] += 1
+            self._failed.add(slot.rollout_id)
+        else:
             self._breaker.worked(attempted)
-            self._take(attempted)
-            return
-        self._tries[slot.rollout_id] += 1
-        self._lost.append(attempted)
-        if self._breaker.due:
+        self._settle(attempted)
+        if slot.rollout_id in self._failed and self._breaker.due:
             await self._breaker.pause(self._probe)
+
+    def _settle(self, attempted: Attempted) -> None:
+        """Take an attempt, or keep it among the lost; one of a pair waits for its other side."""
+        slot = attempted.slot
+        other = self._waiting.pop(slot.pair, None)
+        if slot.pair and other is None:
+            self._waiting[slot.rollout_id] = attempted
+            return
+        both = [attempted] if other is None else [other, attempted]
+        torn = any(one.began < self._breaker.back_at <= attempted.began for one in both)
+        if torn or not self._failed.isdisjoint(one.slot.rollout_id for one in both):
+            self._lost.append(both)
+            return
+        for one in both:
+            self._take(one)
 
     async def make_again(self, executor: Executor) -> None:
         """Make what was lost again, each rollout once while the provider answers; then its error stands."""
         while self._lost:
             if self._breaker.in_a_row and not self._breaker.reason:
                 await self._breaker.pause(self._probe)
-            lost, self._lost = self._lost, []
+            lost, self._lost, self._failed = self._lost, [], set()
             again = []
-            for attempted in lost:
-                if self._breaker.reason or self._tries[attempted.slot.rollout_id] > TRIES_AGAIN:
-                    self._take(attempted)
-                else:
+            for both in lost:
+                if self._breaker.reason or any(self._tries[a.slot.rollout_id] > TRIES_AGAIN for a in both):
+                    for attempted in both:
+                        self._take(attempted)
+                    continue
+                for attempted in sorted(both, key=lambda one: one.began):
                     self._forget(attempted.rollout)
                     self._workspaces.renew(attempted.slot.call.workspace)
                     again.append(attempted.slot)
             await executor.run(again, self.make)
+        for attempted in self._waiting.values():  # a budget or the breaker keeps their other sides from it
+            self._take(attempted)
+        self._waiting.clear()
 
     def forget(self) -> None:
-        """Keep only what the attempts cost that are still lost: the run was cancelled."""
-        for attempted in self._lost:
+        """Keep only what attempts cost that are still lost, or without their other side: the run ended."""
+        for attempted in (*(one for both in self._lost for one in both), *self._waiting.values()):
             self._forget(attempted.rollout)
 
     async def _probe(self, slot: Slot) -> bool:

@@ -118,6 +118,11 @@ class Cohort:
             settled=tuple(sorted(self._lineup.settled)),
         )
 
+    def strays(self, epoch: int) -> tuple[Rollout, ...]:
+        """Return what was paid for here of a phase before, to see by it whether the provider is there."""
+        own = {phase.epoch for phase in self._arms}
+        return tuple(r for r in self.abandoned if r.epoch == epoch and epoch not in own)
+
     def _excluded_from(self, phase: Phase) -> Iterator[str]:
         """Yield the ids of scenarios whose answers in one of the phases a marked test function skipped."""
         for id in phase.scenarios:

@@ -241,7 +241,8 @@ class Engine:
             )
             for result, prompts in zip(ended, builders, strict=True)
         )
-        self._results += results
+        known = [replace(r, loose=(*r.loose, *cohort.strays(r.phase.epoch))) for r in self._results]
+        self._results = [*known, *results]
         if revision is not None:
             self._library = revision.library
         for result in results:

@@ -65,7 +65,7 @@ class Lineup:
         self.shared: set[str] = set()
         """Ids of scenarios whose prompts are the same in both arms: only the last one asks."""
         self.torn: dict[str, Rollout] = {}
-        """Rollouts on file, by id, that are made again: the other side of their pair is not on file."""
+        """Rollouts on file, by id, that are made again: one side of their pair is not, or is of no use."""
 
     def __iter__(self) -> Iterator[Slot]:
         """Yield the slots in order, from those made ready while the calls before them were waited for."""
@@ -112,8 +112,10 @@ class Lineup:
             for index in range(max(phase.rollouts for phase, _ in asked)):
                 if index and last.mode == "dev":  # coins fall anew for each of its rollouts
                     asked = [(last, self._arms[-1].ask(scenario_id, index))]
-                for phase, question in self._in_order(asked, index):
-                    yield self._slot(phase, question, index)
+                both = self._in_order(asked, index)
+                for place, (phase, question) in enumerate(both):
+                    other = both[1 - place][0] if len(both) == 2 else None
+                    yield self._slot(phase, question, index, other)
 
     def _in_order(
         self, asked: Sequence[tuple[Phase, RenderedPrompt]], index: int
@@ -132,14 +134,24 @@ class Lineup:
         return self._first.get(group_id(self._job.run_id, phase, scenario_id), 0)
 
     def _note_torn(self, control: Phase, final: Phase, scenario_id: str, index: int) -> None:
-        """Forget a rollout on file whose pair an interrupt tore: hours may lie between its two sides."""
+        """Forget rollouts on file whose pair an interrupt tore: hours may lie between its two sides."""
         resumed = self._job.resumed
         ids = [rollout_id(self._job.run_id, phase, scenario_id, index) for phase in (control, final)]
-        on_file = [id for id in ids if id in resumed.rollouts]
-        if len(on_file) == 1 and (rollout := resumed.forget(on_file[0])) is not None:
-            self.torn[rollout.rollout_id] = rollout
+        if all(id in resumed.rollouts and self._is_usable(resumed.rollouts[id]) for id in ids):
+            return
+        for id in ids:
+            if (rollout := resumed.forget(id)) is not None:
+                self.torn[id] = rollout
 
-    def _slot(self, phase: Phase, question: RenderedPrompt, index: int) -> Slot:
+    def _is_usable(self, rollout: Rollout) -> bool:
+        """Return whether a rollout on file can be taken: its test function has seen it, or still can."""
+        scenario = self.scenarios[rollout.scenario_id]
+        waits = rollout.status == "ok" and scenario.checker is not None
+        judged = rollout.rollout_id in self._job.resumed.checker_results
+        left = self._context.workspaces.left
+        return not waits or judged or left(rollout.rollout_id, scenario.attachments) is not None
+
+    def _slot(self, phase: Phase, question: RenderedPrompt, index: int, other: Phase | None) -> Slot:
         job, scenario, tracing = self._job, question.scenario, self._job.tracing
         name = rollout_id(job.run_id, phase, scenario.id, index)
         call = ActorCall(
@@ -159,6 +171,7 @@ class Lineup:
             rollout_id=name,
             group_id=group_id(job.run_id, phase, scenario.id),
             call=call,
+            pair="" if other is None else rollout_id(job.run_id, other, scenario.id, index),
         )
 
 

@@ -123,8 +123,8 @@ def loose(
 
 
 def is_paid(rollout: Rollout) -> bool:
-    """Return whether an attempt is known to have called a model, which may have cost something."""
-    return any(f.tokens or (f.cost_usd != 0 and f.kind == "model") for f in rollout.frames)
+    """Return whether an attempt is known to have cost something, or to have called a model, which may."""
+    return any(f.tokens or f.cost_usd or (f.cost_usd != 0 and f.kind == "model") for f in rollout.frames)
 
 
 def _by_purpose(result: PhaseResult) -> dict[str, Sums]:

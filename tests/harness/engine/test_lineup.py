@@ -14,6 +14,7 @@ import pytest
 from support.builders import make_pack, make_scenario
 from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
+from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.files import JOURNAL, PER_EPOCH
 from pytest_tfgrpo.core.records import CheckerResult, Group, Run
 from pytest_tfgrpo.core.scenarios import Scenario
@@ -26,6 +27,7 @@ from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.report.terminal import terminal
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
+from pytest_tfgrpo.llm import patience
 
 PLAIN: dict[str, Any] = {"epochs": 2, "acceptance": "off", "lesson_dropout": 0.0}
 
@@ -298,3 +300,68 @@ def test_shared_answers_are_no_noise_of_the_gain_and_no_reason_for_more_rollouts
     gained = build(run, None)["gain"]
     assert gained is not None
     assert found_noise["gain_within"] == (abs(gained["difference"] or 0.0) < 1.96 * own)
+
+
+# Pairs that a provider tears
+
+
+class Absent:
+    """Has no answer from call number `dies` on for `lost` calls, and notes which call asked what."""
+
+    def __init__(self, dies: int, lost: int, code: str = "connection") -> None:
+        self.asked: list[tuple[str, int, bool]] = []
+        self._lost, self._code, self._made = range(dies, dies + lost), code, 0
+
+    def __call__(self, call: ActorCall) -> str:
+        self._made += 1
+        if not call.workspace.path.name.endswith(".probe"):
+            self.asked.append((call.task.id, call.seed, told_lessons(call)))
+        if self._made - 1 in self._lost:
+            raise ProviderError("connection refused", self._code)
+        return three_or_not(call)
+
+
+@pytest.mark.parametrize("lost", [1, 2, 12])
+@pytest.mark.parametrize("dies", [16, 17, 18, 19, 37, 38])
+def test_a_side_that_is_made_again_is_made_again_with_the_other(
+    tmp_path: Path, dies: int, lost: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "FIRST_S", 0.001)
+    whole, _ = run_job(job(tmp_path / "a", scenarios=suite(4, 3)))
+    provider, folder = Absent(dies, lost), tmp_path / "b" / "runs" / "run1"
+    run, _ = run_job(job(tmp_path / "b", provider, scenarios=suite(4, 3)), folder)
+    assert run.status == "complete"
+    assert gain(run) == gain(whole) == gain(load_run(folder))
+    last = {call: n for n, call in enumerate(provider.asked)}
+    pairs = {(id, seed) for id, seed, told in provider.asked[16:] if told and id.startswith("eval")}
+    assert len(pairs) == 3 * 4
+    assert all(abs(last[id, seed, True] - last[id, seed, False]) == 1 for id, seed in pairs)
+    assert of_run(run)["usd"] == of_run(load_run(folder))["usd"]
+    assert len(provider.asked) > 16 + 24
+    assert len(provider.asked) % 2 == 0
+
+
+def test_what_an_answer_cost_that_waits_for_its_other_side_is_kept_when_the_run_ends(tmp_path: Path) -> None:
+    spent: list[ActorCall] = []
+
+    async def slow_control(call: ActorCall) -> str:
+        spent.append(call)
+        if len(spent) > 16 and not told_lessons(call):
+            await asyncio.sleep(30)
+        return three_or_not(call)
+
+    made = job(tmp_path, slow_control, scenarios=suite(4, 1), concurrency=8)
+
+    async def cancelled() -> Run:
+        task = asyncio.create_task(Engine(made, folder=None, observe=lambda record: None).run())
+        while len(spent) < 16 + 8:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.05)
+        task.cancel()
+        return await task
+
+    run = asyncio.run(cancelled())
+    assert run.status == "cancelled"
+    waiting = [rollout for result in run.phases for rollout in result.loose if rollout.mode == "eval"]
+    assert len(waiting) == 4
+    assert of_run(run)["usd"] == pytest.approx(0.01 * (16 + 4))
