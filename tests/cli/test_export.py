@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support import fake_model
-from support.fake_model import Serve
+from support.fake_model import Reply, Serve
 from support.project import Project
 from support.tools import tfgrpo
 
@@ -81,19 +81,25 @@ def count_words(text: str) -> int:
 '''
 
 
+@pytest.mark.parametrize("kind", ["processed", "raw"])
 def test_the_conversation_of_a_model_is_the_one_that_its_server_saw(
-    project: Project, serve: Serve, monkeypatch: pytest.MonkeyPatch
+    project: Project, serve: Serve, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    def answer(body: Any, attempt: int) -> Any:
-        if body["messages"][-1]["role"] == "tool":
-            return "3" if body["seed"] % 2 else "4"
-        return fake_model.calls(("count_words", {"text": "a b c"}), ("nothing", "{"), content="I count.")
+    wanted = fake_model.calls(("count_words", {"text": "a b c"}), ("nothing", "{")).body
+    calling = {"tool_calls": wanted["choices"][0]["message"]["tool_calls"]}
 
-    server = serve(answer)
+    def answer(body: Any, _: int) -> Reply:
+        seed = body["seed"]
+        if body["messages"][-1]["role"] == "tool":
+            return fake_model.sampled("3" if seed % 2 else "4", [-0.5, -1 / (1 + seed)], ids=[seed, 2])
+        return fake_model.sampled("I count.", [-0.25], ids=[3], **calling)
+
+    server = serve(answer, extra=["return_token_ids"])
     project.write("own_tools.py", TOOLS)
-    project.scenarios(train=2, sweep=1).ini(
-        actor="openai:small", tools="own_tools", group_size=4, epochs=2, allow_paid="true"
-    )
+    extra = f"{{logprobs: {kind}, extra_body: {{return_token_ids: true}}}}"
+    project.write("models.yaml", f"endpoints: {{default: {extra}}}\n")
+    settings = {"tools": "own_tools", "models": "models.yaml", "epochs": 2, "allow_paid": "true"}
+    project.scenarios(train=2, sweep=1).ini(actor="openai:small", group_size=4, **settings)
     monkeypatch.chdir(project.root)
     assert project.learn().ret == 0
     rows = export("--format", "rollouts")
@@ -105,9 +111,18 @@ def test_the_conversation_of_a_model_is_the_one_that_its_server_saw(
         if body["messages"][-1]["role"] == "tool"
     }
     for row in rows:
-        seen = asked[row["messages"][1]["content"], row["seed"] % 2**31]
+        seed = row["seed"] % 2**31
+        seen = asked[row["messages"][1]["content"], seed]
         assert [plain(m) for m in row["messages"][:-1]] == [plain(m) for m in seen]
         assert row["messages"][-1]["content"] == ("3" if row["reward"] else "4")
+        if kind == "raw":
+            assert (row["sampled"], row["sampled_reason"]) == (None, "raw_at_temperature")
+            continue
+        same = {"kind": "processed", "temperature": 0.7}
+        assert row["sampled"] == [
+            {"message": 2, "logprobs": [-0.25], "token_ids": [3]} | same,
+            {"message": 5, "logprobs": [-0.5, -1 / (1 + seed)], "token_ids": [seed, 2]} | same,
+        ]
 
 
 def plain(message: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.scenarios import Prompt, Scenario
 from pytest_tfgrpo.core.wire import Json, to_wire
-from pytest_tfgrpo.harness.export.attempts import AdvantageKind, ExportedGroup, ExportedRollout
+from pytest_tfgrpo.harness.export.attempts import FORMULAS, AdvantageKind, ExportedGroup, ExportedRollout
 from pytest_tfgrpo.harness.export.index import RunIndex
 from pytest_tfgrpo.harness.export.messages import prompt_messages
 from pytest_tfgrpo.harness.suite.packs import pack_for
@@ -54,6 +54,7 @@ def rollout_rows(index: RunIndex, group: ExportedGroup, kind: AdvantageKind) -> 
             "gt_score": score.gt_score,
             "advantage": one.advantage,
             "advantage_kind": kind,
+            "advantage_formula": FORMULAS[kind],
             "advantage_reason": group.reason,
             "run_advantage": score.advantage,
             "run_advantage_reason": score.advantage_reason,

@@ -79,6 +79,7 @@ def test_the_convention_of_the_advantage_is_chosen_and_named(
     rows, said = exported(run_of(tmp_path, make_training_group([1.0, 0.0, 0.0])), advantage=kind)
     assert [row["advantage"] for row in rows] == pytest.approx([first, second, second])
     assert {row["advantage_kind"] for row in rows} == {kind}
+    assert all(row["advantage_formula"].startswith("reward - mean of the ") for row in rows)
     assert f"advantage {kind}: reward - mean of the" in said
 
 
