@@ -31,6 +31,8 @@ async def solve(context):
     frame = {"kind": "tool", "name": "count" if right else "guess", "tokens": 3, "cost_usd": 0.001}
     return {"answer": "3" if right else "4", "frames": [frame]}
 """
+UNSTEADY = PYTHON.replace('"<experiences" in', 'context.seed % 2 and "<experiences" in')
+"""Right in a third of its rollouts, and in two thirds with a lesson."""
 COMMAND = """read -r job
 echo . >> "$CALLS_LOG"
 seed=${job##*'"seed": '}
@@ -100,8 +102,18 @@ def replay(project: Project) -> None:
     project.ini(actor="replay:recording.jsonl", **SMALL)
 
 
+def extended(project: Project) -> None:
+    """A gate with a baseline that asks both sweeps for more rollouts, twice."""
+    own = {"actor": "python:agent2:solve", "allow_paid": "true", **SMALL}
+    project.agent(UNSTEADY).tasks(train=4, eval=8).ini(**own, min_score=0)
+    assert project.run("--tfgrpo-out=out").ret == 0
+    assert project.cli("baseline", "save", "main") == 0
+    shutil.rmtree(project.root / "out")
+    project.ini(**own, baseline="main", gate_alarm=0.0001, gate_margin=0)
+
+
 KINDS: dict[str, Callable[[Project], None]] = {
-    kind.__name__: kind for kind in (python, offline, command, functions, openai, replay, xdist)
+    kind.__name__: kind for kind in (python, offline, command, functions, openai, replay, xdist, extended)
 }
 TIMES_AND_IDS = re.compile(r"latency|seconds|_at$|^(.*_)?id$|^(parents|manifest_path|evaluations|origins)$")
 

@@ -78,6 +78,10 @@ def judge_complete(of: GateInput) -> RuleResult:
         judged = len(result.counted) + len(result.excluded) + len(result.settled)
         if result.status != "complete" or judged < planned:
             why = f": {line(result.reason, 200)}" if result.reason else ""
+            if len(of.looks) > 1 and (result.phase.concurrent or result.phase.mode == "eval"):
+                had, wanted = (look.rollouts for look in of.looks[-2:])
+                judged -= sum(len(group.rollouts) < result.phase.rollouts for group in result.counted)
+                why = f", as {had} rollouts of each did not decide the gate, and it asked for {wanted}{why}"
             message = f"{label} is {result.status}, {judged} of {planned} groups are complete{why}"
             advice = "finish it with --tfgrpo-resume, or run again"
             return RuleResult(name="complete", outcome="fail", message=message, advice=advice)

@@ -34,7 +34,8 @@ def noise(sweeps: Sweeps, gain: Gain | None) -> Noise | None:
         return None
     rows = [row for sweep in (sweeps.before, last) if sweep is not None and (row := _row(sweep))]
     value: Noise = {
-        "rollouts": last.phase.rollouts,
+        # a sweep that did not end while it was extended has groups of several sizes
+        "rollouts": min((len(group.rollouts) for group in last.groups), default=last.phase.rollouts),
         "sweeps": rows,
         "seed_std": None,
         "run_std": None,

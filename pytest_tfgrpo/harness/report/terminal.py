@@ -131,9 +131,10 @@ def _epochs(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], float | 
     """Return the table of sweeps and epochs in two parts of 80 columns: scores and cost."""
     if not rows:
         return []
-    sizes = {row["rollouts"] // row["groups"] for row in rows if row["groups"]}
+    sizes = {row["rollouts"] / row["groups"] for row in rows if row["groups"]}
+    whole = all(size.is_integer() for size in sizes)  # not where a sweep ended while it was extended
     zero = ["errors=0"] if as_zero else []
-    pass_g = [] if sizes == {1} else [f"pass@{min(sizes)}" if len(sizes) == 1 else "pass@G"]
+    pass_g = [] if sizes == {1} else [f"pass@{min(sizes):g}" if whole and len(sizes) == 1 else "pass@G"]
     scores = table(
         ["", "temp", "rollouts", "errors", "gt mean", "95 % interval", "pass@1", *pass_g],
         [
@@ -166,11 +167,8 @@ def _epochs(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], float | 
             for row in rows
         ],
     )
-    within = (
-        [f"pass@G: within all tries of a phase, {' or '.join(map(str, sorted(sizes)))}"]
-        if "pass@G" in pass_g
-        else []
-    )
+    tries = " or ".join(f"{size:g}" for size in sorted(sizes))
+    within = [f"pass@G: within all tries of a phase, {tries}"] if whole and "pass@G" in pass_g else []
     return [*scores, "", *work, *LEGEND, *within, *([ERRORS_LEGEND] if zero else [])]
 
 
