@@ -12,6 +12,7 @@ from pytest_tfgrpo.live.control import wealth
 from pytest_tfgrpo.live.records import GateState
 from pytest_tfgrpo.live.selector import SelectorState, open_selector
 from pytest_tfgrpo.live.store import LiveStore
+from pytest_tfgrpo.live.update import update_document
 
 SCHEMA = "tfgrpo.live-status/1"
 
@@ -34,7 +35,7 @@ def status_of(config: LiveConfig, store: LiveStore, gate: GateState | None = Non
         "selector": selector.number,
         "probabilities": probabilities_of(selector),
         "updates": {"executed": sum(one.executed for one in updates), "all": len(updates)},
-        "last_update": to_wire(updates[-1]) | {"weights_applied": False} if updates else None,
+        "last_update": update_document(updates[-1]) if updates else None,
         "weights_applied": False,
     }
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.live.critic import Visit
 from pytest_tfgrpo.live.records import LiveRollout, LiveStatus, LiveUpdate
 from pytest_tfgrpo.live.selector import PointPolicy, Points, SelectorState, open_selector
@@ -27,6 +27,7 @@ EPOCHS, MINIBATCH, CLIP, ENTROPY, MAX_KL = 4, 32, 0.2, 0.01, 0.05
 LEAST_SOFTMAX = 0.005
 """Softmax that an arm keeps, before the floor is mixed in: the gradient of one that fell further is so small
 that it would not come back when it becomes good."""
+UPDATE_SCHEMA = "tfgrpo.live-update/1"
 STALE_AFTER = 8
 """Selectors after which a choice is too old to learn from."""
 
@@ -108,6 +109,11 @@ def compute(
     critic = batch.state.critic.updated(zip(judged.visit_N, judged.return_N.tolist(), strict=True))
     after = batch.state.learned(points, critic)
     return _report(batch, now, after=after, metrics=metrics | _of_rewards(batch, judged)), after.document()
+
+
+def update_document(update: LiveUpdate) -> dict[str, Json]:
+    """Return the report of an update as JSON (``tfgrpo.live-update/1``)."""
+    return {"schema": UPDATE_SCHEMA, "weights_applied": update.weights_applied, **to_wire(update)}
 
 
 def _sorted_out(rollouts: Sequence[LiveRollout], state: SelectorState, learning: Learning) -> _Batch:

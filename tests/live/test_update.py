@@ -1,5 +1,6 @@
 """Updates of the selector: what is learned, from which runs, and when nothing is."""
 
+import json
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,10 +9,11 @@ import numpy as np
 import pytest
 from support.live_runs import ARMS, POINTS, RATES, LiveWorld, rollout
 
+from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.live.records import ArmChoice, LiveRollout, LiveStatus, LiveUpdate
 from pytest_tfgrpo.live.selector import OTHER, open_selector
-from pytest_tfgrpo.live.update import MAX_KL, STALE_AFTER, Learning, PolicyAlgorithm, compute
+from pytest_tfgrpo.live.update import MAX_KL, STALE_AFTER, Learning, PolicyAlgorithm, compute, update_document
 from pytest_tfgrpo.numerics import softmax
 
 LEARNING = Learning(points=POINTS, strategy="outcome_v1")
@@ -193,6 +195,19 @@ def test_categories_beyond_64_learn_together() -> None:
     selector = open_selector(number, document, POINTS)
     assert len(selector.categories) == 65
     assert selector.probabilities("config", OTHER)["learned"] > 0.4
+
+
+def test_every_report_fits_its_schema_and_applies_no_weights() -> None:
+    world = LiveWorld(4)
+    world.serve(120)
+    reports = [*world.updates, update([])[0], update([rollout(i, [chosen(i)], 1.0) for i in range(3)])[0]]
+    assert {report.reason for report in reports} >= {"", "no_trajectories", "zero_variance"}
+    for report in reports:
+        document = json.loads(json.dumps(update_document(report), allow_nan=False))
+        assert violations("live-update", document) == []
+        assert document["weights_applied"] is False
+        assert violations("live-update", {**document, "weights_applied": True})
+        assert violations("live-update", {**document, "executed": not report.executed})
 
 
 def test_equal_runs_give_equal_updates() -> None:
