@@ -24,6 +24,8 @@ from pytest_tfgrpo.harness.export.export import Export, export
 from pytest_tfgrpo.numerics.advantages import group_advantage, grpo_advantage, rloo_advantage
 from pytest_tfgrpo.numerics.losses import policy_loss
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of another library are its own
+
 
 @pytest.fixture(scope="module")
 def datasets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
@@ -34,10 +36,12 @@ def datasets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         patch.setenv("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
         try:
             import datasets
+            import tqdm
         except ImportError as error:
             if os.environ.get("CI_REQUIRE_TOOLS") == "1":
                 raise
             pytest.skip(f"NOT TESTED: datasets cannot be imported: {error}")
+        patch.setattr(tqdm.tqdm, "monitor_interval", 0)  # no thread stays for later tests
         yield datasets
 
 
