@@ -112,7 +112,7 @@ def _advice(error: Exception) -> str:
     if code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         return "it is left as it is: restore a copy, or move it away and start a new one"
     if code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
-        return "give this user the right to write the file and its folder, or name another file as `store`"
+        return "make its folder, give this user the right to write there, or name another file as `store`"
     return "nothing of the transaction is kept"
 
 
