@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.live.records import ArmChoice, LiveRollout, LiveStatus
-from pytest_tfgrpo.live.selector import PointPolicy, SelectorState
+from pytest_tfgrpo.live.selector import CONTROL_SHARE, PointPolicy, SelectorState
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.numerics.offpolicy import OffPolicyEstimate
@@ -23,6 +23,8 @@ WorthBy = Literal["reward", "score"]
 """The reward as q in [0, 1] (decision 1), or the application's score."""
 TargetPolicy: TypeAlias = Callable[[str], Mapping[str, float]]
 """Probability of each arm in a category."""
+NumberedPolicy: TypeAlias = Callable[[int], PointPolicy | None]
+"""The policy of a point in a selector, over the arms that there are now; None: there is no such selector."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,13 +57,10 @@ class ControlDifference:
     high: float | None = None
 
 
-def target_policy(
-    spec: str, point: PointPolicy, selector_numbered: Callable[[int], PointPolicy | None]
-) -> TargetPolicy:
+def target_policy(spec: str, point: PointPolicy, numbered: NumberedPolicy) -> TargetPolicy:
     """Return the policy of a point that ``arm:NAME``, ``selector:N`` or ``uniform`` names.
 
-    `selector_numbered` gives the point's policy in that selector, over the arms that there are now, or None.
-    Raises SettingError for one that there is not.
+    Selector 0 is the one before the first update. Raises SettingError for one that there is not.
     """
     kind, _, name = spec.partition(":")
     if spec == "uniform":
@@ -72,7 +71,7 @@ def target_policy(
         hint = nearest(name, point.arms)
         raise SettingError(f"no arm {name!r}; there are {', '.join(sorted(point.arms))}{hint}")
     if kind == "selector" and name.isdecimal():
-        if (found := selector_numbered(int(name))) is None:
+        if (found := numbered(int(name)) if int(name) else point.untaught()) is None:
             raise SettingError(f"no selector {name} in the store; 'tfgrpo live status' shows the newest")
         return found.probabilities
     raise SettingError(f"no policy {spec!r}; use arm:NAME, selector:N or uniform")
@@ -86,9 +85,15 @@ def evaluate(
     *,
     policy: str,
     quantity: WorthBy = "reward",
+    numbered: NumberedPolicy | None = None,
 ) -> PolicyValue:
     """Return what a policy would have earned at `point`, whose arms are those of `state`; raises KeyError for
-    an unknown point. Control runs, whose arm nobody drew, are left out."""
+    an unknown point.
+
+    With `numbered` control runs count too: as a tenth of all runs takes the default arm, whichever they are,
+    each run had that arm with probability .1 + .9 p, and another with .9 p. They are left out where they did
+    not all take one arm, and where arms were other ones then.
+    """
     import numpy as np
 
     from pytest_tfgrpo.numerics import offpolicy
@@ -96,11 +101,13 @@ def evaluate(
     arms = sorted(state.points[point].arms)
     left_out, rows = Counter[str](), []
     for rollout in sorted(rollouts, key=lambda one: one.sequence):
-        found = _row(rollout, target, state.points[point], point, quantity)
+        found = _row(rollout, target, state.points[point], point, quantity, numbered)
         if isinstance(found, str):
             left_out[found] += 1
         else:
             rows.append(found)
+    rows, apart = _with_control(rows)
+    left_out.update({"control": apart} if apart else {})
     reward_N = np.array([row.value for row in rows])
     arm_N = np.array([arms.index(row.arm) for row in rows], dtype=np.intp)
     shape = (len(rows), len(arms))
@@ -128,15 +135,22 @@ class _Row:
     value: float
     target: Mapping[str, float]
     logged: Mapping[str, float]
+    """Of the selector, also where the run was a control run."""
+    control: bool
 
 
 def _row(
-    rollout: LiveRollout, target: TargetPolicy, policy: PointPolicy, point: str, quantity: WorthBy
+    rollout: LiveRollout,
+    target: TargetPolicy,
+    policy: PointPolicy,
+    point: str,
+    quantity: WorthBy,
+    numbered: NumberedPolicy | None,
 ) -> _Row | str:
     choice = next((one for one in rollout.choices if one.point == point), None)
     if rollout.status not in (LiveStatus.SUCCEEDED, LiveStatus.FAILED):
         return str(rollout.status)
-    if rollout.control:
+    if rollout.control and numbered is None:
         return "control"
     if choice is None:
         return "no_choices"
@@ -149,10 +163,37 @@ def _row(
     if arm is None:
         return "unknown_arm"
     logged = _logged(choice, policy)
+    if rollout.control and numbered is not None:
+        drew = policy.untaught() if not choice.selector else numbered(choice.selector)
+        if drew is None or {*choice.arms.values()} != {*policy.arms.values()}:
+            return "control"
+        logged = drew.probabilities(rollout.category)
     wanted = target(rollout.category)
     if any(p > 0 and not logged.get(name) for name, p in wanted.items()):
         return "no_overlap"
-    return _Row(category=rollout.category, arm=arm, value=value, target=wanted, logged=logged)
+    return _Row(
+        category=rollout.category,
+        arm=arm,
+        value=value,
+        target=wanted,
+        logged=logged,
+        control=rollout.control,
+    )
+
+
+def _with_control(rows: list[_Row]) -> tuple[list[_Row], int]:
+    """Return rows by the probability over runs of both kinds, and how many control runs had to be left
+    out."""
+    defaults = {row.arm for row in rows if row.control}
+    if len(defaults) != 1:
+        return [row for row in rows if not row.control], sum(row.control for row in rows)
+    mixed = []
+    for row in rows:
+        logged = {
+            arm: CONTROL_SHARE * (arm in defaults) + (1 - CONTROL_SHARE) * p for arm, p in row.logged.items()
+        }
+        mixed.append(replace(row, logged=logged))
+    return mixed, 0
 
 
 def _logged(choice: ArmChoice, policy: PointPolicy) -> dict[str, float]:

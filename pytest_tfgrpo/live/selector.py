@@ -46,6 +46,8 @@ class PointPolicy:
 
     def probabilities(self, category: str) -> dict[str, float]:
         """Return the probability of each arm, by name in sorted order."""
+        if category not in self.own and len(self.own) >= MOST_CATEGORIES:
+            category = OTHER
         own = self.own.get(category, {})
         logits = {arm: self.shared[arm] + own.get(arm, 0.0) for arm in sorted(self.arms)}
         highest = max(logits.values())
@@ -59,6 +61,10 @@ class PointPolicy:
         if stamp is None or self.arms.get(choice.arm) == stamp:
             return None if stamp is None else choice.arm
         return next((arm for arm, one in self.arms.items() if one == stamp), None)
+
+    def untaught(self) -> PointPolicy:
+        """Return the policy before the first update."""
+        return PointPolicy(arms=self.arms, shared=dict.fromkeys(self.arms, 0.0), own={})
 
     def with_arms(self, arms: Mapping[str, str]) -> PointPolicy:
         """Return the policy over `arms`; a new one starts at the mean logit, a removed one is forgotten."""
@@ -150,7 +156,7 @@ class SelectorState:
             raise ValueError(f"the point {name!r} has no arms; give it one at least")
         if (old := self.points.get(name)) is not None:
             return old if old.arms == arms else old.with_arms(arms)
-        return PointPolicy(arms=dict(arms), shared=dict.fromkeys(arms, 0.0), own={})
+        return PointPolicy(arms=dict(arms), shared={}, own={}).untaught()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,7 +15,7 @@ from pytest_tfgrpo.live.evaluate import (
     target_policy,
 )
 from pytest_tfgrpo.live.records import LiveRollout, LiveStatus
-from pytest_tfgrpo.live.selector import SelectorState, open_selector
+from pytest_tfgrpo.live.selector import PointPolicy, SelectorState, open_selector
 
 STATE = open_selector(0, None, POINTS)
 
@@ -35,6 +35,10 @@ def uniform() -> list[LiveRollout]:
     world.rewards = lambda runs: [replace(run, reward=None) for run in runs]
     world.serve(900)
     return world.runs
+
+
+def policies(world: LiveWorld) -> dict[int, PointPolicy]:
+    return {number: open_selector(number, one, POINTS).points["config"] for number, one in world.documents}
 
 
 def truth(policy: str) -> float:
@@ -73,6 +77,41 @@ def test_of_a_selector_that_learned_the_rare_arm_is_not_estimable_and_the_good_o
     assert "effective decisions" in rare.dr.reason
     assert good.dr.value == pytest.approx(truth("arm:learned"), abs=0.06)
     assert good.left_out == {"control": sum(run.control for run in late)}
+
+
+def test_control_runs_make_the_default_arm_estimable() -> None:
+    world = LiveWorld(8)
+    world.serve(1200)
+    runs, point = world.runs, world.selector.points["config"]
+    numbered = {
+        number: open_selector(number, one, POINTS).points["config"] for number, one in world.documents
+    }
+    target = target_policy("arm:bare", point, numbered.get)
+    late = [run for run in runs if run.choices[0].selector > 20]
+    alone = evaluate(late, target, world.selector, "config", policy="arm:bare", quantity="score")
+    both = evaluate(
+        late, target, world.selector, "config", policy="arm:bare", quantity="score", numbered=numbered.get
+    )
+    assert alone.dr.value is None
+    assert both.left_out == {}
+    assert both.decisions == len(late)
+    assert both.dr.low is not None
+    assert both.dr.high is not None
+    assert both.dr.low < truth("arm:bare") < both.dr.high
+    control = [run.trace.score for run in late if run.control and run.trace and run.trace.score is not None]
+    assert both.snips.value == pytest.approx(sum(control) / len(control), abs=0.05)
+
+
+def test_control_runs_that_took_several_arms_are_left_out(world: LiveWorld) -> None:
+    runs, first = list(world.runs), next(i for i, run in enumerate(world.runs) if run.control)
+    other = replace(runs[first].choices[0], arm="learned", probabilities={"learned": 1.0})
+    runs[first] = replace(runs[first], choices=(other,))
+    target = target_policy("uniform", world.selector.points["config"], {}.get)
+    numbered = {
+        number: open_selector(number, one, POINTS).points["config"] for number, one in world.documents
+    }
+    found = evaluate(runs, target, world.selector, "config", policy="uniform", numbered=numbered.get)
+    assert found.left_out == {"control": sum(run.control for run in runs)}
 
 
 def test_a_selector_s_own_value_is_about_the_mean_of_its_runs(world: LiveWorld) -> None:

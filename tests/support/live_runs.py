@@ -75,6 +75,7 @@ class LiveWorld:
         self.selector: SelectorState = open_selector(0, None, self.learning.points)
         self.runs: list[LiveRollout] = []
         self.updates: list[LiveUpdate] = []
+        self.documents: list[tuple[int, Json]] = []
         self._waiting: list[LiveRollout] = []
         self._random = random.Random(self.seed)
         self._due = 0
@@ -90,7 +91,8 @@ class LiveWorld:
         control = self.control and is_control(namespace, str(number))
         choice = self.selector.draw(namespace, str(number), 1, point, 0, category=category)
         if control:
-            choice = replace(choice, arm=self.default, control=True)
+            certain = {arm: float(arm == self.default) for arm in choice.arms}
+            choice = replace(choice, arm=self.default, probabilities=certain, control=True)
         score = float(self._random.random() < self.rates[category][choice.arm])
         found = rollout(
             number, [choice], score, category=category, strategy=self.learning.strategy, control=control
@@ -109,6 +111,8 @@ class LiveWorld:
             given, self.selector.number, self.document, learning=self.learning, now=0.0
         )
         self.updates.append(report)
+        if report.executed:
+            self.documents.append((report.selector_after, self.document))
         self._waiting = [one for one in self._waiting if one.id not in report.spent]
         self.selector = open_selector(report.selector_after, self.document, self.learning.points)
 
