@@ -24,6 +24,9 @@ from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.models_file import load_models
 from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios
 from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
+from pytest_tfgrpo.live.config import load_live_config
+from pytest_tfgrpo.live.settings import PREFIX
+from pytest_tfgrpo.live.settings import TABLE as LIVE_TABLE
 from pytest_tfgrpo.sinks.otlp_destination import DEFAULT_ENDPOINT
 
 PAGES = [
@@ -104,6 +107,8 @@ def check(block: Block, folder: Path, where: str, before: examples.Done | None) 
             assert schema is None or not violations(schema, value), f"{where}: {violations(schema, value)}"
         case "yaml":
             check_yaml(block, folder)
+        case "toml" if "live" in block.words:
+            assert load_live_config(folder / (block.option("file") or ""), {"enabled": True}, {}).points
         case "ini" | "toml":
             check_settings(block, where)
     return None
@@ -197,6 +202,7 @@ def test_a_page_names_only_what_there_is(page: Path) -> None:
     flags = {s.flag for s in TABLE} | {"--tfgrpo", "--tfgrpo-resume", "--tfgrpo-dry-run"}
     keys = {s.ini for s in TABLE} | {"tfgrpo_epoch"}  # an attribute of spans
     variables = {name for s in TABLE for name in (s.env, *s.aliases)} | {"FEATURE_TFGRPO_GROUP", "TFGRPO_X_Y"}
+    variables |= {PREFIX + key.upper() for key in LIVE_TABLE} | {PREFIX.rstrip("_")}
     hooks = {name for name in dir(hookspecs) if name.startswith("pytest_tfgrpo_")}
     text = text_of(page)
     named = set(re.findall(r"(?<![\w-])--tfgrpo[a-z-]*(?<!-)", text)) - flags - {"--tfgrpo-x-y"}

@@ -14,6 +14,7 @@ from pytest_tfgrpo.core.errors import SettingError, StoreError
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.live.config import LiveConfig
+    from pytest_tfgrpo.live.selector import PointPolicy
     from pytest_tfgrpo.live.store import LiveStore
 
 ABOUT = (
@@ -40,6 +41,19 @@ def declare(commands: Subparsers) -> None:
     command = add_command(group, "status", status)
     command.add_argument("--json", action="store_true", help="print JSON")
     _add_config(command)
+    _add_config(add_command(group, "report", report))
+    command = add_command(group, "evaluate", evaluate)
+    command.add_argument("--policy", required=True, metavar="P", help="arm:NAME, selector:N or uniform")
+    command.add_argument("--point", metavar="NAME", help="where it chooses (default: the only point)")
+    command.add_argument(
+        "--quantity", choices=("reward", "score"), default="reward", help="what it earns (default: reward)"
+    )
+    _add_config(command)
+    command = add_command(group, "drafts", drafts)
+    command.add_argument("--into", required=True, metavar="DIR", help="folder of the drafts")
+    command.add_argument("--most", type=_count, default=10, metavar="N", help="at most (default: 10)")
+    _add_config(command)
+    _add_config(add_command(group, "export", export))
     command = add_command(group, "reset", reset)
     command.add_argument("--actor", required=True, metavar="A", help="who resets it, for the journal")
     command.add_argument("--reason", required=True, metavar="R", help="why, for the journal")
@@ -83,6 +97,65 @@ def status(arguments: Arguments) -> Iterator[str]:
     config, store = _opened(arguments)
     found = status_of(config, store)
     yield from [json.dumps(found, indent=1)] if arguments.json else status_lines(found)
+
+
+def report(arguments: Arguments) -> Iterator[str]:
+    """Print what the selector brings over its control, how each category fares, and the last updates."""
+    from pytest_tfgrpo.live.report import report_lines
+
+    yield from report_lines(_opened(arguments)[1])
+
+
+def evaluate(arguments: Arguments) -> Iterator[str]:
+    """Estimate from the runs there were what another policy would have earned."""
+    from pytest_tfgrpo.core.schema import nearest
+    from pytest_tfgrpo.live.evaluate import evaluate as value
+    from pytest_tfgrpo.live.evaluate import target_policy
+    from pytest_tfgrpo.live.report import logged_selector, value_lines
+    from pytest_tfgrpo.live.selector import open_selector
+
+    _, store = _opened(arguments)
+    state = logged_selector(store)
+    points = list(state.points)
+    if not points:
+        raise StoreError("no run in the store has chosen an arm")
+    if arguments.point is None and len(points) > 1:
+        raise SettingError(f"there are several points; name one of {', '.join(points)} with --point")
+    name = points[0] if arguments.point is None else arguments.point
+    if name not in points:
+        raise SettingError(f"no point is called {name!r}{nearest(name, points)}; known: {', '.join(points)}")
+    point = state.points[name]
+
+    def numbered(number: int) -> PointPolicy | None:
+        found = store.selector(number)
+        return None if found is None else open_selector(*found, {name: point.arms}).points[name]
+
+    target = target_policy(arguments.policy, point, numbered)
+    quantity, policy = arguments.quantity, arguments.policy
+    yield from value_lines(value(store.rollouts(), target, state, name, policy=policy, quantity=quantity))
+
+
+def drafts(arguments: Arguments) -> Iterator[str]:
+    """Write the runs that went most unlike others of their category as drafts of scenarios."""
+    from pytest_tfgrpo.live.drafts import drafts_of, write_drafts
+
+    config, store = _opened(arguments)
+    found = drafts_of(store.rollouts(), arguments.most)
+    written = write_drafts(found, Path(arguments.into))
+    yield from (f"wrote  {path}" for path in written)
+    if not found:
+        yield f"no run has a prompt and a reward unlike others (text = {config.settings.text!r})"
+    elif len(written) < len(found):
+        yield f"kept   {len(found) - len(written)} that exist"
+    if written:
+        yield "next: add checks to a draft and rename it to NAME.scenario.yaml; before, it is not collected"
+
+
+def export(arguments: Arguments) -> Iterator[str]:
+    """Print each choice as a line of JSON: context, arms, arm, propensity, reward."""
+    from pytest_tfgrpo.live.choices_export import choice_lines
+
+    yield from choice_lines(_opened(arguments)[1].rollouts())
 
 
 def reset(arguments: Arguments) -> Iterator[str]:

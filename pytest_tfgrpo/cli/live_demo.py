@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -16,12 +16,14 @@ from typing import Any
 from pytest_tfgrpo.cli.demo_service import POINT, DemoService, Served, open_service, prepare
 from pytest_tfgrpo.cli.open_live import open_live
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.core.text import table
+from pytest_tfgrpo.core.text import interval, table
 from pytest_tfgrpo.live.config import load_live_config
+from pytest_tfgrpo.live.evaluate import evaluate, target_policy
 from pytest_tfgrpo.live.guard import reset
 from pytest_tfgrpo.live.loop import LiveLoop
 from pytest_tfgrpo.live.records import LiveStatus
-from pytest_tfgrpo.live.report import probabilities_of, stored_selector
+from pytest_tfgrpo.live.report import difference_lines, probabilities_of, stored_selector
+from pytest_tfgrpo.live.selector import SelectorState
 from pytest_tfgrpo.live.session import Live
 from pytest_tfgrpo.live.store import LiveStore, open_live_store
 from pytest_tfgrpo.live.store_schema import open_database
@@ -111,9 +113,25 @@ def _learned(service: DemoService, live: Live, store: LiveStore, served: Sequenc
         rows.append([domain, *(f"{probabilities[arm]:.2f}" for arm in arms), f"{fmean(scores):.3f}"])
     yield from table(["domain", *arms, "mean score"], rows)
     truth = service.truth(live.config.points[POINT].arms, [one.n for one in served])
-    yield "true mean score of each arm: " + ", ".join(f"{arm} {truth[arm]:.3f}" for arm in arms)
+    yield ""
+    yield from _values(store, selector, truth)
     last = fmean(one.score for one in chosen[-100:])
     yield f"last 100 of the selector's runs: mean score {last:.3f}; best arm {max(truth.values()):.3f}"
+
+
+def _values(store: LiveStore, selector: SelectorState, truth: Mapping[str, float]) -> Iterator[str]:
+    """Yield what runs under the selector say of it and of each arm, beside what is true of the arm."""
+    rollouts = list(store.rollouts())
+    rows = []
+    for arm, true in sorted(truth.items()):
+        policy = target_policy(f"arm:{arm}", selector.points[POINT], lambda _: None)
+        found = evaluate(rollouts, policy, selector, POINT, policy=arm, quantity="score").dr
+        bounds = "-" if found.low is None or found.high is None else interval((found.low, found.high))
+        value = "not estimable" if found.value is None else f"{found.value:.3f}"
+        cells = [value, bounds, f"{found.ess:.0f}"]
+        rows.append([arm, *cells, f"{true:.3f}"])
+    yield from table(["arm", "off-policy score", "95 % interval", "effective runs", "true score"], rows)
+    yield from (row for row in difference_lines(rollouts) if row.startswith("score"))
 
 
 def _fail(service: DemoService, live: Live, store: FailingStore, first: int) -> Iterator[str]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from pytest_tfgrpo.core.text import line, plural, table
+from pytest_tfgrpo.core.text import interval, line, number, plural, signed, table
 from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.live.config import LiveConfig
 from pytest_tfgrpo.live.control import wealth
-from pytest_tfgrpo.live.records import GateState
+from pytest_tfgrpo.live.evaluate import ControlDifference, PolicyValue, WorthBy, control_difference
+from pytest_tfgrpo.live.records import GateState, LiveRollout, LiveUpdate
 from pytest_tfgrpo.live.selector import SelectorState, open_selector
 from pytest_tfgrpo.live.store import LiveStore
+from pytest_tfgrpo.live.trends import CategoryTrend, reward_agreement, trends
 from pytest_tfgrpo.live.update import update_document
 
 SCHEMA = "tfgrpo.live-status/1"
+LAST_UPDATES = 10
+"""Updates that a report shows."""
 
 
 def status_of(config: LiveConfig, store: LiveStore, gate: GateState | None = None) -> dict[str, Json]:
@@ -50,6 +54,15 @@ def stored_selector(store: LiveStore, number: int | None = None) -> SelectorStat
         return SelectorState()
     points = {name: dict(point["arms"]) for name, point in found[1]["points"].items()}
     return open_selector(*found, points)
+
+
+def logged_selector(store: LiveStore) -> SelectorState:
+    """Return the newest selector, or before the first update one over the arms that runs chose among."""
+    found = stored_selector(store)
+    if found.number:
+        return found
+    choices = (choice for rollout in store.rollouts() for choice in rollout.choices)
+    return open_selector(0, None, {choice.point: dict(choice.arms) for choice in choices})
 
 
 def probabilities_of(selector: SelectorState) -> dict[str, dict[str, dict[str, float]]]:
@@ -94,6 +107,113 @@ def probability_lines(point: str, categories: Mapping[str, Mapping[str, float]])
         for category, row in sorted(categories.items())
     ]
     yield from table([line(point, 24), *(line(arm, 16) for arm in arms)], rows)
+
+
+def report_lines(store: LiveStore) -> Iterator[str]:
+    """Yield what runs, selector and updates came to so far."""
+    rollouts = list(store.rollouts())
+    yield from difference_lines(rollouts)
+    agreement = reward_agreement(rollouts)
+    if agreement.rank_correlation is not None:
+        yield (
+            f"reward and score: rank correlation {agreement.rank_correlation:.2f} over "
+            f"{plural(agreement.runs, 'run')}"
+        )
+    if agreement.warning:
+        yield f"warning: {agreement.warning}"
+    found = trends(rollouts)
+    if found:
+        yield from ("", *_trend_lines(found), "", *_calibration_lines(found))
+    if updates := store.updates():
+        yield from ("", *_update_lines(updates[-LAST_UPDATES:]))
+
+
+def difference_lines(rollouts: Sequence[LiveRollout]) -> Iterator[str]:
+    """Yield what the selector brings over its concurrent control, by reward and, where known, by score."""
+    quantities: tuple[WorthBy, ...] = ("reward", "score")
+    for quantity in quantities:
+        found = control_difference(rollouts, quantity=quantity)
+        if found.selected or found.controls:
+            yield _difference(found)
+
+
+def _difference(found: ControlDifference) -> str:
+    name = "reward (q, 0 to 1)" if found.quantity == "reward" else found.quantity
+    text = (
+        f"{name}: selector {number(found.selected_mean)} in {plural(found.selected, 'run')}, "
+        f"control {number(found.control_mean)} in {found.controls}"
+    )
+    if found.difference is None or found.low is None or found.high is None:
+        return f"{text}; a difference takes 2 runs of each"
+    bounds = interval((found.low, found.high), "+.3f")
+    return f"{text}; difference {signed(found.difference)}, 95 % interval {bounds}"
+
+
+def _trend_lines(found: Sequence[CategoryTrend]) -> Iterator[str]:
+    rows = [
+        [
+            line(one.category, 24) or "(none)",
+            str(one.runs),
+            f"{one.success:.2f}",
+            "-" if one.change is None else f"{one.change:+.2f}",
+            "-" if one.p is None else f"{one.p:.3f}",
+            one.direction + (": ALERT" if one.alert else ""),
+        ]
+        for one in found
+    ]
+    yield from table(["category", "runs", "success", "change", "p", "trend"], rows)
+
+
+def _calibration_lines(found: Sequence[CategoryTrend]) -> Iterator[str]:
+    bins = [f"{one.low:.1f}-{one.high:.1f}" for one in found[0].calibration]
+    rows = [
+        [
+            line(one.category, 24) or "(none)",
+            *("-" if b.success is None else f"{b.success:.2f} of {b.runs}" for b in one.calibration),
+        ]
+        for one in found
+    ]
+    yield from table(["success by confidence", *bins], rows)
+
+
+def _update_lines(updates: Sequence[LiveUpdate]) -> Iterator[str]:
+    rows = [
+        [
+            str(one.number),
+            f"{one.selector_before} to {one.selector_after}" if one.executed else one.reason,
+            str(one.trajectories),
+            number(one.metrics.get("mean_reward")),
+            number(one.metrics.get("kl")),
+            number(one.metrics.get("entropy")),
+            ", ".join(f"{name} {n}" for name, n in one.left_out.items()) or "-",
+        ]
+        for one in updates
+    ]
+    yield from table(["update", "selector", "runs", "mean reward", "kl", "entropy", "left out"], rows, left=2)
+
+
+def value_lines(found: PolicyValue) -> Iterator[str]:
+    """Yield what another policy would have earned."""
+    left_out = ", ".join(f"{name} {n}" for name, n in found.left_out.items())
+    runs = plural(found.decisions, "run") + (f"; left out: {left_out}" if left_out else "")
+    yield f"{found.quantity} of {line(found.policy)} at {line(found.point)}, from {runs}"
+    estimates = {"ips": found.ips, "snips": found.snips, "dr": found.dr}
+    rows = [
+        [
+            name,
+            f"{one.value:.3f}",
+            interval((one.low, one.high)),
+            f"{one.ess:.0f}",
+            f"{one.largest_weight:.1f}",
+        ]
+        for name, one in estimates.items()
+        if one.value is not None and one.low is not None and one.high is not None
+    ]
+    if rows:
+        yield from table(["", "value", "95 % interval", "effective runs", "largest weight"], rows)
+    for name, one in estimates.items():
+        if one.value is None:
+            yield f"{name:<5}  not estimable: {one.reason}"
 
 
 def _time(at: float) -> str:

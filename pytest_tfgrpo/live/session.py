@@ -28,6 +28,8 @@ TEXT_CHARS = 20_400
 """Of a prompt or reply that are handed on, of which the store keeps 20,000 after it took secrets out; their
 lengths are counted whole."""
 ERROR_CHARS = 500
+INCOMPLETE = "incomplete"
+"""Reason of a run whose agent came to a limit."""
 
 
 class LiveBackend(Protocol):
@@ -237,7 +239,7 @@ class LiveRun:
     ) -> None:
         """Report the reply and, where the application can tell, its score in [0, 1].
 
-        `completed`: the agent came to its end, not to a limit.
+        `completed`: the agent came to its end, not to a limit; otherwise the run has failed.
         """
         try:
             text = None if reply is None else str(reply)
@@ -246,7 +248,8 @@ class LiveRun:
                 data["reply"] = text[:TEXT_CHARS]
             data |= {} if score is None else {"score": _number(score)}
             data |= {} if cost_usd is None else {"cost_usd": _number(cost_usd)}
-            self._end("succeeded", "", data)
+            status, reason = ("succeeded", "") if completed else ("failed", INCOMPLETE)
+            self._end(status, reason, data)
         except Exception as error:  # noqa: BLE001 - nothing reaches the agent
             self._live.swallow("end", error)
 

@@ -22,7 +22,8 @@ COMMANDS = (
     "baseline compare", "library show",
     "library diff", "library promote", "library rebase", "lessons", "labels sample", "labels read",
     "record stat", "record verify", "record add", "record prune", "export",
-    "live init", "live demo", "live status", "live reset",
+    "live init", "live demo", "live status", "live report", "live evaluate", "live drafts", "live export",
+    "live reset",
 )  # fmt: skip
 GROUPS = ("baseline", "labels", "library", "live", "record")
 

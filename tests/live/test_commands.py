@@ -1,16 +1,24 @@
 """The commands ``tfgrpo live ...``, on a store that an application has filled."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.live_runs import rollout
 from support.tools import tfgrpo
 
 from pytest_tfgrpo.cli.open_live import open_live
+from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.harness.suite.collection import collect
+from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios
+from pytest_tfgrpo.live.drafts import ScenarioDraft, draft_text, drafts_of
 
 CONFIG = """
 [settings]
@@ -104,3 +112,96 @@ def test_the_example_learns_which_configuration_suits_which_task(
     learned = json.loads(tfgrpo("live", "status", "--json"))["probabilities"]["config"]
     assert learned["refund"]["thorough"] > 0.7
     assert learned["question"]["quick"] > 0.7
+
+
+def test_the_report_says_what_the_selector_brings_and_how_categories_fare(project: Path) -> None:
+    out = tfgrpo("live", "report")
+    found = re.search(r"^score: selector \S+ in (\d+) runs, control \S+ in (\d+); difference", out, re.M)
+    assert found is not None
+    assert sum(map(int, found.groups())) == 160
+    assert re.search(r"^reward and score: rank correlation 1.00 over 160 runs$", out, re.MULTILINE)
+    assert re.search(r"^question +80 ", out, re.MULTILINE)
+    assert re.search(r"^\d+ +\d+ to \d+ ", out, re.MULTILINE)
+
+
+def test_a_policy_is_valued_by_the_runs_there_were(project: Path) -> None:
+    out = tfgrpo("live", "evaluate", "--policy", "uniform", "--quantity", "score")
+    assert re.search(
+        r"^score of uniform at config, from \d+ runs; left out: control \d+, no_outcome 1$", out, re.M
+    )
+    value = re.search(r"^snips +(0\.\d+) ", out, re.MULTILINE)
+    assert value is None or abs(float(value[1]) - 0.5) < 0.25
+    assert value is not None or "snips  not estimable: " in out
+    assert "score of selector:1" in tfgrpo(
+        "live", "evaluate", "--policy", "selector:1", "--quantity", "score", "--point", "config"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--policy", "arm:barre"], "no arm 'barre'; there are bare, warm; did you mean 'bare'"),
+        (["--policy", "selector:999"], "no selector 999 in the store"),
+        (["--policy", "best"], "no policy 'best'; use arm:NAME, selector:N or uniform"),
+        (["--policy", "uniform", "--point", "confg"], "no point is called 'confg'; did you mean 'config'"),
+    ],
+)
+def test_a_policy_or_point_that_there_is_not_is_named(
+    project: Path, arguments: list[str], message: str
+) -> None:
+    assert message in tfgrpo("live", "evaluate", *arguments, code=1)
+
+
+def test_drafts_are_scenarios_once_a_person_adds_checks(project: Path) -> None:
+    out = tfgrpo("live", "drafts", "--into", "drafts", "--most", "3")
+    drafts = sorted(Path("drafts").iterdir())
+    assert [f"wrote  {path}" for path in drafts] == sorted(out.splitlines()[:-1])
+    assert all(path.name.endswith(".scenario.draft.yaml") for path in drafts)
+    with pytest.raises(ScenarioError, match="no scenario was found"):
+        collect(project, ["drafts"], KINDS)
+    assert tfgrpo("live", "drafts", "--into", "drafts", "--most", "3") == "kept   3 that exist\n"
+    done = Path("done.scenario.yaml")
+    for path in drafts:
+        draft = path.read_text()
+        done.write_text(draft)
+        with pytest.raises(ScenarioError, match="checks"):
+            load_scenarios(done, root=project, kinds=KINDS)
+        done.write_text(re.sub(r"^  # (checks:|- kind|  value)", r"  \1", draft, flags=re.MULTILINE))
+        (scenario,) = load_scenarios(done, root=project, kinds=KINDS)
+        assert scenario.prompt.startswith("My ")
+        assert scenario.domain in ("refund", "question")
+
+
+HOSTILE = 'a"\n- id: b\n# \x00\x07\x85\u2028\U0001f600 \\ \x7f {{ }} : | > % @ `\ttab'
+
+
+def test_a_draft_of_a_hostile_prompt_is_one_scenario_with_that_prompt(tmp_path: Path) -> None:
+    run = replace(rollout(1, [], 0.0), prompt=HOSTILE, reply="x\n- id: c\n\x1b[31m")
+    text = draft_text(ScenarioDraft(rollout=run, reward=-1.0, advantage=-1.5))
+    path = tmp_path / "x.scenario.yaml"
+    path.write_text(text.replace("  # checks:\n", "  checks: [{kind: contains, value: x}]\n"))
+    (scenario,) = load_scenarios(path, root=tmp_path, kinds=KINDS)
+    assert scenario.prompt == HOSTILE
+
+
+def test_the_largest_advantages_come_first_and_a_prompt_once() -> None:
+    scores = [("a", "p1", 0.8), ("a", "p2", 0.6), ("a", "p3", 0.0), ("b", "p4", 0.0), ("a", "p3", 0.1)]
+    runs = [
+        replace(rollout(n, [], score, category=category), prompt=prompt)
+        for n, (category, prompt, score) in enumerate(scores, 1)
+    ]
+    assert [draft.rollout.prompt for draft in drafts_of(runs, 10)] == ["p1", "p3", "p2"]
+    assert [draft.rollout.sequence for draft in drafts_of(runs, 1)] == [1]
+    assert drafts_of([replace(run, prompt=None) for run in runs], 10) == []
+
+
+def test_choices_are_exported_with_context_arms_propensity_and_reward(project: Path) -> None:
+    rows = [json.loads(row) for row in tfgrpo("live", "export").splitlines()]
+    assert len(rows) == 161
+    for row in rows:
+        assert row["schema"] == "tfgrpo.live-choice/1"
+        assert row["propensity"] == row["probabilities"][row["arm"]]
+        assert row["arms"].keys() == row["probabilities"].keys() == {"bare", "warm"}
+        assert abs(sum(row["probabilities"].values()) - 1) < 1e-9
+        assert row["reward"] is None or row["reward"] == 1.75 * row["score"] - 0.75
+        assert not row["control"] or (row["arm"], row["propensity"]) == ("bare", 1.0)

@@ -8,6 +8,7 @@ A block says what it is by its language and the words after it:
 * any language with ``file=NAME``: is written to that file (``append=NAME``: added to it) before what follows;
 * ``yaml scenario``, ``yaml checks``: is loaded as a scenario file, or as the checks of one;
 * ``yaml models``, ``yaml gates``: is loaded as a file of endpoints and prices, or of named gates;
+* ``toml live``: is loaded as the configuration of live RL, from the file that ``file=NAME`` names;
 * ``json schema=NAME``: is valid under a packaged schema;
 * ``python``: is run; ``ini`` and ``toml``: every key of ours is a setting with a valid value.
 

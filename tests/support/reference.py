@@ -15,12 +15,25 @@ from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.core.setting_parsers import parse_bool
 from pytest_tfgrpo.core.settings import TABLE, Setting
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.live.settings import TABLE as LIVE_TABLE
 
 
 def settings() -> str:
     """Return the table of settings."""
     rows = [(f"`{s.name}`", _default(s.default), _guard(s), _cell(s.help)) for s in TABLE]
     return _table(("setting", "default", "value", "meaning"), rows)
+
+
+def live_settings() -> str:
+    """Return the table of settings of live RL."""
+    rows = [
+        (f"`{key}`", _default(_spelled(s.default)), _guard(s), _cell(s.help)) for key, s in LIVE_TABLE.items()
+    ]
+    return _table(("setting", "default", "value", "meaning"), rows)
+
+
+def _spelled(value: object) -> object:
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _default(value: object) -> str:
@@ -103,14 +116,16 @@ def commands() -> str:
     """Return the reference of the ``tfgrpo`` command; the options that name a task come once."""
     parts: list[str] = []
     common: dict[str, str] = {}
-    without: list[str] = []
+    without: dict[str, None] = {}
     for parser in _leaves(cli.parser()):
         rows = {f"`{_call(action)}`": _cell(action.help or "") for action in _arguments(parser)}
         task: dict[str, str] = {
             call: rows.pop(call) for call in ("`--out DIR`", "`--task-id ID`") if call in rows
         }
         common |= task
-        without += [] if task else [f"`{parser.prog}`"]
+        if not task:
+            group = parser.prog.startswith("tfgrpo live ")  # works in a service, which has no task
+            without.setdefault("those of `tfgrpo live`" if group else f"`{parser.prog}`")
         parts += [f"### {parser.prog}", str(parser.description)]
         parts += [_table(("argument", "meaning"), list(rows.items()))] if rows else []
     head = f"Every command takes these options, except {', '.join(without)}:"
@@ -179,6 +194,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "fields": fields,
     "checks": checks,
     "commands": commands,
+    "live_settings": live_settings,
     "gate_keys": gate_keys,
 }
 """Generated parts by the name that a page calls them by."""
