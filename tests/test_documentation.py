@@ -92,13 +92,8 @@ def check(block: Block, folder: Path, where: str, before: examples.Done | None) 
             compare(block.text, before, 0, where)
         case "python":
             program = [sys.executable, "-c", compile_only(block) or block.text]
-            subprocess.run(
-                program,
-                cwd=folder,
-                check=True,
-                timeout=60,
-                env={**os.environ, "HF_HOME": str(folder / ".hf")},
-            )
+            alone = {"HF_HOME": str(folder / ".hf"), "HF_HUB_OFFLINE": "1"}
+            subprocess.run(program, cwd=folder, check=True, timeout=60, env=os.environ | alone)
         case "perl":
             require_tool("perl")
         case "json":

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from pytest_tfgrpo.core.records import Group, Rollout, Score
-from pytest_tfgrpo.core.redact import find_secret
+from pytest_tfgrpo.core.redact import MARK, find_secret
 from pytest_tfgrpo.core.scenarios import Prompt, Scenario
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.export.index import RunIndex
@@ -144,5 +144,6 @@ def texts_of(messages: Sequence[Json]) -> Iterator[str]:
 
 
 def _holds_secret(*texts: str) -> bool:
-    """Return whether one of some texts holds a secret; no pattern reaches over the gap between two."""
-    return find_secret(_GAP.join(texts)) is not None
+    """Return whether a text holds a secret, or did; no pattern reaches over the gap between two texts."""
+    text = _GAP.join(texts)
+    return MARK in text or find_secret(text) is not None

@@ -77,7 +77,7 @@ def export(folder: Path, target: Path, wanted: Export) -> Iterator[str]:
         replace = ", or replace it with --force" if target.is_file() else ""
         raise ExportError(f"{target} exists; name another file with -o{replace}")
     with open_index(folder) as index:
-        tally = ExportTally(left_out=index.left_out)
+        tally = ExportTally() if wanted.format == "prompt" else ExportTally(left_out=index.left_out)
         try:
             write_atomic(target, _lines(index, wanted, tally))
         except TfgrpoError:

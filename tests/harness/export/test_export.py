@@ -109,7 +109,7 @@ def change(only: int, **fields: Any) -> Any:
 
 
 def test_what_cannot_be_learned_from_is_left_out_and_counted(tmp_path: Path) -> None:
-    names = [f"s{n}" for n in range(5)]
+    names = [f"s{n}" for n in range(6)]
     scenarios = [make_scenario(name) for name in names]
     scenarios[3] = make_scenario("s3", prompt=f"Use the key {SECRET} to log in.")
     groups = [
@@ -120,18 +120,24 @@ def test_what_cannot_be_learned_from_is_left_out_and_counted(tmp_path: Path) -> 
         make_training_group(
             [1.0, 0.0], scenarios[4], change=change(0, frames=(make_frame(input={"key": SECRET}),))
         ),
+        make_training_group([1.0, 0.0], scenarios[5], change=change(0, answer="the key [redacted:api_key]")),
     ]
     cut = to_wire(make_rollout(7, None, status="cancelled", scenario_id="s0"))
     alone = to_wire(make_rollout(8, scenario_id="s0"))
     events = [event for group in groups for event in group_events(group)]
     rows, said = exported(write_run(tmp_path, [("abandoned", cut), ("rollout", alone), *events], scenarios))
-    assert ids(rows) == ["e1.s0.r0", "e1.s1.r1", "e1.s2.r0", "e1.s4.r1"]
+    assert ids(rows) == ["e1.s0.r0", "e1.s1.r1", "e1.s2.r0", "e1.s4.r1", "e1.s5.r1"]
     assert left_out(said) == (
         "cancelled 1, error 1, in no scored group 1, prompt does not match its stamp 1, "
-        "secret in the prompt 2, secret in what the agent said or read 2"
+        "secret in the prompt 2, secret in what the agent said or read 3"
     )
     assert SECRET not in (tmp_path / "rows.jsonl").read_text()
     assert rows[1]["advantage"] < 0, "a rollout that is left out counts in its group"
+    rows, said = exported(tmp_path, "prompt")
+    assert [row["extra_info"]["scenario_id"] for row in rows] == ["s0", "s2", "s4", "s5"]
+    assert left_out(said) == "prompt does not match its stamp 1, secret in the prompt 1"
+    _, said = exported(tmp_path, "prompt", bare=True)
+    assert left_out(said) == "secret in the prompt 1"
 
 
 def test_a_failed_rollout_is_a_row_with_what_there_is_of_it(tmp_path: Path) -> None:

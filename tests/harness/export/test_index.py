@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import make_scenario
 from support.journals import JournalEvent, group_events, make_training_group, write_run
@@ -27,6 +27,7 @@ STEPS = st.lists(
 )
 
 
+@settings(max_examples=50)
 @given(steps=STEPS)
 def test_groups_are_those_of_the_run_whatever_was_made_again(
     steps: list[tuple[str, int, int, float | None]],
