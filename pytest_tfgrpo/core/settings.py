@@ -184,8 +184,8 @@ TABLE: tuple[Setting, ...] = (
     Setting("gate_alarm", "gate", real(0, 1), 0.15,
             "drop of the eval mean that the gate must exclude to be green; 1: none need be", "float"),
     Setting("gate_extend", "prompts gate", whole(0), 3,
-            "rollouts of each eval scenario for a gate with a stored baseline, unless eval_rollouts is set; "
-            "while it cannot see gate_alarm, it takes 2x, then 4x as many; 0: never more", "int"),
+            "rollouts of each eval scenario of a plain run with a baseline, unless eval_rollouts is set; "
+            "with one, 2x, then 4x as many while the gate cannot see gate_alarm; 0: never more", "int"),
     Setting("gate_min_mean", "gate", real(0, 1), None, "lowest eval mean that passes", "float"),
     Setting("gate_max_errors", "gate", whole(0), None,
             "maximum errors in a final sweep that passes", "int"),
