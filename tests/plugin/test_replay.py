@@ -150,6 +150,12 @@ def test_log_probabilities_are_carried_by_journal_recording_replay_and_resumptio
     assert_same(recorded, replayed)
     rollout = project.events("rollout")[0]["rollout_id"]
     assert "log-probabilities: processed, 2 tokens with ids, temperature 0." in tfgrpo("show", rollout)
+    tfgrpo("export", "latest", "--format", "rollouts", "-o", "rows.jsonl")
+    rows = [json.loads(line) for line in (project.root / "rows.jsonl").read_text().splitlines()]
+    assert rows
+    for row in rows:
+        (one,) = row["sampled"]
+        assert (one["kind"], one["temperature"], seeds[one["token_ids"][0]]) == ("processed", 0.7, 0.7)
 
 
 def test_a_run_is_recorded_after_it_was_made(
