@@ -3,16 +3,16 @@
     python benchmarks/acceptance.py [--worlds 4] [--first 5000] [--scale 1] [--rollouts 400]
         [--harmful .1 .3 .45 .6] [--second]
 
-A world has 100 train, 40 dev and 60 eval scenarios in ten topics, each solved with a chance from
-Beta(.8, .8). After each of three epochs of five rollouts the teacher proposes 15 lessons, of which a share
-harms: three quarters of these shift the logit of some scenarios of their topic down by .5 to 1.5; the
-others, traps, shift it up and cost .06 to .18 in all other prompts. A tenth of the rest does nothing, the
-others shift up. Each lesson costs up to .02 in other prompts. Printed are, by the share that harms, the mean
-over worlds of the gain on eval scenarios, exact but for their draw, with every lesson, with the rule of
-before (`earlier_rule.py`), and with what the engine keeps; and what the dev line and the list of effects say
-too much. `--rollouts` are the dev rollouts of an epoch. In the second world scenarios come in families with
-one chance and one effect, a third of the lessons repeats another or does nothing without it, and scores are
-graded.
+A world has 100 train, 40 dev and 60 eval scenarios in ten topics, each solved with a chance from Beta(.8,
+.8). After each of three epochs of five rollouts the teacher proposes 15 lessons, of which a share harms:
+three quarters of these shift the logit of some scenarios of their topic down by .5 to 1.5; the others,
+traps, shift it up and cost .06 to .18 in all other prompts. A tenth of the rest does nothing, the others
+shift up. Each lesson costs up to .02 in other prompts. Printed are, by the share that harms, the mean over
+worlds of the gain on eval scenarios, exact but for their draw, with every lesson, with the rule of before
+(`earlier_rule.py`), and with what the engine keeps; and what the dev line (with its standard error) and the
+list of effects say too much. `--rollouts` are the dev rollouts of an epoch. In the second world scenarios
+come in families with one chance and one effect, a third of the lessons repeats another or does nothing
+without it, and scores are graded.
 """
 
 from __future__ import annotations
@@ -354,8 +354,10 @@ def main() -> None:
     parser.add_argument("--second", action="store_true")
     args = parser.parse_args()
     print(f"worlds {args.first} to {args.first + args.worlds - 1}, effects x {args.scale:g}")
-    print("| harmful | all | before | now | now - better | se | dev rollouts | dev line | listed | top |")
-    print("| --- |" + " --- |" * 9)
+    print(
+        "| harmful | all | before | now | now - better | se | dev rollouts | dev line | se | listed | top |"
+    )
+    print("| --- |" + " --- |" * 10)
     seeds = range(args.first, args.first + args.worlds)
     cells = [(h, args.scale, args.rollouts, args.second, s) for h, s in product(args.harmful, seeds)]
     with ProcessPoolExecutor(2) as pool:
@@ -369,11 +371,16 @@ def line(harmful: float, rows: list[dict[str, float]]) -> str:
     mean = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
     best = "all" if mean["all"] > mean["before"] else "before"
     differences = [row["now"] - row[best] for row in rows]
-    error = float(np.std(differences, ddof=min(1, len(rows) - 1)) / len(rows) ** 0.5)
     gains = " | ".join(f"{mean[name]:+.3f}" for name in ("all", "before", "now"))
-    too_much = f"{mean['line']:+.3f} | {mean['listed']:+.4f} | {mean['top']:+.3f}"
-    better = f"{np.mean(differences):+.3f} | {error:.3f}"
+    line_error = _error([row["line"] for row in rows])
+    too_much = f"{mean['line']:+.3f} | {line_error:.3f} | {mean['listed']:+.4f} | {mean['top']:+.3f}"
+    better = f"{np.mean(differences):+.3f} | {_error(differences):.3f}"
     return f"| {harmful:.0%} | {gains} | {better} | {mean['made']:.0f} | {too_much} |"
+
+
+def _error(values: list[float]) -> float:
+    """Return the standard error of their mean."""
+    return float(np.std(values, ddof=min(1, len(values) - 1)) / len(values) ** 0.5)
 
 
 if __name__ == "__main__":

@@ -100,8 +100,8 @@ AcceptanceBlock = TypedDict("AcceptanceBlock", {
     "epochs": list[AcceptedEpoch]})
 EffectRow = TypedDict("EffectRow", {
     "id": str, "domain": str, "polarity": str, "text": str, "in_force": bool, "effect": float | None,
-    "ci95": Bounds, "p": Share, "p_adjusted": Share, "included": int, "left_out": int, "scenarios": int,
-    "verdict": str})
+    "shrunken": float | None, "ci95": Bounds, "p": Share, "p_adjusted": Share, "included": int,
+    "left_out": int, "scenarios": int, "verdict": str})
 AttributionBlock = TypedDict("AttributionBlock", {
     "lesson_dropout": float, "groups": int, "earlier_groups": int, "unread": list[str], "errors": int,
     "estimated": int, "lessons": list[EffectRow]})

@@ -27,6 +27,8 @@ from pytest_tfgrpo.numerics.effect_model import (
 )
 
 _TINY = 1e-12
+_VARIED = 0.75
+"""How much a lesson's effect differs between tasks that it is about, relative to the size of such effects."""
 _NORMAL = NormalDist()
 
 
@@ -172,7 +174,7 @@ def _joint_value(
         return 0.0, 0.0
     carried_SL = reach_SL * kept_L
     design_SQ = np.hstack([carried_SL * about_SL, carried_SL * ~about_SL])
-    shrink_S = 1.0 / np.sqrt(1.0 + math.pi / 8.0 * fit.scenario_variance_S)
+    shrink_S = _shrink(fit.scenario_variance_S)
     low_S = logistic(shrink_S * fit.scenario_S)
     high_S = logistic(shrink_S * (fit.scenario_S + design_SQ @ fit.effect_Q))
     slope_Q = (weights_S * shrink_S * high_S * (1.0 - high_S) / total) @ design_SQ
@@ -208,25 +210,33 @@ def _tried(cells: Cells, shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
 def _values(
     fit: EffectFit, about_SL: npt.NDArray[np.bool_], reach_SL: npt.NDArray[np.bool_], weights_S: Floats
 ) -> tuple[Floats, Floats]:
-    """Return by how much each lesson changes the mean score beside the others worth it, with its sd."""
+    """Return by how much each lesson changes the mean score beside the others worth it, with its sd.
+
+    That effects differ between tasks flattens the mean of the logistic function (MacKay 1992, "The evidence
+    framework applied to classification networks"); else the best of large effects are listed as too large.
+    It flattens with and without the lesson alike, so that it turns no sign.
+    """
     scenarios, lessons = about_SL.shape
     total = weights_S.sum()
     if not (scenarios and lessons) or total <= 0:
         return np.zeros(lessons), np.zeros(lessons)
     on_L, elsewhere_L = fit.effect_Q[:lessons], fit.effect_Q[lessons:]
     effect_SL = np.where(about_SL, on_L, elsewhere_L) * reach_SL
-    shrink_S = 1.0 / np.sqrt(1.0 + math.pi / 8.0 * fit.scenario_variance_S)
+    size = math.hypot(fit.prior.on_topic.mean, fit.prior.on_topic.sd)
+    varied_SL = (about_SL & reach_SL) * (_VARIED * size) ** 2
     w_S1 = (weights_S / total)[:, None]
     kept_L = np.ones(lessons, dtype=np.bool_)
     for _ in range(4):
         others_SL = fit.scenario_S[:, None] + (effect_SL @ kept_L)[:, None] - effect_SL * kept_L
-        low_SL = logistic(shrink_S[:, None] * others_SL)
-        high_SL = logistic(shrink_S[:, None] * (others_SL + effect_SL))
+        known_S = fit.scenario_variance_S + varied_SL @ kept_L
+        shrink_SL = _shrink(known_S[:, None] + varied_SL * ~kept_L)
+        low_SL = logistic(shrink_SL * others_SL)
+        high_SL = logistic(shrink_SL * (others_SL + effect_SL))
         value_L = (w_S1 * (high_SL - low_SL)).sum(axis=0)
         if np.array_equal(kept_L, value_L > 0):
             break
         kept_L = value_L > 0
-    slope_SL = w_S1 * shrink_S[:, None] * reach_SL * high_SL * (1.0 - high_SL)
+    slope_SL = w_S1 * shrink_SL * reach_SL * high_SL * (1.0 - high_SL)
     on_slope_L, elsewhere_slope_L = (slope_SL * about_SL).sum(axis=0), (slope_SL * ~about_SL).sum(axis=0)
     k = np.arange(lessons)
     V = fit.covariance_QQ
@@ -236,6 +246,11 @@ def _values(
         + 2 * on_slope_L * elsewhere_slope_L * V[k, lessons + k]
     )
     return value_L, np.sqrt(np.maximum(variance_L, 0.0))
+
+
+def _shrink(variance: Floats) -> Floats:
+    """Return what a normal logit is multiplied by, so that its logistic function is the mean one."""
+    return np.asarray(1.0 / np.sqrt(1.0 + math.pi / 8.0 * variance))
 
 
 def normal_cdf(z: Floats) -> Floats:

@@ -33,13 +33,16 @@ def attribution_report(run: Run) -> AttributionBlock | None:
     chances = [result.phase.lesson_dropout for result in run.phases if result.phase.mode == "train"]
     if not any(chances):
         return None
-    from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, lesson_effects
+    from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, lesson_effects, shrunken
 
     own, before = record_of(run).rows, history(run.preflight)
     found = lesson_effects([*before, *own])
+    drawn = shrunken(found)
     in_force = {e.id for e in run.library.experiences}
     lessons = {
-        e.id: (_value(e, found.get(content_key(e), UNSEEN), e.id in in_force))
+        e.id: _value(
+            e, found.get(content_key(e), UNSEEN), drawn.get(content_key(e)), in_force=e.id in in_force
+        )
         for e in (*run.library.experiences, *_removed(run))
     }
     return {
@@ -67,7 +70,9 @@ def _removed(run: Run) -> list[Experience]:
     return [known[id] for id in gone if id in known]
 
 
-def _value(experience: Experience, standing: LessonEffect, in_force: bool) -> EffectRow:
+def _value(
+    experience: Experience, standing: LessonEffect, drawn: float | None, *, in_force: bool
+) -> EffectRow:
     return {
         "id": experience.id,
         "domain": experience.domain,
@@ -75,6 +80,7 @@ def _value(experience: Experience, standing: LessonEffect, in_force: bool) -> Ef
         "text": experience.summary32,
         "in_force": in_force,
         "effect": standing.effect,
+        "shrunken": drawn,
         "ci95": None if standing.ci95 is None else list(standing.ci95),
         "p": standing.p,
         "p_adjusted": standing.p_adjusted,
@@ -89,7 +95,7 @@ def attribution_lines(value: AttributionBlock | None, width: int, *, every: bool
     """Return the lines on the key `attribution` of a report; `every` adds what each estimated lesson does."""
     if value is None or not value["lessons"]:
         return []
-    lessons = sorted(value["lessons"], key=lambda v: (ORDER.index(v["verdict"]), v["effect"] or 0.0))
+    lessons = sorted(value["lessons"], key=lambda v: (ORDER.index(v["verdict"]), v["shrunken"] or 0.0))
     counts = Counter(lesson["verdict"] for lesson in lessons)
     told = ", ".join(
         f"{counts[verdict]} {WORDS.get(verdict, verdict)}" for verdict in ORDER if counts[verdict]
@@ -111,7 +117,10 @@ def attribution_lines(value: AttributionBlock | None, width: int, *, every: bool
     estimated = [lesson for lesson in lessons if lesson["effect"] is not None]
     if every and estimated:
         found += wrapped(
-            "mean reward of training groups with it minus without; p adjusted by Holm's method:", width, "  "
+            "mean reward of training groups with it minus without, drawn towards the mean of the lessons; "
+            "alone, with its interval and p adjusted by Holm's method:",
+            width,
+            "  ",
         )
         for lesson in estimated:
             found += wrapped(_row(lesson), width, "  ", " " * 4)
@@ -123,8 +132,8 @@ def _row(lesson: EffectRow) -> str:
     what = f"{gone}{lesson['polarity']} {line(lesson['domain'], 20)}: {line(lesson['text'], 300)}"
     spread, p = interval(lesson["ci95"], "+.3f"), probability(lesson["p_adjusted"])
     return (
-        f"{lesson['effect']:+.3f} ({spread}), p {p}, {plural(lesson['included'], 'group')} with, "
-        f"{lesson['left_out']} without: {what}"
+        f"{lesson['shrunken']:+.3f}; alone {lesson['effect']:+.3f} ({spread}), p {p}, "
+        f"{plural(lesson['included'], 'group')} with, {lesson['left_out']} without: {what}"
     )
 
 

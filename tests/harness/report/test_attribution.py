@@ -62,6 +62,8 @@ def test_every_lesson_in_force_or_retired_has_its_effect(tmp_path: Path) -> None
     (good,) = [v for v in value["lessons"] if v["text"] == GOOD.summary32]
     assert good["included"] + good["left_out"] == 405
     assert good["ci95"][0] < good["effect"] < good["ci95"][1]
+    (bad,) = [v for v in value["lessons"] if v["text"] == BAD.summary32]
+    assert bad["effect"] < bad["shrunken"] < good["shrunken"] < good["effect"]
 
 
 def test_without_chance_there_is_no_account(tmp_path: Path) -> None:
@@ -83,7 +85,12 @@ def test_the_terminal_has_one_sentence_and_a_table_when_asked(tmp_path: Path) ->
     table = attribution_lines(value, 80, every=True)
     assert len(attribution_lines(value, 80, every=False)) <= 3
     assert max(map(len, table)) <= 80
-    assert "removed: do text: For" in " ".join(" ".join(table).split())
+    told = " ".join(" ".join(table).split())
+    assert "removed: do text: For" in told
+    assert "without, drawn towards the mean of the lessons; alone, with its interval" in told
+    assert value is not None
+    (good,) = [v for v in value["lessons"] if v["text"] == GOOD.summary32]
+    assert f"{good['shrunken']:+.3f}; alone {good['effect']:+.3f} (" in told
 
 
 @pytest.mark.parametrize("text", ["::error::x", "\x1b[2Jgone", "a\nb"])

@@ -44,6 +44,9 @@ REVISION = Revision(
         ),
         gain=0.05,
         gain_sd=0.03,
+        unseen=7,
+        unseen_gain=-0.01,
+        unseen_sd=0.04,
         hit_rate=0.7,
         rollouts=79,
         rejected=(Operation(kind="remove", targets=(OLD.id,), reason="useless"),),
@@ -83,6 +86,7 @@ def test_the_page_shows_the_diff_the_decision_and_the_effects() -> None:
         "text": "lesson 2",
         "in_force": True,
         "effect": 0.125,
+        "shrunken": 0.1,
         "ci95": [0.05, 0.2],
         "p": 0.01,
         "p_adjusted": 0.02,
@@ -95,6 +99,7 @@ def test_the_page_shows_the_diff_the_decision_and_the_effects() -> None:
         "text": "lesson 0",
         "in_force": False,
         "effect": -0.25,
+        "shrunken": -0.2,
         "verdict": "harmful",
     }
     attribution = {"lesson_dropout": 0.2, "groups": 111, "estimated": 2, "lessons": [effect, gone]}
@@ -107,7 +112,10 @@ def test_the_page_shows_the_diff_the_decision_and_the_effects() -> None:
         "They are drawn towards those of the other lessons",
         "<strong>accepted</strong></td><td>+0.062</td><td>0.020</td><td>0.990</td><td>40</td><td>39</td>",
         "it has an answer",
-        "<td>+0.125</td><td>+0.050 to +0.200</td><td>0.020</td><td>80 / 31</td>",
+        "measured on scenarios that did not choose them; the 7 of families that training does not see "
+        "<b>-0.010</b> (standard error 0.040)",
+        'effect +0.100 <span class="soft">(alone +0.125, +0.050 to +0.200)</span>',
+        "<td>+0.100</td><td>+0.125</td><td>+0.050 to +0.200</td><td>0.020</td><td>80 / 31</td>",
         "Effects of lessons no longer active (1)",
     ):
         assert part in text
