@@ -88,7 +88,7 @@ def evaluate(
     numbered: NumberedPolicy | None = None,
 ) -> PolicyValue:
     """Return what a policy would have earned at `point`, whose arms are those of `state`; raises KeyError for
-    an unknown point.
+    an unknown point. `rollouts` come in their order.
 
     With `numbered` control runs count too: as a tenth of all runs takes the default arm, whichever they are,
     each run had that arm with probability .1 + .9 p, and another with .9 p. They are left out where they did
@@ -100,7 +100,7 @@ def evaluate(
 
     arms = sorted(state.points[point].arms)
     left_out, rows = Counter[str](), []
-    for rollout in sorted(rollouts, key=lambda one: one.sequence):
+    for rollout in rollouts:
         found = _row(rollout, target, state.points[point], point, quantity, numbered)
         if isinstance(found, str):
             left_out[found] += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -68,12 +69,15 @@ class RewardAgreement:
 
 
 def trends(rollouts: Iterable[LiveRollout]) -> tuple[CategoryTrend, ...]:
-    """Return the trend of each category, by name; runs that were cancelled or still run do not count."""
-    by_category: dict[str, list[LiveRollout]] = {}
-    for rollout in sorted(rollouts, key=lambda one: one.sequence):
+    """Return the trend of each category, by name, from runs in their order.
+
+    Runs that were cancelled or still run do not count. Memory grows with categories, not with runs.
+    """
+    tallies: dict[str, _Tally] = {}
+    for rollout in rollouts:
         if rollout.status in (LiveStatus.SUCCEEDED, LiveStatus.FAILED):
-            by_category.setdefault(rollout.category, []).append(rollout)
-    return _adjusted([_trend(name, runs) for name, runs in sorted(by_category.items())])
+            tallies.setdefault(rollout.category, _Tally()).add(rollout)
+    return _adjusted([_trend(name, tally) for name, tally in sorted(tallies.items())])
 
 
 def success(rollout: LiveRollout) -> float:
@@ -105,9 +109,28 @@ def reward_agreement(rollouts: Iterable[LiveRollout]) -> RewardAgreement:
     return RewardAgreement(runs=len(pairs), rank_correlation=found, warning=warning)
 
 
-def _trend(category: str, runs: Sequence[LiveRollout]) -> CategoryTrend:
-    values = [success(run) for run in runs]
-    newest = values[-WINDOW:]
+class _Tally:
+    """What is known of a category after some of its runs."""
+
+    def __init__(self) -> None:
+        self.runs, self.success = 0, 0.0
+        self.newest: deque[float] = deque(maxlen=WINDOW)
+        self.bins = [[0.0, 0.0, 0.0] for _ in range(BINS)]
+        """Runs, and sums of confidence and success."""
+
+    def add(self, rollout: LiveRollout) -> None:
+        value = success(rollout)
+        self.runs += 1
+        self.success += value
+        self.newest.append(value)
+        if rollout.reward is not None:
+            confidence = rollout.reward.confidence
+            found = self.bins[min(int(confidence * BINS), BINS - 1)]
+            found[:] = found[0] + 1, found[1] + confidence, found[2] + value
+
+
+def _trend(category: str, tally: _Tally) -> CategoryTrend:
+    newest = list(tally.newest)
     earlier, late = newest[: len(newest) // 2], newest[len(newest) // 2 :]
     change, p = None, None
     if len(newest) >= LEAST_RUNS:
@@ -115,9 +138,18 @@ def _trend(category: str, runs: Sequence[LiveRollout]) -> CategoryTrend:
         p = None if _direction(change) == "steady" else _change_p(earlier, late)
     return CategoryTrend(
         category=category,
-        runs=len(runs),
-        success=math.fsum(values) / len(values),
-        calibration=_calibration(runs),
+        runs=tally.runs,
+        success=tally.success / tally.runs,
+        calibration=tuple(
+            ConfidenceBin(
+                low=place / BINS,
+                high=(place + 1) / BINS,
+                runs=int(runs),
+                confidence=confidence / runs if runs else None,
+                success=good / runs if runs else None,
+            )
+            for place, (runs, confidence, good) in enumerate(tally.bins)
+        ),
         change=change,
         direction=_direction(change),
         p=p,
@@ -129,24 +161,6 @@ def _direction(change: float | None) -> Direction:
     if change is None:
         return "unknown"
     return "regressing" if change <= REGRESSING else "improving" if change >= IMPROVING else "steady"
-
-
-def _calibration(runs: Sequence[LiveRollout]) -> tuple[ConfidenceBin, ...]:
-    bins: list[list[tuple[float, float]]] = [[] for _ in range(BINS)]
-    for run in runs:
-        if run.reward is not None:
-            place = min(int(run.reward.confidence * BINS), BINS - 1)
-            bins[place].append((run.reward.confidence, success(run)))
-    return tuple(
-        ConfidenceBin(
-            low=place / BINS,
-            high=(place + 1) / BINS,
-            runs=len(found),
-            confidence=math.fsum(one for one, _ in found) / len(found) if found else None,
-            success=math.fsum(one for _, one in found) / len(found) if found else None,
-        )
-        for place, found in enumerate(bins)
-    )
 
 
 def _change_p(earlier: Sequence[float], late: Sequence[float]) -> float:
