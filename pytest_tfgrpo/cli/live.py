@@ -41,17 +41,21 @@ def declare(commands: Subparsers) -> None:
     command = add_command(group, "status", status)
     command.add_argument("--json", action="store_true", help="print JSON")
     _add_config(command)
-    _add_config(add_command(group, "report", report))
+    command = add_command(group, "report", report)
+    _add_last(command)
+    _add_config(command)
     command = add_command(group, "evaluate", evaluate)
     command.add_argument("--policy", required=True, metavar="P", help="arm:NAME, selector:N or uniform")
     command.add_argument("--point", metavar="NAME", help="where it chooses (default: the only point)")
     command.add_argument(
         "--quantity", choices=("reward", "score"), default="reward", help="what it earns (default: reward)"
     )
+    _add_last(command)
     _add_config(command)
     command = add_command(group, "drafts", drafts)
     command.add_argument("--into", required=True, metavar="DIR", help="folder of the drafts")
     command.add_argument("--most", type=_count, default=10, metavar="N", help="at most (default: 10)")
+    _add_last(command)
     _add_config(command)
     _add_config(add_command(group, "export", export))
     command = add_command(group, "reset", reset)
@@ -63,6 +67,12 @@ def declare(commands: Subparsers) -> None:
 def _add_config(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--config", metavar="FILE", help="configuration (default: TFGRPO_LIVE_RL_CONFIG, else live.toml)"
+    )
+
+
+def _add_last(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--last", type=_count, default=10_000, metavar="N", help="newest runs to look at (default: 10000)"
     )
 
 
@@ -103,7 +113,7 @@ def report(arguments: Arguments) -> Iterator[str]:
     """Print what the selector brings over its control, how each category fares, and the last updates."""
     from pytest_tfgrpo.live.report import report_lines
 
-    yield from report_lines(_opened(arguments)[1])
+    yield from report_lines(_opened(arguments)[1], arguments.last)
 
 
 def evaluate(arguments: Arguments) -> Iterator[str]:
@@ -111,7 +121,7 @@ def evaluate(arguments: Arguments) -> Iterator[str]:
     from pytest_tfgrpo.core.schema import nearest
     from pytest_tfgrpo.live.evaluate import evaluate as value
     from pytest_tfgrpo.live.evaluate import target_policy
-    from pytest_tfgrpo.live.report import logged_selector, value_lines
+    from pytest_tfgrpo.live.report import logged_selector, newest, value_lines
     from pytest_tfgrpo.live.selector import open_selector
 
     _, store = _opened(arguments)
@@ -132,15 +142,17 @@ def evaluate(arguments: Arguments) -> Iterator[str]:
 
     target = target_policy(arguments.policy, point, numbered)
     quantity, policy = arguments.quantity, arguments.policy
-    yield from value_lines(value(store.rollouts(), target, state, name, policy=policy, quantity=quantity))
+    runs = newest(store, arguments.last)
+    yield from value_lines(value(runs, target, state, name, policy=policy, quantity=quantity))
 
 
 def drafts(arguments: Arguments) -> Iterator[str]:
     """Write the runs that went most unlike others of their category as drafts of scenarios."""
     from pytest_tfgrpo.live.drafts import drafts_of, write_drafts
+    from pytest_tfgrpo.live.report import newest
 
     config, store = _opened(arguments)
-    found = drafts_of(store.rollouts(), arguments.most)
+    found = drafts_of(newest(store, arguments.last), arguments.most)
     written = write_drafts(found, Path(arguments.into))
     yield from (f"wrote  {path}" for path in written)
     if not found:

@@ -20,7 +20,7 @@ from pytest_tfgrpo.core.text import interval, table
 from pytest_tfgrpo.live.config import load_live_config
 from pytest_tfgrpo.live.evaluate import evaluate, target_policy
 from pytest_tfgrpo.live.guard import reset
-from pytest_tfgrpo.live.loop import LiveLoop
+from pytest_tfgrpo.live.loop import open_loop
 from pytest_tfgrpo.live.records import LiveStatus
 from pytest_tfgrpo.live.report import difference_lines, probabilities_of, stored_selector
 from pytest_tfgrpo.live.selector import SelectorState
@@ -80,9 +80,9 @@ def serve(service: DemoService, live: Live, store: LiveStore, tasks: int) -> Ite
 def open_failing(folder: Path) -> tuple[Live, FailingStore]:
     """Return what `open_live` does, over a store that can be made to fail."""
     config = load_live_config(folder / "live.toml", {}, {})
-    namespace = config.settings.namespace
-    store = FailingStore(open_database(config.store, namespace), config.store, namespace)
-    return Live(config, LiveLoop(config, store)), store
+    path, namespace = config.store, config.settings.namespace
+    store = FailingStore(open_database(path, namespace), path, namespace)
+    return Live(config, open_loop(config, lambda *_: store)), store
 
 
 def _serve(service: DemoService, live: Live, tasks: int, served: list[Served]) -> Iterator[str]:

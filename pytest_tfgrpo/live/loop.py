@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeAlias
 
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.live.collector import Collector
@@ -16,19 +18,22 @@ from pytest_tfgrpo.live.selector import is_control, open_selector
 from pytest_tfgrpo.live.store import LiveStore, open_live_store
 from pytest_tfgrpo.live.update import Learning, compute
 
+StoreOpener: TypeAlias = Callable[[Path | None, str], LiveStore]
+"""Opens the store at a path, or in memory, for a namespace."""
+
 
 class LiveLoop:
     """A `LiveBackend`: draws arms from memory, and hands events to the thread that writes and learns."""
 
-    def __init__(self, config: LiveConfig, store: LiveStore) -> None:
-        """Start to collect; raises SettingError for a strategy of reward inference that there is not."""
+    def __init__(self, config: LiveConfig, store: LiveStore, inference: RewardInference) -> None:
+        """Start to collect; raises StoreError where the store cannot be read."""
         settings = config.settings
         self.config, self.store = config, store
         self._points = {name: point.stamps for name, point in config.points.items()}
         self._state = open_selector(0, None, self._points)
         self._collector = Collector(
             store,
-            rules_of(config, open_inference(settings.inference, config.path.parent)),
+            rules_of(config, inference),
             interval=settings.update_interval,
             limit=settings.max_rollouts_per_update,
             outcome_wait_s=settings.outcome_wait_s,
@@ -77,9 +82,16 @@ class LiveLoop:
         self._state = open_selector(number, document, self._points)
 
 
-def open_loop(config: LiveConfig) -> LiveLoop:
-    """Return the loop of a configuration; raises StoreError and SettingError."""
-    return LiveLoop(config, open_live_store(config.store, config.settings.namespace))
+def open_loop(config: LiveConfig, open_store: StoreOpener = open_live_store) -> LiveLoop:
+    """Return the loop of a configuration; raises SettingError for a strategy of reward inference that there
+    is not, and StoreError."""
+    inference = open_inference(config.settings.inference, config.path.parent)
+    store = open_store(config.store, config.settings.namespace)
+    try:
+        return LiveLoop(config, store, inference)
+    except BaseException:
+        store.close()
+        raise
 
 
 def rules_of(config: LiveConfig, inference: RewardInference) -> LiveRules:

@@ -10,13 +10,15 @@ from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.live.config import LiveConfig
 from pytest_tfgrpo.live.control import wealth
 from pytest_tfgrpo.live.evaluate import ControlDifference, PolicyValue, WorthBy, control_difference
-from pytest_tfgrpo.live.records import GateState, LiveRollout, LiveUpdate
+from pytest_tfgrpo.live.records import GateState, LiveRollout, LiveStatus, LiveUpdate
 from pytest_tfgrpo.live.selector import SelectorState, open_selector
 from pytest_tfgrpo.live.store import LiveStore
 from pytest_tfgrpo.live.trends import CategoryTrend, reward_agreement, trends
 from pytest_tfgrpo.live.update import update_document
 
 SCHEMA = "tfgrpo.live-status/1"
+FEW = 1000
+"""Runs that are searched for the arms they chose among."""
 LAST_UPDATES = 10
 """Updates that a report shows."""
 
@@ -25,7 +27,8 @@ def status_of(config: LiveConfig, store: LiveStore, gate: GateState | None = Non
     """Return gate, runs and selector of a store; `gate` is what a process knows better."""
     state = store.gate() if gate is None else gate
     selector = stored_selector(store)
-    updates = store.updates()
+    updates, executed = store.update_counts()
+    last = store.updates(after=updates - 1)
     return {
         "schema": SCHEMA,
         "enabled": config.settings.enabled,
@@ -38,8 +41,8 @@ def status_of(config: LiveConfig, store: LiveStore, gate: GateState | None = Non
         "refused": dict(store.refusals()),
         "selector": selector.number,
         "probabilities": probabilities_of(selector),
-        "updates": {"executed": sum(one.executed for one in updates), "all": len(updates)},
-        "last_update": update_document(updates[-1]) if updates else None,
+        "updates": {"executed": executed, "all": updates},
+        "last_update": update_document(last[-1]) if last else None,
         "weights_applied": False,
     }
 
@@ -61,7 +64,7 @@ def logged_selector(store: LiveStore) -> SelectorState:
     found = stored_selector(store)
     if found.number:
         return found
-    choices = (choice for rollout in store.rollouts() for choice in rollout.choices)
+    choices = (choice for rollout in newest(store, FEW) for choice in rollout.choices)
     return open_selector(0, None, {choice.point: dict(choice.arms) for choice in choices})
 
 
@@ -109,9 +112,15 @@ def probability_lines(point: str, categories: Mapping[str, Mapping[str, float]])
     yield from table([line(point, 24), *(line(arm, 16) for arm in arms)], rows)
 
 
-def report_lines(store: LiveStore) -> Iterator[str]:
-    """Yield what runs, selector and updates came to so far."""
-    rollouts = list(store.rollouts())
+def newest(store: LiveStore, runs: int) -> list[LiveRollout]:
+    """Return the newest runs of a store, at most so many."""
+    counts = store.counts()
+    return list(store.rollouts(after=max(sum(counts[status] for status in LiveStatus) - runs, 0)))
+
+
+def report_lines(store: LiveStore, runs: int) -> Iterator[str]:
+    """Yield what the newest runs, the selector and the last updates came to."""
+    rollouts = newest(store, runs)
     yield from difference_lines(rollouts)
     agreement = reward_agreement(rollouts)
     if agreement.rank_correlation is not None:
@@ -124,8 +133,8 @@ def report_lines(store: LiveStore) -> Iterator[str]:
     found = trends(rollouts)
     if found:
         yield from ("", *_trend_lines(found), "", *_calibration_lines(found))
-    if updates := store.updates():
-        yield from ("", *_update_lines(updates[-LAST_UPDATES:]))
+    if updates := store.updates(after=store.update_counts()[0] - LAST_UPDATES):
+        yield from ("", *_update_lines(updates))
 
 
 def difference_lines(rollouts: Sequence[LiveRollout]) -> Iterator[str]:

@@ -210,6 +210,8 @@ class LiveRun:
         """Report a call of a tool, and its error, a text or an exception, if it failed."""
         try:
             data = {"name": str(name)[:KEY_CHARS], "error": _error_text(error)}
+            if data["error"] is not None and self._live.config.settings.text == "none":
+                data["error"] = type(error).__name__ if isinstance(error, BaseException) else "error"
         except Exception as problem:  # noqa: BLE001 - nothing reaches the agent
             self._live.swallow("tool", problem)
         else:

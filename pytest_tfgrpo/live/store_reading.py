@@ -184,6 +184,13 @@ class LiveReader(StoreFile):
             ).fetchall()
         return tuple(update_of(text) for (text,) in rows)
 
+    def update_counts(self) -> tuple[int, int]:
+        """Return how many updates there are, which is the number of the last one, and how many of them were
+        executed."""
+        with self._reading() as db:
+            found = db.execute("SELECT count(*), coalesce(sum(executed), 0) FROM updates").fetchone()
+        return int(found[0]), int(found[1])
+
     def counts(self) -> Mapping[str, int]:
         """Return how many runs there are by status, and of all how many are used and how many control."""
         with self._reading() as db:

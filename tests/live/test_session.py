@@ -266,7 +266,10 @@ def test_texts_are_kept_up_to_a_length_and_not_at_all_where_asked(
     assert len(backend.events[0].run) == 200
     silent = Live(load_live_config(live.config.path, {"text": "none"}, {}), backend)
     with silent.run("quiet", prompt="secret") as run:
+        run.tool("search", error="secret")
+        run.tool("search", error=ValueError("secret"))
         run.end("secret")
+    assert [e.data["error"] for e in backend.of("quiet")[1:3]] == ["error", "ValueError"]
     assert "secret" not in str(backend.of("quiet"))
     assert backend.of("quiet")[-1].data["prompt_chars"] == 6
 

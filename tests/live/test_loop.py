@@ -1,0 +1,216 @@
+"""Live RL as an application uses it, over a real store."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from support.builders import make_experience
+
+from pytest_tfgrpo.cli.live_demo import open_failing
+from pytest_tfgrpo.cli.open_live import open_live
+from pytest_tfgrpo.core.errors import SettingError, StoreError
+from pytest_tfgrpo.harness.learning.library.library import of, save_library
+from pytest_tfgrpo.live.records import LiveStatus
+from pytest_tfgrpo.live.session import Live
+from pytest_tfgrpo.live.store import LiveStore, open_live_store
+
+CONFIG = """
+[settings]
+enabled = true
+inference = "{inference}"
+
+[points.config]
+default = "bare"
+[points.config.arms.bare]
+[points.config.arms.learned]
+library = "library.json"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save_library(tmp_path / "library.json", of([make_experience()]))
+    (tmp_path / "live.toml").write_text(CONFIG.format(inference="trace_v2"))
+    return tmp_path
+
+
+def scored(folder: Path) -> Path:
+    (folder / "live.toml").write_text(CONFIG.format(inference="outcome_v1"))
+    return folder / "live.toml"
+
+
+def stored(folder: Path) -> LiveStore:
+    return open_live_store(folder / "live.db", "default")
+
+
+def serve(live: Live, first: int, runs: int) -> None:
+    """Serve tasks in which the learned arm is the right one."""
+    for n in range(first, first + runs):
+        with live.run(f"ticket-{n}", category="billing", prompt="p") as run:
+            run.end("r", score=float(run.choose("config").name == "learned"))
+        if n % 8 == 7:
+            assert live.flush()
+
+
+def wait(seen: Callable[[], bool]) -> None:
+    until = time.monotonic() + 30
+    while not seen():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_a_run_is_persisted_with_spans_status_and_reward(folder: Path) -> None:
+    """C-01, and of reward inference C-03."""
+    with open_live(folder / "live.toml") as live:
+        with live.run("ticket-17", category="billing", prompt="How much?") as run:
+            run.choose("config")
+            run.turn()
+            run.tool("search", error="away")
+            run.end("12 euros")
+        with suppress(ZeroDivisionError), live.run("ticket-18") as run:
+            run.choose("config")
+            _ = 1 / 0
+        with pytest.raises(KeyboardInterrupt), live.run("ticket-19"):
+            raise KeyboardInterrupt
+    store = stored(folder)
+    done, failed, cancelled = store.rollouts()
+    assert done.id == "live-rl-rollout-default-0000000001"
+    assert [one.status for one in (done, failed, cancelled)] == [
+        LiveStatus.SUCCEEDED, LiveStatus.FAILED, LiveStatus.CANCELLED
+    ]  # fmt: skip
+    assert (failed.reason, cancelled.reason) == ("ZeroDivisionError", "KeyboardInterrupt")
+    names = [span.name.removeprefix("live.agent.") for span in store.spans(done.id)]
+    assert names == ["choice", "turn", "tool", "decision"]
+    decision = store.spans(done.id)[-1].data
+    parts = {"completion": 0.5, "session_completion": 0.0, "reliability": -0.25, "efficiency": 0.5}
+    parts |= {"token_efficiency": 0.25, "safety": 0.0}
+    assert decision["reward"] == 1.0
+    assert {name: decision[f"reward_{name}"] for name in parts} == parts
+    assert (decision["reward_strategy"], decision["hard_gate"]) == ("trace_v2", False)
+
+
+def test_updates_are_made_on_schedule_and_a_restart_goes_on_with_what_was_learned(folder: Path) -> None:
+    """C-02."""
+    config = scored(folder)
+    with open_live(config) as live:
+        serve(live, 0, 96)
+        wait(lambda: live.status()["selector"] >= 4)
+    store = stored(folder)
+    learned = store.selector_number()
+    with open_live(config) as live:
+        assert live.status()["selector"] == learned
+        assert live.status()["probabilities"]["config"]["billing"]["learned"] > 0.7
+        with live.run("again", category="billing") as run:
+            run.choose("config")
+        live.flush()
+    *_, last = store.rollouts()
+    assert (last.sequence, last.choices[0].selector) == (97, learned)
+    used = [id for update in store.updates() for id in update.used]
+    assert len(used) == len(set(used)) >= 40
+
+
+def test_processes_that_share_a_store_share_what_is_learned(folder: Path) -> None:
+    config = scored(folder)
+    with open_live(config) as one, open_live(config) as other:
+        serve(one, 0, 64)
+        one.flush()
+        wait(lambda: other.backend is not None and other.backend.selector >= 4)
+
+
+def test_failures_hold_the_gate_until_a_reset(folder: Path) -> None:
+    """C-03."""
+    live, store = open_failing(folder)
+    with live:
+        serve(live, 0, 8)
+        store.failures = 3
+        with live.run("unlucky") as run:
+            run.choose("config")
+        wait(lambda: live.status()["gate"]["state"] == "hold")
+        assert live.status()["gate"]["last_error"].endswith("the disk is full")
+        with live.run("held") as run:
+            assert (run.choose("config").name, run.choose("config").propensity) == ("bare", 1.0)
+        assert store.counts()["succeeded"] == 8
+
+
+def test_neither_prompt_reply_nor_error_brings_a_secret_into_the_store(folder: Path) -> None:
+    secret = "sk-abcdefghijklmnopqrstuvwxyz0123456789"
+    with open_live(folder / "live.toml") as live:
+        with live.run(f"ticket {secret}", category=f"c {secret}", prompt=f"my key is {secret}") as run:
+            run.tool("search", error=f"refused {secret}")
+            run.end(f"do not use {secret}")
+        live.outcome(f"ticket {secret}", 0.5)
+        live.flush()
+        files = b"".join(path.read_bytes() for path in folder.glob("live.db*"))
+    (only,) = stored(folder).rollouts()
+    assert (only.prompt, only.reply) == ("my key is [redacted:api_key]", "do not use [redacted:api_key]")
+    assert only.trace is not None
+    assert only.trace.score == 0.5
+    assert secret.encode() not in files
+
+
+def test_what_is_refused_is_counted_and_not_raised(folder: Path) -> None:
+    with open_live(folder / "live.toml") as live:
+        with live.run("ticket") as run:
+            run.end("r", score=0.5)
+            run.end("r", score=0.7)
+            run.turn()
+        live.outcome("ticket", 0.9)
+        live.outcome("ticket", float("nan"))
+        live.outcome("ticket", "good")  # type: ignore[arg-type]
+        live.outcome("nobody", 1.0)
+        live.flush()
+        assert live.status()["refused"] == {
+            "after_end": 2, "reward_not_a_number": 2, "reward_twice": 1, "unknown_run": 1
+        }  # fmt: skip
+        assert live.status()["swallowed"] == {}
+
+
+def test_a_changed_library_is_a_new_arm_that_starts_at_the_mean(folder: Path) -> None:
+    config = scored(folder)
+    with open_live(config) as live:
+        serve(live, 0, 96)
+        wait(lambda: live.status()["selector"] >= 4)
+        before = live.status()
+    save_library(folder / "library.json", of([make_experience(1)]))
+    with open_live(config) as live:
+        for n in range(10):  # one of which is no control
+            with live.run(f"new-{n}", category="billing") as run:
+                run.choose("config")
+        live.flush()
+        after = next(run for run in stored(folder).rollouts(after=96) if not run.control).choices[0]
+    assert 0.5 < after.probabilities["learned"] < before["probabilities"]["config"]["billing"]["learned"]
+    *_, last = stored(folder).rollouts()
+    assert last.choices[0].arms["learned"] != next(stored(folder).rollouts()).choices[0].arms["learned"]
+
+
+def test_a_point_may_be_missing_and_there_are_still_rewards(tmp_path: Path) -> None:
+    (tmp_path / "live.toml").write_text("[settings]\nenabled = true\n")
+    with open_live(tmp_path / "live.toml") as live:
+        for n in range(20):
+            with live.run(f"ticket-{n}") as run:
+                run.turn()
+                run.end("r")
+    runs = list(stored(tmp_path).rollouts())
+    assert len(runs) == 20
+    assert all(run.reward is not None for run in runs)
+    (report, *_) = stored(tmp_path).updates()
+    assert (report.executed, report.reason) == (False, "no_trajectories")
+
+
+def test_what_cannot_be_opened_is_refused_at_the_start(folder: Path) -> None:
+    with pytest.raises(SettingError, match="'python:nowhere:x' cannot be used"):
+        open_live(folder / "live.toml", inference="python:nowhere:x")
+    assert not list(folder.glob("live.db*"))
+    (folder / "live.db").write_bytes(b"not a database, and no reason to empty it" * 100)
+    with pytest.raises(StoreError, match=r"live\.db"):
+        open_live(folder / "live.toml")
+    assert (folder / "live.db").read_bytes().startswith(b"not a database")
+
+
+def test_a_store_in_memory_learns_too_and_writes_nothing(folder: Path) -> None:
+    with open_live(scored(folder), store="none") as live:
+        serve(live, 0, 64)
+        wait(lambda: live.status()["selector"] >= 4)
+    assert not list(folder.glob("live.db*"))
