@@ -89,7 +89,7 @@ class Collector:
         self._marked: set[tuple[str, str]] = set()
         self._mark_lock = Lock()
         self._wake, self._hurry = Event(), Event()
-        self._held = self._asleep = self._closing = False
+        self._held = self._asleep = self._closing = self._more = False
         self._dropped = self._failures = 0
         self._room = self._capacity
 
@@ -121,7 +121,9 @@ class Collector:
             if self._thread is None:  # the first event in a child process
                 self._room = self._capacity
                 self._start()
-                return self.put(event)
+            if len(self._queue) < self._room:
+                self._queue.append(event)
+                return True
             key = (event.run, event.owner)
             if key not in self._marked:
                 self._marked.add(key)
@@ -130,7 +132,10 @@ class Collector:
         return False
 
     def flush(self, timeout_s: float = 5.0) -> bool:
-        """Return whether all events queued so far are in the store, or dropped, within `timeout_s`."""
+        """Return whether all events queued so far are in the store, or dropped, within `timeout_s`.
+
+        The update that is due with them has been tried then.
+        """
         if self._thread is None or not self._thread.is_alive():
             return not self._queue
         done = Event()
@@ -161,10 +166,10 @@ class Collector:
         while not self._finished():
             self._wait()
             self._drain()
+            if not self._held:
+                self._cycle()
             if self._held:
                 self._look_for_reset()
-            else:
-                self._cycle()
 
     def _finished(self) -> bool:
         """Return whether to end: all is written, or what is left cannot be."""
@@ -175,7 +180,7 @@ class Collector:
         """Wait for an event, then a moment for others; after a failure for a while."""
         if self._failures and not self._held:
             self._hurry.wait(min(RETRY_S * 2 ** (self._failures - 1), LONGEST_RETRY_S))
-        elif not self._closing:
+        elif not self._closing and not self._more:
             self._asleep = True
             if not self._queue:
                 self._wake.wait(POLL_S)
@@ -205,28 +210,29 @@ class Collector:
         try:
             errors = self._write(now)
             self._store.expire(self._oldest(now), rules=self._rules, now=now)
-            self._update(now)
+            self._more = self._update(now)
             self._refresh()
         except Exception as error:  # noqa: BLE001 - the guard counts whatever fails
-            self._failed(line(describe(error), _ERROR_CHARS), now)
-            return
+            errors = (describe(error),)
         if errors:
-            self._failed(line(errors[0], _ERROR_CHARS), now)
-            return
-        self._failures = 0
-        if self._gate.streak or self._unsaved:
-            self._change_gate(self._rules.succeeded)
+            self._failures += 1
+            text = line(errors[0], _ERROR_CHARS)
+            self._change_gate(lambda state: self._rules.failed(state, text, now))
+        else:
+            self._failures = 0
+            if self._gate.streak or self._unsaved:
+                self._change_gate(self._rules.succeeded)
+        if not self._batch and not self._lost:
+            self._answer()
 
     def _write(self, now: float) -> tuple[str, ...]:
         """Write the batch; return what reward inference raised."""
-        errors: tuple[str, ...] = ()
-        if self._batch or self._lost:
-            report = self._store.write(self._batch, rules=self._rules, now=now, lost=self._lost)
-            self._batch, self._lost = [], []
-            self._take_gate(report.gate)
-            errors = report.errors
-        self._answer()
-        return errors
+        if not self._batch and not self._lost:
+            return ()
+        report = self._store.write(self._batch, rules=self._rules, now=now, lost=self._lost)
+        self._batch, self._lost = [], []
+        self._take_gate(report.gate)
+        return report.errors
 
     def _answer(self) -> None:
         """Let those go on who wait for what is written, or dropped, now."""
@@ -234,10 +240,13 @@ class Collector:
             done.set()
         self._flushed = []
 
-    def _update(self, now: float) -> None:
+    def _update(self, now: float) -> bool:
+        """Run the update that is due; return whether there was one, and another may be due."""
         store, wait_s, due = self._store, self._outcome_wait_s, self._interval
-        if store.due(outcome_wait_s=wait_s, now=now, enough=due) >= due:
-            store.update(self._rules.update, limit=self._limit, outcome_wait_s=wait_s, now=now, due=due)
+        if store.due(outcome_wait_s=wait_s, now=now, enough=due) < due:
+            return False
+        update = store.update(self._rules.update, limit=self._limit, outcome_wait_s=wait_s, now=now, due=due)
+        return update is not None
 
     def _oldest(self, now: float) -> float:
         """Return since when a run must have had an event.
@@ -259,10 +268,6 @@ class Collector:
                 self._learned(*found)
             self._selector = number
         self._take_gate(self._store.gate())
-
-    def _failed(self, error: str, now: float) -> None:
-        self._failures += 1
-        self._change_gate(lambda state: self._rules.failed(state, error, now))
 
     def _change_gate(self, change: Callable[[GateState], GateState]) -> None:
         """Change the guard's memory in the store; where that fails, in memory until it can be stored."""
@@ -286,7 +291,7 @@ class Collector:
     def _hold_or_go_on(self) -> None:
         self._held = self._gate.state == "hold"
         if self._held:
-            self._failures = 0
+            self._failures, self._more = 0, False
             while self._batch or self._lost or self._queue:
                 self._dropped += len(self._batch) + len(self._lost)
                 self._batch, self._lost = [], []

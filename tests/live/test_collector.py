@@ -84,9 +84,10 @@ def test_live_rl_c02_updates_follow_the_interval_and_the_selector_is_handed_over
     collector = start(interval=4, limit=4, learned=lambda *selector: learned.append(selector))
     put(collector, runs(*"abcdefghij"))
     assert collector.flush()
-    until(lambda: len(store.updates()) == 2)
+    until(lambda: learned[-1:] == [(2, {"learned": 8})])
     put(collector, runs("k", "l"))
-    until(lambda: len(learned) >= 2 and learned[-1] == (3, {"learned": 12}))
+    assert collector.flush()
+    assert learned[-1] == (3, {"learned": 12})
     assert [len(update.used) for update in store.updates()] == [4, 4, 4]
 
 
