@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
+import json
 import queue
 import sqlite3
 import statistics
@@ -18,10 +20,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.live.collector import Collector
+import pytest_tfgrpo
 from pytest_tfgrpo.live.records import (
     GateState,
     LiveEvent,
@@ -31,6 +34,7 @@ from pytest_tfgrpo.live.records import (
     RewardBreakdown,
     RunTrace,
 )
+from pytest_tfgrpo.live.session import Live, LiveRun
 from pytest_tfgrpo.live.store import LiveStore, open_live_store
 
 RATE = 10_000
@@ -39,6 +43,15 @@ SPANS = 20
 """Of a run, its decision included."""
 BATCHES = (200, 1000)
 """Events of a commit: what such an agent reports in 20 ms, and the most that the collector puts into one."""
+CONFIG = """
+[points.config]
+default = "bare"
+[points.config.arms.bare]
+[points.config.arms.learned]
+temperature = 0.7
+[points.config.arms.misled]
+temperature = 0.1
+"""
 CHOICE = {
     "point": "config",
     "place": 0,
@@ -128,21 +141,39 @@ def batches(runs: int, size: int, first: int = 0) -> Iterator[list[LiveEvent]]:
         yield batch
 
 
-def paced(call: Callable[[], object], seconds: float) -> list[float]:
+def paced(calls: Iterator[Callable[[], object]], seconds: float) -> list[float]:
     """Return the microseconds of each call, made at the rate of the agent."""
     taken = []
     start = time.perf_counter()
     for n in range(int(RATE * seconds)):
         while time.perf_counter() < start + n / RATE:
             time.sleep(0)
+        call = next(calls)
         before = time.perf_counter_ns()
         call()
         taken.append((time.perf_counter_ns() - before) / 1000)
     return taken
 
 
+def reports(live: Live) -> Iterator[Callable[[], object]]:
+    """Yield the calls of an application that serves runs one after the other, each of 20 spans."""
+    for n in itertools.count():
+        opened: list[LiveRun] = []
+
+        def start(name: str = f"ticket-{n}", into: list[LiveRun] = opened) -> None:
+            into.append(live.run(name, category="billing", prompt="Where is my order?"))
+
+        yield start
+        run = opened[0]
+        yield partial(run.choose, "config")
+        for call in range(SPANS // 2 - 1):
+            yield run.turn
+            yield partial(run.tool, "search", TimeoutError("no answer") if call == 5 else None)
+        yield partial(run.end, "It comes today", 0.5 + n % 2 / 2)
+
+
 def agent_side(seconds: float, folder: Path) -> None:
-    """Print what an event costs the thread that reports it, while the writer writes."""
+    """Print what an event costs the thread that reports it, while the writer writes and learns."""
     bare: queue.Queue[object] = queue.Queue(RATE)
 
     def drain() -> None:
@@ -151,21 +182,21 @@ def agent_side(seconds: float, folder: Path) -> None:
 
     thread = threading.Thread(target=drain)
     thread.start()
-    peer = paced(lambda: bare.put_nowait(CHOICE), seconds)
+    peer = paced(itertools.repeat(partial(bare.put_nowait, CHOICE)), seconds)
     bare.put(None)
     thread.join()
-    store = open_live_store(folder / "agent.db", "bench")
-    collector = Collector(store, RULES, interval=10**9)
-    reports = (event for run in range(10**9) for event in events_of(run))
-    ours = paced(lambda: collector.put(next(reports)), seconds)
-    assert collector.flush(60)
-    assert not store.refusals()
-    collector.close()
+    (folder / "live.toml").write_text(CONFIG)
+    live = pytest_tfgrpo.open_live(folder / "live.toml", enabled=True)
+    ours = paced(reports(live), seconds)
+    assert live.flush(60)
+    status = live.status()
+    live.close()
     print(f"an event on the agent's thread, {RATE:,}/s{'median us':>14}{'p99 us':>10}")
-    for name, taken in (("bare queue.put_nowait", peer), ("event, made and put", ours)):
+    for name, taken in (("bare queue.put_nowait", peer), ("a call of the run", ours)):
         median, p99 = statistics.median(taken), statistics.quantiles(taken, n=100)[98]
         print(f"  {name:<38}{median:>14.2f}{p99:>10.1f}")
     print(f"  {'ratio of medians (bar 5)':<38}{statistics.median(ours) / statistics.median(peer):>14.2f}")
+    print(f"  {json.dumps(status)}")
 
 
 def bare_store(path: Path) -> sqlite3.Connection:
