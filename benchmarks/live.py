@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import gc
 import itertools
-import json
 import queue
 import sqlite3
 import statistics
@@ -186,17 +185,19 @@ def agent_side(seconds: float, folder: Path) -> None:
     bare.put(None)
     thread.join()
     (folder / "live.toml").write_text(CONFIG)
-    live = pytest_tfgrpo.open_live(folder / "live.toml", enabled=True)
+    live = pytest_tfgrpo.open_live(folder / "live.toml", enabled=True, inference="outcome_v1")
     ours = paced(reports(live), seconds)
     assert live.flush(60)
     status = live.status()
+    assert not status["refused"], status
     live.close()
     print(f"an event on the agent's thread, {RATE:,}/s{'median us':>14}{'p99 us':>10}")
     for name, taken in (("bare queue.put_nowait", peer), ("a call of the run", ours)):
         median, p99 = statistics.median(taken), statistics.quantiles(taken, n=100)[98]
         print(f"  {name:<38}{median:>14.2f}{p99:>10.1f}")
     print(f"  {'ratio of medians (bar 5)':<38}{statistics.median(ours) / statistics.median(peer):>14.2f}")
-    print(f"  {json.dumps(status)}")
+    ended, learned = status["rollouts"]["succeeded"], status["updates"]["executed"]
+    print(f"  meanwhile {ended:,} runs became durable, none lost, and {learned:,} updates learned")
 
 
 def bare_store(path: Path) -> sqlite3.Connection:

@@ -6,22 +6,20 @@ All runs that end in a transaction are closed together, as a statement costs mor
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.errors import describe
-from pytest_tfgrpo.core.wire import Json, to_wire
-from pytest_tfgrpo.live.event_text import encode
+from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.live.event_text import encode, is_number
 from pytest_tfgrpo.live.records import LiveRollout, LiveStatus, RewardBreakdown, RunTrace
 from pytest_tfgrpo.live.states import EVENTS_LOST
-from pytest_tfgrpo.live.store_reading import CHOICE, DECISION, choices_of, rollout_id
+from pytest_tfgrpo.live.store_reading import AT_ONCE, DECISION, choices_of, rollout_id
 
 InferReward = Callable[[RunTrace], RewardBreakdown | None]
-_AT_ONCE = 500
-"""Runs that one statement names; SQLite may be built for 999 variables."""
 
 
 @dataclass(slots=True)
@@ -61,8 +59,6 @@ class ClosedRun(NamedTuple):
 class _Closed(NamedTuple):
     rollout: LiveRollout
     error: str | None
-    choices: str
-    """As a JSON list."""
     seq: int
     """Place of the decision."""
 
@@ -75,7 +71,7 @@ def close_runs(
 ) -> Iterator[ClosedRun]:
     """End runs, in the order given."""
     rest = iter(endings)
-    while some := list(islice(rest, _AT_ONCE)):
+    while some := list(islice(rest, AT_ONCE)):
         closed = list(_closed(db, namespace, some, infer))
         _write(db, closed)
         yield from (ClosedRun(one.rollout, one.error) for one in closed)
@@ -96,17 +92,11 @@ def _closed(
     )
     known = {row[0]: row for row in rows}
     counts, last = _counted(db, sequences, among)
-    chosen: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
-    for sequence, attempt, data in db.execute(
-        f"SELECT rollout, attempt, data FROM spans WHERE rollout {among} AND name = ? ORDER BY flag, seq",
-        (*sequences, CHOICE),
-    ):
-        chosen[sequence, attempt].append(data)
+    chosen = choices_of(db, sequences)
     for run, ending in endings:
         where = (run.sequence, run.attempt)
         trace = _trace(known[run.sequence], ending, counts.get(where, (0, 0, 0)))
         reward, error = _inferred(infer, trace)
-        choices = f"[{','.join(chosen[where])}]"
         sequence, key, category, control, started_at, prompt, _ = known[run.sequence]
         rollout = LiveRollout(
             id=rollout_id(namespace, sequence),
@@ -117,7 +107,7 @@ def _closed(
             reason=ending.reason,
             control=bool(control),
             attempt=run.attempt,
-            choices=choices_of(choices),
+            choices=tuple(chosen.get(where, ())),
             trace=trace,
             reward=reward,
             started_at=started_at,
@@ -126,7 +116,7 @@ def _closed(
             prompt=prompt,
             reply=ending.reply,
         )
-        yield _Closed(rollout, error, choices, last.get(sequence, -1) + 1)
+        yield _Closed(rollout, error, last.get(sequence, -1) + 1)
 
 
 def _counted(
@@ -168,29 +158,25 @@ def _write(db: sqlite3.Connection, closed: Sequence[_Closed]) -> None:
         [(one.status, one.reason, one.ended_at, one.sequence, one.attempt) for one, *_ in closed],
     )
     db.executemany(
-        """UPDATE rollouts SET status = ?, reason = ?, ended_at = ?, reply = ?, choices = ?, trace = ?,
-                               reward = ?, pending = ? WHERE sequence = ?""",
+        """UPDATE rollouts SET status = ?, reason = ?, ended_at = ?, reply = ?, trace = ?, reward = ?,
+                               pending = ? WHERE sequence = ?""",
         [
             (
                 one.status,
                 one.reason,
                 one.ended_at,
                 one.reply,
-                choices,
-                encode(to_wire(one.trace)),
+                _wire(one.trace),
                 _wire(one.reward),
                 1 if is_usable(one) else None,
                 one.sequence,
             )
-            for one, _, choices, _ in closed
+            for one, *_ in closed
         ],
     )
     db.executemany(
         "INSERT INTO spans VALUES (?, ?, ?, ?, ?, 0, ?)",
-        [
-            (one.sequence, seq, one.attempt, DECISION, one.ended_at, _decision(one))
-            for one, _, _, seq in closed
-        ],
+        [(one.sequence, seq, one.attempt, DECISION, one.ended_at, _decision(one)) for one, _, seq in closed],
     )
 
 
@@ -208,7 +194,7 @@ def rescore(db: sqlite3.Connection, rollout: LiveRollout, score: float, infer: I
     after = replace(rollout, trace=trace, reward=reward)
     db.execute(
         "UPDATE rollouts SET trace = ?, reward = ?, pending = ? WHERE sequence = ?",
-        (encode(to_wire(trace)), _wire(reward), 1 if is_usable(after) else None, after.sequence),
+        (_wire(trace), _wire(reward), 1 if is_usable(after) else None, after.sequence),
     )
     db.execute(
         "UPDATE spans SET data = ? WHERE rollout = ? AND name = ?",
@@ -219,13 +205,28 @@ def rescore(db: sqlite3.Connection, rollout: LiveRollout, score: float, infer: I
 
 def _inferred(infer: InferReward, trace: RunTrace) -> tuple[RewardBreakdown | None, str | None]:
     try:
-        return infer(trace), None
+        reward = infer(trace)
+        return None if reward is None else _checked(reward, trace), None
     except Exception as error:  # noqa: BLE001 - a strategy of the application may raise anything
         return None, describe(error)
 
 
-def _wire(reward: RewardBreakdown | None) -> str | None:
-    return None if reward is None else encode(to_wire(reward))
+def _checked(reward: RewardBreakdown, trace: RunTrace) -> RewardBreakdown:
+    """Return a reward that can be stored; raises ValueError for one that is none (decisions 1, 28)."""
+    components = {str(name): value for name, value in reward.components.items()}
+    numbers = (reward.composite, reward.confidence, *components.values())
+    if not all(map(is_number, numbers)) or not -1 <= reward.composite <= 1:
+        raise ValueError(f"a reward is finite numbers with a composite in [-1, 1], not {short(reward)}")
+    if (reward.composite == -1) != trace.blocked or reward.hard_gate != trace.blocked:
+        raise ValueError(f"a composite is -1 if and only if safety blocked the run, not {short(reward)}")
+    return replace(reward, components=components)
+
+
+def _wire(record: RunTrace | RewardBreakdown | None) -> str | None:
+    """Return a flat record as JSON."""
+    if record is None:
+        return None
+    return encode({name: getattr(record, name) for name in record.__slots__})
 
 
 def _decision(rollout: LiveRollout) -> str:

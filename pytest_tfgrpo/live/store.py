@@ -177,7 +177,7 @@ class LiveStore(LiveReader):
         """Return what the next update gets: at most `limit` unused runs, those that ended first."""
         with self._reading():
             found = self._pending("pending", limit, outcome_wait_s, now)
-            return [self._rollout(sequence) for sequence in found]
+            return self._rollouts(found)
 
     def update(
         self, compute: UpdateRule, *, limit: int, outcome_wait_s: float, now: float, due: int

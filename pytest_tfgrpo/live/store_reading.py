@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_tfgrpo.core.wire import Json, from_wire
@@ -19,14 +19,14 @@ from pytest_tfgrpo.live.records import (
 )
 from pytest_tfgrpo.live.store_file import StoreFile
 
-_PAGE = 500
-"""Rollouts that are read at once."""
+AT_ONCE = 500
+"""Rows that one statement reads or names; SQLite may be built for 999 variables."""
 
 COLUMNS = (
-    "sequence, run, category, status, reason, control, attempt, choices, trace, reward, started_at, ended_at,"
-    " used_in, prompt, reply"
+    "sequence, run, category, status, reason, control, attempt, trace, reward, started_at, ended_at, used_in,"
+    " prompt, reply"
 )
-"""Of a rollout, in the order that `rollout_of` reads."""
+"""Of a rollout, in the order that `rollouts_of` reads."""
 CHOICE, DECISION = "live.agent.choice", "live.agent.decision"
 
 
@@ -58,44 +58,51 @@ def rollout_id(namespace: str, sequence: int) -> str:
     return f"live-rl-rollout-{namespace}-{sequence:010}"
 
 
-def rollout_of(db: sqlite3.Connection, namespace: str, row: tuple[Json, ...]) -> LiveRollout:
-    """Return the rollout of a row with `COLUMNS`."""
-    sequence, run, category, status, reason, control, attempt, choices, trace, reward, *rest = row
-    started_at, ended_at, used_in, prompt, reply = rest
-    return LiveRollout(
-        id=rollout_id(namespace, sequence),
-        sequence=sequence,
-        run=run,
-        category=category,
-        status=LiveStatus(status),
-        reason=reason,
-        control=bool(control),
-        attempt=attempt,
-        choices=choices_of(choices)
-        if choices is not None
-        else choices_of(open_choices(db, sequence, attempt)),
-        trace=None if trace is None else RunTrace(**json.loads(trace)),
-        reward=None if reward is None else RewardBreakdown(**json.loads(reward)),
-        started_at=started_at,
-        ended_at=ended_at,
-        used_in=used_in,
-        prompt=prompt,
-        reply=reply,
-    )
+def rollouts_of(
+    db: sqlite3.Connection, namespace: str, rows: Sequence[tuple[Json, ...]]
+) -> list[LiveRollout]:
+    """Return the rollouts of rows with `COLUMNS`."""
+    chosen = choices_of(db, [row[0] for row in rows])
+    found = []
+    for row in rows:
+        sequence, run, category, status, reason, control, attempt, trace, reward, *rest = row
+        started_at, ended_at, used_in, prompt, reply = rest
+        found.append(
+            LiveRollout(
+                id=rollout_id(namespace, sequence),
+                sequence=sequence,
+                run=run,
+                category=category,
+                status=LiveStatus(status),
+                reason=reason,
+                control=bool(control),
+                attempt=attempt,
+                choices=tuple(chosen.get((sequence, attempt), ())),
+                trace=None if trace is None else RunTrace(**json.loads(trace)),
+                reward=None if reward is None else RewardBreakdown(**json.loads(reward)),
+                started_at=started_at,
+                ended_at=ended_at,
+                used_in=used_in,
+                prompt=prompt,
+                reply=reply,
+            )
+        )
+    return found
 
 
-def open_choices(db: sqlite3.Connection, sequence: int, attempt: int) -> str:
-    """Return the choices of an attempt as a JSON list, in the order of their places."""
-    rows = db.execute(
-        "SELECT data FROM spans WHERE rollout = ? AND attempt = ? AND name = ? ORDER BY flag, seq",
-        (sequence, attempt, CHOICE),
-    )
-    return f"[{','.join(data for (data,) in rows)}]"
-
-
-def choices_of(text: str) -> tuple[ArmChoice, ...]:
-    """Return the choices of a JSON list."""
-    return tuple(ArmChoice(**choice) for choice in json.loads(text))  # checked when it was stored
+def choices_of(db: sqlite3.Connection, sequences: Sequence[int]) -> dict[tuple[int, int], list[ArmChoice]]:
+    """Return the choices of rollouts by sequence and attempt, in the order of their places."""
+    chosen: dict[tuple[int, int], list[ArmChoice]] = {}
+    for start in range(0, len(sequences), AT_ONCE):
+        some = sequences[start : start + AT_ONCE]
+        rows = db.execute(
+            f"SELECT rollout, attempt, data FROM spans WHERE rollout IN ({','.join('?' * len(some))})"
+            " AND name = ? ORDER BY flag, seq",
+            (*some, CHOICE),
+        )
+        for sequence, attempt, data in rows:  # checked when they were stored
+            chosen.setdefault((sequence, attempt), []).append(ArmChoice(**json.loads(data)))
+    return chosen
 
 
 def update_of(text: str) -> LiveUpdate:
@@ -124,13 +131,13 @@ class LiveReader(StoreFile):
         where, values = ("", ()) if status is None else (" AND status = ?", (status,))
         left = limit
         while left is None or left > 0:
-            page = _PAGE if left is None else min(left, _PAGE)
+            page = AT_ONCE if left is None else min(left, AT_ONCE)
             with self._reading() as db:
                 rows = db.execute(
                     f"SELECT {COLUMNS} FROM rollouts WHERE sequence > ?{where} ORDER BY sequence LIMIT ?",
                     (after, *values, page),
                 ).fetchall()
-                found = [rollout_of(db, self.namespace, row) for row in rows]
+                found = rollouts_of(db, self.namespace, rows)
             yield from found
             if len(found) < page:
                 return
@@ -145,8 +152,13 @@ class LiveReader(StoreFile):
             return self._rollout(sequence) if known else None
 
     def _rollout(self, sequence: int) -> LiveRollout:
-        row = self._db.execute(f"SELECT {COLUMNS} FROM rollouts WHERE sequence = ?", (sequence,)).fetchone()
-        return rollout_of(self._db, self.namespace, row)
+        return self._rollouts([sequence])[0]
+
+    def _rollouts(self, sequences: Sequence[int]) -> list[LiveRollout]:
+        """Return these rollouts, in this order."""
+        select = f"SELECT {COLUMNS} FROM rollouts WHERE sequence = ?"
+        rows = [self._db.execute(select, (sequence,)).fetchone() for sequence in sequences]
+        return rollouts_of(self._db, self.namespace, rows)
 
     def _sequence(self, id: str) -> int:
         """Return the sequence of a rollout's id; 0 for what is none of this store."""

@@ -45,7 +45,6 @@ _TABLES = (
         used_in INTEGER,
         prompt TEXT,
         reply TEXT,
-        choices TEXT,
         trace TEXT,
         reward TEXT)""",
     "CREATE UNIQUE INDEX rollout_owners ON rollouts (owner, run)",

@@ -15,14 +15,12 @@ from pytest_tfgrpo.live.event_text import encode, is_number, stored_key, stored_
 from pytest_tfgrpo.live.records import ArmChoice, LiveEvent, LiveStatus
 from pytest_tfgrpo.live.run_closing import OpenRun, RunEnding
 from pytest_tfgrpo.live.states import EVENTS_LOST, RETRIED, RefusedEvent
-from pytest_tfgrpo.live.store_reading import CHOICE
+from pytest_tfgrpo.live.store_reading import AT_ONCE, CHOICE
 
 _SPAN = "INSERT OR IGNORE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?)"
 _CHOICE_KEYS = frozenset(field.name for field in fields(ArmChoice))
 _ATTEMPT = "INSERT INTO attempts (rollout, number, started_at) VALUES (?, ?, ?)"
 _FOUND = "SELECT sequence, attempt, status, score IS NOT NULL, used_in IS NOT NULL, owner, run FROM rollouts"
-_AT_ONCE = 500
-"""Owners that one statement names; SQLite may be built for 999 variables."""
 _RUNNING = LiveStatus.RUNNING
 _ODD = (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError)
 """What data of other types and shapes raise."""
@@ -105,8 +103,8 @@ class EventBatch:
         for key in named - self._runs.keys():
             wanted.setdefault(stored_key(key[1]), []).append(key)
         owners = list(wanted)
-        for start in range(0, len(owners), _AT_ONCE):
-            some = owners[start : start + _AT_ONCE]
+        for start in range(0, len(owners), AT_ONCE):
+            some = owners[start : start + AT_ONCE]
             rows = self.db.execute(f"{_FOUND} WHERE owner IN ({','.join('?' * len(some))})", some)
             found = {(row[5], row[6]): self._known(row) for row in rows}
             for owner in some:

@@ -90,6 +90,7 @@ def writes(tmp_path_factory: pytest.TempPathFactory) -> int:
     )
 
 
+@pytest.mark.timeout(600)
 def test_a_process_killed_at_any_write_lost_nothing_that_was_durable(
     writes: int, tmp_path: Path, campaign: Campaign
 ) -> None:

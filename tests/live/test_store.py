@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.live_events import RULES, Reporter, attributes, by_score, outcome, reset, rules, runs
+from support.live_events import RULES, Reporter, attributes, by_score, by_turns, outcome, reset, rules, runs
 
 from pytest_tfgrpo.live.records import GateState, LiveStatus
 from pytest_tfgrpo.live.store import LiveStore, open_live_store
@@ -185,9 +186,9 @@ def test_a_late_outcome_gives_the_reward_and_the_guard_looks_again(store):
     assert write(store, runs("a", "b"), late).ended[0].reward is None
     report = write(store, [outcome("a", 0.75)], late)
     rollout = store.rollout("live-rl-rollout-shop-0000000001")
-    assert rollout.reward.composite == 0.5
+    assert rollout.reward.composite == 0.5625
     (decision,) = attributes(store.spans(rollout.id), "live.agent.decision")
-    assert (decision["reward"], decision["reward_strategy"]) == (0.5, "by_score")
+    assert (decision["reward"], decision["reward_strategy"]) == (0.5625, "by_score")
     assert report.gate.control == {"late": 1.0}
     assert report.gate.blocked == (False, False), "each run is in the window once"
 
@@ -284,6 +285,24 @@ def test_the_guard_sees_every_run_end_and_may_hold(store):
 def test_what_inference_raises_costs_the_reward_alone(store):
     report = write(store, runs("a"), rules(infer=lambda trace: 1 / 0))
     assert report.errors == ("ZeroDivisionError: division by zero",)
+    assert (report.ended[0].status, report.ended[0].reward) == (LiveStatus.SUCCEEDED, None)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"composite": math.nan},
+        {"composite": 1.5},
+        {"composite": -1.0},
+        {"components": {"completion": math.inf}},
+        {"components": {"completion": "much"}},
+        {"hard_gate": True},
+        {"confidence": None},
+    ],
+)
+def test_what_is_no_reward_is_stored_as_none(store, change):
+    report = write(store, runs("a"), rules(infer=lambda trace: replace(by_turns(trace), **change)))
+    assert report.errors[0].startswith("ValueError: a ")
     assert (report.ended[0].status, report.ended[0].reward) == (LiveStatus.SUCCEEDED, None)
 
 

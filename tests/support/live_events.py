@@ -95,8 +95,8 @@ def by_score(trace: RunTrace) -> RewardBreakdown | None:
         return None
     return RewardBreakdown(
         strategy="by_score",
-        composite=2 * trace.score - 1,
-        components={"score": 2 * trace.score - 1},
+        composite=1.75 * trace.score - 0.75,
+        components={"score": 1.75 * trace.score - 0.75},
         confidence=1.0,
         hard_gate=False,
     )
