@@ -281,8 +281,8 @@ def project(tmp_path: Path, server: llama.Llama, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_suite_runs_with_the_model_and_twice_gives_the_same(project: Project) -> None:
-    settings = ["--tfgrpo-actor=openai:tiny@here", "--tfgrpo-group-size=4", "--tfgrpo-max-tokens=12"]
-    first, second = (project.learn(name, *settings, each=4) for name in ("a", "b"))
+    settings = ["--tfgrpo-actor=openai:tiny@here", "--tfgrpo-group-size=4", "--tfgrpo-eval-rollouts=4"]
+    first, second = (project.learn(n, *settings, "--tfgrpo-max-tokens=12", each=4) for n in ("a", "b"))
     assert [row["rollouts"] for row in first["epochs"]] == [16, 16, 16, 16]
     for row, other in zip(first["epochs"], second["epochs"], strict=True):
         assert row["errors"] == 0
@@ -325,6 +325,7 @@ def test_a_model_that_only_calls_tools_comes_to_its_limit(project: Project) -> N
         'def add(a: int, b: bool) -> int:\n    """Add a and b."""\n    return a + b\n'
     )
     settings = ["--tfgrpo-tools=adder", "--tfgrpo-max-steps=3", "--tfgrpo-max-tokens=60", "--tfgrpo-epochs=2"]
+    settings.append("--tfgrpo-eval-rollouts=2")
     actor = "--tfgrpo-actor=openai:tiny-tools@forced"
     report = project.learn("a", actor, *settings, each=1, exit_code=1)
     assert [row["errors"] for row in report["epochs"]] == [0, 0, 0]
