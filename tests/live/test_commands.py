@@ -19,6 +19,8 @@ from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.collection import collect
 from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios
 from pytest_tfgrpo.live.drafts import ScenarioDraft, draft_text, drafts_of
+from pytest_tfgrpo.live.guard import Guard
+from pytest_tfgrpo.live.store import open_live_store
 
 CONFIG = """
 [settings]
@@ -89,6 +91,24 @@ def test_a_reset_needs_an_actor_and_a_reason_and_is_kept(project: Path) -> None:
     out = tfgrpo("live", "reset", "--actor", "ada", "--reason", "looked at it")
     assert out == "gate       passes, reset by ada: looked at it; it did not hold\n"
     assert "reset by ada: looked at it" in tfgrpo("live", "status")
+
+
+def test_a_gate_that_holds_says_why_and_how_it_is_released(project: Path) -> None:
+    store = open_live_store(project / "live.db", "shop")
+    for n in range(3):
+        store.change_gate(lambda state: Guard().failed(state, "disk \x1b[31mfull", 1e9), now=1e9 + n)
+    store.close()
+    status = tfgrpo("live", "status")
+    assert "gate       holds: failures since 2001-09-09 01:46:40 UTC; 3 failures in a row\n" in status
+    assert "last error disk full\n" in status
+    assert "`tfgrpo live reset` releases it" in status
+    with open_live() as live, live.run("held") as run:
+        assert run.choose("config").name == "bare"
+    out = tfgrpo("live", "reset", "--actor", "ada", "--reason", "new disk")
+    assert out.endswith("new disk; it held by failures\n")
+    with open_live() as live, live.run("released") as run:
+        run.choose("config")
+    assert "161 succeeded" in tfgrpo("live", "status")
 
 
 def test_without_a_store_the_commands_say_how_one_comes_about(

@@ -147,6 +147,25 @@ def test_an_exception_fails_a_run_and_a_cancellation_cancels_it(
     assert (end["status"], end["reason"], end["completed"]) == (status, type(error).__name__, False)
 
 
+def test_a_cancelled_task_cancels_its_run_and_a_time_limit_inside_fails_it(
+    live: Live, backend: Backend
+) -> None:
+    async def serve(key: str, limit_s: float | None) -> None:
+        with live.run(key):
+            async with asyncio.timeout(limit_s):
+                await asyncio.sleep(60)
+
+    async def both() -> None:
+        task = asyncio.create_task(serve("cancelled", None))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, serve("late", 0.0), return_exceptions=True)
+
+    asyncio.run(both())
+    assert [backend.of(key)[-1].data["status"] for key in ("cancelled", "late")] == ["cancelled", "failed"]
+    assert backend.of("late")[-1].data["reason"] == "TimeoutError"
+
+
 def test_a_run_that_has_ended_is_not_ended_again_by_what_comes_after(live: Live, backend: Backend) -> None:
     def work() -> None:
         with live.run("ticket") as run:
