@@ -9,7 +9,7 @@ from functools import partial
 from random import Random
 
 import pytest
-from support.attacks import RESUME, Attacked, attacked, differences, outcome
+from support.attacks import RESUME, Attacked, attacked
 from support.campaign import Campaign
 from support.forks import Forks
 from support.project import Project
@@ -86,7 +86,7 @@ def damage(one: Attacked, how: Callable[[Lines, Random], Lines], point: str, dra
         assert one.project.cli(command) in (0, 1)  # 3 is a bug
     if code == one.code:
         assert how in (cut, flip), "it was not noticed"
-        left = differences(outcome(one.root), one.expected)
+        left = one.changes()
         assert not left, left
         return
     assert code == pytest.ExitCode.USAGE_ERROR, output

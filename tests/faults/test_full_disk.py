@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from support.attacks import KILLER, KINDS, Attacked, attacked, differences, outcome
+from support.attacks import KILLER, KINDS, Attacked, attacked
 from support.campaign import Campaign
 from support.forks import Forks
 from support.project import Project
@@ -22,7 +22,7 @@ def fill(one: Attacked, point: str) -> None:
         assert code in (1, 2, 4), f"exit {code}: {output}"  # xdist ends with 2
         assert "cannot write" in output or "cannot open" in output or "disk is full" in output, output
     one.finish()
-    left = differences(outcome(one.root), one.expected)
+    left = one.changes()
     assert not left, left
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from support.attacks import KINDS, Attacked, answers_on_file, attacked, differences, outcome
+from support.attacks import KINDS, Attacked, answers_on_file, attacked
 from support.campaign import Campaign
 from support.forks import Forks
 from support.project import Project
@@ -17,9 +17,9 @@ def kill_and_finish(one: Attacked, *points: tuple[str, float], surely: bool) -> 
     """Kill a run at one point after the other, then finish it."""
     killed = [one.kill(point, delay_s) for point, delay_s in points]
     assert all(killed) or not surely, "it did not come to that point"
-    unpaid, before = one.asked - answers_on_file(one.root), one.questions()
+    unpaid, before = one.asked - answers_on_file(one.root, one.expected["rollouts"]), one.questions()
     one.finish()
-    left = differences(outcome(one.root), one.expected)
+    left = one.changes()
     assert not left, left
     assert not one.asked or one.questions() - before == unpaid, "asked again"
 
