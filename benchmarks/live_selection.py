@@ -167,6 +167,7 @@ HARMS: Mapping[str, Stream] = {
     ".8 against .4": Stream((0.8, 0.8), (0.4, 0.4)),
     ".5 against .1": Stream((0.5, 0.5), (0.1, 0.1)),
     ".9 against .5": Stream((0.9, 0.9), (0.5, 0.5)),
+    ".8 against .6": Stream((0.8, 0.8), (0.6, 0.6)),
     ".6 against .2 after 1,000 good runs": Stream((0.6, 0.6), (0.2, 0.2), sets_in=1000),
 }
 
@@ -200,9 +201,9 @@ def guard(streams: int) -> bool:
         print(f"{name:<38} held {share:7.1%}  bar <= 7 %", flush=True)
     for name, stream in HARMS.items():
         found = [(hold_at(stream, seed) or math.inf) - stream.sets_in for seed in range(streams)]
-        early = not stream.sets_in
-        good &= not early or statistics.median(found) <= 200
-        bar = "  bar <= 200" if early else ""
+        judged = not stream.sets_in and stream.control[0] - stream.selected[0] >= 0.4 - 1e-9
+        good &= not judged or statistics.median(found) <= 200
+        bar = "  bar <= 200" if judged else ""
         print(f"{name:<38} found after {statistics.median(found):.0f} runs (median){bar}", flush=True)
     return good
 
