@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,8 +105,8 @@ def status(arguments: Arguments) -> Iterator[str]:
     """Print gate, runs, probabilities and the last update."""
     from pytest_tfgrpo.live.report import status_lines, status_of
 
-    config, store = _opened(arguments)
-    found = status_of(config, store)
+    with _opened(arguments) as (config, store):
+        found = status_of(config, store)
     yield from [json.dumps(found, indent=1)] if arguments.json else status_lines(found)
 
 
@@ -113,37 +114,43 @@ def report(arguments: Arguments) -> Iterator[str]:
     """Print what the selector brings over its control, how each category fares, and the last updates."""
     from pytest_tfgrpo.live.report import report_lines
 
-    yield from report_lines(_opened(arguments)[1], arguments.last)
+    with _opened(arguments) as (_, store):
+        yield from report_lines(store, arguments.last)
 
 
 def evaluate(arguments: Arguments) -> Iterator[str]:
     """Estimate from the runs there were what another policy would have earned."""
-    from pytest_tfgrpo.core.schema import nearest
     from pytest_tfgrpo.live.evaluate import evaluate as value
     from pytest_tfgrpo.live.evaluate import target_policy
     from pytest_tfgrpo.live.report import logged_selector, newest, value_lines
     from pytest_tfgrpo.live.selector import open_selector
 
-    _, store = _opened(arguments)
-    state = logged_selector(store)
-    points = list(state.points)
+    with _opened(arguments) as (_, store):
+        state = logged_selector(store)
+        name = _point(arguments.point, list(state.points))
+        point = state.points[name]
+
+        def numbered(number: int) -> PointPolicy | None:
+            found = store.selector(number)
+            return None if found is None else open_selector(*found, {name: point.arms}).points[name]
+
+        target = target_policy(arguments.policy, point, numbered)
+        runs = newest(store, arguments.last)
+    found = value(runs, target, state, name, policy=arguments.policy, quantity=arguments.quantity)
+    yield from value_lines(found)
+
+
+def _point(name: str | None, points: Sequence[str]) -> str:
+    """Return the point that is meant; raises SettingError and StoreError."""
+    from pytest_tfgrpo.core.schema import nearest
+
     if not points:
         raise StoreError("no run in the store has chosen an arm")
-    if arguments.point is None and len(points) > 1:
+    if name is None and len(points) > 1:
         raise SettingError(f"there are several points; name one of {', '.join(points)} with --point")
-    name = points[0] if arguments.point is None else arguments.point
-    if name not in points:
+    if name is not None and name not in points:
         raise SettingError(f"no point is called {name!r}{nearest(name, points)}; known: {', '.join(points)}")
-    point = state.points[name]
-
-    def numbered(number: int) -> PointPolicy | None:
-        found = store.selector(number)
-        return None if found is None else open_selector(*found, {name: point.arms}).points[name]
-
-    target = target_policy(arguments.policy, point, numbered)
-    quantity, policy = arguments.quantity, arguments.policy
-    runs = newest(store, arguments.last)
-    yield from value_lines(value(runs, target, state, name, policy=policy, quantity=quantity))
+    return name or points[0]
 
 
 def drafts(arguments: Arguments) -> Iterator[str]:
@@ -151,8 +158,8 @@ def drafts(arguments: Arguments) -> Iterator[str]:
     from pytest_tfgrpo.live.drafts import drafts_of, write_drafts
     from pytest_tfgrpo.live.report import newest
 
-    config, store = _opened(arguments)
-    found = drafts_of(newest(store, arguments.last), arguments.most)
+    with _opened(arguments) as (config, store):
+        found = drafts_of(newest(store, arguments.last), arguments.most)
     written = write_drafts(found, Path(arguments.into))
     yield from (f"wrote  {path}" for path in written)
     if not found:
@@ -167,7 +174,8 @@ def export(arguments: Arguments) -> Iterator[str]:
     """Print each choice as a line of JSON: context, arms, arm, propensity, reward."""
     from pytest_tfgrpo.live.choices_export import choice_lines
 
-    yield from choice_lines(_opened(arguments)[1].rollouts())
+    with _opened(arguments) as (_, store):
+        yield from choice_lines(store.rollouts())
 
 
 def reset(arguments: Arguments) -> Iterator[str]:
@@ -176,18 +184,20 @@ def reset(arguments: Arguments) -> Iterator[str]:
 
     from pytest_tfgrpo.live.guard import reset as passing
 
-    _, store = _opened(arguments)
-    before, now = store.gate(), time.time()
-    try:
-        store.change_gate(lambda state: passing(state, arguments.actor, arguments.reason, now), now=now)
-    except ValueError as error:
-        raise SettingError(str(error)) from error
+    now = time.time()
+    with _opened(arguments) as (_, store):
+        before = store.gate()
+        try:
+            store.change_gate(lambda state: passing(state, arguments.actor, arguments.reason, now), now=now)
+        except ValueError as error:
+            raise SettingError(str(error)) from error
     held = f"it held by {before.reason}" if before.state == "hold" else "it did not hold"
     yield f"gate       passes, reset by {arguments.actor}: {arguments.reason}; {held}"
 
 
-def _opened(arguments: Arguments) -> tuple[LiveConfig, LiveStore]:
-    """Return configuration and store; raises StoreError where there is no store yet."""
+@contextmanager
+def _opened(arguments: Arguments) -> Iterator[tuple[LiveConfig, LiveStore]]:
+    """Yield configuration and store; raises StoreError where there is no store yet."""
     from pytest_tfgrpo.live.config import load_live_config
     from pytest_tfgrpo.live.store import open_live_store
 
@@ -201,7 +211,8 @@ def _opened(arguments: Arguments) -> tuple[LiveConfig, LiveStore]:
         raise StoreError(
             f"there is no live store {path} yet; it is made by the first run with enabled = true"
         )
-    return config, open_live_store(path, config.settings.namespace)
+    with closing(open_live_store(path, config.settings.namespace)) as store:
+        yield config, store
 
 
 def _count(text: str) -> int:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -195,21 +196,15 @@ def serve_until_killed(folder: str, seed: int, first: int) -> None:
 
 def _ended(folder: Path) -> dict[str, str]:
     """Return the ids of the runs that ended, by key."""
-    store = _stored(folder)
-    try:
+    with closing(_stored(folder)) as store:
         return {one.run: one.id for one in store.rollouts() if one.status is not LiveStatus.RUNNING}
-    finally:
-        store.close()
 
 
 def _used_twice(folder: Path) -> int:
     """Return how many runs two updates used, or another one than they say."""
-    store = _stored(folder)
-    try:
+    with closing(_stored(folder)) as store:
         used = Counter(id for update in store.updates() for id in update.used)
         said = {one.id for one in store.rollouts() if one.used_in is not None}
-    finally:
-        store.close()
     return sum(count > 1 for count in used.values()) + len(used.keys() ^ said)
 
 

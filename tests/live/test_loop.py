@@ -1,8 +1,8 @@
 """Live RL as an application uses it, over a real store."""
 
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from pytest_tfgrpo.cli.live_demo import open_failing
 from pytest_tfgrpo.cli.open_live import open_live
 from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.harness.learning.library.library import of, save_library
-from pytest_tfgrpo.live.records import LiveStatus
+from pytest_tfgrpo.live.records import LiveRollout, LiveStatus
 from pytest_tfgrpo.live.session import Live
 from pytest_tfgrpo.live.store import LiveStore, open_live_store
 
@@ -41,8 +41,15 @@ def scored(folder: Path) -> Path:
     return folder / "live.toml"
 
 
-def stored(folder: Path) -> LiveStore:
-    return open_live_store(folder / "live.db", "default")
+@contextmanager
+def stored(folder: Path) -> Iterator[LiveStore]:
+    with closing(open_live_store(folder / "live.db", "default")) as store:
+        yield store
+
+
+def runs_of(folder: Path) -> list[LiveRollout]:
+    with stored(folder) as store:
+        return list(store.rollouts())
 
 
 def serve(live: Live, first: int, runs: int) -> None:
@@ -74,16 +81,17 @@ def test_a_run_is_persisted_with_spans_status_and_reward(folder: Path) -> None:
             _ = 1 / 0
         with pytest.raises(KeyboardInterrupt), live.run("ticket-19"):
             raise KeyboardInterrupt
-    store = stored(folder)
-    done, failed, cancelled = store.rollouts()
+    with stored(folder) as store:
+        done, failed, cancelled = store.rollouts()
+        spans = store.spans(done.id)
     assert done.id == "live-rl-rollout-default-0000000001"
     assert [one.status for one in (done, failed, cancelled)] == [
         LiveStatus.SUCCEEDED, LiveStatus.FAILED, LiveStatus.CANCELLED
     ]  # fmt: skip
     assert (failed.reason, cancelled.reason) == ("ZeroDivisionError", "KeyboardInterrupt")
-    names = [span.name.removeprefix("live.agent.") for span in store.spans(done.id)]
+    names = [span.name.removeprefix("live.agent.") for span in spans]
     assert names == ["choice", "turn", "tool", "decision"]
-    decision = store.spans(done.id)[-1].data
+    decision = spans[-1].data
     parts = {"completion": 0.5, "session_completion": 0.0, "reliability": -0.25, "efficiency": 0.5}
     parts |= {"token_efficiency": 0.25, "safety": 0.0}
     assert decision["reward"] == 1.0
@@ -97,17 +105,18 @@ def test_updates_are_made_on_schedule_and_a_restart_goes_on_with_what_was_learne
     with open_live(config) as live:
         serve(live, 0, 96)
         wait(lambda: live.status()["selector"] >= 4)
-    store = stored(folder)
-    learned = store.selector_number()
+    with stored(folder) as store:
+        learned = store.selector_number()
     with open_live(config) as live:
         assert live.status()["selector"] == learned
         assert live.status()["probabilities"]["config"]["billing"]["learned"] > 0.7
         with live.run("again", category="billing") as run:
             run.choose("config")
         live.flush()
-    *_, last = store.rollouts()
+    last = runs_of(folder)[-1]
     assert (last.sequence, last.choices[0].selector) == (97, learned)
-    used = [id for update in store.updates() for id in update.used]
+    with stored(folder) as store:
+        used = [id for update in store.updates() for id in update.used]
     assert len(used) == len(set(used)) >= 40
 
 
@@ -143,7 +152,7 @@ def test_neither_prompt_reply_nor_error_brings_a_secret_into_the_store(folder: P
         live.outcome(f"ticket {secret}", 0.5)
         live.flush()
         files = b"".join(path.read_bytes() for path in folder.glob("live.db*"))
-    (only,) = stored(folder).rollouts()
+    (only,) = runs_of(folder)
     assert (only.prompt, only.reply) == ("my key is [redacted:api_key]", "do not use [redacted:api_key]")
     assert only.trace is not None
     assert only.trace.score == 0.5
@@ -179,10 +188,10 @@ def test_a_changed_library_is_a_new_arm_that_starts_at_the_mean(folder: Path) ->
             with live.run(f"new-{n}", category="billing") as run:
                 run.choose("config")
         live.flush()
-        after = next(run for run in stored(folder).rollouts(after=96) if not run.control).choices[0]
+        after = next(run for run in runs_of(folder)[96:] if not run.control).choices[0]
     assert 0.5 < after.probabilities["learned"] < before["probabilities"]["config"]["billing"]["learned"]
-    *_, last = stored(folder).rollouts()
-    assert last.choices[0].arms["learned"] != next(stored(folder).rollouts()).choices[0].arms["learned"]
+    first, *_, last = runs_of(folder)
+    assert last.choices[0].arms["learned"] != first.choices[0].arms["learned"]
 
 
 def test_a_point_may_be_missing_and_there_are_still_rewards(tmp_path: Path) -> None:
@@ -192,10 +201,11 @@ def test_a_point_may_be_missing_and_there_are_still_rewards(tmp_path: Path) -> N
             with live.run(f"ticket-{n}") as run:
                 run.turn()
                 run.end("r")
-    runs = list(stored(tmp_path).rollouts())
+    runs = runs_of(tmp_path)
     assert len(runs) == 20
     assert all(run.reward is not None for run in runs)
-    (report, *_) = stored(tmp_path).updates()
+    with stored(tmp_path) as store:
+        (report, *_) = store.updates()
     assert (report.executed, report.reason) == (False, "no_trajectories")
 
 
