@@ -15,7 +15,6 @@ from pytest_tfgrpo.core.errors import SettingError, StoreError
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.live.config import LiveConfig
-    from pytest_tfgrpo.live.selector import PointPolicy
     from pytest_tfgrpo.live.store import LiveStore
 
 ABOUT = (
@@ -122,21 +121,22 @@ def evaluate(arguments: Arguments) -> Iterator[str]:
     """Estimate from the runs there were what another policy would have earned."""
     from pytest_tfgrpo.live.evaluate import evaluate as value
     from pytest_tfgrpo.live.evaluate import target_policy
-    from pytest_tfgrpo.live.report import logged_selector, newest, value_lines
-    from pytest_tfgrpo.live.selector import open_selector
+    from pytest_tfgrpo.live.report import logged_selector, newest, policies_of, value_lines
 
     with _opened(arguments) as (_, store):
         state = logged_selector(store)
         name = _point(arguments.point, list(state.points))
-        point = state.points[name]
-
-        def numbered(number: int) -> PointPolicy | None:
-            found = store.selector(number)
-            return None if found is None else open_selector(*found, {name: point.arms}).points[name]
-
-        target = target_policy(arguments.policy, point, numbered)
-        runs = newest(store, arguments.last)
-    found = value(runs, target, state, name, policy=arguments.policy, quantity=arguments.quantity)
+        policies = policies_of(store, name, state.points[name].arms)
+        target = target_policy(arguments.policy, state.points[name], policies)
+        found = value(
+            newest(store, arguments.last),
+            target,
+            state,
+            name,
+            policy=arguments.policy,
+            quantity=arguments.quantity,
+            numbered=policies,
+        )
     yield from value_lines(found)
 
 

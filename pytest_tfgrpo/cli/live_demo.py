@@ -23,7 +23,7 @@ from pytest_tfgrpo.live.evaluate import evaluate, target_policy
 from pytest_tfgrpo.live.guard import reset
 from pytest_tfgrpo.live.loop import open_loop
 from pytest_tfgrpo.live.records import LiveStatus
-from pytest_tfgrpo.live.report import difference_lines, probabilities_of, stored_selector
+from pytest_tfgrpo.live.report import difference_lines, policies_of, probabilities_of, stored_selector
 from pytest_tfgrpo.live.selector import SelectorState
 from pytest_tfgrpo.live.session import Live
 from pytest_tfgrpo.live.store import LiveStore, open_live_store
@@ -122,11 +122,13 @@ def _learned(service: DemoService, live: Live, store: LiveStore, served: Sequenc
 
 def _values(store: LiveStore, selector: SelectorState, truth: Mapping[str, float]) -> Iterator[str]:
     """Yield what runs under the selector say of it and of each arm, beside what is true of the arm."""
-    rollouts = list(store.rollouts())
-    rows = []
+    rollouts, rows = list(store.rollouts()), []
+    policies = policies_of(store, POINT, selector.points[POINT].arms)
     for arm, true in sorted(truth.items()):
-        policy = target_policy(f"arm:{arm}", selector.points[POINT], lambda _: None)
-        found = evaluate(rollouts, policy, selector, POINT, policy=arm, quantity="score").dr
+        policy = target_policy(f"arm:{arm}", selector.points[POINT], policies)
+        found = evaluate(
+            rollouts, policy, selector, POINT, policy=arm, quantity="score", numbered=policies
+        ).dr
         bounds = "-" if found.low is None or found.high is None else interval((found.low, found.high))
         value = "not estimable" if found.value is None else f"{found.value:.3f}"
         cells = [value, bounds, f"{found.ess:.0f}"]

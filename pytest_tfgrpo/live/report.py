@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 
 from pytest_tfgrpo.core.text import interval, line, number, plural, signed, table
 from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.live.config import LiveConfig
 from pytest_tfgrpo.live.control import wealth
-from pytest_tfgrpo.live.evaluate import ControlDifference, PolicyValue, WorthBy, control_difference
+from pytest_tfgrpo.live.evaluate import (
+    ControlDifference,
+    NumberedPolicy,
+    PolicyValue,
+    WorthBy,
+    control_difference,
+)
 from pytest_tfgrpo.live.records import GateState, LiveRollout, LiveStatus, LiveUpdate
-from pytest_tfgrpo.live.selector import SelectorState, open_selector
+from pytest_tfgrpo.live.selector import PointPolicy, SelectorState, open_selector
 from pytest_tfgrpo.live.store import LiveStore
 from pytest_tfgrpo.live.trends import CategoryTrend, reward_agreement, trends
 from pytest_tfgrpo.live.update import update_document
@@ -66,6 +73,17 @@ def logged_selector(store: LiveStore) -> SelectorState:
         return found
     choices = (choice for rollout in newest(store, FEW) for choice in rollout.choices)
     return open_selector(0, None, {choice.point: dict(choice.arms) for choice in choices})
+
+
+def policies_of(store: LiveStore, point: str, arms: Mapping[str, str]) -> NumberedPolicy:
+    """Return the policies of a point in stored selectors, over `arms`, each read once."""
+
+    @cache
+    def numbered(number: int) -> PointPolicy | None:
+        found = store.selector(number)
+        return None if found is None else open_selector(*found, {point: arms}).points[point]
+
+    return numbered
 
 
 def probabilities_of(selector: SelectorState) -> dict[str, dict[str, dict[str, float]]]:
