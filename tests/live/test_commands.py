@@ -146,9 +146,7 @@ def test_the_report_says_what_the_selector_brings_and_how_categories_fare(projec
 
 def test_a_policy_is_valued_by_the_runs_there_were(project: Path) -> None:
     out = tfgrpo("live", "evaluate", "--policy", "uniform", "--quantity", "score")
-    assert re.search(
-        r"^score of uniform at config, from \d+ runs; left out: control \d+, no_outcome 1$", out, re.M
-    )
+    assert "score of uniform at config, from 160 runs; left out: no_outcome 1\n" in out
     value = re.search(r"^snips +(0\.\d+) ", out, re.MULTILINE)
     assert value is None or abs(float(value[1]) - 0.5) < 0.25
     assert value is not None or "snips  not estimable: " in out
