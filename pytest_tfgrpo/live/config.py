@@ -26,7 +26,7 @@ from pytest_tfgrpo.live.settings import PREFIX, TABLE, LiveSettings, resolve_liv
 FILE_KEYS = ("library", "prompt_pack")
 """Values of an arm that name a file or a folder."""
 MAX_ARMS = 32
-"""Of a point: each arm keeps a least probability of .02, so that about 50 would leave nothing to learn."""
+"""Of a point: each arm is taken now and then, so that more would leave little to learn."""
 MAX_BYTES = 1_000_000
 
 _Loaded = TypeVar("_Loaded")

@@ -26,6 +26,8 @@ from pytest_tfgrpo.live.update import update_document
 SCHEMA = "tfgrpo.live-status/1"
 FEW = 1000
 """Runs that are searched for the arms they chose among."""
+CATEGORIES = 20
+"""That a report shows: those with an alert, then those with most runs."""
 LAST_UPDATES = 10
 """Updates that a report shows."""
 
@@ -148,9 +150,12 @@ def report_lines(store: LiveStore, runs: int) -> Iterator[str]:
         )
     if agreement.warning:
         yield f"warning: {agreement.warning}"
-    found = trends(rollouts)
+    found = sorted(trends(rollouts), key=lambda one: (not one.alert, -one.runs, one.category))
     if found:
-        yield from ("", *_trend_lines(found), "", *_calibration_lines(found))
+        shown = found[:CATEGORIES]
+        yield from ("", *_trend_lines(shown), "", *_calibration_lines(shown))
+    if len(found) > CATEGORIES:
+        yield f"... {len(found) - CATEGORIES} more categories, with fewer runs and no alert"
     if updates := store.updates(after=store.update_counts()[0] - LAST_UPDATES):
         yield from ("", *_update_lines(updates))
 

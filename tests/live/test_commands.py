@@ -223,3 +223,18 @@ def test_choices_are_exported_with_context_arms_propensity_and_reward(project: P
         assert abs(sum(row["probabilities"].values()) - 1) < 1e-9
         assert row["reward"] is None or row["reward"] == 1.75 * row["score"] - 0.75
         assert not row["control"] or (row["arm"], row["propensity"]) == ("bare", 1.0)
+
+
+def test_of_many_categories_the_report_shows_those_with_most_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open_live(enabled=True) as live:
+        for n in range(26):
+            with live.run(f"ticket-{n}", category=f"kind-{n % 25:02}") as run:
+                run.end("r")
+    rows = [
+        row.split()[0] for row in tfgrpo("live", "report").splitlines() if row.startswith(("kind", "..."))
+    ]
+    assert rows == [*(f"kind-{n:02}" for n in range(20))] * 2 + ["..."]
+    assert "kind" not in tfgrpo("live", "report", "--last", "0")
