@@ -22,9 +22,9 @@ STATE = open_selector(0, None, POINTS)
 
 @pytest.fixture(scope="module")
 def world() -> LiveWorld:
-    """Return a service that has learned for 1,000 runs."""
+    """Return a service that has learned for 1,200 runs."""
     found = LiveWorld(5)
-    found.serve(1000)
+    found.serve(1200)
     return found
 
 
@@ -79,9 +79,7 @@ def test_of_a_selector_that_learned_the_rare_arm_is_not_estimable_and_the_good_o
     assert good.left_out == {"control": sum(run.control for run in late)}
 
 
-def test_control_runs_make_the_default_arm_estimable() -> None:
-    world = LiveWorld(8)
-    world.serve(1200)
+def test_control_runs_make_the_default_arm_estimable(world: LiveWorld) -> None:
     runs, point = world.runs, world.selector.points["config"]
     numbered = {
         number: open_selector(number, one, POINTS).points["config"] for number, one in world.documents
@@ -176,7 +174,7 @@ def runs_of(rng: random.Random, selected: float, control: float, n: int) -> list
 
 @pytest.mark.parametrize(("selected", "control"), [(0.8, 0.5), (0.6, 0.6), (0.9, 0.98)])
 def test_the_interval_of_selector_minus_control_covers_the_truth(selected: float, control: float) -> None:
-    rng, covered, n = random.Random(1), 0, 120
+    rng, covered, n = random.Random(1), 0, 60
     for _ in range(n):
         found = control_difference(runs_of(rng, selected, control, 300), quantity="score")
         assert found.low is not None
