@@ -223,27 +223,29 @@ def insert_all(db: sqlite3.Connection, parts: Sequence[Sequence[tuple[Any, ...]]
 
 
 def durable(runs: int, rounds: int, folder: Path) -> None:
-    """Print how many spans a second become durable, in the best of rounds in which the two take turns.
+    """Print how many spans a second become durable; the two take turns, as the speed of a disk varies.
 
     The bare table gets equal rows in equal batches; the store also writes rollouts, attempts and rewards.
     """
     print(f"durable spans, {runs:,} runs of {SPANS}{'ours/s':>18}{'bare/s':>12}{'ratio':>8}  (bar 0.5)")
     for size in BATCHES:
         made = list(batches(runs, size))
-        best = {"ours": float("inf"), "bare": float("inf")}
+        ours, bare = [], []
         for n in range(rounds):
             path = folder / f"ours-{size}-{n}.db"
             store = open_live_store(path, "bench")
-            best["ours"] = min(best["ours"], timed(partial(write_all, store, made)))
+            seconds = timed(partial(write_all, store, made))
             assert store.counts()["succeeded"] == runs
             store.close()
             with closing(sqlite3.connect(path)) as db:
                 rows = db.execute("SELECT * FROM spans ORDER BY at, rollout").fetchall()
             parts = [rows[at : at + size] for at in range(0, len(rows), size)]
             with closing(bare_store(folder / f"bare-{size}-{n}.db")) as peer:
-                best["bare"] = min(best["bare"], timed(partial(insert_all, peer, parts)))
-        ours_s, bare_s = (len(rows) / best[name] for name in ("ours", "bare"))
-        print(f"  batches of {size:<21,}{ours_s:>16,.0f}{bare_s:>12,.0f}{ours_s / bare_s:>8.2f}")
+                bare.append(len(rows) / timed(partial(insert_all, peer, parts)))
+            ours.append(len(rows) / seconds)
+        ratio = statistics.median(a / b for a, b in zip(ours, bare, strict=True))
+        middle = [statistics.median(speeds) for speeds in (ours, bare)]
+        print(f"  batches of {size:<21,}{middle[0]:>16,.0f}{middle[1]:>12,.0f}{ratio:>8.2f}")
 
 
 def write_all(store: LiveStore, made: Sequence[Sequence[LiveEvent]]) -> None:

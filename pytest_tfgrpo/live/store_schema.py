@@ -141,8 +141,10 @@ def open_database(
 def _prepare(
     db: sqlite3.Connection, path: Path | None, namespace: str, migrations: Sequence[Sequence[str]]
 ) -> None:
+    db.execute("BEGIN")  # one view of the file, which another process may be making just now
     if _check(db, path, len(migrations)):
         _check_pages(db, path)
+    db.execute("COMMIT")
     if path is not None:
         _write_ahead(db, path)
     db.execute("PRAGMA synchronous = FULL")

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -162,21 +162,13 @@ def test_what_has_ended_is_final_and_what_is_used_stays_used_whoever_asks(path):
     db.close()
 
 
-def test_processes_that_open_a_new_store_at_once_agree(path):
-    errors: list[Exception] = []
+def test_whoever_opens_a_new_store_at_once_agrees(tmp_path):
+    def begin(path: Path) -> None:
+        open_database(path, "shop").close()
 
-    def begin() -> None:
-        try:
-            open_database(path, "shop").close()
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=begin) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    with ThreadPoolExecutor(8) as pool:
+        for n in range(12):
+            list(pool.map(begin, [tmp_path / f"{n}.db"] * 8))
 
 
 def test_records_and_states_load_no_database():
