@@ -206,7 +206,7 @@ class Collector:
                     self._marked.discard((item.event.run, item.event.owner))
 
     def _cycle(self) -> None:
-        now = self._clock()
+        now, worked = self._clock(), bool(self._batch or self._lost)
         try:
             errors = self._write(now)
             self._store.expire(self._oldest(now), rules=self._rules, now=now)
@@ -220,8 +220,8 @@ class Collector:
             self._change_gate(lambda state: self._rules.failed(state, text, now))
         else:
             self._failures = 0
-            if self._gate.streak or self._unsaved:
-                self._change_gate(self._rules.succeeded)
+            if self._unsaved or (self._gate.streak and (worked or self._more)):  # nothing done shows nothing
+                self._change_gate(self._rules.succeeded if worked or self._more else lambda state: state)
         if not self._batch and not self._lost:
             self._answer()
 

@@ -31,6 +31,7 @@ class OpenRun:
     status: LiveStatus
     scored: bool
     used: bool
+    touched_at: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -112,7 +112,8 @@ def update_of(text: str) -> LiveUpdate:
 
 def gate_of(text: str) -> GateState:
     """Return the guard's memory as it was stored."""
-    return from_wire(GateState, json.loads(text))
+    fields = json.loads(text)
+    return GateState(**{**fields, "blocked": tuple(fields["blocked"])})
 
 
 def span_of(row: tuple[Json, ...]) -> LiveSpan:

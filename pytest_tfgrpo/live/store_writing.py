@@ -20,7 +20,10 @@ from pytest_tfgrpo.live.store_reading import AT_ONCE, CHOICE
 _SPAN = "INSERT OR IGNORE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?)"
 _CHOICE_KEYS = frozenset(field.name for field in fields(ArmChoice))
 _ATTEMPT = "INSERT INTO attempts (rollout, number, started_at) VALUES (?, ?, ?)"
-_FOUND = "SELECT sequence, attempt, status, score IS NOT NULL, used_in IS NOT NULL, owner, run FROM rollouts"
+_FOUND = """SELECT sequence, attempt, status, score IS NOT NULL, used_in IS NOT NULL, owner, run, touched_at
+            FROM rollouts"""
+TOUCHED_S = 10.0
+"""How exactly it is known when a run had its last event; that it goes on need not be written each time."""
 _RUNNING = LiveStatus.RUNNING
 _ODD = (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError)
 """What data of other types and shapes raise."""
@@ -90,7 +93,11 @@ class EventBatch:
         if len(spans) > written:
             self.refused[RefusedEvent.DUPLICATE] += len(spans) - written
         self._touched.update(span[0] for span in spans)
-        touched = [(self.now, sequence) for sequence in self._touched if sequence not in self.ended]
+        touched = [
+            (self.now, sequence)
+            for sequence in self._touched - self.ended.keys()
+            if abs(self.now - self._by_sequence[sequence].touched_at) >= TOUCHED_S
+        ]
         if touched:
             self.db.executemany("UPDATE rollouts SET touched_at = ? WHERE sequence = ?", touched)
         self._spans, self._touched = [], set()
@@ -118,10 +125,10 @@ class EventBatch:
         return self._runs.get(key)
 
     def _known(self, row: tuple[Any, ...]) -> OpenRun:
-        sequence, attempt, status, scored, used, *_ = row
+        sequence, attempt, status, scored, used, _, _, touched_at = row
         run = self._by_sequence.get(sequence)
         if run is None:
-            run = OpenRun(sequence, attempt, LiveStatus(status), bool(scored), bool(used))
+            run = OpenRun(sequence, attempt, LiveStatus(status), bool(scored), bool(used), touched_at)
             self._by_sequence[sequence] = run
         return run
 
@@ -143,7 +150,7 @@ class EventBatch:
         )
         if not self._next:
             self._next = 1 + (self.db.execute("SELECT max(sequence) FROM rollouts").fetchone()[0] or 0)
-        run = OpenRun(self._next, 1, _RUNNING, False, False)
+        run = OpenRun(self._next, 1, _RUNNING, False, False, self.now)
         self._started.append((run.sequence, *row))
         self._next += 1
         self._runs[event.run, event.owner] = self._by_sequence[run.sequence] = run
