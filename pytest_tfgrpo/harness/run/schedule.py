@@ -96,17 +96,17 @@ def dev_phase(phase: Phase, scenarios: tuple[str, ...], settings: SettingValues)
     """Return the sweep over `scenarios` of the dev split after a training epoch.
 
     Each gets twice `eval_rollouts`, half of them with a lesson and half without: as many as a sweep with all
-    that is new and one without. Fewer where that were more than `acceptance_rollouts`; then of the first
-    scenarios alone, if two each are still too many.
+    that is new and one without. Fewer where that were more than `acceptance_rollouts`, of which an odd one is
+    better than none; then of the first scenarios alone, if two each are still too many.
     """
     most = int(settings["acceptance_rollouts"])
     asked = scenarios[: most // 2]
-    pairs = min(int(settings["eval_rollouts"]), most // (2 * len(asked))) if asked else 0
+    each = min(2 * int(settings["eval_rollouts"]), most // len(asked)) if asked else 0
     return Phase(
         epoch=phase.epoch,
         mode="dev",
         temperature=settings["temperature_eval"],
-        rollouts=2 * pairs,
+        rollouts=each,
         scenarios=asked,
         dev_sweep=1,
     )

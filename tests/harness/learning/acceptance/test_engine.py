@@ -175,8 +175,8 @@ def test_what_is_settled_as_harm_is_not_asked_again_when_it_is_proposed_again(tm
 
 
 def test_no_more_dev_rollouts_are_made_than_the_setting_allows(tmp_path: Path) -> None:
-    run, _, actor = settle(tmp_path, "good", acceptance_rollouts=110)
-    assert dev_calls(actor) == acceptance(run).rollouts == DEV * 4
+    run, _, actor = settle(tmp_path, "good", acceptance_rollouts=130)
+    assert dev_calls(actor) == acceptance(run).rollouts == DEV * 5
     run, _, actor = settle(tmp_path, "good", acceptance_rollouts=21)
     assert dev_calls(actor) == acceptance(run).rollouts == 20
     assert len(run.phases[1].dev) == 10
