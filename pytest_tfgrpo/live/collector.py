@@ -21,6 +21,7 @@ from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.live.records import GateState, LiveEvent, LiveRules
 from pytest_tfgrpo.live.store import LiveStore
+from pytest_tfgrpo.live.store_writing import TOUCHED_S
 
 CAPACITY = 10_000
 """Events that wait; a run that lost one to a full queue fails as ``events_lost``."""
@@ -257,7 +258,7 @@ class Collector:
         if offset - self._offset > JUMP_S:
             self._skew += offset - self._offset
         self._offset = offset
-        return now - self._timeout_s - self._skew
+        return now - self._timeout_s - TOUCHED_S - self._skew
 
     def _refresh(self) -> None:
         """Take over what other processes, or the update just made, have learned, and the guard's state."""

@@ -211,9 +211,21 @@ def test_runs_of_a_killed_process_time_out_by_whoever_sees_them(store, start):
     now[0] += 3590
     with pytest.raises(AssertionError):
         until(lambda: store.counts()["failed"], timeout_s=0.1)
-    now[0] += 11
+    now[0] += 21
     until(lambda: store.counts()["failed"] == 1)
     assert next(store.rollouts()).reason == "timeout"
+
+
+def test_a_run_that_goes_on_does_not_time_out(store, start):
+    now = [1000.0]
+    collector = start(clock=lambda: now[0], steady=lambda: now[0], timeout_s=5.0)
+    one = Reporter("a")
+    for event in [one.start(), *[one.turn() for _ in range(12)], one.end()]:
+        put(collector, [event])
+        assert collector.flush()
+        now[0] += 4
+    assert next(store.rollouts()).status is LiveStatus.SUCCEEDED
+    assert store.refusals() == {}
 
 
 @pytest.mark.parametrize("jump_s", [86_400.0, -86_400.0])
