@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_tfgrpo.numerics.arrays import Floats
+from pytest_tfgrpo.numerics.resampling import student_quantile, student_tail
 from pytest_tfgrpo.numerics.stats import zero_event_bound
 
 MIN_ARM = 30
@@ -86,9 +87,9 @@ def estimate(trials: Trials, *, level: float = 0.95, draws: int = 2000) -> Effec
         low, high = _no_variance(float(y_K[0]), n1, n0, 1.0 - level)
         return Effect(n1, n0, clusters, 0.0, low, high, 1.0)
     effect, error, df = _adjusted(trials)
-    room = _t_quantile(0.5 + level / 2, df) * error
+    room = student_quantile(0.5 + level / 2, df) * error
     low, high = effect - room, effect + room
-    p = _t_tail(abs(effect) / error, df) if error > _TINY else 0.0
+    p = student_tail(abs(effect) / error, df) if error > _TINY else 0.0
     if not _is_regular(trials):
         by_chance = _redrawn(trials, 1.0 - level, draws)
         low, high, p = min(low, by_chance[0]), max(high, by_chance[1]), max(p, by_chance[2])
@@ -192,15 +193,3 @@ def _no_variance(c: float, n1: int, n0: int, alpha: float) -> tuple[float, float
     """Bound the effect when all outcomes are c: in each arm at most a share b differs, as far as it can."""
     b1, b0 = zero_event_bound(n1, alpha / 2), zero_event_bound(n0, alpha / 2)
     return -(b1 * c + b0 * (1.0 - c)), b1 * (1.0 - c) + b0 * c
-
-
-def _t_quantile(share: float, df: float) -> float:
-    """Return the quantile of Student's t: Wallace 1959, "Bounds on normal approximations to Student's"."""
-    z = _NORMAL.inv_cdf(share) * (8.0 * df + 3.0) / (8.0 * df + 1.0)
-    return math.sqrt(df * math.expm1(min(z * z / df, 700.0)))
-
-
-def _t_tail(t: float, df: float) -> float:
-    """Return the two-sided tail of Student's t, by the same approximation."""
-    z = (8.0 * df + 1.0) / (8.0 * df + 3.0) * math.sqrt(df * math.log1p(t * t / df))
-    return 2.0 * _NORMAL.cdf(-z)

@@ -150,7 +150,7 @@ def settling_n(difference: Difference, margin: float, *, level: float = 0.95) ->
         return None
     if difference.std <= NO_SPREAD:
         rates = [a / b for a, b in ((above, d + 1.0), (below, 1.0 - d)) if a > NO_SPREAD]
-        units = [math.log(1.0 - level) / math.log1p(-min(rate, 1.0 - NO_SPREAD)) for rate in rates]
+        units = [math.log((1.0 - level) / 2) / math.log1p(-min(rate, 1.0 - NO_SPREAD)) for rate in rates]
         needed = [_each(difference) * n for n in units]
     else:
         needed = [(_z(level) * difference.std / room) ** 2 for room in (above, below) if room > NO_SPREAD]

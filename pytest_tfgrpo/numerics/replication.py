@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from pytest_tfgrpo.numerics.arrays import Floats
 from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
+from pytest_tfgrpo.numerics.resampling import student_quantile
 from pytest_tfgrpo.numerics.stats import mean_interval
 
 MIN_SEEDS = 3
@@ -57,7 +58,7 @@ def two_way_interval(
     if y_SK.shape[0] < MIN_SEEDS or over.low is None or over.high is None:
         return TwoWay(over.mean, None, None, std if y_SK.shape[0] > 1 else math.nan, over.families)
     error = math.sqrt(max(between - within, between / 2) / y_SK.shape[0])
-    added = small_student_quantile(0.5 + level / 2, y_SK.shape[0] - 1) * error
+    added = student_quantile(0.5 + level / 2, y_SK.shape[0] - 1) * error
     low = max(over.mean - math.hypot(over.mean - over.low, added), -1.0)
     high = min(over.mean + math.hypot(over.high - over.mean, added), 1.0)
     return TwoWay(over.mean, low, high, std, over.families)
@@ -82,31 +83,3 @@ def _mean_squares(y_SK: Floats, families_K: Sequence[Hashable]) -> tuple[float, 
     rest_SF = u_SF - by_seed_S[:, None] - by_family_F
     between = float((by_seed_S**2).sum() / (seeds - 1))
     return between, float((rest_SF**2).sum() / ((seeds - 1) * (families - 1)) / families)
-
-
-def small_student_quantile(share: float, nu: int) -> float:
-    """Return the quantile of Student's t with `nu` >= 1 degrees of freedom, for `share` > 0.5, to 1e-9.
-
-    The finite sums of Abramowitz and Stegun 26.7.3 and 26.7.4 are solved by bisection.
-    """
-    low, high = 0.0, 1.0
-    while _inside(high, nu) < 2 * share - 1:
-        high *= 2
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if _inside(middle, nu) < 2 * share - 1 else (low, middle)
-    return high
-
-
-def _inside(t: float, nu: int) -> float:
-    """Return the probability that Student's t lies in [-t, t]."""
-    angle = math.atan(t / math.sqrt(nu))
-    sine, cosine = math.sin(angle), math.cos(angle)
-    if nu == 1:
-        return 2 * angle / math.pi
-    odd = nu % 2
-    term = total = cosine if odd else 1.0
-    for k in range(2 + odd, nu - 1, 2):
-        term *= cosine**2 * (k - 1) / k
-        total += term
-    return 2 / math.pi * (angle + sine * total) if odd else sine * total

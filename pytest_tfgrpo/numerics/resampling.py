@@ -167,14 +167,54 @@ def expanded_tail(tail: float, n: float) -> float:
 
 
 def student_quantile(share: float, nu: float) -> float:
-    """Return a quantile of Student's t: Abramowitz and Stegun 26.7.5, to 0.001 from `nu` = 7 and 95 % on."""
-    z = _NORMAL.inv_cdf(share)
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-    )
-    return z + math.fsum(term / nu**power for power, term in enumerate(terms, 1))
+    """Return the quantile of Student's t with `nu` > 0 degrees of freedom, for `share` from 0.5 on, to 1e-9.
+
+    Newton's steps on `student_tail`, from the bound of Wallace 1959, "Bounds on normal approximations to
+    Student's".
+    """
+    z = _NORMAL.inv_cdf(share) * (8.0 * nu + 3.0) / (8.0 * nu + 1.0)
+    t, tail = math.sqrt(nu * math.expm1(min(z * z / nu, 700.0))), 2.0 * (1.0 - share)
+    log_scale = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - math.log(nu * math.pi) / 2
+    for _ in range(100):
+        density = math.exp(log_scale - (nu + 1) / 2 * math.log1p(t * t / nu))
+        # the tail falls about as a power of t where nu is small: steps on its logarithm do not overshoot
+        found = student_tail(t, nu)
+        step = found / (2.0 * density) * math.log(found / tail) if found > 0 and density > 0 else 0.0
+        t = max(t + step, 0.0)
+        if abs(step) <= 1e-10 * max(t, 1.0):
+            break
+    return t
+
+
+def student_tail(t: float, nu: float) -> float:
+    """Return the probability that Student's t lies outside [-t, t]: Abramowitz and Stegun 26.7.1 and 26.5.8.
+
+    The incomplete beta function ``I_x(nu/2, 1/2)`` at ``x = nu / (nu + t^2)``, by its continued fraction.
+    """
+    x = nu / (nu + t * t)
+    if x < (nu + 2.0) / (nu + 5.0):
+        return _beta(x, nu / 2, 0.5)
+    return 1.0 - _beta(1.0 - x, 0.5, nu / 2)
+
+
+def _beta(x: float, a: float, b: float) -> float:
+    """Return the regularized incomplete beta function for x < (a + 1) / (a + b + 2), by Lentz's method."""
+    if x <= 0.0:
+        return 0.0
+    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    c, d = 1.0, 1.0 / (1.0 - (a + b) * x / (a + 1.0))
+    fraction = d
+    for m in range(1, 10_000):
+        for term in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1.0 / (1.0 + term * d)
+            c = 1.0 + term / c
+            fraction *= c * d
+        if abs(c * d - 1.0) < 1e-14:
+            break
+    return math.exp(log_front) * fraction / a
 
 
 def _bootstrap_means(x_K: Floats, seed: int, resamples: int) -> Floats:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_tfgrpo.numerics.planning import minimum_detectable_effect, settling_n
-from pytest_tfgrpo.numerics.resampling import expanded_tail, student_quantile
+from pytest_tfgrpo.numerics.resampling import expanded_tail, student_quantile, student_tail
 from pytest_tfgrpo.numerics.stats import (
     Interval,
     mean_interval,
@@ -105,9 +105,16 @@ def test_bca_agrees_with_scipy_at_the_level_of_the_expanded_tails(draw: str, n: 
     assert ours.high == pytest.approx(theirs.high, abs=0.03 * width)
 
 
+@pytest.mark.parametrize("nu", [0.5, 1, 2, 3.3, 7, 46.5, 1e5])
+@pytest.mark.parametrize("share", [0.5, 0.6, 0.975, 0.9995, 1 - 1e-6])
+def test_students_quantile_and_tail_are_those_of_scipy(nu: float, share: float) -> None:
+    wanted = scipy.stats.t.ppf(share, nu)
+    assert student_quantile(share, nu) == pytest.approx(wanted, rel=1e-7, abs=1e-9)
+    assert student_tail(wanted, nu) == pytest.approx(2 * (1 - share), rel=1e-7)
+
+
 @pytest.mark.parametrize("n", [40, 60, 400])
 def test_tails_are_expanded_by_what_students_t_and_the_smaller_variance_make_up_for(n: int) -> None:
-    assert student_quantile(0.975, n - 1) == pytest.approx(scipy.stats.t.ppf(0.975, n - 1), abs=1e-4)
     wider = scipy.stats.t.ppf(0.975, n - 1) * math.sqrt(n / (n - 1))
     assert scipy.stats.norm.ppf(1 - expanded_tail(0.025, n)) == pytest.approx(wider, abs=1e-4)
 
@@ -191,9 +198,9 @@ def test_the_settling_size_without_variance_follows_the_exact_bound(d: float) ->
     flat = mean_interval([d] * 8, support=(-1, 1))
     settled = settling_n(flat, 0.05)
     assert settled is not None
-    at = mean_interval([d] * settled, support=(-1, 1))
+    at = mean_interval([d] * settled, support=(-1, 1), level=0.975)  # for each bound by itself
     assert at.low > -0.05 or at.high < 0
-    before = mean_interval([d] * (settled - 1), support=(-1, 1))
+    before = mean_interval([d] * (settled - 1), support=(-1, 1), level=0.975)
     assert settled == 9 or not (before.low > -0.05 or before.high < 0)
 
 

@@ -85,13 +85,15 @@ def judge_difference(name: str, before: Mapping[str, Tally], looks: Sequence[Loo
     advice, sizes = _advice(worst, before, after, bar, level, errors_as_zero=worst is not readings[0])
     views = [_figures(reading, bar) | (sizes if reading is worst else {}) for reading in readings]
     found = views[0] | {"errors_as_zero": views[1] if views[1:] else None}
-    if answer in ("open", "unseen"):
+    if answer != "not worse":
         found["noisy"] = _is_noisy(worst, before, after)
     found |= {"answer": answer, "alarm": bar.alarm, "p_worse": _together(readings)}
     said = [sentence(readings[0].comparison)]
     said += [f"with errors as 0: {sentence(reading.comparison)}" for reading in readings[1:]]
     if readings[0].by_rollouts:
         said.append(f"by their rollouts alone {interval([readings[0].low, readings[0].high], '+.3f')}")
+    elif readings[0].comparison.difference.method == "exact":
+        said.append(f"no scenario differs; each bound by itself {interval([worst.low, worst.high], '+.3f')}")
     if looks[-1].rollouts:
         found["looks"] = [look.rollouts for look in looks]
         said.append(
@@ -104,16 +106,18 @@ def judge_difference(name: str, before: Mapping[str, Tally], looks: Sequence[Loo
 def share_level(results: Iterable[RuleResult]) -> list[RuleResult]:
     """Return the results of one gate, where a drop is worse only if it is so among all that were looked for.
 
-    Holm 1979: several comparisons share the level of one. That all pass needs no correction, as every single
-    one must (Berger 1982, "Multiparameter Hypothesis Testing and Acceptance Sampling").
+    Holm 1979: several comparisons share the level of one, and so do both readings of errors, whose smaller p
+    counts twice. That all pass needs no correction, as every single one must (Berger 1982, "Multiparameter
+    Hypothesis Testing and Acceptance Sampling").
     """
     results = list(results)
     places = [i for i, result in enumerate(results) if result.figures.get("p_worse") is not None]
-    if len(places) < 2:
+    tests = sum(1 + (results[i].figures["errors_as_zero"] is not None) for i in places)
+    if tests < 2:
         return results
     adjusted = holm([results[i].figures["p_worse"] for i in places]).tolist()
     for i, p in zip(places, adjusted, strict=True):
-        results[i] = _weighed(results[i], p, len(places))
+        results[i] = _weighed(results[i], p, tests)
     return results
 
 
@@ -122,7 +126,8 @@ def can_be_seen(result: RuleResult) -> bool:
 
     They cannot where the rollouts of each scenario all agree: then only more scenarios would.
     """
-    return "lost" not in result.figures and bool(result.figures.get("noisy"))
+    undecided = result.figures.get("answer") in ("open", "unseen") and "lost" not in result.figures
+    return undecided and bool(result.figures.get("noisy"))
 
 
 def _weighed(result: RuleResult, p: float, tests: int) -> RuleResult:
@@ -175,8 +180,10 @@ def _bounds(
         spread = (high - low) / 2 / normal_quantile(1 - look.level)
     else:
         differences, families = comparison.differences_K, comparison.families_K
-        if look.level != ALPHA:
-            made = mean_interval(differences, families, support=(-1.0, 1.0), level=1 - 2 * look.level)
+        exact = difference.method == "exact"  # its level is that of one bound: none of n shows both ends
+        if look.level != ALPHA or exact:
+            level = 1 - look.level * (1 if exact else 2)
+            made = mean_interval(differences, families, support=(-1.0, 1.0), level=level)
             low, high = made.low or 0.0, made.high or 0.0
         p = one_sided_p(differences, families, alternative="less")
         spread = difference.std / math.sqrt(difference.n)

@@ -37,7 +37,8 @@ def compare_baselines(before: Baseline, after: Baseline, *, bar: Bar, strict: bo
     if unfair:
         verdict = RuleResult(name="baseline", outcome="not_judged", message=unfair, advice=UNFAIR_ADVICE)
     else:
-        verdict = judge_difference("baseline", before.scenarios, one_look(after.scenarios), bar)
+        found = judge_difference("baseline", before.scenarios, one_look(after.scenarios), bar)
+        (verdict,) = share_level([found])
     present = {id: row.stamp for id, row in after.scenarios.items()}
     verdict = held_to(verdict, before, present, strict=strict)
     return Compared(lines=tuple(_lines(before, after, verdict, bar)), verdict=verdict)

@@ -2,6 +2,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,10 @@ from pytest_tfgrpo.core.lessons import LeakedAnswer
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Truth
 from pytest_tfgrpo.harness.gate.baseline import Baseline, from_run
+from pytest_tfgrpo.harness.gate.difference import Bar, judge_difference, share_level
+from pytest_tfgrpo.harness.gate.looks import one_look
 from pytest_tfgrpo.harness.gate.verdict import RuleResult, Verdict, judge
+from pytest_tfgrpo.harness.metrics.comparison import Tally
 
 
 def verdict(run: Run, baseline: Baseline | None = None, **changes: Any) -> Verdict:
@@ -175,8 +179,8 @@ def test_between_them_it_is_inconclusive_and_says_what_would_settle_it() -> None
 
 def test_equal_results_of_few_scenarios_leave_room_for_doubt() -> None:
     result = regression(noisy(40, 0.9), noisy(40, 0.9))
-    assert (result.outcome, result.figures["settled_by"]) == ("inconclusive", 63)
-    assert regression(noisy(63, 0.9), noisy(63, 0.9)).outcome == "pass"
+    assert (result.outcome, result.figures["settled_by"]) == ("inconclusive", 77)
+    assert regression(noisy(77, 0.9), noisy(77, 0.9)).outcome == "pass"
 
 
 def test_the_margin_is_a_setting() -> None:
@@ -442,3 +446,37 @@ def test_a_final_sweep_that_did_not_end_is_not_compared() -> None:
     for name in ("minimum mean", "baseline"):
         assert rule(found, name).outcome == "not_judged"
         assert rule(found, name).message == "the final sweep did not end"
+
+
+def drawn_rows(rng: np.random.Generator, chances: Any, rollouts: int, errors: float) -> dict[str, Tally]:
+    lost = rng.binomial(rollouts, errors, len(chances))
+    solved = rng.binomial(rollouts - lost, chances)
+    return {
+        str(n): Tally(stamp="", n=int(rollouts - e), sum=float(s), sum_sq=float(s), errors=int(e))
+        for n, (s, e) in enumerate(zip(solved, lost, strict=True))
+    }
+
+
+def test_both_readings_of_errors_share_the_level_of_a_drop() -> None:
+    rng, kept, taken_back = np.random.default_rng(3), 0, 0
+    for _ in range(120):
+        chances = rng.beta(0.8, 0.8, 60)
+        before, after = (drawn_rows(rng, chances, rollouts, 0.1) for rollouts in (15, 5))
+        result = judge_difference("baseline", before, one_look(after), Bar(margin=0.05, alarm=0.15))
+        (shared,) = share_level([result])
+        if result.figures["answer"] == "worse":
+            wrong = shared.figures["p_worse"] >= 0.025
+            assert shared.figures["answer"] == ("open" if wrong else "worse")
+            kept, taken_back = kept + (not wrong), taken_back + wrong
+    assert taken_back >= 2
+    assert kept <= 0.05 * 120
+
+
+@pytest.mark.parametrize("n", [20, 24, 59, 71])
+def test_where_no_scenario_differs_each_bound_by_itself_has_its_level(n: int) -> None:
+    """A share of 0.15 (0.05) that breaks for good goes unseen in ``0.85^n`` (``0.95^n``) of the sweeps."""
+    all_solved = {str(k): Tally(stamp="", n=1, sum=1.0, sum_sq=1.0, errors=0) for k in range(n)}
+    result = judge_difference("baseline", all_solved, one_look(all_solved), Bar(margin=0.05, alarm=0.15))
+    assert result.figures["answer"] == ("unseen" if 0.85**n > 0.025 else "open")
+    assert result.figures["bounds"][0] == pytest.approx(-(1 - 0.025 ** (1 / n)))
+    assert "no scenario differs; each bound by itself -" in result.message
