@@ -58,6 +58,11 @@ def declare(commands: Subparsers) -> None:
     _add_last(command)
     _add_config(command)
     _add_config(add_command(group, "export", export))
+    command = add_command(group, "ingest", ingest)
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="OTLP JSON lines; several are taken together"
+    )
+    _add_config(command)
     command = add_command(group, "reset", reset)
     command.add_argument("--actor", required=True, metavar="A", help="who resets it, for the journal")
     command.add_argument("--reason", required=True, metavar="R", help="why, for the journal")
@@ -176,6 +181,27 @@ def export(arguments: Arguments) -> Iterator[str]:
 
     with _opened(arguments) as (_, store):
         yield from choice_lines(store.rollouts())
+
+
+def ingest(arguments: Arguments) -> Iterator[str]:
+    """Store the runs of agents of other frameworks, from files of their OpenTelemetry spans."""
+    from pytest_tfgrpo.live.config import load_live_config
+    from pytest_tfgrpo.live.loop import rules_of
+    from pytest_tfgrpo.live.rewards import open_inference
+    from pytest_tfgrpo.live.spans import SpanIngest, ingest_lines
+    from pytest_tfgrpo.live.store import open_live_store
+
+    config = load_live_config(arguments.config, {"enabled": True}, os.environ)
+    path, settings = config.store, config.settings
+    if path is None:
+        raise StoreError(f"{config.path}: store = 'none' is kept in memory; name a file")
+    rules = rules_of(config, open_inference(settings.inference, config.path.parent))
+    files = [Path(name) for name in arguments.files]
+    for file in files:
+        if not file.is_file():
+            raise SettingError(f"there is no file {file}")
+    with closing(open_live_store(path, settings.namespace)) as store:
+        yield from ingest_lines(SpanIngest(store, rules, settings=settings).ingest(files))
 
 
 def reset(arguments: Arguments) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_tfgrpo.core.wire import Json, from_wire
+from pytest_tfgrpo.live.event_text import stored_key
 from pytest_tfgrpo.live.records import (
     ArmChoice,
     GateState,
@@ -166,6 +167,19 @@ class LiveReader(StoreFile):
         number = id.rpartition("-")[2]
         known = number.isascii() and number.isdecimal() and len(number) < 19
         return int(number) if known and rollout_id(self.namespace, int(number)) == id else 0
+
+    def scored_by_owner(self, owners: Sequence[str]) -> dict[str, bool]:
+        """Return of those of `owners` that have opened a run whether it has a score."""
+        found: dict[str, bool] = {}
+        by_key = {stored_key(owner): owner for owner in owners}
+        keys = list(by_key)
+        with self._reading() as db:
+            for start in range(0, len(keys), AT_ONCE):
+                some = keys[start : start + AT_ONCE]
+                marks = ",".join("?" * len(some))
+                select = f"SELECT owner, score IS NOT NULL FROM rollouts WHERE owner IN ({marks})"
+                found |= {by_key[key]: bool(scored) for key, scored in db.execute(select, some)}
+        return found
 
     def spans(self, id: str) -> tuple[LiveSpan, ...]:
         """Return what happened in a rollout, in order."""

@@ -23,7 +23,7 @@ COMMANDS = (
     "library diff", "library promote", "library rebase", "lessons", "labels sample", "labels read",
     "record stat", "record verify", "record add", "record prune", "export",
     "live init", "live demo", "live status", "live report", "live evaluate", "live drafts", "live export",
-    "live reset",
+    "live ingest", "live reset",
 )  # fmt: skip
 GROUPS = ("baseline", "labels", "library", "live", "record")
 
