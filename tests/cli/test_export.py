@@ -115,10 +115,8 @@ def test_the_conversation_of_a_model_is_the_one_that_its_server_saw(
         seen = asked[row["messages"][1]["content"], seed]
         assert [plain(m) for m in row["messages"][:-1]] == [plain(m) for m in seen]
         assert row["messages"][-1]["content"] == ("3" if row["reward"] else "4")
-        if kind == "raw":
-            assert (row["sampled"], row["sampled_reason"]) == (None, "raw_at_temperature")
-            continue
-        same = {"kind": "processed", "temperature": 0.7}
+        same = {"kind": kind, "temperature": 0.7} | ({} if kind == "processed" else {"logprobs": None})
+        assert row["sampled_reason"] == ("" if kind == "processed" else "raw_at_temperature")
         assert row["sampled"] == [
             {"message": 2, "logprobs": [-0.25], "token_ids": [3]} | same,
             {"message": 5, "logprobs": [-0.5, -1 / (1 + seed)], "token_ids": [seed, 2]} | same,

@@ -19,7 +19,7 @@ from pytest_tfgrpo.harness.export.attempts import (
     read_group,
     without_secret,
 )
-from pytest_tfgrpo.harness.export.index import CALLS_TOOLS, HAS_LOGPROBS, RunIndex, open_index
+from pytest_tfgrpo.harness.export.index import CALLS_TOOLS, HAS_LOGPROBS, HAS_TOKEN_IDS, RunIndex, open_index
 from pytest_tfgrpo.harness.export.rows import (
     ExportFormat,
     ExportRow,
@@ -134,7 +134,7 @@ def _by_group(index: RunIndex, wanted: Export, tally: ExportTally) -> Iterator[E
 
 
 _FLAGGED: dict[ExportFormat, dict[str, int]] = {
-    "rollouts": {"messages tools": CALLS_TOOLS, "sampled": HAS_LOGPROBS},
+    "rollouts": {"messages tools": CALLS_TOOLS, "logprobs": HAS_LOGPROBS, "token_ids": HAS_TOKEN_IDS},
     "preference": {"chosen tools": CALLS_TOOLS, "rejected tools": CALLS_TOOLS},
 }
 """Columns that may be null, by what a group must have to show more."""
@@ -154,8 +154,8 @@ def _rows_of(index: RunIndex, id: str, wanted: Export, tally: ExportTally) -> li
 
 
 def _shown(row: ExportRow) -> Iterator[str]:
-    if row.get("sampled") is not None:
-        yield "sampled"
+    for sampled in row.get("sampled") or ():
+        yield from (name for name in ("logprobs", "token_ids") if sampled[name] is not None)
     for column in row.keys() & {"messages", "chosen", "rejected"}:
         if any(message["tool_calls"] for message in row[column]):
             yield f"{column} tools"

@@ -20,13 +20,13 @@ from pytest_tfgrpo.harness.run.journal import Event, decode, is_open, scan
 from pytest_tfgrpo.harness.run.journal_contents import HEADER, header_of
 from pytest_tfgrpo.harness.run.schedule import group_id
 
-CALLS_TOOLS, HAS_LOGPROBS = 1, 2
+CALLS_TOOLS, HAS_LOGPROBS, HAS_TOKEN_IDS = 1, 2, 4
 """Flags of a group: what its rollouts have that others may lack."""
 CANCELLED = "cancelled"
 ERROR = "error"
 MADE_AGAIN = "made again after a resume"
 NO_GROUP = "in no scored group"
-_SHIFT = 2
+_SHIFT = 3
 
 
 class RunIndex:
@@ -35,7 +35,7 @@ class RunIndex:
     def __init__(self, path: Path, file: BinaryIO) -> None:
         """Read the journal at `path`, open as `file`, once; raises JournalError.
 
-        A place is the offset of a line, shifted by two bits for its flags.
+        A place is the offset of a line, shifted by three bits for its flags.
         """
         self.path = path
         self._file = file
@@ -188,6 +188,7 @@ def _flags(frames: list[dict[str, Any]]) -> int:
     for frame in frames:
         if frame["kind"] == "tool":
             flags |= CALLS_TOOLS
-        elif (frame.get("sampled") or {}).get("logprobs") is not None:
-            flags |= HAS_LOGPROBS
+        elif sampled := frame.get("sampled"):
+            flags |= HAS_LOGPROBS if sampled.get("logprobs") is not None else 0
+            flags |= HAS_TOKEN_IDS if sampled.get("token_ids") is not None else 0
     return flags

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.records import Frame, Rollout
@@ -23,9 +24,9 @@ class RolloutMessages(NamedTuple):
 
     messages: list[Json]
     sampled: list[Sampled] | None
-    """Of each message of the assistant, in order; None unless all can serve as old log-probabilities."""
+    """Of each message of the assistant, in order; None where one has no tokens that a trainer can use."""
     reason: str
-    """Why `sampled` is None; else empty."""
+    """Why `sampled` is None, or has no log-probabilities; else empty."""
 
 
 class _Turn(NamedTuple):
@@ -45,14 +46,19 @@ def prompt_messages(prompt: Prompt) -> list[Json]:
 def completion_of(rollout: Rollout) -> RolloutMessages:
     """Return what an actor said and did: its frames, and at last its answer.
 
-    Tools called after a model's turn belong to it; before any model's turn each has a turn of its own.
+    Tools called after a model's turn belong to it; before any model's turn each has a turn of its own. Where
+    not all log-probabilities can serve as old ones of a ratio, there are none, and ids of all tokens or none:
+    a trainer computes the old ones of an attempt again from these.
     """
     turns = _with_answer([turn for turn in _turns(rollout.frames) if turn.text or turn.tools], rollout.answer)
     messages = [message for n, turn in enumerate(turns, 1) for message in _messages(turn, n)]
-    reasons = [why_no_ratio(turn.sampled) for turn in turns] or [MISSING]
-    if any(reasons):
-        return RolloutMessages(messages, None, next(filter(None, reasons)))
-    return RolloutMessages(messages, [turn.sampled for turn in turns if turn.sampled is not None], "")
+    reason = next(filter(None, (why_no_ratio(turn.sampled) for turn in turns)), "" if turns else MISSING)
+    sampled = [turn.sampled for turn in turns if turn.sampled is not None]
+    if not reason:
+        return RolloutMessages(messages, sampled, "")
+    if sampled and len(sampled) == len(turns) and all(one.token_ids is not None for one in sampled):
+        return RolloutMessages(messages, [replace(one, logprobs=None) for one in sampled], reason)
+    return RolloutMessages(messages, None, reason)
 
 
 def _turns(frames: Sequence[Frame]) -> Iterator[_Turn]:

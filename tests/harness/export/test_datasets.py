@@ -18,7 +18,7 @@ from support.tools import tfgrpo
 
 import pytest_tfgrpo
 from pytest_tfgrpo.core.records import Frame, Rollout
-from pytest_tfgrpo.core.sampled import Sampled
+from pytest_tfgrpo.core.sampled import LogProbKind, Sampled
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.harness.export.export import Export, export
 from pytest_tfgrpo.numerics.advantages import group_advantage, grpo_advantage, rloo_advantage
@@ -137,7 +137,9 @@ def test_a_column_that_is_null_in_most_rows_loads(datasets: Any, tmp_path: Path,
     def telling(rollout: Rollout) -> Rollout:
         if rollout.scenario_id == "plain":
             return replace(rollout, frames=(), answer=f"{rollout.index} {padding}")
-        sampled = Sampled(kind="processed", logprobs=(-0.5,), token_ids=(7,), temperature=0.7)
+        raw, ids = rollout.epoch == 1, (7,) if rollout.epoch == 1 else None
+        kind: LogProbKind = "raw" if raw else "processed"
+        sampled = Sampled(kind=kind, logprobs=(-0.5,), token_ids=ids, temperature=0.7)
         spoken = Frame(kind="model", name="m", output=rollout.answer, sampled=sampled)
         return replace(rollout, frames=(replace(spoken, output=""), make_frame(), spoken))
 
@@ -156,10 +158,18 @@ def test_a_column_that_is_null_in_most_rows_loads(datasets: Any, tmp_path: Path,
     assert with_tools[0]
     if format == "rollouts":
         assert [found is not None for found in rows["sampled"]] == with_tools
-        assert rows["sampled"][0][1]["logprobs"] == [-0.5]
-    assert rows["scenario_id"].index("plain") <= 2, "one group shows the types, all others are in order"
+        assert [one and one[1]["logprobs"] for one in rows["sampled"][:5]] == [
+            None,
+            None,
+            [-0.5],
+            [-0.5],
+            None,
+        ]
+        assert [one and one[1]["token_ids"] for one in rows["sampled"][:3]] == [[7], [7], None]
+    shown = rows["scenario_id"].index("plain")
+    assert shown == (4 if format == "rollouts" else 1), "groups that show the types come first"
     lines = file.read_bytes().splitlines(keepends=True)
-    other.write_bytes(b"".join([*lines[2:], *lines[:2]]))
+    other.write_bytes(b"".join([*lines[shown:], *lines[:shown]]))
     with pytest.raises(datasets.exceptions.DatasetGenerationError):
         load(datasets, other, tmp_path, chunksize=4096)
 

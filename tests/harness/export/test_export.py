@@ -363,6 +363,19 @@ def test_log_probabilities_that_cannot_serve_are_null_with_the_reason(
     assert sampled_rows(tmp_path, *frames) == (None, reason)
 
 
+def test_ids_of_tokens_stay_where_log_probabilities_cannot_serve(tmp_path: Path) -> None:
+    raw, drawn = model("", kind="raw", token_ids=(5, 6)), model("3", token_ids=(7, 8))
+    found, reason = sampled_rows(tmp_path, raw, make_frame(), drawn)
+    assert reason == "raw_at_temperature"
+    assert [(one["message"], one["kind"], one["logprobs"], one["token_ids"]) for one in found] == [
+        (2, "raw", None, [5, 6]),
+        (4, "processed", None, [7, 8]),
+    ]
+    for last in (model("3"), model("4", token_ids=(7, 8))):  # without ids; another text than the answer
+        found, reason = sampled_rows(tmp_path, raw, make_frame(), last)
+        assert (found, reason) == (None, "raw_at_temperature")
+
+
 def test_raw_log_probabilities_serve_at_temperature_1(tmp_path: Path) -> None:
     found, reason = sampled_rows(tmp_path, model("3", kind="raw", temperature=1.0))
     assert reason == ""
