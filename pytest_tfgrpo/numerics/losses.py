@@ -147,25 +147,33 @@ def policy_loss(
         kl_kind=kl_kind,
         kl_clamp=kl_clamp,
     )
-    gradient = np.empty_like(new_BT)
+    return _by_block(policy, (new_BT, old_BT, ref_BT), adv, counted, weights_B)
+
+
+METRICS = ("clip_low", "clip_high", "clip_dual", "k1", "k3", "entropy", "kl")
+
+
+def _by_block(
+    policy: _Policy, given: tuple[Reals, Reals, Reals], advantage: Reals, counted: Bools, weights_B: Reals
+) -> Loss:
+    """Return the loss of log-probabilities new, old and ref, [B, T], block by block of rows."""
+    gradient = np.empty_like(given[0])
     sums = np.zeros(len(METRICS))
     value = 0.0
-    for rows in _blocks(new_BT.shape):
+    for rows in _blocks(gradient.shape):
         here = counted[rows]
-        given = (new_BT[rows], old_BT[rows], ref_BT[rows])
-        clean = given if here.all() else _cleaned(here, *given)
+        raw = tuple(one[rows] for one in given)
+        clean = raw if here.all() else _cleaned(here, *raw)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = _block(policy, clean, adv[rows], here, weights_B[rows], gradient[rows])
+            found = _block(policy, clean, advantage[rows], here, weights_B[rows], gradient[rows])
         if not np.isfinite(found[0]).all():
-            finite(counted, new=new_BT, old=old_BT, ref=ref_BT)
+            new, old, ref = given
+            finite(counted, new=new, old=old, ref=ref)
         value += float(found[0][0])
         sums += found[1]
     tokens = max(int(counted.sum()), 1)
     metrics = {name: float(total / tokens) for name, total in zip(METRICS, sums, strict=True)}
     return Loss(value, metrics, gradient)
-
-
-METRICS = ("clip_low", "clip_high", "clip_dual", "k1", "k3", "entropy", "kl")
 
 
 def _block(

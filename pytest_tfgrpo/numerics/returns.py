@@ -100,12 +100,7 @@ def gae(
             (out[0].reshape(wide), out[1].reshape(wide)),
             np.zeros(r.shape[1:] or (1,), r.dtype),
         )
-        total = out[1].sum()
-    if not np.isfinite(total):
-        finite(rewards=r, values=v)
-        finite(~over, next_values=after)
-        finite(advantages=out[0], returns=out[1])
-    return out
+    return _checked(out, r, v, ~over, next_values=after)
 
 
 def _scan(
@@ -173,10 +168,18 @@ def gae_buffer(
         _scan(
             r[rest], v[rest], v[1:], starts[1:], starts[1:], gamma, lam, (out[0][rest], out[1][rest]), later
         )
+    return _checked(out, r, v, ~done, last_values=last)
+
+
+def _checked(
+    out: tuple[Reals, Reals], rewards: Reals, values: Reals, used: Bools, **following: Reals
+) -> tuple[Reals, Reals]:
+    """Return advantages and returns; looks for the number that is not finite only if their sum is none."""
+    with np.errstate(over="ignore", invalid="ignore"):
         total = out[1].sum()
     if not np.isfinite(total):
-        finite(rewards=r, values=v)
-        finite(~done, last_values=last)
+        finite(rewards=rewards, values=values)
+        finite(used, **following)
         finite(advantages=out[0], returns=out[1])
     return out
 
