@@ -18,7 +18,8 @@ TEXT_CHARS = 20_000
 """Longest prompt and reply; their lengths are reported apart."""
 _SLACK = 400
 """Characters beyond a cut that are searched for secrets: half of one has no known shape."""
-
+SEARCHED_CHARS = KEY_CHARS + _SLACK
+"""What of a name is looked at."""
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_./#-]{0,14}|[0-9a-fA-F-]{0,64}")
 """Keys that are no secret by their length or their letters, which saves the search."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -34,9 +35,13 @@ def stored_text(text: str, limit: int = TEXT_CHARS) -> str:
     return _storable(redact(text[: limit + _SLACK]))[:limit]
 
 
-@lru_cache(4096)
 def stored_name(text: str) -> str:
     """Return a short text that comes often, redacted and cut to 200 characters."""
+    return _name(text[:SEARCHED_CHARS])
+
+
+@lru_cache(4096)
+def _name(text: str) -> str:
     return stored_text(text, KEY_CHARS)
 
 

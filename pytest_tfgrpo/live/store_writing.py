@@ -11,7 +11,14 @@ from typing import Any
 
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.live.event_text import encode, is_number, stored_key, stored_name, stored_text
+from pytest_tfgrpo.live.event_text import (
+    SEARCHED_CHARS,
+    encode,
+    is_number,
+    stored_key,
+    stored_name,
+    stored_text,
+)
 from pytest_tfgrpo.live.records import ArmChoice, LiveEvent, LiveStatus
 from pytest_tfgrpo.live.run_closing import OpenRun, RunEnding
 from pytest_tfgrpo.live.states import EVENTS_LOST, RETRIED, RefusedEvent
@@ -287,7 +294,8 @@ def _turn(data: Mapping[str, Json]) -> tuple[str, int, str]:
 
 
 def _tool(data: Mapping[str, Json]) -> tuple[str, int, str]:
-    return _tool_span(data["name"], data.get("error"))
+    name, error = data["name"], data.get("error")
+    return _tool_span(name[:SEARCHED_CHARS], None if error is None else error[:SEARCHED_CHARS])
 
 
 @lru_cache(4096)
