@@ -44,6 +44,8 @@ RATE = 10_000
 """Events in a second on the agent's thread."""
 SPANS = 20
 """Of a run, its decision included."""
+LONG = 100
+"""Of a long run, such as a coding agent's."""
 BATCHES = (200, 1000)
 """Events of a commit: what such an agent reports in 20 ms, and the most that the collector puts into one."""
 CONFIG = """
@@ -107,14 +109,14 @@ RULES = LiveRules(
 )
 
 
-def events_of(run: int) -> Iterator[LiveEvent]:
+def events_of(run: int, spans: int) -> Iterator[LiveEvent]:
     """Yield the events of a run: one choice, then turns with a call of a tool each, of which one fails."""
     key, owner = f"ticket-{run}", f"{run:016x}"
     at = 1.7e9 + run
     start = {"category": f"domain-{run % 8}", "prompt": "Where is my order?", "selector": 0, "control": False}
     yield LiveEvent("start", key, owner, 1, 0, at, start)
     yield LiveEvent("choice", key, owner, 1, 1, at, CHOICE)
-    for seq in range(2, SPANS):
+    for seq in range(2, spans):
         if seq % 2:
             error = "TimeoutError" if seq == 5 else None
             yield LiveEvent("tool", key, owner, 1, seq, at + seq, {"name": "search", "error": error})
@@ -127,14 +129,14 @@ def events_of(run: int) -> Iterator[LiveEvent]:
         "prompt_chars": 18,
         "reply_chars": 14,
     }
-    yield LiveEvent("end", key, owner, 1, SPANS, at + SPANS, {**end, "completed": True, "latency_ms": 812.5})
+    yield LiveEvent("end", key, owner, 1, spans, at + spans, {**end, "completed": True, "latency_ms": 812.5})
 
 
-def batches(runs: int, size: int, first: int = 0) -> Iterator[list[LiveEvent]]:
+def batches(runs: int, size: int, first: int = 0, spans: int = SPANS) -> Iterator[list[LiveEvent]]:
     """Yield the events of runs, of which 16 are open at a time, in batches."""
     batch: list[LiveEvent] = []
     for start in range(first, first + runs, 16):
-        open_runs = [list(events_of(run)) for run in range(start, min(start + 16, first + runs))]
+        open_runs = [list(events_of(run, spans)) for run in range(start, min(start + 16, first + runs))]
         for together in zip(*open_runs, strict=True):
             batch += together
             while len(batch) >= size:
@@ -222,17 +224,17 @@ def insert_all(db: sqlite3.Connection, parts: Sequence[Sequence[tuple[Any, ...]]
         db.execute("COMMIT")
 
 
-def durable(runs: int, rounds: int, folder: Path) -> None:
+def durable(runs: int, spans: int, rounds: int, folder: Path) -> None:
     """Print how many spans a second become durable; the two take turns, as the speed of a disk varies.
 
     The bare table gets equal rows in equal batches; the store also writes rollouts, attempts and rewards.
     """
-    print(f"durable spans, {runs:,} runs of {SPANS}{'ours/s':>18}{'bare/s':>12}{'ratio':>8}  (bar 0.5)")
+    print(f"durable spans, {runs:,} runs of {spans:<3}{'ours/s':>17}{'bare/s':>12}{'ratio':>8}  (bar 0.5)")
     for size in BATCHES:
-        made = list(batches(runs, size))
+        made = list(batches(runs, size, spans=spans))
         ours, bare = [], []
         for n in range(rounds):
-            path = folder / f"ours-{size}-{n}.db"
+            path = folder / f"ours-{spans}-{size}-{n}.db"
             store = open_live_store(path, "bench")
             seconds = timed(partial(write_all, store, made))
             assert store.counts()["succeeded"] == runs
@@ -240,7 +242,7 @@ def durable(runs: int, rounds: int, folder: Path) -> None:
             with closing(sqlite3.connect(path)) as db:
                 rows = db.execute("SELECT * FROM spans ORDER BY at, rollout").fetchall()
             parts = [rows[at : at + size] for at in range(0, len(rows), size)]
-            with closing(bare_store(folder / f"bare-{size}-{n}.db")) as peer:
+            with closing(bare_store(folder / f"bare-{spans}-{size}-{n}.db")) as peer:
                 bare.append(len(rows) / timed(partial(insert_all, peer, parts)))
             ours.append(len(rows) / seconds)
         ratio = statistics.median(a / b for a, b in zip(ours, bare, strict=True))
@@ -292,7 +294,8 @@ def main() -> None:
     part = 10 if options.quick else 1
     with tempfile.TemporaryDirectory() as folder:
         agent_side(10 / part, Path(folder))
-        durable(1000, 2 if options.quick else 7, Path(folder))
+        for spans in (SPANS, LONG):
+            durable(20_000 // spans, spans, 3 if options.quick else 9, Path(folder))
         growth((10_000, 1_000_000 // part), Path(folder))
     few = ["--seeds", "2", "--streams", "100"] if options.quick else []
     script = Path(__file__).with_name("live_selection.py")
