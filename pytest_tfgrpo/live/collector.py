@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -98,6 +99,8 @@ class Collector:
         self._thread: Thread | None = Thread(target=self._work, name="tfgrpo-live", daemon=True)
         self._thread.start()
         atexit.register(self.close)
+        if (processes := sys.modules.get("multiprocessing.util")) is not None:  # its children skip atexit
+            processes.Finalize(None, _called(WeakMethod(self.close)), exitpriority=1)
 
     @property
     def gate(self) -> GateState:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import sqlite3
 import threading
@@ -286,6 +287,16 @@ def test_a_forked_process_writes_its_own_runs_over_its_own_connection(store, sta
     assert os.waitpid(child, 0)[1] == 0
     assert collector.flush()
     assert sorted(rollout.run for rollout in store.rollouts()) == ["child", "parent"]
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_of_multiprocessing_writes_what_is_queued_before_it_exits(store, start):
+    collector = start(interval=99)
+    child = multiprocessing.get_context("fork").Process(target=put, args=(collector, runs(*"abcdefgh")))
+    child.start()
+    child.join(30)
+    assert child.exitcode == 0
+    assert store.counts()["succeeded"] == 8
 
 
 def test_whatever_breaks_the_thread_goes_on(store, start, monkeypatch):

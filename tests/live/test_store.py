@@ -235,6 +235,7 @@ def test_a_run_that_lost_an_event_fails_and_is_never_used(store):
     assert store.due() == 1
     assert write(store, [outcome("lost", 1.0)]).refused == {}
     assert store.due() == 1
+    assert [r.reward is None for r in store.rollouts()] == [True, False, True]
 
 
 def test_runs_without_events_time_out(store):
