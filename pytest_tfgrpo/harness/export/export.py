@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ExportError, TfgrpoError
-from pytest_tfgrpo.core.files import write_atomic
+from pytest_tfgrpo.core.files import RUNS, open_plain, write_atomic
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.export.attempts import (
     FORMULAS,
@@ -29,6 +29,8 @@ from pytest_tfgrpo.harness.export.rows import (
     rollout_rows,
 )
 
+_STARTS = (b'{"schema":"tfgrpo.rollouts/', b'{"prompt":[{"role":', b'{"data_source":')
+"""How the rows of each format begin."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[ T][\d:.]*Z?)?")
 """What loaders take for a time."""
 
@@ -70,12 +72,14 @@ class ExportTally:
 def export(folder: Path, target: Path, wanted: Export) -> Iterator[str]:
     """Write the rows of the run in `folder` to the file `target`, and yield what is to be said of it.
 
-    Raises ExportError for an unfinished run, for a file that exists unless forced, without a row, and where
-    the file cannot be written; JournalError where the run cannot be read. Then there is no file.
+    Raises ExportError for an unfinished run, for a file that exists unless forced, also then for what a run
+    keeps, without a row, and where the file cannot be written; JournalError where the run cannot be read.
+    Then there is no file.
     """
-    if target.exists() and not (wanted.force and target.is_file()):
-        replace = ", or replace it with --force" if target.is_file() else ""
-        raise ExportError(f"{target} exists; name another file with -o{replace}")
+    try:
+        _check_target(folder, target, wanted.force)
+    except OSError as error:
+        raise ExportError(f"cannot write {target}: {error.strerror}; name another file with -o") from error
     with open_index(folder) as index:
         tally = ExportTally() if wanted.format == "prompt" else ExportTally(left_out=index.left_out)
         try:
@@ -83,7 +87,9 @@ def export(folder: Path, target: Path, wanted: Export) -> Iterator[str]:
         except TfgrpoError:
             raise
         except OSError as error:
-            raise ExportError(f"cannot write {target}: {error}; name another file with -o") from error
+            raise ExportError(
+                f"cannot write {target}: {error.strerror or error}; name another file with -o"
+            ) from error
         of = "scenario" if wanted.format == "prompt" else "group"
         yield (
             f"{target}: {plural(tally.rows, 'row')} from {plural(tally.groups, of)} "
@@ -95,6 +101,30 @@ def export(folder: Path, target: Path, wanted: Export) -> Iterator[str]:
     for column in ("chosen", "rejected") if wanted.format == "preference" else ():
         if f"{column} text" not in tally.shown:
             yield f"every text of {column!r} is a date: give datasets the features, or it reads times"
+
+
+def _check_target(folder: Path, target: Path, force: bool) -> None:
+    """Raise ExportError where a file is in the way: any without `force`, else one that a run keeps.
+
+    In the folder of the run's task, an earlier export alone is replaced. Raises OSError for a name that
+    cannot be.
+    """
+    if not target.exists():
+        return
+    if not target.is_file():
+        raise ExportError(f"{target} exists; name another file with -o")
+    kept = (folder.parent.parent if folder.parent.name == RUNS else folder).resolve()
+    if target.resolve().is_relative_to(kept) and not _is_export(target):
+        raise ExportError(f"{target} belongs to a run, and is no earlier export; name another file with -o")
+    if not force:
+        raise ExportError(f"{target} exists; name another file with -o, or replace it with --force")
+
+
+def _is_export(path: Path) -> bool:
+    """Return whether a file begins as an export does; raises OSError."""
+    with open_plain(path) as file:
+        start = file.read(len(max(_STARTS, key=len)))
+    return start.startswith(_STARTS)
 
 
 def _lines(index: RunIndex, wanted: Export, tally: ExportTally) -> Iterator[bytes]:

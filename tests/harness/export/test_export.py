@@ -422,7 +422,7 @@ def test_a_run_without_a_row_leaves_no_file_and_says_why(tmp_path: Path) -> None
 
 
 def test_a_file_is_replaced_only_by_force_and_a_device_never(tmp_path: Path) -> None:
-    folder = run_of(tmp_path, make_training_group([1.0, 0.0]))
+    folder = run_of(tmp_path / "run", make_training_group([1.0, 0.0]))
     file = tmp_path / "mine.jsonl"
     file.write_text("mine")
     with pytest.raises(ExportError, match=r"mine.jsonl exists; .* or replace it with --force"):
@@ -435,8 +435,41 @@ def test_a_file_is_replaced_only_by_force_and_a_device_never(tmp_path: Path) -> 
             [*export(folder, other, Export(format="rollouts", force=True))]
 
 
+def test_a_file_that_a_run_keeps_is_not_replaced_even_by_force(tmp_path: Path) -> None:
+    folder = run_of(tmp_path / "out/task/runs/run1", make_training_group([1.0, 0.0]), epochs=2)
+    journal, library = folder / "journal.jsonl", folder.parents[1] / "library.json"
+    library.write_text("{}\n")
+    link, empty = tmp_path / "link.jsonl", folder / "metrics.jsonl"
+    link.symlink_to(journal)
+    empty.touch()
+    before = journal.read_bytes()
+    for file in (journal, library, link, empty):
+        for force in (True, False):
+            with pytest.raises(ExportError, match="belongs to a run, and is no earlier export; name another"):
+                [*export(folder, file, Export(format="rollouts", force=force))]
+    assert (journal.read_bytes(), library.read_text(), empty.read_bytes()) == (before, "{}\n", b"")
+    formats: tuple[ExportFormat, ...] = ("rollouts", "preference", "prompt")
+    for format in formats:
+        for _ in range(2):
+            [*export(folder, folder / "mine.jsonl", Export(format=format, force=True))]
+
+
+def test_a_name_that_cannot_be_is_refused_in_terms_of_the_name(tmp_path: Path) -> None:
+    folder = run_of(tmp_path, make_training_group([1.0, 0.0]))
+    for name, said in (
+        ("none/x", "No such file"),
+        ("journal.jsonl/x", "Not a directory"),
+        ("x" * 300, "too long"),
+    ):
+        with pytest.raises(
+            ExportError, match=f"cannot write .*{name[:20]}: .*{said}.*; name another file"
+        ) as found:
+            [*export(folder, tmp_path / name, Export(format="rollouts"))]
+        assert ".tmp" not in str(found.value)
+
+
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
-    folder = run_of(tmp_path, make_training_group([1.0, 0.0] * 20))
+    folder = run_of(tmp_path / "run", make_training_group([1.0, 0.0] * 20))
     file = tmp_path / "mine.jsonl"
     file.write_text("mine")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -448,7 +481,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, before)
-    assert {path.name for path in tmp_path.iterdir()} == {"journal.jsonl", "mine.jsonl"}
+    assert {path.name for path in tmp_path.iterdir()} == {"run", "mine.jsonl"}
     assert file.read_text() == "mine"
 
 
