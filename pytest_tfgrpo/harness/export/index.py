@@ -84,9 +84,16 @@ class RunIndex:
         try:
             data = self._data(group_place)
             members = data.pop("rollouts")
-            found = [from_wire(Rollout, self._data(place)) for place in places]
-            rollouts = [replace(r, status=status) for r, (_, status) in zip(found, members, strict=True)]
-            return replace(from_wire(Group, data | {"rollouts": []}), rollouts=tuple(rollouts))
+            rollouts = [
+                from_wire(Rollout, self._data(place) | {"status": status})
+                for place, (_, status) in zip(places, members, strict=True)
+            ]
+            group = replace(from_wire(Group, data | {"rollouts": []}), rollouts=tuple(rollouts))
+            if [score.rollout_id for score in group.scores] != [rollout.rollout_id for rollout in rollouts]:
+                raise ValueError("its scores are of other rollouts")
+            if group.scenario_id not in self.scenarios:
+                raise ValueError(f"the run has no scenario {group.scenario_id!r}")
+            return group
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise JournalError(f"{self.path}: group {id!r} cannot be read: {describe(error)}") from error
 

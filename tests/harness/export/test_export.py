@@ -502,6 +502,23 @@ def test_a_journal_that_does_not_fit_together_is_refused_with_its_line(
         exported(write_run(tmp_path, [event]))
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"scores": []},
+        {"scenario_id": "another"},
+        {"rollouts": [["run1.e1.count-words.r0", ["ok"]], ["run1.e1.count-words.r1", "ok"]]},
+    ],
+)
+def test_a_group_that_does_not_fit_its_rollouts_is_refused_by_its_id(
+    tmp_path: Path, other: dict[str, Any]
+) -> None:
+    *rollouts, (name, group) = group_events(make_training_group([1.0, 0.0]))
+    write_run(tmp_path, [*rollouts, (name, group | other)])
+    with pytest.raises(JournalError, match=r"group 'run1.e1.count-words' cannot be read: "):
+        exported(tmp_path)
+
+
 def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
     run_of(tmp_path, make_training_group([1.0, 0.0]))
     journal = tmp_path / "journal.jsonl"
