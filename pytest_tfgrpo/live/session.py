@@ -7,12 +7,14 @@ fails is counted, and `Live.status` shows it. Events are only enqueued.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
+from contextvars import ContextVar
 from itertools import count
 from types import TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pytest_tfgrpo.core.errors import SettingError, describe
 from pytest_tfgrpo.core.schema import nearest
@@ -21,6 +23,9 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.live.arms import LiveArm
 from pytest_tfgrpo.live.config import DecisionPoint, LiveConfig
 from pytest_tfgrpo.live.records import ArmChoice, EventKind, LiveEvent
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import SpanProcessor
 
 KEY_CHARS = 200
 """Of a run's key or category; a longer one is cut, and its stamp keeps it apart from others."""
@@ -112,6 +117,17 @@ class Live:
             self.swallow("status", error)
         return found | {"swallowed": dict(self._swallowed), "last_swallowed": self._last_error}
 
+    def span_processor(self) -> SpanProcessor:
+        """Return a processor for OpenTelemetry's ``TracerProvider``: it reports agents of other frameworks.
+
+        Within ``with live.run(...)`` their turns and tool calls are that run's; elsewhere each outermost
+        agent is a run. Raises SettingError where the extra `otel` is missing.
+        """
+        from pytest_tfgrpo.live.processor import open_live_processor
+
+        texts = self.config.settings.text != "none"
+        return open_live_processor(self.backend, _open_run, texts=texts, swallow=self.swallow)
+
     def flush(self, timeout_s: float = 10.0) -> bool:
         """Return whether all that was reported so far is in the store, within `timeout_s`."""
         return self._settle("flush", timeout_s)
@@ -148,7 +164,10 @@ class LiveRun:
         self._backend: LiveBackend | None = live.backend
         self._seq, self._attempt, self._place = count(), 1, 0
         self._started = time.perf_counter()
-        self._ended = self._control = False
+        self._control = False
+        self.ended = False
+        """Whether its end is reported."""
+        self._outer: LiveRun | None = None
         self._prompt_chars = 0
         self.key = self.category = self.owner = ""
         try:
@@ -199,8 +218,21 @@ class LiveRun:
             choice = default_choice(point, place=self._place, selector=backend.selector)
         else:
             choice = backend.choose(point, self.key, self._attempt, self._place, self.category)
-        self._send("choice", choice_data(choice))
+        data = choice_data(choice)
+        self._send("choice", data)
+        self._mark(data)
         return choice
+
+    def _mark(self, choice: Mapping[str, Json]) -> None:
+        """Note a choice in the span that is open around it, where the application uses OpenTelemetry."""
+        if "opentelemetry.trace" not in sys.modules:
+            return
+        try:
+            from pytest_tfgrpo.live.processor import mark_choice
+
+            mark_choice(self.key, self.owner, self.category, self._attempt, choice)
+        except Exception as error:  # noqa: BLE001 - nothing reaches the agent
+            self._live.swallow("mark", error)
 
     def turn(self) -> None:
         """Report a turn: one call of the model."""
@@ -256,12 +288,15 @@ class LiveRun:
             self._live.swallow("end", error)
 
     def __enter__(self) -> LiveRun:
+        self._outer = _current.get()
+        _current.set(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._ended:
+        _current.set(self._outer)
+        if self.ended:
             return
         if kind is None:
             self._end("succeeded", "", {"completed": True, "reply_chars": 0})
@@ -270,7 +305,7 @@ class LiveRun:
             self._end(status, kind.__name__, {"completed": False, "reply_chars": 0})
 
     def _end(self, status: str, reason: str, data: dict[str, Json]) -> None:
-        self._ended = True
+        self.ended = True
         latency_ms = round((time.perf_counter() - self._started) * 1000, 3)
         data |= {"prompt_chars": self._prompt_chars, "latency_ms": latency_ms}
         self._send("end", {"status": status, "reason": reason, **data})
@@ -290,6 +325,16 @@ class LiveRun:
                 )
         except Exception as error:  # noqa: BLE001 - nothing reaches the agent
             self._live.swallow(kind, error)
+
+
+_current: ContextVar[LiveRun | None] = ContextVar("tfgrpo_live_run", default=None)
+"""The run around the caller."""
+
+
+def _open_run() -> LiveRun | None:
+    """Return the run around the caller; None once it has ended, which a task may outlive."""
+    run = _current.get()
+    return None if run is None or run.ended else run
 
 
 def default_choice(point: DecisionPoint, *, place: int, selector: int) -> ArmChoice:

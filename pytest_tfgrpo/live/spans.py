@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.live.event_text import is_number
+from pytest_tfgrpo.live.event_text import TEXT_CHARS, is_number
 from pytest_tfgrpo.live.events import event_of, event_to_wire
 from pytest_tfgrpo.live.records import EventKind, LiveEvent, LiveRules
 from pytest_tfgrpo.live.settings import LiveSettings
@@ -31,6 +31,7 @@ from pytest_tfgrpo.traces.turns import (
     RefusedTrace,
     SpanEvent,
     SpanForest,
+    SpanKey,
     TraceOutcome,
     TraceStep,
 )
@@ -41,6 +42,8 @@ _RUN, _OWNER, _CATEGORY = "tfgrpo.live.run", "tfgrpo.live.owner", "tfgrpo.live.c
 _ATTEMPT, _CHOICE = "tfgrpo.live.attempt", "tfgrpo.live.choice"
 _SHOWN = 5
 """Places that are printed of each reason."""
+_TEXT_CHARS = 2 * TEXT_CHARS
+"""Of a text that is handed on; the store cuts it after it took secrets out."""
 _AT_ONCE = 100
 """Runs of one transaction."""
 ERROR = "error"
@@ -112,7 +115,7 @@ def events_of(run: AgentRun, *, texts: bool) -> list[LiveEvent]:
     start_ns = min([run.agent.start_ns, *(at for at, *_ in choices)])
     events.add("start", start_ns, {
         "category": identity.category,
-        "prompt": run.prompt if texts else None,
+        "prompt": run.prompt[:_TEXT_CHARS] if texts else None,
         "selector": first.get("selector", 0),
         "control": first.get("control", False),
     })  # fmt: skip
@@ -125,8 +128,6 @@ def events_of(run: AgentRun, *, texts: bool) -> list[LiveEvent]:
             events.retry(at_ns, attempt)
         events.add(kind, at_ns, data)
     events.add("end", max(run.agent.end_ns, start_ns), _end(run, texts))
-    for event in events.made:
-        event_of(event_to_wire(event))
     return events.made
 
 
@@ -174,18 +175,25 @@ def _end(run: AgentRun, texts: bool) -> dict[str, Json]:
         "reply_chars": len(run.reply),
         "latency_ms": max(run.agent.end_ns - run.agent.start_ns, 0) / 1e6,
     }
-    return data | ({"reply": run.reply} if texts and run.reply else {})
+    return data | ({"reply": run.reply[:_TEXT_CHARS]} if texts and run.reply else {})
 
 
 def score_of(run: AgentRun) -> tuple[LiveEvent | None, list[RefusedSpan]]:
     """Return the outcome of a run, the first there is, and those that are no score in [0, 1]."""
-    identity, refused = identity_of(run), []
-    for outcome in run.outcomes:
+    identity = identity_of(run)
+    return _score(identity.run, identity.owner, run.outcomes)
+
+
+def _score(
+    run: str, owner: str, outcomes: Sequence[TraceOutcome]
+) -> tuple[LiveEvent | None, list[RefusedSpan]]:
+    refused = []
+    for outcome in outcomes:
         if (reason := _wrong(outcome)) is not None:
-            refused.append(RefusedSpan(reason, outcome.place, run.key))
+            refused.append(RefusedSpan(reason, outcome.place))
             continue
         data = {"score": float(outcome.value)}
-        return LiveEvent("outcome", identity.run, identity.owner, 0, -1, outcome.at_ns / 1e9, data), refused
+        return LiveEvent("outcome", run, owner, 0, -1, outcome.at_ns / 1e9, data), refused
     return None, refused
 
 
@@ -218,6 +226,7 @@ class SpanIngest:
         for start in range(0, len(runs), _AT_ONCE):
             self._store_runs(runs[start : start + _AT_ONCE])
             self._update()
+        self._store_strays(forest.strays)
         self._refuse(forest.refused)
         return IngestReport(
             spans=spans,
@@ -230,14 +239,14 @@ class SpanIngest:
         )
 
     def _store_runs(self, runs: Sequence[AgentRun]) -> None:
-        known = self._store.scored_by_owner([identity_of(run).owner for run in runs])
+        known = self._store.runs_by_owner([identity_of(run).owner for run in runs])
         made: list[LiveEvent] = []
         scores: list[LiveEvent] = []
         for run in runs:
             owner = identity_of(run).owner
             if owner not in known:
                 try:
-                    made += events_of(run, texts=self._settings.text != "none")
+                    made += _checked(events_of(run, texts=self._settings.text != "none"))
                 except ValueError:
                     self._refuse([RefusedSpan(RefusedTrace.BAD_MARK, run.place)])
                     continue
@@ -245,8 +254,27 @@ class SpanIngest:
             self._known += owner in known
             score, refused = score_of(run)
             self._refuse(refused)
-            if score is not None and not known.get(owner, False):
+            if score is not None and not known.get(owner, ("", False))[1]:
                 scores.append(score)
+        self._write(made, scores)
+
+    def _store_strays(self, strays: Mapping[SpanKey, Sequence[TraceOutcome]]) -> None:
+        """Store evaluations that came later than the agent's span: as spans of their own, below it."""
+        known = self._store.runs_by_owner(["".join(key) for key in strays])
+        scores = []
+        for key, outcomes in strays.items():
+            owner = "".join(key)
+            if owner not in known:
+                self._refuse([RefusedSpan(RefusedTrace.NO_RUN, one.place) for one in outcomes])
+                continue
+            run, scored = known[owner]
+            score, refused = _score(run, owner, outcomes)
+            self._refuse(refused)
+            if score is not None and not scored:
+                scores.append(score)
+        self._write([], scores)
+
+    def _write(self, made: Sequence[LiveEvent], scores: Sequence[LiveEvent]) -> None:
         if made or scores:
             report = self._store.write([*made, *scores], rules=self._rules, now=time.time())
             if report.gate.state == "hold" and RefusedEvent.HELD in report.refused:
@@ -273,6 +301,14 @@ class SpanIngest:
     def _refuse(self, refused: Sequence[RefusedSpan]) -> None:
         for one in refused:
             self._refused[one.reason].append(one.place)
+
+
+def _checked(events: list[LiveEvent]) -> list[LiveEvent]:
+    """Return events, which are as their schema has them; raises ValueError."""
+    for event in events:
+        if event.kind == "choice":
+            event_of(event_to_wire(event))
+    return events
 
 
 def _joined(runs: Sequence[AgentRun]) -> list[AgentRun]:

@@ -168,17 +168,18 @@ class LiveReader(StoreFile):
         known = number.isascii() and number.isdecimal() and len(number) < 19
         return int(number) if known and rollout_id(self.namespace, int(number)) == id else 0
 
-    def scored_by_owner(self, owners: Sequence[str]) -> dict[str, bool]:
-        """Return of those of `owners` that have opened a run whether it has a score."""
-        found: dict[str, bool] = {}
+    def runs_by_owner(self, owners: Sequence[str]) -> dict[str, tuple[str, bool]]:
+        """Return of those of `owners` that have opened a run its key, and whether it has a score."""
+        found: dict[str, tuple[str, bool]] = {}
         by_key = {stored_key(owner): owner for owner in owners}
         keys = list(by_key)
         with self._reading() as db:
             for start in range(0, len(keys), AT_ONCE):
                 some = keys[start : start + AT_ONCE]
                 marks = ",".join("?" * len(some))
-                select = f"SELECT owner, score IS NOT NULL FROM rollouts WHERE owner IN ({marks})"
-                found |= {by_key[key]: bool(scored) for key, scored in db.execute(select, some)}
+                select = f"SELECT owner, run, score IS NOT NULL FROM rollouts WHERE owner IN ({marks})"
+                rows = db.execute(select, some)
+                found |= {by_key[key]: (run, bool(scored)) for key, run, scored in rows}
         return found
 
     def spans(self, id: str) -> tuple[LiveSpan, ...]:

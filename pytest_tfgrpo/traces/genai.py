@@ -55,6 +55,11 @@ def read_genai(span: TraceSpan) -> SpanReading:
     return SpanReading(step=None if kind is None else _step(span, kind), outcomes=outcomes)
 
 
+def is_agent(attributes: Mapping[str, Json]) -> bool:
+    """Return whether a span with these attributes is an agent's."""
+    return attributes.get("gen_ai.operation.name") == "invoke_agent"
+
+
 def _step(span: TraceSpan, kind: Literal["agent", "turn", "tool"]) -> TraceStep:
     error = _error(span)
     asked, answered = _of_tool(span) if kind == "tool" else _of_model(span)

@@ -190,6 +190,8 @@ class SpanForest:
         self._torn: set[str] = set()
         """Traces in which a span without a place was refused."""
         self.refused: list[RefusedSpan] = []
+        self.strays: dict[SpanKey, list[TraceOutcome]] = {}
+        """Outcomes of spans that are not here, by the keys of these."""
 
     def take(self, found: Iterable[TraceSpan | RefusedSpan]) -> int:
         """Take spans, and what was refused of them; return how many were read."""
@@ -230,6 +232,8 @@ class SpanForest:
             step = node.reading.step
             if place.top is not None:
                 members.setdefault(place.top, []).append(node)
+            elif node.reading.outcomes and step is None and not place.looped:
+                self.strays.setdefault((key[0], node.parent), []).extend(node.reading.outcomes)
             elif place.looped or (step is not None and step.kind != "agent"):
                 reason = RefusedTrace.LOOP if place.looped else RefusedTrace.NO_RUN
                 self.refused.append(RefusedSpan(reason, node.place, key))

@@ -1,13 +1,14 @@
 """Spans of other frameworks as live runs."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import ROOT
-from support.otlp_spans import agent, evaluation, span, write_lines
+from support.otlp_spans import agent, evaluation, line, span, write_lines
 from support.tools import tfgrpo
 
-from pytest_tfgrpo.live.records import LiveRollout
+from pytest_tfgrpo.live.records import GateState, LiveRollout
 from pytest_tfgrpo.live.store import open_live_store
 
 RECORDED = sorted((ROOT / "tests" / "traces" / "recorded").glob("*.jsonl"))
@@ -64,3 +65,114 @@ def test_an_evaluation_is_the_outcome_once(folder: Path) -> None:
     assert "1 stored, 0 known before; 1 new scores" in ingest(file)
     assert "0 stored, 1 known before; 0 new scores" in ingest(file)
     assert [run.trace and run.trace.score for run in rollouts(folder)] == [0.75]
+
+
+def test_an_evaluation_that_comes_later_finds_its_run(folder: Path) -> None:
+    ingest(write_lines(folder / "a.jsonl", span(2, "chat"), agent()))
+    later = write_lines(
+        folder / "b.jsonl", span(7, events=(evaluation(0.5),)), span(8, parent=66, events=(evaluation(0.5),))
+    )
+    assert ingest(later).splitlines()[1:] == [
+        "runs       0 stored, 0 known before; 1 new scores",
+        "updates    0",
+        "refused    1 no_run: b.jsonl:2",
+    ]
+    assert "0 new scores" in ingest(later)
+    assert [run.trace and run.trace.score for run in rollouts(folder)] == [0.5]
+
+
+def test_an_inner_agent_is_part_of_the_outermost(folder: Path) -> None:
+    inner = [agent(4, parent=3, attributes={"gen_ai.agent.name": "helper"}), span(5, "chat", parent=4)]
+    outer = [agent(2, parent=1), span(3, "execute_tool", attributes={"gen_ai.tool.name": "ask"}, parent=2)]
+    ingest(write_lines(folder / "a.jsonl", *inner, *outer, span(1, parent=None), span(6, "chat", parent=2)))
+    (run,) = rollouts(folder)
+    assert run.trace is not None
+    assert (run.category, run.trace.turns, run.trace.tool_errors) == ("toy", 2, 0)
+
+
+def mended(**fields: Any) -> dict[str, Any]:
+    return {**span(3, "chat"), **fields}
+
+
+HOSTILE: dict[str, tuple[Any, str]] = {
+    "no JSON": ("{", "not_json"),
+    "NaN in JSON": (line(span(3, "chat")).replace('"gen_ai.operation.name"', "NaN"), "not_json"),
+    "lists within lists": ("[" * 100_000, "not_json"),
+    "no object": ("[1]", "malformed"),
+    "spans that are none": ('{"resourceSpans": [{"scopeSpans": 3}]}', "malformed"),
+    "no trace id": (mended(traceId=None), "bad_id"),
+    "a span id of zeros": (mended(spanId="0" * 16), "bad_id"),
+    "a short parent": (mended(parentSpanId="12"), "bad_id"),
+    "an id in base64": (mended(spanId="AAAAAAAAAAE="), "bad_id"),
+    "a number as name": (mended(name=3), "malformed"),
+    "no time": (mended(startTimeUnixNano=None), "malformed"),
+    "a time of many digits": (mended(endTimeUnixNano="9" * 5000), "malformed"),
+    "attributes that are no list": (mended(attributes={"a": 1}), "malformed"),
+    "a text that says it is a number": (
+        mended(attributes=[{"key": "a", "value": {"intValue": "x"}}]),
+        "malformed",
+    ),
+    "messages that are none": (
+        span(3, "chat", attributes={"gen_ai.input.messages": '[{"role": "user"}]'}),
+        "malformed",
+    ),
+    "ten megabytes": (span(3, "chat", attributes={"gen_ai.input.messages": "x" * 10**7}), "too_large"),
+    "NUL": (span(3, "execute_tool", attributes={"gen_ai.tool.name": "a\0b"}), "bad_text"),
+    "half a pair": (span(3, "execute_tool", attributes={"gen_ai.tool.name": "\ud800"}), "bad_text"),
+    "a loop": (span(3, "chat", parent=3), "loop"),
+    "an orphan": (span(3, "chat", parent=77), "no_run"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_what_is_hostile_is_refused_with_its_line_and_other_runs_go_on(case: str, folder: Path) -> None:
+    text, reason = HOSTILE[case]
+    good = span(1, "invoke_agent", trace="cd" * 16, parent=None)
+    file = write_lines(folder / "a.jsonl", good, text, span(2, "chat", trace="cd" * 16))
+    out = ingest(file)
+    assert "runs       1 stored" in out
+    assert f"refused    1 {reason}: a.jsonl:2\n" in out
+    assert [run.trace and run.trace.turns for run in rollouts(folder)] == [1]
+
+
+@pytest.mark.parametrize("torn", [mended(name=3), mended(spanId="?")], ids=["of the run", "of its trace"])
+def test_a_run_that_lacks_a_span_is_not_used(torn: dict[str, Any], folder: Path) -> None:
+    out = ingest(write_lines(folder / "a.jsonl", agent(), span(2, "chat"), torn))
+    assert "runs       0 stored" in out
+    assert "1 incomplete: a.jsonl:1" in out
+    assert rollouts(folder) == []
+
+
+def test_circles_and_long_chains_of_parents_end(folder: Path) -> None:
+    circle = [span(n, "chat", parent=n % 5000 + 1) for n in range(1, 5001)]
+    chain = [span(n, "chat", parent=n - 1, trace="cd" * 16) for n in range(5000, 1, -1)]
+    out = ingest(write_lines(folder / "a.jsonl", line(*circle), line(*chain), agent(trace="cd" * 16)))
+    assert "refused    5000 loop: a.jsonl:1, a.jsonl:1" in out
+    assert [run.trace and run.trace.turns for run in rollouts(folder)] == [4999]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ({"doubleValue": "NaN"}, "outcome_not_a_number"),
+        ({"doubleValue": "-Infinity"}, "outcome_not_a_number"),
+        ({"stringValue": "0.5"}, "outcome_not_a_number"),
+        ({"boolValue": True}, "outcome_not_a_number"),
+        (1.5, "outcome_out_of_range"),
+    ],
+)
+def test_an_outcome_that_is_no_score_is_refused_and_the_run_stays(
+    value: Any, reason: str, folder: Path
+) -> None:
+    out = ingest(write_lines(folder / "a.jsonl", span(2, "chat"), agent(events=(evaluation(value),))))
+    assert "runs       1 stored, 0 known before; 0 new scores" in out
+    assert f"refused    1 {reason}: a.jsonl:2" in out
+
+
+def test_a_file_that_is_missing_and_a_gate_that_holds_are_errors(folder: Path) -> None:
+    assert "there is no file b.jsonl" in tfgrpo("live", "ingest", "b.jsonl", code=1)
+    store = open_live_store(folder / "live.db", "default")
+    store.set_gate(GateState(state="hold", reason="failures"), now=1.0)
+    store.close()
+    file = write_lines(folder / "a.jsonl", agent())
+    assert "the gate holds by failures" in tfgrpo("live", "ingest", str(file), code=1)

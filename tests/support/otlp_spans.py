@@ -1,9 +1,14 @@
 """Spans as OTLP JSON lines, as small as tests want them."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
 
 TRACE = "ab" * 16
 BORN_NS = 1_800_000_000_000_000_000
@@ -66,3 +71,26 @@ def write_lines(path: Path, *lines: str | dict[str, Any]) -> Path:
     """Write spans, each a line, and lines as they are."""
     path.write_text("".join(f"{one if isinstance(one, str) else line(one)}\n" for one in lines))
     return path
+
+
+def exported(span: ReadableSpan) -> dict[str, Any]:
+    """Return a span of the SDK as OTLP has it."""
+    assert span.context is not None
+    return {
+        "traceId": f"{span.context.trace_id:032x}",
+        "spanId": f"{span.context.span_id:016x}",
+        "parentSpanId": "" if span.parent is None else f"{span.parent.span_id:016x}",
+        "name": span.name,
+        "startTimeUnixNano": str(span.start_time),
+        "endTimeUnixNano": str(span.end_time),
+        "attributes": attribute_list(span.attributes or {}),
+        "events": [
+            {
+                "name": event.name,
+                "timeUnixNano": str(event.timestamp),
+                "attributes": attribute_list(event.attributes or {}),
+            }
+            for event in span.events
+        ],
+        "status": {"code": span.status.status_code.value},
+    }

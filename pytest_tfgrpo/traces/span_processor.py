@@ -1,0 +1,199 @@
+"""Runs of agents as they happen: a span processor of OpenTelemetry's SDK, and marks in its current span.
+
+Spans end children first, and frameworks set attributes late: which agent is the outermost shows when a span
+ends, from those around it that are still open.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.traces.genai import is_agent, read_genai
+from pytest_tfgrpo.traces.turns import MARK, AgentRun, SpanEvent, SpanForest, SpanKey, TraceSpan
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+
+MOST_OPEN = 10_000
+"""Spans that are remembered until they end; beyond that the oldest is forgotten."""
+MOST_SPANS = 10_000
+"""Spans of one run that are kept; a longer run is no run."""
+_DEEPEST = 1000
+"""Spans around a span that are looked at."""
+_API = "opentelemetry.trace"
+
+
+_Around = TypeVar("_Around")
+
+
+class _OpenSpan(NamedTuple, Generic[_Around]):
+    span: ReadableSpan
+    parent: SpanKey | None
+    around: _Around | None
+
+
+def open_span_processor(
+    *,
+    take: Callable[[AgentRun, _Around | None], None],
+    around: Callable[[], _Around | None],
+    failed: Callable[[str, Exception], None],
+) -> SpanProcessor:
+    """Return a span processor that hands on each run of an agent once its span has ended.
+
+    `around` is asked at each start of a span, on its thread; `take` gets what it said, not None, for the
+    nearest span at or around the agent's. `failed` gets what would else reach the agent. Raises SettingError
+    where the extra `otel` is missing.
+    """
+    try:
+        from opentelemetry.sdk.trace import SpanProcessor
+    except ImportError as error:
+        raise SettingError(
+            "a span processor needs OpenTelemetry; install it with: pip install 'pytest-tfgrpo[otel]'"
+        ) from error
+
+    runs = _RunsInProgress(take, around)
+
+    class AgentRunProcessor(SpanProcessor):
+        def on_start(self, span: Span, parent_context: Context | None = None) -> None:  # noqa: ARG002
+            try:
+                runs.started(span)
+            except Exception as error:  # noqa: BLE001 - nothing reaches the agent
+                failed("span", error)
+
+        def on_end(self, span: ReadableSpan) -> None:
+            try:
+                runs.ended(span)
+            except Exception as error:  # noqa: BLE001 - nothing reaches the agent
+                failed("span", error)
+
+    return AgentRunProcessor()
+
+
+def mark_current_span(name: str, attributes: Mapping[str, str | int], shown: Mapping[str, str]) -> None:
+    """Add an event, and attributes for people, to the span that is open around the caller, if there is one.
+
+    Where the application has not loaded OpenTelemetry there is none.
+    """
+    if _API in sys.modules:
+        from opentelemetry import trace
+
+        span = trace.get_current_span()
+        if span.is_recording():
+            span.add_event(name, dict(attributes))
+            span.set_attributes(dict(shown))
+
+
+class _RunsInProgress(Generic[_Around]):
+    """Spans that are open, and those that ended within an agent that is."""
+
+    def __init__(
+        self, take: Callable[[AgentRun, _Around | None], None], around: Callable[[], _Around | None]
+    ) -> None:
+        self._take, self._around = take, around
+        self._lock = Lock()
+        self._open: dict[SpanKey, _OpenSpan[_Around]] = {}
+        self._ended: dict[SpanKey, list[TraceSpan]] = {}
+
+    def started(self, span: ReadableSpan) -> None:
+        key, parent = _keys(span)
+        around = self._around()
+        with self._lock:
+            outer = None if parent is None else self._open.get(parent)
+            if around is None and outer is not None:
+                around = outer.around
+            if len(self._open) >= MOST_OPEN:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                self._ended.pop(oldest, None)
+            self._open[key] = _OpenSpan(span, parent, around)
+
+    def ended(self, span: ReadableSpan) -> None:
+        key, _ = _keys(span)
+        with self._lock:
+            path = self._path(key)
+            self._open.pop(key, None)
+            agents = [at for at, one in enumerate(path) if is_agent(one.span.attributes or {})]
+            if not agents:
+                return
+            top = path[agents[-1]]
+            spans = self._ended.setdefault(_keys(top.span)[0], [])
+            if len(spans) <= MOST_SPANS:
+                spans.append(_converted(span))
+            if top.span is not path[0].span:
+                return
+            del self._ended[key]
+        if len(spans) > MOST_SPANS:
+            raise ValueError(f"a run of an agent has more than {MOST_SPANS} spans")
+        forest = SpanForest(read_genai)
+        forest.take([*spans, *(_marks_of(one.span) for one in path[1:])])
+        runs = forest.runs()
+        for run in runs:
+            self._take(run, top.around)
+        if not runs:
+            raise ValueError(
+                f"the spans of an agent's run are {', '.join(one.reason for one in forest.refused)}"
+            )
+
+    def _path(self, key: SpanKey) -> list[_OpenSpan[_Around]]:
+        """Return the open spans from this one outwards."""
+        path: list[_OpenSpan[_Around]] = []
+        at: SpanKey | None = key
+        while at is not None and len(path) < _DEEPEST and (one := self._open.get(at)) is not None:
+            path.append(one)
+            at = one.parent
+        return path
+
+
+def _keys(span: ReadableSpan) -> tuple[SpanKey, SpanKey | None]:
+    context, parent = span.context, span.parent
+    assert context is not None
+    own = (f"{context.trace_id:032x}", f"{context.span_id:016x}")
+    return own, None if parent is None else (own[0], f"{parent.span_id:016x}")
+
+
+def _converted(span: ReadableSpan) -> TraceSpan:
+    key, parent = _keys(span)
+    start_ns = span.start_time or 0
+    return TraceSpan(
+        key=key,
+        parent="" if parent is None else parent[1],
+        name=span.name,
+        start_ns=start_ns,
+        end_ns=span.end_time or start_ns,
+        attributes=_plain(span.attributes),
+        events=_events(span),
+        failed=span.status.status_code.name == "ERROR",
+        message=span.status.description or "",
+    )
+
+
+def _marks_of(span: ReadableSpan) -> TraceSpan:
+    """Return a span around an agent's, which has only its place and its marks."""
+    key, parent = _keys(span)
+    return TraceSpan(
+        key=key,
+        parent="" if parent is None else parent[1],
+        name=span.name,
+        start_ns=span.start_time or 0,
+        end_ns=span.start_time or 0,
+        attributes={},
+        events=tuple(event for event in _events(span) if event.name.startswith(MARK)),
+    )
+
+
+def _events(span: ReadableSpan) -> tuple[SpanEvent, ...]:
+    return tuple(
+        SpanEvent(event.name, event.timestamp, _plain(event.attributes)) for event in tuple(span.events)
+    )
+
+
+def _plain(attributes: Mapping[str, object] | None) -> dict[str, Json]:
+    return {
+        key: list(value) if isinstance(value, tuple) else value for key, value in (attributes or {}).items()
+    }

@@ -1,0 +1,179 @@
+"""Agents of other frameworks that run in the process that serves, by their spans."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.trace import Status, StatusCode, Tracer, get_current_span
+from support.otlp_spans import exported, write_lines
+from support.tools import tfgrpo
+
+from pytest_tfgrpo.cli.open_live import open_live
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.live.records import LiveRollout
+from pytest_tfgrpo.live.session import Live
+from pytest_tfgrpo.live.store import open_live_store
+
+CONFIG = """
+[points.config]
+default = "bare"
+[points.config.arms.bare]
+[points.config.arms.warm]
+temperature = 0.7
+"""
+
+
+class Kept(SpanProcessor):
+    """Keeps what ended."""
+
+    def __init__(self) -> None:
+        self.spans: list[ReadableSpan] = []
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self.spans.append(span)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    (tmp_path / "live.toml").write_text(CONFIG)
+    return tmp_path / "live.toml"
+
+
+@pytest.fixture
+def live(config: Path) -> Iterator[Live]:
+    with open_live(config, enabled=True) as live:
+        yield live
+
+
+def tracer_of(*processors: SpanProcessor) -> Tracer:
+    provider = TracerProvider(shutdown_on_exit=False)
+    for processor in processors:
+        provider.add_span_processor(processor)
+    return provider.get_tracer("toy")
+
+
+def serve(tracer: Tracer, name: str = "toy", *, turns: int = 2) -> None:
+    """Run an agent as frameworks trace it: some set attributes only after a span has started."""
+    with tracer.start_as_current_span("invoke_agent") as agent:
+        agent.set_attributes({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name})
+        agent.set_attribute("gen_ai.conversation.id", f"talk of {name}")
+        for _ in range(turns):
+            with tracer.start_as_current_span("cycle"):
+                chat = {"gen_ai.operation.name": "chat"}
+                tracer.start_span("chat", attributes=chat).end()
+                called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
+                with tracer.start_as_current_span("execute_tool", attributes=called) as tool:
+                    tool.set_status(Status(StatusCode.ERROR, "nothing found"))
+
+
+def stored(config: Path, live: Live) -> list[LiveRollout]:
+    assert live.flush()
+    assert live.status()["swallowed"] == {}
+    store = open_live_store(config.parent / "live.db", "default")
+    try:
+        return list(store.rollouts())
+    finally:
+        store.close()
+
+
+def test_an_outermost_agent_is_a_run_on_each_thread(config: Path, live: Live) -> None:
+    tracer = tracer_of(live.span_processor())
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: serve(tracer, f"agent-{n}", turns=n % 3), range(12)))
+    found = {run.run: run for run in stored(config, live)}
+    assert sorted(found) == sorted(f"talk of agent-{n}" for n in range(12))
+    for n in range(12):
+        run = found[f"talk of agent-{n}"]
+        assert run.trace is not None
+        assert (run.category, run.trace.turns, run.trace.tool_errors) == (f"agent-{n}", n % 3, n % 3)
+
+
+def test_an_agent_within_a_run_adds_its_turns_to_it(config: Path, live: Live) -> None:
+    tracer = tracer_of(live.span_processor())
+    with live.run("ticket-1", category="refund") as run:
+        arm = run.choose("config")
+        serve(tracer)
+        run.end("done", score=0.5)
+    (found,) = stored(config, live)
+    assert found.trace is not None
+    assert (found.run, found.category, found.trace.score) == ("ticket-1", "refund", 0.5)
+    assert (found.trace.turns, found.trace.tool_errors) == (2, 2)
+    assert [choice.arm for choice in found.choices] == [arm.name]
+    serve(tracer)
+    assert [run.run for run in stored(config, live)] == ["ticket-1", "talk of toy"]
+
+
+@pytest.mark.parametrize("within", ["around", "inside"], ids=["around the agent", "inside the agent"])
+def test_a_choice_marks_the_current_span_from_which_another_store_learns_it(
+    within: str, config: Path, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Kept()
+    tracer = tracer_of(kept)
+    with live.run("ticket-1", category="refund") as run, tracer.start_as_current_span("request"):
+        if within == "around":
+            run.choose("config")
+            run.retry()
+            run.choose("config")
+            serve(tracer)
+            serve(tracer)
+        else:
+            named = {"gen_ai.operation.name": "invoke_agent"}
+            with tracer.start_as_current_span("invoke_agent", attributes=named):
+                run.choose("config")
+                run.retry()
+                run.choose("config")
+                serve(tracer)
+                serve(tracer)
+    (own,) = stored(config, live)
+    (request,) = (span for span in kept.spans if any(e.name == "tfgrpo.live.choice" for e in span.events))
+    assert request.attributes is not None
+    assert request.attributes["tfgrpo.live.arm.config"] == own.choices[0].arm
+    file = write_lines(tmp_path / "spans.jsonl", *map(exported, kept.spans))
+
+    assert "0 stored, 1 known before" in tfgrpo("live", "ingest", str(file), "--config", str(config))
+    monkeypatch.setenv("TFGRPO_LIVE_RL_STORE", "other.db")
+    assert "1 stored, 0 known before" in tfgrpo("live", "ingest", str(file), "--config", str(config))
+    store = open_live_store(tmp_path / "other.db", "default")
+    (other,) = store.rollouts()
+    store.close()
+    assert (other.run, other.category, other.control) == (own.run, own.category, own.control)
+    assert other.choices == own.choices
+    assert other.attempt == own.attempt == 2
+    assert other.trace is not None
+    assert (other.trace.turns, other.trace.tool_errors) == (4, 4)
+
+
+def test_a_mark_that_was_tampered_with_is_refused(
+    config: Path, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Kept()
+    tracer = tracer_of(kept)
+    named = {"gen_ai.operation.name": "invoke_agent"}
+    with live.run("ticket-1") as run, tracer.start_as_current_span("agent", attributes=named):
+        run.choose("config")
+        get_current_span().add_event("tfgrpo.live.choice", {"tfgrpo.live.owner": run.owner})
+    live.flush()
+    file = write_lines(tmp_path / "spans.jsonl", *map(exported, kept.spans))
+    monkeypatch.setenv("TFGRPO_LIVE_RL_STORE", "other.db")
+    out = tfgrpo("live", "ingest", str(file), "--config", str(config))
+    assert "runs       0 stored" in out
+    assert "refused    1 bad_mark: spans.jsonl:1" in out
+
+
+def test_off_it_reports_nothing_and_marks_nothing(config: Path) -> None:
+    kept = Kept()
+    with open_live(config) as live:
+        tracer = tracer_of(live.span_processor(), kept)
+        with live.run("ticket-1") as run, tracer.start_as_current_span("request"):
+            run.choose("config")
+            serve(tracer)
+    assert not (config.parent / "live.db").exists()
+    assert [span for span in kept.spans for event in span.events] == []
+
+
+def test_without_the_extra_it_says_what_to_install(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "opentelemetry.sdk.trace", None)
+    with pytest.raises(SettingError, match=r"pip install 'pytest-tfgrpo\[otel\]'"):
+        live.span_processor()
