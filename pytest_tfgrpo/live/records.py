@@ -189,7 +189,8 @@ class LiveUpdate:
     """Ids of the rollouts used; none where it was not executed."""
     spent: tuple[str, ...] = field(default=(), metadata=SPARSE)
     """Ids of the rollouts that no later update gets: those used, and those left out. Runs whose rewards were
-    all equal are not, until an update is full of them: the next may bring a difference."""
+    all equal are not, until an update is full of them: the next may bring a difference. Nor are runs of arms
+    that only another process has, until they are stale."""
 
     @property
     def weights_applied(self) -> bool:

@@ -23,10 +23,24 @@ OTHER = "other"
 """Category of all that come after the first 64."""
 CONTROL_SHARE = 0.1
 """Of all runs, those that take the default arms and no part in updates."""
+KEPT_FOR = 64
+"""Selectors for which the logits of an arm are kept that the process which learns does not have: another one
+that shares the store may have it."""
 SCHEMA = "tfgrpo.live-selector/1"
 
 Points = Mapping[str, Mapping[str, str]]
 """Stamp of each arm, by point and name."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AwayArm:
+    """The logits of an arm that the process at hand does not have."""
+
+    shared: float
+    own: Mapping[str, float]
+    """By category."""
+    seen: int
+    """Number of the newest selector that a process with this arm made."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,19 +80,27 @@ class PointPolicy:
         """Return the policy before the first update."""
         return PointPolicy(arms=self.arms, shared=dict.fromkeys(self.arms, 0.0), own={})
 
-    def with_arms(self, arms: Mapping[str, str]) -> PointPolicy:
-        """Return the policy over `arms`; a new one starts at the mean logit, a removed one is forgotten."""
+    def with_arms(self, arms: Mapping[str, str], away: Mapping[str, AwayArm] | None = None) -> PointPolicy:
+        """Return the policy over `arms`; one that comes back, of `away` by stamp, has the logits that it had,
+        and a new one starts at the mean logit."""
         by_stamp = {stamp: arm for arm, stamp in self.arms.items()}
+        back = away or {}
         old = {
             arm: arm if self.arms.get(arm) == stamp else by_stamp.get(stamp) for arm, stamp in arms.items()
         }
 
-        def moved(logits: Mapping[str, float]) -> dict[str, float]:
+        def moved(logits: Mapping[str, float], kept: Mapping[str, float]) -> dict[str, float]:
             mean = sum(logits.values()) / len(logits)
-            return {arm: mean if was is None else logits[was] for arm, was in old.items()}
+            return {
+                arm: kept.get(arms[arm], mean) if was is None else logits[was] for arm, was in old.items()
+            }
 
-        own = {category: moved(logits) for category, logits in self.own.items()}
-        return PointPolicy(arms=dict(arms), shared=moved(self.shared), own=own)
+        shared = moved(self.shared, {stamp: one.shared for stamp, one in back.items()})
+        own = {
+            category: moved(logits, {s: one.own[category] for s, one in back.items() if category in one.own})
+            for category, logits in self.own.items()
+        }
+        return PointPolicy(arms=dict(arms), shared=shared, own=own)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,6 +113,8 @@ class SelectorState:
     """Those that have logits of their own, in the order in which they came; at most 64, and `OTHER`."""
     points: Mapping[str, PointPolicy] = field(default_factory=dict)
     critic: Critic = field(default_factory=Critic)
+    away: Mapping[str, Mapping[str, AwayArm]] = field(default_factory=dict)
+    """Arms of other processes by point and stamp."""
     _known: dict[tuple[str, str], tuple[dict[str, float], Mapping[str, str]]] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -121,9 +145,9 @@ class SelectorState:
         )
 
     def with_points(self, points: Points) -> SelectorState:
-        """Return the selector for the points and arms that there are now."""
+        """Return the selector for the points and arms that there are now; it keeps what others have."""
         found = {name: self._point(name, arms) for name, arms in points.items()}
-        return replace(self, points=found, _known={})
+        return replace(self, points=found, away=self._left(points), _known={})
 
     def with_categories(self, names: Iterable[str]) -> SelectorState:
         """Return the selector with logits for new categories, `OTHER` once there are 64."""
@@ -141,7 +165,8 @@ class SelectorState:
     def document(self) -> Json:
         """Return what the store keeps of it."""
         found = {"categories": self.categories, "points": self.points, "critic": self.critic}
-        return {"schema": SCHEMA, **to_wire(found)}
+        away = {"away": self.away} if self.away else {}
+        return {"schema": SCHEMA, **to_wire(found | away)}
 
     def _policy(self, point: str, category: str) -> tuple[dict[str, float], Mapping[str, str]]:
         key = (point, self.category(category))
@@ -154,9 +179,34 @@ class SelectorState:
     def _point(self, name: str, arms: Mapping[str, str]) -> PointPolicy:
         if not arms:
             raise ValueError(f"the point {name!r} has no arms; give it one at least")
+        away = self.away.get(name, {})
         if (old := self.points.get(name)) is not None:
-            return old if old.arms == arms else old.with_arms(arms)
+            return old if old.arms == arms else old.with_arms(arms, away)
+        if back := {stamp: one for stamp, one in away.items() if stamp in arms.values()}:
+            return _of_away(back).with_arms(arms)
         return PointPolicy(arms=dict(arms), shared={}, own={}).untaught()
+
+    def _left(self, points: Points) -> dict[str, dict[str, AwayArm]]:
+        """Return what is known of arms that are not in `points`, unless no process had them for long."""
+        known = {name: dict(arms) for name, arms in self.away.items()}
+        for name, policy in self.points.items():
+            known[name] = known.get(name, {}) | {
+                stamp: AwayArm(
+                    shared=policy.shared[arm],
+                    own={category: logits[arm] for category, logits in policy.own.items()},
+                    seen=self.number,
+                )
+                for arm, stamp in policy.arms.items()
+            }
+        left = {
+            name: {
+                stamp: one
+                for stamp, one in arms.items()
+                if stamp not in points.get(name, {}).values() and one.seen >= self.number - KEPT_FOR
+            }
+            for name, arms in known.items()
+        }
+        return {name: arms for name, arms in left.items() if arms}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,6 +215,20 @@ class _Document:
     categories: tuple[str, ...]
     points: Mapping[str, PointPolicy]
     critic: Critic
+    away: Mapping[str, Mapping[str, AwayArm]] = field(default_factory=dict)
+
+
+def _of_away(arms: Mapping[str, AwayArm]) -> PointPolicy:
+    """Return a policy over arms that come back, by stamp, to a point that only others had."""
+    categories = dict.fromkeys(category for one in arms.values() for category in one.own)
+    return PointPolicy(
+        arms={stamp: stamp for stamp in arms},
+        shared={stamp: one.shared for stamp, one in arms.items()},
+        own={
+            category: {stamp: one.own.get(category, 0.0) for stamp, one in arms.items()}
+            for category in categories
+        },
+    )
 
 
 def open_selector(number: int, document: Json | None, points: Points) -> SelectorState:
@@ -176,7 +240,11 @@ def open_selector(number: int, document: Json | None, points: Points) -> Selecto
     if found.schema != SCHEMA:
         raise ValueError(f"the selector's schema is {found.schema!r}; this version reads {SCHEMA!r}")
     state = SelectorState(
-        number=number, categories=found.categories, points=found.points, critic=found.critic
+        number=number,
+        categories=found.categories,
+        points=found.points,
+        critic=found.critic,
+        away=found.away,
     )
     return state.with_points(points)
 

@@ -30,6 +30,9 @@ that it would not come back when it becomes good."""
 UPDATE_SCHEMA = "tfgrpo.live-update/1"
 STALE_AFTER = 8
 """Selectors after which a choice is too old to learn from."""
+UNKNOWN_ARM = "unknown_arm"
+"""Why a run of an arm that this process does not have is left out: it waits for an update by one that has it,
+until it is stale."""
 
 PolicyAlgorithm = Literal["ppo", "grpo", "rloo"]
 
@@ -78,7 +81,7 @@ class _Batch:
     used: list[_Trajectory] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     out: list[str] = field(default_factory=list)
-    """Ids of those left out."""
+    """Ids of those that no update will use."""
 
 
 class _Judged(NamedTuple):
@@ -122,7 +125,8 @@ def _sorted_out(rollouts: Sequence[LiveRollout], state: SelectorState, learning:
         found = _trajectory(rollout, state, learning.strategy)
         if isinstance(found, str):
             batch.left_out[found] += 1
-            batch.out.append(rollout.id)
+            if found != UNKNOWN_ARM:
+                batch.out.append(rollout.id)
         else:
             batch.used.append(found)
     batch.state = state.with_categories(one.category for one in batch.used)
@@ -153,7 +157,7 @@ def _trajectory(rollout: LiveRollout, state: SelectorState, strategy: str) -> _T
         policy = state.points.get(choice.point)
         arm = None if policy is None else policy.arm_of(choice)
         if arm is None:
-            return "unknown_arm"
+            return UNKNOWN_ARM
         steps.append(_Step(choice.point, arm, choice.propensity))
     return _Trajectory(rollout.id, rollout.category, reward.composite, tuple(steps))
 

@@ -13,6 +13,7 @@ from pytest_tfgrpo.live.records import ArmChoice
 from pytest_tfgrpo.live.selector import (
     CONTROL_SHARE,
     FLOOR,
+    KEPT_FOR,
     OTHER,
     PointPolicy,
     SelectorState,
@@ -147,6 +148,32 @@ def test_a_changed_arm_is_new_and_a_renamed_one_is_not() -> None:
     old = choices(state)
     assert {renamed.arm_of(c) for c in old if c.arm == "learned"} == {"taught"}
     assert {renamed.arm_of(c) for c in old if c.arm == "misled"} == {None}
+
+
+def test_what_another_process_learned_of_its_arms_is_kept_for_it() -> None:
+    mine = {"config": ARMS}
+    others = {"config": {"bare": "s-bare", "learned": "s-changed"}, "plan": {"short": "s-short"}}
+    shared = {"bare": 0.0, "learned": 3.0, "misled": -1.5}
+    own = {"a": {"bare": 1.0, "learned": 0.0, "misled": 2.0}}
+    first = learned(shared=shared, own=own)
+    away = open_selector(4, first.document(), others)
+    assert {name: [*found.arms] for name, found in away.points.items()} == {
+        "config": ["bare", "learned"],
+        "plan": ["short"],
+    }
+    back = open_selector(5, away.document(), mine).points["config"]
+    assert (back.shared, back.own) == (shared, own)
+    assert open_selector(5, away.document(), {}).with_points(mine).points["config"] == back
+
+
+def test_arms_that_no_process_has_are_forgotten_in_the_end() -> None:
+    state = learned(shared={"bare": 0.0, "learned": 3.0, "misled": -1.5})
+    others = {"config": {"bare": "s-bare"}}
+    away = open_selector(3, state.document(), others).document()
+    assert open_selector(3 + KEPT_FOR, away, POINTS).points["config"].shared["learned"] == 3.0
+    later = open_selector(4 + KEPT_FOR, away, others).document()
+    assert "away" not in later
+    assert open_selector(5 + KEPT_FOR, later, POINTS).points["config"].shared["learned"] == 0.0
 
 
 def test_a_selector_of_another_kind_is_refused() -> None:

@@ -1,6 +1,7 @@
 """Updates of the selector: what is learned, from which runs, and when nothing is."""
 
 import json
+import random
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,7 @@ from support.live_runs import ARMS, POINTS, RATES, LiveWorld, rollout
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.live.records import ArmChoice, LiveRollout, LiveStatus, LiveUpdate
-from pytest_tfgrpo.live.selector import OTHER, open_selector
+from pytest_tfgrpo.live.selector import OTHER, Points, open_selector
 from pytest_tfgrpo.live.update import MAX_KL, STALE_AFTER, Learning, PolicyAlgorithm, compute, update_document
 from pytest_tfgrpo.numerics import softmax
 
@@ -130,7 +131,55 @@ def test_a_run_that_teaches_nothing_is_left_out_by_its_reason(reason: str) -> No
     assert report.left_out == {reason: 3}
     assert report.trajectories == 13
     assert set(report.used) == {run.id for run in runs[3:]}
-    assert set(report.spent) == {run.id for run in runs}
+    waits = reason == "unknown_arm"
+    assert set(report.spent) == {run.id for run in runs[3 if waits else 0 :]}
+
+
+def test_a_run_of_an_arm_that_another_process_has_waits_for_it_until_it_is_stale() -> None:
+    others = {"config": {"bare": "s-other", "warm": "s-warm"}}
+    state = open_selector(12, None, others)
+    drawn = [state.draw("test", str(i), 1, "config", 0, category="freight") for i in range(6)]
+    runs = [rollout(i + 1, [choice], float(choice.arm == "warm")) for i, choice in enumerate(drawn)]
+    here, _ = update(runs, selector=12)
+    assert (here.executed, here.left_out, here.spent) == (False, {"unknown_arm": 6}, ())
+    there, _ = update(runs, selector=12, learning=replace(LEARNING, points=others))
+    assert (there.executed, len(there.used)) == (True, 6)
+    late, _ = update(runs, selector=13 + STALE_AFTER)
+    assert (late.left_out, len(late.spent)) == ({"stale": 6}, 6)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        [{"config": ARMS}, {"config": {**ARMS, "learned": "s-changed"}}],
+        [{"config": ARMS}, {"plan": ARMS}],
+    ],
+    ids=["another library", "another point"],
+)
+def test_processes_with_other_arms_share_a_store_and_each_learns(points: list[Points]) -> None:
+    """As of services of two releases: each update is made by either."""
+    shares = [statistics.fmean(served_by_two(points, seed)) for seed in range(3)]
+    assert statistics.fmean(shares) > 0.9
+
+
+def served_by_two(points: list[Points], seed: int) -> list[float]:
+    """Return the expected scores of the last 100 of 600 runs, as shares of the best arm's."""
+    draws, document, number = random.Random(seed), None, 0
+    waiting: list[LiveRollout] = []
+    shares: list[float] = []
+    for sequence in range(1, 601):
+        mine, category = draws.choice(points), draws.choice(list(RATES))
+        state = open_selector(number, document, mine)
+        choice = state.draw(f"two-{seed}", str(sequence), 1, next(iter(mine)), 0, category=category)
+        rate = RATES[category][choice.arm]
+        waiting.append(rollout(sequence, [choice], float(draws.random() < rate), category=category))
+        shares.append(rate / max(RATES[category].values()))
+        if sequence % 8 == 0:
+            learning = replace(LEARNING, points=draws.choice(points))
+            report, document = compute(waiting[:64], number, document, learning=learning, now=0.0)
+            number = report.selector_after
+            waiting = [run for run in waiting if run.id not in report.spent]
+    return shares[-100:]
 
 
 def test_a_choice_of_8_selectors_ago_still_teaches() -> None:
