@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.live.records import LiveEvent
 from pytest_tfgrpo.live.spans import CHOICE_MARK, RunIdentity, events_of, mark_of, score_of
-from pytest_tfgrpo.traces.span_processor import mark_current_span, open_span_processor
+from pytest_tfgrpo.traces.span_processor import open_span_processor, recording_span
 from pytest_tfgrpo.traces.turns import AgentRun
 
 if TYPE_CHECKING:
@@ -81,5 +81,8 @@ def _report_within(around: SurroundingRun, run: AgentRun) -> None:
 
 def mark_choice(run: str, owner: str, category: str, attempt: int, choice: Mapping[str, Json]) -> None:
     """Mark the current span with a choice, so that who reads the span later knows run and propensity."""
-    shown = {"tfgrpo.live.run": run, f"tfgrpo.live.arm.{choice['point']}": str(choice["arm"])}
-    mark_current_span(CHOICE_MARK, mark_of(RunIdentity(run, owner, category), attempt, choice), shown)
+    if (span := recording_span()) is not None:
+        span.add_event(CHOICE_MARK, mark_of(RunIdentity(run, owner, category), attempt, choice))
+        span.set_attributes(
+            {"tfgrpo.live.run": run, f"tfgrpo.live.arm.{choice['point']}": str(choice["arm"])}
+        )

@@ -44,6 +44,8 @@ _SHOWN = 5
 """Places that are printed of each reason."""
 _TEXT_CHARS = 2 * TEXT_CHARS
 """Of a text that is handed on; the store cuts it after it took secrets out."""
+_NAME_CHARS = 1000
+"""Of names and errors that are handed on; the store cuts them likewise."""
 _AT_ONCE = 100
 """Runs of one transaction."""
 ERROR = "error"
@@ -95,7 +97,7 @@ def identity_of(run: AgentRun) -> RunIdentity:
     return RunIdentity(
         str(said.get(_RUN) or run.agent.conversation or trace),
         str(said.get(_OWNER) or trace + span),
-        str(said.get(_CATEGORY) or run.agent.name),
+        str(said.get(_CATEGORY) or run.agent.name)[:_NAME_CHARS],
     )
 
 
@@ -162,14 +164,14 @@ def _step(step: TraceStep, texts: bool) -> tuple[EventKind, Mapping[str, Json]]:
     if step.kind == "turn":
         return "turn", {}
     error = step.error if step.error is None or texts else ERROR
-    return "tool", {"name": step.name, "error": error}
+    return "tool", {"name": step.name[:_NAME_CHARS], "error": error and error[:_NAME_CHARS]}
 
 
 def _end(run: AgentRun, texts: bool) -> dict[str, Json]:
     failed = run.agent.error is not None
     data: dict[str, Json] = {
         "status": "failed" if failed else "succeeded",
-        "reason": (run.agent.error if texts else ERROR) if failed else "",
+        "reason": (run.agent.error or "" if texts else ERROR)[:_NAME_CHARS] if failed else "",
         "completed": not failed,
         "prompt_chars": len(run.prompt),
         "reply_chars": len(run.reply),

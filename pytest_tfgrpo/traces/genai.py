@@ -115,8 +115,10 @@ def _of_tool(span: TraceSpan) -> tuple[str, str]:
 
 def _messages(found: Json, role: str) -> Iterator[str]:
     """Yield the texts of the messages of a role, or of any, that have some."""
-    for message in _parsed(found) or ():
-        text = _content(message["parts"]) if role in ("", message["role"]) else ""
+    messages = _parsed(found)
+    for message in () if messages is None or isinstance(messages, str) else messages:  # a text is cut short
+        parts = message["parts"] if "parts" in message else message["content"]
+        text = _content(parts) if role in ("", message["role"]) else ""
         if text:
             yield text
 

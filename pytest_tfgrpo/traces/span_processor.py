@@ -17,6 +17,7 @@ from pytest_tfgrpo.traces.genai import is_agent, read_genai
 from pytest_tfgrpo.traces.turns import MARK, AgentRun, SpanEvent, SpanForest, SpanKey, TraceSpan
 
 if TYPE_CHECKING:
+    from opentelemetry import trace
     from opentelemetry.context import Context
     from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
@@ -75,18 +76,17 @@ def open_span_processor(
     return AgentRunProcessor()
 
 
-def mark_current_span(name: str, attributes: Mapping[str, str | int], shown: Mapping[str, str]) -> None:
-    """Add an event, and attributes for people, to the span that is open around the caller, if there is one.
+def recording_span() -> trace.Span | None:
+    """Return the span that is open around the caller; None where there is none, or it is not kept.
 
-    Where the application has not loaded OpenTelemetry there is none.
+    An application that has not loaded OpenTelemetry has none.
     """
-    if _API in sys.modules:
-        from opentelemetry import trace
+    if _API not in sys.modules:
+        return None
+    from opentelemetry import trace
 
-        span = trace.get_current_span()
-        if span.is_recording():
-            span.add_event(name, dict(attributes))
-            span.set_attributes(dict(shown))
+    span = trace.get_current_span()
+    return span if span.is_recording() else None
 
 
 class _RunsInProgress(Generic[_Around]):

@@ -1,5 +1,7 @@
 """Agents of other frameworks that run in the process that serves, by their spans."""
 
+import asyncio
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -105,6 +107,27 @@ def test_an_agent_within_a_run_adds_its_turns_to_it(config: Path, live: Live) ->
     assert [run.run for run in stored(config, live)] == ["ticket-1", "talk of toy"]
 
 
+def test_runs_of_concurrent_tasks_keep_apart(config: Path, live: Live) -> None:
+    tracer = tracer_of(live.span_processor())
+
+    async def answer(n: int) -> None:
+        with live.run(f"ticket-{n}") as run:
+            await asyncio.sleep(0)
+            named = {"gen_ai.operation.name": "invoke_agent"}
+            with tracer.start_as_current_span("invoke_agent", attributes=named):
+                for _ in range(n):
+                    await asyncio.sleep(0)
+                    tracer.start_span("chat", attributes={"gen_ai.operation.name": "chat"}).end()
+            run.end("done")
+
+    async def serve_all() -> None:
+        await asyncio.gather(*map(answer, range(5)))
+
+    asyncio.run(serve_all())
+    turns = {run.run: run.trace.turns for run in stored(config, live) if run.trace is not None}
+    assert turns == {f"ticket-{n}": n for n in range(5)}
+
+
 @pytest.mark.parametrize("within", ["around", "inside"], ids=["around the agent", "inside the agent"])
 def test_a_choice_marks_the_current_span_from_which_another_store_learns_it(
     within: str, config: Path, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -174,6 +197,6 @@ def test_off_it_reports_nothing_and_marks_nothing(config: Path) -> None:
 
 
 def test_without_the_extra_it_says_what_to_install(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "opentelemetry.sdk.trace", None)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(SettingError, match=r"pip install 'pytest-tfgrpo\[otel\]'"):
         live.span_processor()

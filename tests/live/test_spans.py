@@ -176,3 +176,28 @@ def test_a_file_that_is_missing_and_a_gate_that_holds_are_errors(folder: Path) -
     store.close()
     file = write_lines(folder / "a.jsonl", agent())
     assert "the gate holds by failures" in tfgrpo("live", "ingest", str(file), code=1)
+
+
+def test_without_texts_lengths_alone_are_stored(folder: Path) -> None:
+    (folder / "live.toml").write_text('[settings]\ntext = "none"\n')
+    ingest(RECORDED[0])
+    good, bad = sorted(rollouts(folder), key=lambda run: run.status, reverse=True)
+    assert good.trace is not None
+    assert (good.prompt, good.reply, bad.reason) == (None, None, "error")
+    assert (good.trace.prompt_chars, good.trace.reply_chars) == (29, 21)
+    for text in (b"Atlantis", b"sunny", b"the model is down"):
+        assert text not in b"".join(path.read_bytes() for path in folder.glob("live.db*"))
+
+
+def test_messages_that_a_limit_cut_short_count_as_none(folder: Path) -> None:
+    cut = span(2, "chat", attributes={"gen_ai.input.messages": '[{"role": "user", "par'})
+    assert "runs       1 stored" in ingest(write_lines(folder / "a.jsonl", cut, agent()))
+    (run,) = rollouts(folder)
+    assert run.trace is not None
+    assert (run.trace.turns, run.trace.prompt_chars) == (1, 0)
+
+
+def test_updates_that_are_due_are_run(folder: Path) -> None:
+    traces = [f"{n + 1:032x}" for n in range(17)]
+    spans = [one for t in traces for one in (span(2, "chat", trace=t), agent(trace=t))]
+    assert "updates    1\n" in ingest(write_lines(folder / "a.jsonl", line(*spans)))
