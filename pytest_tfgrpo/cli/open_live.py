@@ -15,8 +15,8 @@ def open_live(config: str | Path | None = None, **settings: Any) -> Live:
 
     `config` is the file (default: the variable ``TFGRPO_LIVE_RL_CONFIG``, else ``live.toml`` in the current
     folder); `settings` are given by name and beat the variables, which beat the file. Unless it is enabled,
-    each choice is the default arm, and nothing is loaded, collected or written. Raises SettingError naming
-    file and key of what is wrong, and StoreError where the store cannot be used.
+    each choice is the default arm, nothing is collected or written, and neither store nor selector is loaded.
+    Raises SettingError naming file and key of what is wrong, and StoreError where the store cannot be used.
     """
     found = load_live_config(config, settings, os.environ)
     if not found.settings.enabled:

@@ -8,6 +8,10 @@ the selector is worse. So the wealth ``prod (1 + stake X)`` is a nonnegative sup
 Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by betting", section B.3: mean
 over mean square of the earlier X, and never one that can lose more than `MOST` of the wealth. Both means and
 c forget, so that harm which sets in late is found about as soon as early harm.
+
+Runs count in the order in which their rewards become known. That is sound while whether and when an outcome
+comes may depend on what it is, or on the arm, but not on both at once: where bad outcomes of one arm come
+sooner than its good ones, or good ones never, it looks worse than it is, and the gate may hold without need.
 """
 
 from __future__ import annotations

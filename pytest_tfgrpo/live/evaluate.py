@@ -6,6 +6,7 @@ choices in the order of their runs, ``_A`` over arms.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -51,10 +52,24 @@ class ControlDifference:
     controls: int
     selected_mean: float | None
     control_mean: float | None
+    missing: tuple[int, int] = (0, 0)
+    """Ended runs of the selector and of control whose reward or score is not known."""
     difference: float | None = None
     """None with fewer than 2 runs of either; and so are its bounds."""
     low: float | None = None
     high: float | None = None
+
+    @property
+    def uneven(self) -> bool:
+        """Whether the shares of runs that count differ between the two, with p < .01 (normal approximation),
+        so that the difference may be one of which runs count."""
+        known, missing = (self.selected, self.controls), self.missing
+        both = [a + b for a, b in zip(known, missing, strict=True)]
+        if not all(both):
+            return False
+        share = sum(missing) / sum(both)
+        spread = math.sqrt(share * (1 - share) * (1 / both[0] + 1 / both[1]))
+        return abs(missing[0] / both[0] - missing[1] / both[1]) > 2.576 * spread
 
 
 def target_policy(spec: str, point: PointPolicy, numbered: NumberedPolicy) -> TargetPolicy:
@@ -223,10 +238,14 @@ def control_difference(
     without them a side whose runs are all equal would seem to be known exactly.
     """
     sides: tuple[list[float], list[float]] = ([], [])
+    missing = [0, 0]
     for rollout in rollouts:
         value = value_of(rollout, quantity)
-        ended = rollout.status in (LiveStatus.SUCCEEDED, LiveStatus.FAILED)
-        if ended and rollout.choices and value is not None:
+        if rollout.status not in (LiveStatus.SUCCEEDED, LiveStatus.FAILED) or not rollout.choices:
+            continue
+        if value is None:
+            missing[rollout.control] += 1
+        else:
             sides[rollout.control].append(value)
     selected, control = (sum(side) / len(side) if side else None for side in sides)
     found = ControlDifference(
@@ -235,6 +254,7 @@ def control_difference(
         controls=len(sides[1]),
         selected_mean=selected,
         control_mean=control,
+        missing=(missing[0], missing[1]),
     )
     if selected is None or control is None or min(map(len, sides)) < 2:
         return found

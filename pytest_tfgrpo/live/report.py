@@ -167,6 +167,12 @@ def difference_lines(rollouts: Sequence[LiveRollout]) -> Iterator[str]:
         found = control_difference(rollouts, quantity=quantity)
         if found.selected or found.controls:
             yield _difference(found)
+        if found.uneven:
+            (one, other), name = found.missing, found.quantity
+            yield (
+                f"warning: {one} of {found.selected + one} runs of the selector have no {name}, {other} of "
+                f"{found.controls + other} of the control; the difference may be one of which runs count"
+            )
 
 
 def _difference(found: ControlDifference) -> str:

@@ -183,6 +183,23 @@ def test_the_interval_of_selector_minus_control_covers_the_truth(selected: float
     assert covered / n >= 0.9
 
 
+def test_outcomes_that_are_missing_more_often_on_one_side_are_told() -> None:
+    def without(share: float, of_control: float) -> list[LiveRollout]:
+        rng = random.Random(3)
+        runs = runs_of(rng, 0.5, 0.5, 600)
+        return [
+            replace(run, reward=None) if rng.random() < (of_control if run.control else share) else run
+            for run in runs
+        ]
+
+    found = control_difference(without(0.3, 0.0))
+    assert found.selected + found.missing[0] + found.controls == 600
+    assert (found.missing[0] > 100, found.missing[1], found.uneven) == (True, 0, True)
+    assert not control_difference(without(0.3, 0.3)).uneven
+    assert not control_difference(without(0.0, 0.0)).uneven
+    assert not control_difference([]).uneven
+
+
 def test_too_few_control_runs_give_no_difference() -> None:
     runs = [replace(run, control=False) for run in runs_of(random.Random(2), 0.5, 0.5, 30)]
     found = control_difference([*runs[:-1], replace(runs[-1], control=True)])
