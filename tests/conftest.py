@@ -123,7 +123,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for part in ("service", "browser", "faults"):
             if item.get_closest_marker(part) is not None:
-                item.user_properties.append(("part", part.removesuffix("s")))
+                live = "live " if part == "faults" and item.path.stem == "test_live_store" else ""
+                item.user_properties.append(("part", live + part.removesuffix("s")))
                 break
 
 
