@@ -70,9 +70,9 @@ def serve(tracer: Tracer, name: str = "toy", *, turns: int = 2) -> None:
                     tool.set_status(Status(StatusCode.ERROR, "nothing found"))
 
 
-def stored(config: Path, live: Live) -> list[LiveRollout]:
+def stored(config: Path, live: Live, *, swallowed: int = 0) -> list[LiveRollout]:
     assert live.flush()
-    assert live.status()["swallowed"] == {}
+    assert live.status()["swallowed"] == ({"span": swallowed} if swallowed else {})
     store = open_live_store(config.parent / "live.db", "default")
     try:
         return list(store.rollouts())
@@ -200,3 +200,57 @@ def test_without_the_extra_it_says_what_to_install(live: Live, monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(SettingError, match=r"pip install 'pytest-tfgrpo\[otel\]'"):
         live.span_processor()
+
+
+def test_a_run_of_too_many_spans_is_counted_and_not_reported(
+    config: Path, live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_tfgrpo.traces.span_processor.MOST_SPANS", 20)
+    tracer = tracer_of(live.span_processor())
+    serve(tracer, "short", turns=6)
+    serve(tracer, "long", turns=7)
+    assert [run.run for run in stored(config, live, swallowed=1)] == ["talk of short"]
+    assert "more than 20 spans" in str(live.status()["last_swallowed"])
+
+
+def test_an_evaluation_is_the_score_within_a_run_and_without(config: Path, live: Live) -> None:
+    tracer = tracer_of(live.span_processor())
+
+    def serve_evaluated(score: float) -> None:
+        named = {"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": "talk"}
+        with tracer.start_as_current_span("invoke_agent", attributes=named) as agent:
+            agent.add_event("gen_ai.evaluation.result", {"gen_ai.evaluation.score.value": score})
+
+    serve_evaluated(0.25)
+    with live.run("ticket-1"):
+        serve_evaluated(0.75)
+    assert [(run.run, run.trace and run.trace.score) for run in stored(config, live)] == [
+        ("talk", 0.25),
+        ("ticket-1", 0.75),
+    ]
+
+
+def test_spans_that_never_end_are_forgotten(
+    config: Path, live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_tfgrpo.traces.span_processor.MOST_OPEN", 10)
+    tracer = tracer_of(live.span_processor())
+    named = {"gen_ai.operation.name": "invoke_agent"}
+    lost = tracer.start_span("invoke_agent", attributes=named)
+    for _ in range(10):
+        tracer.start_span("never ends")
+    lost.end()
+    serve(tracer)
+    assert [run.run for run in stored(config, live)] == ["talk of toy"]
+
+
+def test_an_agent_that_outlives_the_run_around_it_is_a_run_of_its_own(config: Path, live: Live) -> None:
+    tracer = tracer_of(live.span_processor())
+    with live.run("ticket-1") as run:
+        serve(tracer, turns=1)
+        run.end("done")
+        serve(tracer)
+    assert [(run.run, run.trace and run.trace.turns) for run in stored(config, live)] == [
+        ("ticket-1", 1),
+        ("talk of toy", 2),
+    ]

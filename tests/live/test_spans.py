@@ -201,3 +201,11 @@ def test_updates_that_are_due_are_run(folder: Path) -> None:
     traces = [f"{n + 1:032x}" for n in range(17)]
     spans = [one for t in traces for one in (span(2, "chat", trace=t), agent(trace=t))]
     assert "updates    1\n" in ingest(write_lines(folder / "a.jsonl", line(*spans)))
+
+
+def test_a_line_beyond_the_limit_is_refused_unread(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_tfgrpo.traces.otlp_lines.LINE_BYTES", 2000)
+    file = write_lines(folder / "a.jsonl", "x" * 2000, "[" + " " * 9000, "", span(2, "chat"), agent())
+    out = ingest(file)
+    assert "refused    2 too_large: a.jsonl:1, a.jsonl:2\n" in out
+    assert "runs       1 stored" in out
