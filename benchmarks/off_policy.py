@@ -25,6 +25,8 @@ from pytest_tfgrpo.numerics.offpolicy import OffPolicyEstimate, dr, ips, snips
 Floats = npt.NDArray[np.float64]
 Estimator = Callable[["Logs", int, Floats], OffPolicyEstimate]
 CONTEXTS, ARMS = 3, 4
+ARMS_OF = {"even": (2.0, 2.0), "good": (19.0, 1.0), "poor": (2.0, 8.0), "graded": (2.0, 2.0)}
+"""Beta distributions of the arms' mean rewards, which are 0 or 1 but in the last."""
 ENOUGH = 0.2
 """Share of a cell's logs that are estimable, for it to be compared with others."""
 GREED = 8.0
@@ -41,10 +43,10 @@ class Logs(NamedTuple):
     truth_SCA: Floats
 
 
-def learn(runs: int, n: int, floor: float, noise: str, rng: np.random.Generator) -> Logs:
+def learn(runs: int, n: int, floor: float, kind: str, rng: np.random.Generator) -> Logs:
     """Return logs of policies that learn, all simulations a decision at a time."""
     s = np.arange(runs)
-    truth = rng.beta(2, 2, (runs, CONTEXTS, ARMS))
+    truth = rng.beta(*ARMS_OF[kind], (runs, CONTEXTS, ARMS))
     sums, counts = np.full(truth.shape, 0.5), np.ones(truth.shape)
     context, arms = rng.integers(0, CONTEXTS, (runs, n)), np.empty((runs, n), dtype=np.intp)
     rewards, logged = np.empty((runs, n)), np.empty((runs, n, ARMS))
@@ -54,7 +56,7 @@ def learn(runs: int, n: int, floor: float, noise: str, rng: np.random.Generator)
         p = (1 - ARMS * floor) * raised / raised.sum(axis=1, keepdims=True) + floor
         arm = np.minimum((rng.random((runs, 1)) > p.cumsum(axis=1)).sum(axis=1), ARMS - 1)
         mean = truth[s, here, arm]
-        reward = rng.random(runs) < mean if noise == "pass" else rng.beta(4 * mean, 4 * (1 - mean))
+        reward = rng.beta(4 * mean, 4 * (1 - mean)) if kind == "graded" else rng.random(runs) < mean
         rewards[:, i], arms[:, i], logged[:, i] = reward, arm, p
         sums[s, here, arm] += reward
         counts[s, here, arm] += 1
@@ -127,20 +129,20 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     cells: dict[str, list[Coverage]] = {name: [] for name in ESTIMATORS}
-    print("| decisions | floor | reward | target | estimate | estimable | coverage | mean error |")
+    print("| decisions | floor | arms | target | estimate | estimable | coverage | mean error |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for n in (200, 400, 1600):
         for floor in (0.02, 0.05, 0.1):
-            for noise in ("pass", "graded"):
-                rng = np.random.default_rng([given.seed, n, round(floor * 100), len(noise)])
-                logs = learn(given.runs, n, floor, noise, rng)
+            for place, arms in enumerate(ARMS_OF):
+                rng = np.random.default_rng([given.seed, n, round(floor * 100), place])
+                logs = learn(given.runs, n, floor, arms, rng)
                 for name in ("near", "sure", "opposite"):
                     target = target_of(logs.truth_SCA, name)
                     for kind, estimate in ESTIMATORS.items():
                         found = coverage(logs, target, estimate)
                         cells[kind] += [found] if found.estimable else []
                         cell = f"{found.share:.1%} | {found.error:+.4f}" if found.estimable else "- | -"
-                        print(f"| {n} | {floor} | {noise} | {name} | {kind} | {found.estimable} | {cell} |")
+                        print(f"| {n} | {floor} | {arms} | {name} | {kind} | {found.estimable} | {cell} |")
     for kind, known in cells.items():
         show_all(kind, known, round(ENOUGH * given.runs))
 

@@ -179,8 +179,9 @@ def _checked(values_N: npt.ArrayLike, group_N: npt.ArrayLike) -> tuple[Floats, I
         raise ValueError(f"values and groups must be vectors of one length, got {x_N.shape} and {g_N.shape}")
     if g_N.size and (not np.issubdtype(g_N.dtype, np.integer) or g_N.min() < 0):
         raise ValueError("groups must be non-negative integers")
-    if np.isinf(x_N).any():
-        raise ValueError("values must be finite or NaN")
+    if (infinite_N := np.isinf(x_N)).any():
+        place = int(infinite_N.argmax())
+        raise ValueError(f"values must be finite or NaN, got {float(x_N[place])} at [{place}]")
     return x_N, g_N.astype(np.intp)
 
 

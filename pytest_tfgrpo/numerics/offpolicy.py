@@ -17,6 +17,8 @@ from pytest_tfgrpo.numerics.resampling import student_quantile
 
 MIN_ESS = 50.0
 """Effective decisions below which nothing is estimated: the interval would not hold."""
+SUM = 1e-3
+"""By how much probabilities that were rounded may miss 1."""
 LEAST = float(np.nextafter(0.0, 1.0))
 PRIOR = 1.0
 """Decisions that the mean of all arms counts for in the mean of one."""
@@ -82,6 +84,10 @@ def dr(
     target = np.asarray(target_NA, dtype=np.float64)
     if target.ndim != 2:
         raise ValueError(f"target_NA must be [N, A], got the shape {target.shape}")
+    if (odd := np.abs(target.sum(axis=1) - 1) > SUM).any():
+        raise ValueError(
+            f"target_NA[{odd.argmax()}] sums to {float(target[odd.argmax()].sum())}; it must be 1"
+        )
     contexts, arms = _whole("context_N", context_N), _whole("arm_N", arm_N)
     same_shape(target.shape[:1], context_N=contexts, arm_N=arms)
     if arms.size and arms.max() >= target.shape[1]:
@@ -96,9 +102,7 @@ def dr(
     _check_probabilities("target_NA", target, 0.0)
     predicted = predictions(reward, contexts, arms, target.shape[1])
     terms = (target * predicted).sum(axis=1) + weight * (reward - predicted[rows, arms])
-    expected = (
-        np.divide(target**2, given, out=np.zeros_like(target), where=target > 0).sum() if every else 0.0
-    )
+    expected = (target * _divided(target, np.where(target > 0, given, 1.0))).sum() if every else 0.0
     return _estimate(terms, weight, level, float(expected))
 
 
@@ -165,7 +169,13 @@ def _weighted(
     finite(reward_N=reward)
     _check_probabilities("target_N", target, 0.0)
     _check_probabilities("logged_N", logged, LEAST)
-    return reward, target / logged
+    return reward, _divided(target, logged)
+
+
+def _divided(target: Floats, logged: Floats) -> Floats:
+    """Return weights, or 1e100 in place of a larger one, whose square would be no number."""
+    with np.errstate(over="ignore"):
+        return np.minimum(target / logged, 1e100)
 
 
 def _check_probabilities(name: str, values: Floats, least: float) -> None:

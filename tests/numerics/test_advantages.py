@@ -118,7 +118,7 @@ def test_informative_says_which_groups_have_spread() -> None:
         ([[1.0]], [[0]], "vectors"),
         ([1.0], [-1], "non-negative"),
         ([1.0], [0.5], "integers"),
-        ([math.inf], [0], "finite"),
+        ([0.0, math.inf], [0, 0], r"finite or NaN, got inf at \[1\]"),
     ],
 )
 def test_misshapen_input_is_refused(values, groups, complaint: str) -> None:

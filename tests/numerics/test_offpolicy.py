@@ -104,6 +104,28 @@ def test_a_propensity_that_is_none_is_refused_with_its_place(bad: float) -> None
         snips([float("nan")], [0.5], [0.5])
 
 
+def test_a_target_that_is_no_distribution_is_refused_with_its_place() -> None:
+    with pytest.raises(ValueError, match=r"target_NA\[1\] sums to 1.8; it must be 1"):
+        dr([1.0, 0.0], [0, 0], [0, 1], [[0.1, 0.9], [0.9, 0.9]], [0.5, 0.5])
+
+
+@pytest.mark.parametrize("least", [5e-324, 1e-200])
+def test_a_propensity_of_hardly_anything_leaves_nothing_to_estimate(least: float) -> None:
+    n = 100
+    logs, sure, rewards = np.full(n, 0.5), np.ones(n), np.arange(n) % 2.0
+    logs[7] = least
+    both, context = np.column_stack([sure, 0 * sure]), np.zeros(n, dtype=int)
+    for found in (
+        ips(rewards, sure, logs),
+        snips(rewards, sure, logs),
+        dr(rewards, context, context, both, logs),
+        dr(rewards, context, context, both, np.column_stack([logs, 1 - logs])),
+        dr(rewards, context, context + 1, both, np.column_stack([logs, 1 - logs])),
+    ):
+        assert found.value is None
+        assert found.ess < 50
+
+
 def test_no_decisions_are_not_estimable() -> None:
     assert ips([], [], []).value is None
     empty = np.zeros(0, dtype=int)

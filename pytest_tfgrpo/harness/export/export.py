@@ -14,6 +14,7 @@ from pytest_tfgrpo.core.files import RUNS, open_plain, write_atomic
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.export.attempts import (
     FORMULAS,
+    OTHER_PROMPT,
     AdvantageKind,
     prompt_of,
     read_group,
@@ -198,11 +199,9 @@ def _prompts(index: RunIndex, wanted: Export, tally: ExportTally) -> Iterator[Ex
     last = {scenario: id for id, scenario in index.groups()}
     for n, (scenario_id, id) in enumerate(last.items()):
         scenario = index.scenarios[scenario_id]
-        prompt = (
-            without_secret(bare_prompt(index, scenario))
-            if wanted.bare
-            else prompt_of(index, scenario, index.load(id).rollouts[0])
-        )
+        prompt = prompt_of(index, scenario, index.load(id).rollouts[0])
+        if wanted.bare and prompt != OTHER_PROMPT:
+            prompt = without_secret(bare_prompt(index, scenario))
         if isinstance(prompt, str):
             tally.left_out[prompt] += 1
         else:
