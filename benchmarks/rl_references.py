@@ -481,6 +481,23 @@ def divergences(rng: np.random.Generator, dtype: str) -> None:
         keep("verl.AdaptiveKLController", "adaptive_kl", arguments, controller.value, dtype)
 
 
+def trl_divergences(rng: np.random.Generator, dtype: str) -> None:
+    grpo = lines_of(GRPOTrainer._compute_loss, "per_token_kl = (", "- per_token_logps) - 1") + "\n)"
+    rloo = lines_of(RLOOTrainer._generate_and_score_completions, "per_token_kl = old", "per_token_kl = old")
+    for spread in (0.1, 1.0, 6.0):
+        new, ref = -rng.exponential(2, (2, 5)), -rng.exponential(2, (2, 5)) * spread
+        new_t, ref_t = tensors(dtype, new, ref)
+        for name, kind, code in (("GRPOTrainer._compute_loss", "k3", grpo), ("RLOOTrainer", "k1", rloo)):
+            scope = {
+                "torch": torch,
+                "per_token_logps": new_t,
+                "old_per_token_logps": new_t,
+                "ref_per_token_logps": ref_t,
+            }
+            exec(code, scope)
+            keep(f"trl.{name}", "kl", {"new": new, "ref": ref, "kind": kind}, scope["per_token_kl"], dtype)
+
+
 def critics(rng: np.random.Generator, dtype: str) -> None:
     for aggregate in ("token-mean", "seq-mean-token-mean", "seq-mean-token-sum"):
         for clip in (0.2, 0.05):
@@ -592,6 +609,7 @@ PARTS = (
     critics,
     distributions,
     preferences,
+    trl_divergences,
 )
 
 

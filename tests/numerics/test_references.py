@@ -65,6 +65,6 @@ def test_two_libraries_check_each_of_the_basic_functions() -> None:
     libraries = Counter(
         (vector["function"], vector["source"].split(".")[0].split(" ")[0]) for vector in VECTORS
     )
-    for function in ("gae", "whiten", "grpo_advantage", "rloo_advantage", "policy_loss"):
+    for function in ("gae", "whiten", "grpo_advantage", "rloo_advantage", "policy_loss", "kl"):
         assert len([library for name, library in libraries if name == function]) >= 2, function
     assert len(VECTORS) >= 300

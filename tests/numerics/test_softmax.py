@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 from support.tool_choice import learned
 
 from pytest_tfgrpo.numerics import softmax
+from pytest_tfgrpo.numerics.losses import Loss
 from pytest_tfgrpo.numerics.softmax import (
     ArmPolicy,
     Decisions,
@@ -133,11 +135,21 @@ def test_a_policy_learns_which_tool_each_step_needs(how: str, seed: int) -> None
 
 
 @pytest.mark.parametrize("how", METHODS)
-def test_a_wrong_sign_of_the_advantage_or_the_gradient_would_be_seen(
+def test_a_wrong_sign_of_the_advantage_the_ratio_or_the_gradient_would_be_seen(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert learned(how, 0, episodes=640, sign=-1.0) < 0.25  # type: ignore[arg-type]
-    right = softmax.log_prob_gradient
+    right_loss, right = softmax.policy_loss, softmax.log_prob_gradient
+
+    def inverted(new: Any, old: Any, *more: Any, **options: Any) -> Loss:
+        """The loss of exp(old - new), by the chain rule."""
+        found = right_loss(old, new, *more, **options)
+        return found._replace(gradient=-found.gradient)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(softmax, "policy_loss", inverted)
+        if how != "rloo":  # which takes one step without a ratio
+            assert learned(how, 0, episodes=640) < 0.25  # type: ignore[arg-type]
     monkeypatch.setattr(
         softmax, "log_prob_gradient", lambda policy, c, a, slope: right(policy, c, a, -np.asarray(slope))
     )
