@@ -44,19 +44,19 @@ class EventQueue(Protocol):
 
 
 def open_live_processor(
-    queue: EventQueue | None,
+    queue: EventQueue,
     current: Callable[[], SurroundingRun | None],
     *,
     texts: bool,
     swallow: Callable[[str, Exception], None],
 ) -> SpanProcessor:
-    """Return a span processor that reports agents, where there is a queue; `current` is the run around them.
+    """Return a span processor that reports agents; `current` is the run around the caller.
 
     Raises SettingError where the extra is missing.
     """
 
     def take(run: AgentRun, around: SurroundingRun | None) -> None:
-        if queue is None or queue.held:
+        if queue.held:
             return
         score, _ = score_of(run)
         if around is not None:

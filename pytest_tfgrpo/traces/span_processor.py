@@ -51,16 +51,10 @@ def open_span_processor(
     nearest span at or around the agent's. `failed` gets what would else reach the agent. Raises SettingError
     where the extra `otel` is missing.
     """
-    try:
-        from opentelemetry.sdk.trace import SpanProcessor
-    except ImportError as error:
-        raise SettingError(
-            "a span processor needs OpenTelemetry; install it with: pip install 'pytest-tfgrpo[otel]'"
-        ) from error
-
+    processor_type = _processor_type()
     runs = _RunsInProgress(take, around)
 
-    class AgentRunProcessor(SpanProcessor):
+    class AgentRunProcessor(processor_type):  # type: ignore[valid-type, misc]
         def on_start(self, span: Span, parent_context: Context | None = None) -> None:  # noqa: ARG002
             try:
                 runs.started(span)
@@ -74,6 +68,21 @@ def open_span_processor(
                 failed("span", error)
 
     return AgentRunProcessor()
+
+
+def open_idle_processor() -> SpanProcessor:
+    """Return a span processor that does nothing; raises SettingError where the extra `otel` is missing."""
+    return _processor_type()()
+
+
+def _processor_type() -> type[SpanProcessor]:
+    try:
+        from opentelemetry.sdk.trace import SpanProcessor
+    except ImportError as error:
+        raise SettingError(
+            "a span processor needs OpenTelemetry; install it with: pip install 'pytest-tfgrpo[otel]'"
+        ) from error
+    return SpanProcessor
 
 
 def recording_span() -> trace.Span | None:

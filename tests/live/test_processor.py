@@ -188,7 +188,9 @@ def test_a_mark_that_was_tampered_with_is_refused(
 def test_off_it_reports_nothing_and_marks_nothing(config: Path) -> None:
     kept = Kept()
     with open_live(config) as live:
-        tracer = tracer_of(live.span_processor(), kept)
+        processor = live.span_processor()
+        assert type(processor) is SpanProcessor
+        tracer = tracer_of(processor, kept)
         with live.run("ticket-1") as run, tracer.start_as_current_span("request"):
             run.choose("config")
             serve(tracer)
