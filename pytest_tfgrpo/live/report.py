@@ -56,6 +56,11 @@ def status_of(config: LiveConfig, store: LiveStore, gate: GateState | None = Non
     }
 
 
+_NOTHING = {
+    "no_trajectories": "it had no run that it could use",
+    "zero_variance": "all rewards were equal",
+    "missing_logprobs": "its runs have no logged probabilities",
+}
 _GATE = ("state", "streak", "reason", "last_error", "since", "by")
 
 
@@ -117,6 +122,8 @@ def status_lines(status: Mapping[str, Json]) -> Iterator[str]:
         f"selector   {status['selector']}, after {plural(updates['all'], 'update')}, "
         f"{updates['executed']} executed; the model stays as it is"
     )
+    if (last := status["last_update"]) and not last["executed"]:
+        yield f"           the last one learned nothing: {_NOTHING[last['reason']]} ({last['reason']})"
     for point, categories in status["probabilities"].items():
         yield ""
         yield from probability_lines(point, categories)
@@ -145,7 +152,7 @@ def report_lines(store: LiveStore, runs: int) -> Iterator[str]:
     agreement = reward_agreement(rollouts)
     if agreement.rank_correlation is not None:
         yield (
-            f"reward and score: rank correlation {agreement.rank_correlation:.2f} over "
+            f"trace reward and score: rank correlation {agreement.rank_correlation:.2f} over "
             f"{plural(agreement.runs, 'run')}"
         )
     if agreement.warning:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from pytest_tfgrpo.live.evaluate import value_of
 from pytest_tfgrpo.live.records import LiveRollout, LiveStatus
+from pytest_tfgrpo.live.rewards import OutcomeReward, TraceReward
 
 REGRESSING, IMPROVING = -0.15, 0.10
 """Change of the success rate from which on a category is said to become worse, or better."""
@@ -22,6 +23,7 @@ WINDOW = 200
 RESAMPLES = 9999
 LEAST_CORRELATION = 0.3
 """Rank correlation of trace reward and score below which the reward is no good stand-in."""
+_TRACE = TraceReward(2)
 
 Direction = Literal["regressing", "improving", "steady", "unknown"]
 
@@ -65,7 +67,8 @@ class RewardAgreement:
     rank_correlation: float | None
     """None where one of them never differs."""
     warning: str
-    """Empty where it is at least .3, and with fewer than 20 runs."""
+    """Empty where it is at least .3, where all scores are equal or are the reward, and with fewer than 20
+    runs."""
 
 
 def trends(rollouts: Iterable[LiveRollout]) -> tuple[CategoryTrend, ...]:
@@ -89,17 +92,23 @@ def success(rollout: LiveRollout) -> float:
 
 
 def reward_agreement(rollouts: Iterable[LiveRollout]) -> RewardAgreement:
-    """Return the rank correlation of trace reward and score over runs that have both (Spearman 1904)."""
+    """Return the rank correlation of trace reward and score over runs that have both (Spearman 1904).
+
+    Where the reward is the score, it is ``trace_v2`` that is compared: what runs without a score could have.
+    """
     from pytest_tfgrpo.numerics.agreement import spearman
 
-    pairs = [
-        (run.reward.composite, score)
-        for run in rollouts
-        if run.reward is not None and (score := value_of(run, "score")) is not None
-    ]
+    pairs, inferred = [], False
+    for run in rollouts:
+        score = value_of(run, "score")
+        if score is not None and run.reward is not None and run.trace is not None:
+            by_score = run.reward.strategy == OutcomeReward.name
+            pairs.append(((_TRACE.infer(run.trace) if by_score else run.reward).composite, score))
+            inferred = not by_score
     found = spearman([reward for reward, _ in pairs], [score for _, score in pairs]) if pairs else None
     warning = ""
-    if len(pairs) >= 20 and (found is None or found < LEAST_CORRELATION):
+    differ = len({score for _, score in pairs}) > 1
+    if inferred and differ and len(pairs) >= 20 and (found is None or found < LEAST_CORRELATION):
         said = (
             "says nothing of the score"
             if found is None

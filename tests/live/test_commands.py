@@ -20,6 +20,7 @@ from pytest_tfgrpo.harness.suite.collection import collect
 from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios
 from pytest_tfgrpo.live.drafts import ScenarioDraft, draft_text, drafts_of
 from pytest_tfgrpo.live.guard import Guard
+from pytest_tfgrpo.live.report import status_lines
 from pytest_tfgrpo.live.store import open_live_store
 
 CONFIG = """
@@ -45,9 +46,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for n in range(160):
             category = ("refund", "question")[n % 2]
             with live.run(f"ticket-{n}", category=category, prompt=f"My {category}, order {n}") as run:
-                arm = run.choose("config")
-                run.turn()
-                run.end(f"done {n}", score=float((arm.name == "warm") == (category == "refund")))
+                good = (run.choose("config").name == "warm") == (category == "refund")
+                for _ in range(1 if good else 5):
+                    run.turn()
+                run.end(f"done {n}", score=float(good))
             if n % 8 == 7:
                 live.flush()
         with suppress(OSError), live.run("ticket-bad", category="refund", prompt="x") as run:
@@ -83,6 +85,18 @@ def test_the_status_of_a_process_is_that_of_the_command(project: Path) -> None:
         own = live.status()
     printed = json.loads(tfgrpo("live", "status", "--json"))
     assert {key: own[key] for key in printed} == printed
+
+
+def test_the_status_says_why_the_last_update_learned_nothing(tmp_path: Path) -> None:
+    (tmp_path / "live.toml").write_text(CONFIG)
+    with open_live(tmp_path / "live.toml") as live:
+        for n in range(12):
+            with live.run(f"ticket-{n}") as run:
+                run.choose("config")
+                run.end("done", score=1.0)
+        live.flush()
+        lines = [*status_lines(live.status())]
+    assert "           the last one learned nothing: all rewards were equal (zero_variance)" in lines
 
 
 def test_a_reset_needs_an_actor_and_a_reason_and_is_kept(project: Path) -> None:
@@ -140,7 +154,7 @@ def test_the_report_says_what_the_selector_brings_and_how_categories_fare(projec
     found = re.search(r"^score: selector \S+ in (\d+) runs, control \S+ in (\d+); difference", out, re.M)
     assert found is not None
     assert sum(map(int, found.groups())) == 160
-    assert re.search(r"^reward and score: rank correlation 1.00 over 160 runs$", out, re.MULTILINE)
+    assert re.search(r"^trace reward and score: rank correlation 1.00 over 160 runs$", out, re.MULTILINE)
     assert re.search(r"^question +80 ", out, re.MULTILINE)
     assert re.search(r"^\d+ +\d+ to \d+ ", out, re.MULTILINE)
 

@@ -124,7 +124,7 @@ def rewarded(pairs: Iterable[tuple[float, float]]) -> list[LiveRollout]:
     for i, (composite, score) in enumerate(pairs):
         (run,) = runs([score], first=i)
         assert run.reward is not None
-        found.append(replace(run, reward=replace(run.reward, composite=composite)))
+        found.append(replace(run, reward=replace(run.reward, composite=composite, strategy="trace_v2")))
     return found
 
 
@@ -139,6 +139,15 @@ def test_a_reward_that_does_not_rank_as_the_score_warns() -> None:
     flat = reward_agreement(rewarded((1.0, score) for score in scores))
     assert flat.rank_correlation is None
     assert "says nothing of the score" in flat.warning
+
+
+def test_where_the_reward_is_the_score_the_trace_is_compared_with_it() -> None:
+    found = reward_agreement(runs([i / 40 for i in range(40)]))
+    assert (found.rank_correlation, found.warning, found.runs) == (None, "", 40)
+
+
+def test_equal_scores_do_not_warn() -> None:
+    assert reward_agreement(rewarded((i / 40, 0.5) for i in range(40))).warning == ""
 
 
 def test_few_runs_with_both_do_not_warn() -> None:
