@@ -85,7 +85,7 @@ class Live:
         self._swallowed: Counter[str] = Counter()
         self._last_error = ""
 
-    def run(self, key: str, *, category: str = "", prompt: str = "") -> LiveRun:
+    def run(self, key: str, *, category: str | None = None, prompt: str | None = None) -> LiveRun:
         """Return the run of one task, for ``with``; it starts now.
 
         `key` names it for `outcome`. Each category, such as a domain or a kind of customer, has
@@ -163,7 +163,7 @@ class Live:
 class LiveRun:
     """One task of the application; what it reports is a trajectory of choices, turns and tool calls."""
 
-    def __init__(self, live: Live, key: str, category: str, prompt: str) -> None:
+    def __init__(self, live: Live, key: str, category: str | None, prompt: str | None) -> None:
         self._live = live
         self._backend: LiveBackend | None = live.backend
         self._seq, self._attempt, self._place = count(), 1, 0
@@ -180,15 +180,15 @@ class LiveRun:
             self._backend = None
             live.swallow("start", error)
 
-    def _start(self, key: str, category: str, prompt: str) -> None:
-        self.key, self.category = short_key(key), short_key(category)
+    def _start(self, key: str, category: str | None, prompt: str | None) -> None:
+        self.key, self.category = short_key(key), short_key(category or "")
         backend = self._backend
         if backend is None or backend.held:
             self._backend = None
             return
         self.owner = os.urandom(8).hex()
         self._control = backend.is_control(self.key)
-        text = str(prompt)
+        text = str(prompt or "")
         self._prompt_chars = len(text)
         kept = self._live.config.settings.text != "none"
         self._send(
@@ -203,7 +203,7 @@ class LiveRun:
 
     def choose(self, point: str) -> LiveArm:
         """Return the arm to take at a point of ``live.toml``; raises SettingError for an unknown point."""
-        found = self._live.config.points.get(point)
+        found = self._live.config.points.get(point) if isinstance(point, str) else None
         if found is None:
             raise _unknown(self._live.config, point)
         try:

@@ -118,6 +118,13 @@ def test_a_run_reports_its_choices_turns_tools_and_end(live: Live, backend: Back
     assert (end["prompt_chars"], end["reply_chars"], end["reply"]) == (23, 13, "You were not.")
 
 
+def test_a_run_may_have_neither_category_nor_prompt(live: Live, backend: Backend) -> None:
+    with live.run("ticket", category=None, prompt=None) as run:
+        run.end("done")
+    start, end = (event.data for event in backend.events)
+    assert (start["category"], start["prompt"], end["prompt_chars"]) == ("", "", 0)
+
+
 def test_a_run_that_ends_without_a_reply_has_none(live: Live, backend: Backend) -> None:
     with live.run("ticket"):
         pass
@@ -203,8 +210,9 @@ def test_an_unknown_point_raises_and_names_those_there_are(live: Live) -> None:
         pytest.raises(SettingError, match=r"live.toml: no point.*'confg'; did you"),
     ):
         run.choose("confg")
-    with live.run("ticket") as run, pytest.raises(SettingError, match="called 'x'; known: config"):
-        run.choose("x")
+    for point in ("x", None, ["config"]):
+        with live.run("ticket") as run, pytest.raises(SettingError, match=r"no point is called .*config"):
+            run.choose(point)  # type: ignore[arg-type]
 
 
 def test_without_a_file_every_point_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
