@@ -294,7 +294,7 @@ TRICKS = [
         edited(checks=[{"kind": "contains", "value": "4"}]),
     ),
     red("another pack", "made with other prompt packs", repack),
-    red("easy scenarios that dilute", r"baseline: worse: .*20 in common", dilute),
+    red("easy scenarios that dilute", r"baseline: worse: .*30 in common", dilute),
     red("a baseline made lower", "is not the hash of its content", lower_the_baseline),
     open_("a baseline made lower, unsigned", "the baseline was not signed", lower_and_unsign),
     red("-x", DROPPED, arguments("-x")),
@@ -304,10 +304,10 @@ TRICKS = [
 
 
 class Saved:
-    """A project with a baseline of 14 easy and 6 hard scenarios, as good as new for each trick."""
+    """A project with a baseline of 21 easy and 9 hard scenarios, as good as new for each trick."""
 
     def __init__(self, project: Project, place: Path) -> None:
-        project.scenarios("easy", train=0, sweep=14).scenarios("hard", train=0, sweep=6).agent(GOOD)
+        project.scenarios("easy", train=0, sweep=21).scenarios("hard", train=0, sweep=9).agent(GOOD)
         for name in ("easy", "hard"):
             (project.root / name).mkdir()
             (project.root / f"{name}.scenario.json").rename(project.root / name / "suite.scenario.json")
