@@ -119,13 +119,17 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Note in the JUnit file which part of CI a slow test belongs to."""
+    """Note in the JUnit file which part of CI a test belongs to."""
     for item in items:
         for part in ("service", "browser", "faults"):
             if item.get_closest_marker(part) is not None:
                 live = "live " if part == "faults" and item.path.stem == "test_live_store" else ""
                 item.user_properties.append(("part", live + part.removesuffix("s")))
                 break
+        else:
+            folder = "export" if item.path.stem == "test_export" else item.path.parent.name
+            if folder in ("numerics", "export"):
+                item.user_properties.append(("part", folder))
 
 
 def pytest_collection_finish() -> None:
