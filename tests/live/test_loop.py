@@ -1,5 +1,7 @@
 """Live RL as an application uses it, over a real store."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -126,6 +128,33 @@ def test_processes_that_share_a_store_share_what_is_learned(folder: Path) -> Non
         serve(one, 0, 64)
         one.flush()
         wait(lambda: other.backend is not None and other.backend.selector >= 4)
+
+
+UNCLOSED = """
+import os, sys, warnings
+import pytest_tfgrpo as tfgrpo
+warnings.simplefilter("ignore", DeprecationWarning)
+live = tfgrpo.open_live()
+def serve(keys):
+    for key in keys:
+        with live.run(key) as run:
+            run.choose("config")
+            run.end("done", score=0.5)
+serve("abc")
+child = os.fork()
+serve("def" if child == 0 else "ghi")
+if child:
+    os.waitpid(child, 0)
+raise RuntimeError("neither closes")
+"""
+
+
+def test_a_process_that_ends_without_closing_and_its_forked_child_lose_nothing(folder: Path) -> None:
+    """As of a server that forks its workers after it has loaded the application."""
+    done = subprocess.run([sys.executable, "-c", UNCLOSED], cwd=folder, capture_output=True, timeout=60)
+    assert done.returncode == 1
+    assert sorted(run.run for run in runs_of(folder)) == [*"abcdefghi"]
+    assert {run.status for run in runs_of(folder)} == {LiveStatus.SUCCEEDED}
 
 
 def test_failures_hold_the_gate_until_a_reset(folder: Path) -> None:
