@@ -28,6 +28,8 @@ FEW = 1000
 """Runs that are searched for the arms they chose among."""
 CATEGORIES = 20
 """That a report shows: those with an alert, then those with most runs."""
+LEAST_RUNS = 20
+"""From which on a report says that runs share their keys."""
 LAST_UPDATES = 10
 """Updates that a report shows."""
 
@@ -157,6 +159,12 @@ def report_lines(store: LiveStore, runs: int) -> Iterator[str]:
         )
     if agreement.warning:
         yield f"warning: {agreement.warning}"
+    keys = len({rollout.run for rollout in rollouts})
+    if len(rollouts) >= max(LEAST_RUNS, 2 * keys + 1):
+        yield (
+            f"warning: {len(rollouts)} runs have only {plural(keys, 'key')}; give each run a key of its own, "
+            "as its arm is drawn from it"
+        )
     found = sorted(trends(rollouts), key=lambda one: (not one.alert, -one.runs, one.category))
     if found:
         shown = found[:CATEGORIES]

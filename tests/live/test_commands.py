@@ -159,6 +159,20 @@ def test_the_report_says_what_the_selector_brings_and_how_categories_fare(projec
     assert re.search(r"^\d+ +\d+ to \d+ ", out, re.MULTILINE)
 
 
+@pytest.mark.parametrize("keys", [3, 20])
+def test_runs_that_share_a_few_keys_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "live.toml").write_text(CONFIG)
+    with open_live(tmp_path / "live.toml") as live:
+        for n in range(30):
+            with live.run(f"user-{n % keys}") as run:
+                run.choose("config")
+    warning = "warning: 30 runs have only 3 keys; give each run a key of its own, as its arm is drawn from it"
+    assert (warning in tfgrpo("live", "report").splitlines()) == (keys == 3)
+
+
 def test_a_policy_is_valued_by_the_runs_there_were(project: Path) -> None:
     out = tfgrpo("live", "evaluate", "--policy", "uniform", "--quantity", "score")
     assert "score of uniform at config, from 160 runs; left out: no_outcome 1\n" in out
