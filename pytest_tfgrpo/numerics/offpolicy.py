@@ -54,12 +54,23 @@ def ips(
 def snips(
     reward_N: npt.ArrayLike, target_N: npt.ArrayLike, logged_N: npt.ArrayLike, *, level: float = 0.95
 ) -> OffPolicyEstimate:
-    """Return the weighted mean reward, weights made to sum to 1 (Swaminathan and Joachims 2015); as `ips`."""
+    """Return the weighted mean reward, weights made to sum to 1 (Swaminathan and Joachims 2015); as `ips`.
+
+    Its interval is at least as wide as with 4 more effective decisions, half a range of rewards from the mean
+    (after Agresti and Coull 1998): where nearly all rewards are equal, the variance alone shows too little.
+    """
     reward, weight = _weighted(reward_N, target_N, logged_N)
     total = weight.sum()
     mean = float(weight @ reward / total) if total else 0.0
     terms = mean + weight * (reward - mean) * (weight.size / total if total else 0.0)
-    return _estimate(terms, weight, level)
+    found = _estimate(terms, weight, level)
+    if found.value is None or found.high is None:
+        return found
+    quantile = student_quantile(0.5 + level / 2, found.ess)
+    error = (found.high - found.value) / quantile
+    least = quantile * ((error * found.ess) ** 2 + float(np.ptp(reward)) ** 2) ** 0.5 / (found.ess + 4)
+    half = max(found.high - found.value, least)
+    return found._replace(low=found.value - half, high=found.value + half)
 
 
 def dr(

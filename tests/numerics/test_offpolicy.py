@@ -43,6 +43,19 @@ def test_intervals_cover_what_the_policy_would_earn_on_logs_of_one_that_learned(
     assert 0.91 <= np.mean(covered) <= 0.99
 
 
+def test_a_weighted_mean_of_nearly_equal_rewards_is_not_taken_for_certain() -> None:
+    rng = np.random.default_rng(5)
+    held = []
+    for _ in range(300):
+        arms = rng.random(200) < 0.5
+        rewards = (rng.random(200) < np.where(arms, 0.985, 0.5)).astype(float)
+        found = snips(rewards, arms.astype(float), np.full(200, 0.5))
+        assert found.low is not None
+        assert found.high is not None
+        held.append(found.low <= 0.985 <= found.high)
+    assert np.mean(held) > 0.93
+
+
 def test_the_logging_policy_itself_is_worth_the_mean_reward() -> None:
     rewards, _, arms, logs, _ = logged(1)
     taken = logs[np.arange(len(arms)), arms]
