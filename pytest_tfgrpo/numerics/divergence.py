@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from pytest_tfgrpo.numerics.arrays import Reals, reals
+from pytest_tfgrpo.numerics.arrays import Reals, finite, reals
 
 KlKind = Literal["k1", "k2", "k3", "abs"]
 
@@ -25,9 +25,22 @@ def kl(
     Schulman 2020, "Approximating KL Divergence": k1 = new - ref, k2 its half square, k3 = exp(ref - new) -
     (ref - new) - 1, abs its absolute value. `log_clamp` bounds the log-ratio and `clamp` the estimate (20 and
     10 in verl's k3); by default neither, as in TRL: a bounded estimate is biased where policies are far
-    apart.
+    apart. Raises ValueError for another kind, and with its place for a number that is not finite.
     """
     new_n, ref_n = reals(new=new, ref=ref)
+    finite(new=new_n, ref=ref_n)
+    return estimate(new_n, ref_n, kind, log_clamp=log_clamp, clamp=clamp)
+
+
+def estimate(
+    new_n: Reals,
+    ref_n: Reals,
+    kind: KlKind,
+    *,
+    log_clamp: float | None = None,
+    clamp: float | None = None,
+) -> Reals:
+    """Return what `kl` does, of numbers that somebody else checks; raises ValueError for another kind."""
     d = ref_n - new_n if log_clamp is None else np.clip(ref_n - new_n, -log_clamp, log_clamp)
     if kind == "k1":
         found = -d
@@ -60,7 +73,7 @@ def kl_gradient(
     if log_clamp is not None:
         slope = slope * (np.abs(d) <= log_clamp)
     if clamp is not None:
-        slope = slope * (np.abs(kl(new_n, ref_n, kind, log_clamp=log_clamp)) <= clamp)
+        slope = slope * (np.abs(estimate(new_n, ref_n, kind, log_clamp=log_clamp)) <= clamp)
     return slope
 
 

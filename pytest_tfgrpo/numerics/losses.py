@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pytest_tfgrpo.numerics.aggregation import Aggregate, Empty, row_weights
 from pytest_tfgrpo.numerics.arrays import Bools, Floats, Reals, finite, mask_of, reals, same_shape
-from pytest_tfgrpo.numerics.divergence import KlKind, kl, kl_gradient
+from pytest_tfgrpo.numerics.divergence import KlKind, estimate, kl_gradient
 from pytest_tfgrpo.numerics.surrogates import KINDS, Clipping, PolicyKind, Surrogate, surrogate
 
 Level = Literal["token", "sequence"]
@@ -123,6 +123,8 @@ def policy_loss(
     """
     if kind not in KINDS:
         raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(KINDS)}")
+    if level not in (None, "token", "sequence"):
+        raise ValueError(f"level is {level!r}; it must be token or sequence")
     new_BT, old_BT, ref_BT = reals(new=new, old=old, ref=new if ref is None else ref)
     if new_BT.ndim != 2:
         raise ValueError(f"new must be [B, T], got the shape {new_BT.shape}")
@@ -208,7 +210,7 @@ def _block(
     gradient[...] = masked
     divergence: Reals | None = None
     if policy.beta:
-        divergence = kl(new, ref, policy.kl_kind, clamp=policy.kl_clamp)
+        divergence = estimate(new, ref, policy.kl_kind, clamp=policy.kl_clamp)
         loss = loss + policy.beta * divergence
         by_kl = kl_gradient(new, ref, policy.kl_kind, clamp=policy.kl_clamp)
         gradient += policy.beta * weight * (by_kl * here)
@@ -373,8 +375,12 @@ def _log_softmax(logits: Reals) -> Reals:
 
 
 def explained_variance(values: npt.ArrayLike, returns: npt.ArrayLike) -> float:
-    """Return 1 - var(returns - values) / var(returns); NaN where all returns are equal."""
+    """Return 1 - var(returns - values) / var(returns); NaN where all returns are equal.
+
+    Raises ValueError with its place for a number that is not finite.
+    """
     v, wanted = reals(values=values, returns=returns)
+    finite(values=v, returns=wanted)
     if not wanted.size or wanted.max() == wanted.min():
         return float("nan")
     wanted = wanted.astype(np.float64)

@@ -40,8 +40,7 @@ def surrogate(kind: PolicyKind, ratio: Reals, advantage: Reals, new: Reals, clip
     low = (ratio < 1 - clipping.low) & (advantage < 0)
     high = (ratio > 1 + clipping.high) & (advantage > 0)
     if kind == "cispo":
-        weight = np.clip(ratio, 1 - clipping.low, 1 + clipping.high)
-        weight *= -advantage
+        weight = np.clip(ratio, 1 - clipping.low, 1 + clipping.high) * -advantage
         return Surrogate(weight * new, np.broadcast_to(weight, new.shape), low, high, None)
     if kind == "sapo":
         return _soft(ratio, advantage, clipping.temperatures, low, high)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_tfgrpo.numerics.divergence import KlKind, adaptive_kl, kl, kl_gradient
 from pytest_tfgrpo.numerics.losses import (
+    Level,
     Loss,
     entropy,
     entropy_bonus,
@@ -70,6 +71,20 @@ def test_the_gradient_of_a_policy_s_loss_is_exact(kind: PolicyKind, options: dic
         found = policy_loss(new, old, adv, mask, **given)
         expected = central(lambda x: policy_loss(x, old, adv, mask, **given).value, new)  # noqa: B023
         np.testing.assert_allclose(found.gradient, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("level", ["token", "sequence"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_tokens_of_an_answer_may_have_advantages_of_their_own(kind: PolicyKind, level: Level) -> None:
+    new, old, adv, mask = played(1)
+    given: dict[str, Any] = {"kind": kind, "level": level}
+    one, each = (
+        policy_loss(new, old, some, mask, **given)
+        for some in (adv[:, 0], np.repeat(adv[:, :1], new.shape[1], axis=1))
+    )
+    assert each.value == pytest.approx(one.value, rel=1e-12)
+    np.testing.assert_allclose(each.gradient, one.gradient, rtol=1e-12)
+    assert each.metrics == pytest.approx(one.metrics)
 
 
 def test_cispo_stops_the_gradient_at_its_ratio() -> None:
@@ -153,7 +168,17 @@ def test_a_number_that_is_not_finite_is_refused_with_its_place(name: str, bad: f
         policy_loss(**given)
 
 
+def test_a_divergence_and_an_explained_variance_of_what_is_no_number_are_refused() -> None:
+    bad = np.array([[0.0, math.nan]])
+    with pytest.raises(ValueError, match=r"ref\[0, 1\] is nan"):
+        kl(np.zeros((1, 2)), bad)
+    with pytest.raises(ValueError, match=r"values\[1\] is nan"):
+        explained_variance(bad[0], [1.0, 2.0])
+
+
 def test_unknown_names_and_shapes_are_refused() -> None:
+    with pytest.raises(ValueError, match="level is 'tokens'; it must be token or sequence"):
+        policy_loss([[0.0]], [[0.0]], [1.0], level="tokens")  # type: ignore[arg-type]
     one = np.zeros(SHAPE)
     with pytest.raises(ValueError, match="kind is 'pop'; it must be one of ppo, grpo"):
         policy_loss(one, one, one, kind="pop")  # type: ignore[arg-type]
