@@ -56,7 +56,8 @@ def drafts_of(rollouts: Iterable[LiveRollout], most: int) -> list[ScenarioDraft]
 def write_drafts(drafts: Sequence[ScenarioDraft], folder: Path) -> list[Path]:
     """Write a file for each draft, but none over one that exists, and return those written; raises
     JournalError."""
-    folder.mkdir(parents=True, exist_ok=True)
+    if drafts:
+        folder.mkdir(parents=True, exist_ok=True)
     written = []
     for draft in drafts:
         path = folder / f"{draft.rollout.id}{SUFFIX}"

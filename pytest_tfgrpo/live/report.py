@@ -150,6 +150,8 @@ def newest(store: LiveStore, runs: int) -> list[LiveRollout]:
 def report_lines(store: LiveStore, runs: int) -> Iterator[str]:
     """Yield what the newest runs, the selector and the last updates came to."""
     rollouts = newest(store, runs)
+    if not rollouts:
+        yield "no runs yet; the application reports them with live.run(...)"
     yield from difference_lines(rollouts)
     agreement = reward_agreement(rollouts)
     if agreement.rank_correlation is not None:

@@ -125,6 +125,17 @@ def test_a_gate_that_holds_says_why_and_how_it_is_released(project: Path) -> Non
     assert "161 succeeded" in tfgrpo("live", "status")
 
 
+def test_of_a_store_without_runs_the_commands_say_so_and_write_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "live.toml").write_text(CONFIG)
+    open_live(tmp_path / "live.toml").close()
+    assert tfgrpo("live", "report") == "no runs yet; the application reports them with live.run(...)\n"
+    assert tfgrpo("live", "drafts", "--into", "drafts").startswith("no run has a prompt and a reward")
+    assert not (tmp_path / "drafts").exists()
+
+
 def test_without_a_store_the_commands_say_how_one_comes_about(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
