@@ -48,6 +48,8 @@ def export(arguments: Arguments) -> Iterator[str]:
         )
     if arguments.format != "rollouts" and arguments.advantage:
         arguments.parser.error("--advantage is for --format rollouts")
+    if arguments.output == "-":
+        arguments.parser.error("-o takes the name of a file: an export is written whole or not at all")
     folder = find_run(project_of(arguments), arguments.run)
     usual = os.path.relpath(folder / f"{arguments.format}.jsonl")
     wanted = Export(

@@ -136,6 +136,7 @@ def plain(message: Any) -> Any:
     [
         (["--format", "rollouts", "--bare"], "--bare is for preference and prompt"),
         (["--format", "prompt", "--advantage", "rloo"], "--advantage is for --format rollouts"),
+        (["--format", "prompt", "-o", "-"], "-o takes the name of a file"),
         (["--format", "rows"], "invalid choice: 'rows'"),
         ([], "--format"),
     ],
