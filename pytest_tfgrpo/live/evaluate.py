@@ -16,6 +16,7 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.live.records import ArmChoice, LiveRollout, LiveStatus
 from pytest_tfgrpo.live.selector import CONTROL_SHARE, PointPolicy, SelectorState
+from pytest_tfgrpo.live.states import HELD
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.numerics.offpolicy import OffPolicyEstimate
@@ -53,7 +54,7 @@ class ControlDifference:
     selected_mean: float | None
     control_mean: float | None
     missing: tuple[int, int] = (0, 0)
-    """Ended runs of the selector and of control whose reward or score is not known."""
+    """Runs of the selector and of control that were cancelled, or whose reward or score is not known."""
     difference: float | None = None
     """None with fewer than 2 runs of either; and so are its bounds."""
     low: float | None = None
@@ -240,9 +241,9 @@ def control_difference(
     sides: tuple[list[float], list[float]] = ([], [])
     missing = [0, 0]
     for rollout in rollouts:
-        value = value_of(rollout, quantity)
-        if rollout.status not in (LiveStatus.SUCCEEDED, LiveStatus.FAILED) or not rollout.choices:
+        if rollout.status is LiveStatus.RUNNING or rollout.reason == HELD or not rollout.choices:
             continue
+        value = None if rollout.status is LiveStatus.CANCELLED else value_of(rollout, quantity)
         if value is None:
             missing[rollout.control] += 1
         else:

@@ -187,8 +187,9 @@ def difference_lines(rollouts: Sequence[LiveRollout]) -> Iterator[str]:
         if found.uneven:
             (one, other), name = found.missing, found.quantity
             yield (
-                f"warning: {one} of {found.selected + one} runs of the selector have no {name}, {other} of "
-                f"{found.controls + other} of the control; the difference may be one of which runs count"
+                f"warning: {one} of {found.selected + one} runs of the selector were cancelled or have no "
+                f"{name}, {other} of {found.controls + other} of the control; that alone may make the "
+                "difference"
             )
 
 

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from support.live_runs import ARMS, POINTS, RATES, LiveWorld, rollout
@@ -183,12 +184,13 @@ def test_the_interval_of_selector_minus_control_covers_the_truth(selected: float
     assert covered / n >= 0.9
 
 
-def test_outcomes_that_are_missing_more_often_on_one_side_are_told() -> None:
+@pytest.mark.parametrize("change", [{"reward": None}, {"status": LiveStatus.CANCELLED}], ids=["lost", "cut"])
+def test_outcomes_that_are_missing_more_often_on_one_side_are_told(change: dict[str, Any]) -> None:
     def without(share: float, of_control: float) -> list[LiveRollout]:
         rng = random.Random(3)
         runs = runs_of(rng, 0.5, 0.5, 600)
         return [
-            replace(run, reward=None) if rng.random() < (of_control if run.control else share) else run
+            replace(run, **change) if rng.random() < (of_control if run.control else share) else run
             for run in runs
         ]
 
