@@ -18,7 +18,7 @@ import numpy.typing as npt
 from pytest_tfgrpo.numerics.arrays import Bools, Ints, Reals, finite, mask_of, reals, same_shape
 
 Ended = Literal["terminated", "truncated"]
-BLOCK = 1 << 15
+BLOCK = 1 << 17
 """Steps that are computed at once: they stay in the cache until their advantages are."""
 GAMMA, LAM = 0.99, 0.95
 """Decision 27."""
@@ -83,7 +83,8 @@ def gae(
     """
     r, v, after = reals(rewards=rewards, values=values, next_values=next_values)
     over = mask_of(terminated, r.shape)
-    ends = over | mask_of(truncated, r.shape)
+    cut = mask_of(truncated, r.shape)
+    ends = over | cut if cut.any() else over
     same_shape(r.shape, values=v, next_values=after)
     _check_factors(gamma, lam)
     wide = (-1, 1) if r.ndim == 1 else r.shape
@@ -100,7 +101,7 @@ def gae(
             (out[0].reshape(wide), out[1].reshape(wide)),
             np.zeros(r.shape[1:] or (1,), r.dtype),
         )
-    return _checked(out, r, v, ~over, next_values=after)
+    return _checked(out, r, v, over, next_values=after)
 
 
 def _scan(
@@ -118,21 +119,20 @@ def _scan(
     advantages, returns = out
     by_gamma, by_both = r.dtype.type(gamma), r.dtype.type(gamma * lam)
     step = max(BLOCK // max(r.shape[1], 1), 1)
-    room = np.empty((min(step, len(r)), r.shape[1]), r.dtype)
+    room = np.empty((2, min(step, len(r)), r.shape[1]), r.dtype)
     for stop in range(len(r), 0, -step):
-        start = max(stop - step, 0)
-        delta = room[: stop - start]
-        np.multiply(after[start:stop], by_gamma, out=delta)
-        np.putmask(delta, over[start:stop], 0)
-        delta += r[start:stop]
-        delta -= v[start:stop]
-        for t in range(stop - start - 1, -1, -1):
-            row = advantages[start + t]
-            np.multiply(following, by_both, out=row)
-            np.putmask(row, ends[start + t], 0)
-            row += delta[t]
-            following = row
-        np.add(advantages[start:stop], v[start:stop], out=returns[start:stop])
+        block = slice(max(stop - step, 0), stop)
+        delta, decay = room[:, : stop - block.start]
+        np.multiply(after[block], by_gamma, out=delta)
+        np.copyto(delta, 0, where=over[block])  # putmask takes four times as long
+        delta += r[block]
+        delta -= v[block]
+        decay.fill(by_both)
+        np.copyto(decay, 0, where=ends[block])
+        for error, carried, row in zip(delta[::-1], decay[::-1], advantages[block][::-1], strict=True):
+            carried *= following
+            following = np.add(carried, error, out=row)
+        np.add(advantages[block], v[block], out=returns[block])
 
 
 def gae_buffer(
@@ -168,18 +168,18 @@ def gae_buffer(
         _scan(
             r[rest], v[rest], v[1:], starts[1:], starts[1:], gamma, lam, (out[0][rest], out[1][rest]), later
         )
-    return _checked(out, r, v, ~done, last_values=last)
+    return _checked(out, r, v, done, last_values=last)
 
 
 def _checked(
-    out: tuple[Reals, Reals], rewards: Reals, values: Reals, used: Bools, **following: Reals
+    out: tuple[Reals, Reals], rewards: Reals, values: Reals, over: Bools, suffix: str = "", **following: Reals
 ) -> tuple[Reals, Reals]:
     """Return advantages and returns; looks for the number that is not finite only if their sum is none."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = out[1].sum()
     if not np.isfinite(total):
-        finite(rewards=rewards, values=values)
-        finite(used, **following)
+        finite(None, **{f"rewards{suffix}": rewards, f"values{suffix}": values})
+        finite(~over, **following)
         finite(advantages=out[0], returns=out[1])
     return out
 
@@ -217,33 +217,36 @@ def gae_packed(
     same_shape((int(lengths.sum()),), rewards_N=r, values_N=v)
     same_shape(lengths.shape, bootstrap_K=last)
     _check_factors(gamma, lam)
-    finite(rewards_N=r, values_N=v)
-    finite(~over, bootstrap_K=last)
-    after = np.empty_like(v)  # which becomes the errors, and then the advantages: new memory costs more
+    after, returns = np.empty((2, v.size), v.dtype)  # at once: new memory costs more than the arithmetic
     after[:-1] = v[1:]
     ends = np.cumsum(lengths)
     used = lengths > 0
     after[ends[used] - 1] = np.where(over, 0, last)[used]
-    after *= r.dtype.type(gamma)
-    after += r
-    after -= v
-    _scan_packed(after, lengths, ends, gamma * lam)
-    return after, after + v
+    with np.errstate(over="ignore", invalid="ignore"):
+        after *= r.dtype.type(gamma)
+        after += r
+        after -= v
+        _scan_packed(after, lengths, ends, gamma * lam)  # from errors to advantages
+        np.add(after, v, out=returns)
+    return _checked((after, returns), r, v, over, suffix="_N", bootstrap_K=last)
 
 
 def _scan_packed(delta_N: Reals, lengths_K: Ints, ends_K: Ints, decay: float) -> None:
     """Go backwards from the ends of all trajectories at once, the longest first: the rest falls away
     behind."""
-    order = np.argsort(-lengths_K, kind="stable")
+    longest = int(lengths_K.max(initial=0))
+    short = longest < 1 << 15  # then they are sorted by their digits, in a tenth of the time
+    falling_K: Ints = np.negative(lengths_K.astype(np.int64))
+    order = np.argsort(falling_K.astype(np.int16) if short else falling_K, kind="stable")
     place_K = ends_K[order] - 1
-    active_T = np.searchsorted(-lengths_K[order], -np.arange(int(lengths_K.max(initial=0))), side="left")
+    active_T = np.searchsorted(falling_K[order], -np.arange(longest), side="left")
     factor = delta_N.dtype.type(decay)
     carry_K = delta_N[place_K[: active_T[0]]] if active_T.size else delta_N[:0]
     step_K = np.empty_like(carry_K)
     for active in active_T[1:].tolist():
         place, carry, step = place_K[:active], carry_K[:active], step_K[:active]
         place -= 1
-        np.take(delta_N, place, out=step, mode="clip")
+        delta_N.take(place, out=step, mode="clip")
         carry *= factor
         carry += step
         delta_N[place] = carry
