@@ -1,0 +1,1 @@
+"""Patterns: the history of a repository as proven scenarios."""
