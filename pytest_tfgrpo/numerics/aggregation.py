@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pytest_tfgrpo.numerics.arrays import Bools, Floats
+from pytest_tfgrpo.numerics.arrays import Bools, Floats, usable
 
 Aggregate = Literal[
     "token-mean",
@@ -40,8 +40,10 @@ def row_weights(
     * rollout-mean: 1 / (rollouts * tokens of the row's rollout), `rollout_B` naming the rollout of each row.
 
     A row without a token does not count as a row (as in verl); with `empty` "count" it does (as in TRL).
-    `mask_eps` is added to the tokens of a row (1e-8 in verl). Raises ValueError for an unknown aggregate.
+    `mask_eps` is added to the tokens of a row (1e-8 in verl). Raises ValueError for an unknown aggregate,
+    and for a `norm` or `mask_eps` that is negative or not finite.
     """
+    usable(0, norm=norm, mask_eps=mask_eps)
     tokens_B = mask_BT.sum(axis=1)
     rows = len(tokens_B) if empty == "count" else int((tokens_B > 0).sum())
     if aggregate == "token-sum":

@@ -3,6 +3,7 @@ none."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -68,3 +69,11 @@ def finite(mask: Bools | None = None, **arrays: npt.NDArray[np.floating]) -> Non
             place = tuple(int(i) for i in np.unravel_index(int(bad.argmax()), bad.shape))
             index = ", ".join(map(str, place))
             raise ValueError(f"{name}[{index}] is {float(array[place])}; mask it, or mend what computed it")
+
+
+def usable(least: float | None = None, **numbers: float | None) -> None:
+    """Raise ValueError with the name of a number that is NaN, infinite or under `least`; None is left out."""
+    for name, number in numbers.items():
+        if number is not None and not (math.isfinite(number) and (least is None or number >= least)):
+            bound = "" if least is None else f", at least {least:g}"
+            raise ValueError(f"{name} is {number!r}; it must be a finite number{bound}")

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from pytest_tfgrpo.numerics.arrays import Reals, finite, reals
+from pytest_tfgrpo.numerics.arrays import Reals, finite, reals, usable
 
 KlKind = Literal["k1", "k2", "k3", "abs"]
 
@@ -82,7 +82,11 @@ def adaptive_kl(
 ) -> float:
     """Return the weight of a divergence after `steps`: larger where it was above `target`.
 
-    Ziegler et al. 2019, "Fine-Tuning Language Models from Human Preferences", section 2.2.
+    Ziegler et al. 2019, "Fine-Tuning Language Models from Human Preferences", section 2.2. Raises ValueError
+    for a number that is not finite, and for a `target` or `horizon` that is not above 0.
     """
+    usable(weight=weight, found=found, target=target, steps=steps, horizon=horizon, clip=clip)
+    if target <= 0 or horizon <= 0:
+        raise ValueError(f"target is {target!r} and horizon {horizon!r}; both must be above 0")
     error = min(max(found / target - 1, -clip), clip)
     return weight * (1 + error * steps / horizon)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_tfgrpo.numerics.aggregation import Aggregate, Empty, row_weights
-from pytest_tfgrpo.numerics.arrays import Bools, Floats, Reals, finite, mask_of, reals, same_shape
+from pytest_tfgrpo.numerics.arrays import Bools, Floats, Reals, finite, mask_of, reals, same_shape, usable
 from pytest_tfgrpo.numerics.divergence import KlKind, estimate, kl_gradient
 from pytest_tfgrpo.numerics.surrogates import KINDS, Clipping, PolicyKind, Surrogate, surrogate
 
@@ -125,6 +125,8 @@ def policy_loss(
         raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(KINDS)}")
     if level not in (None, "token", "sequence"):
         raise ValueError(f"level is {level!r}; it must be token or sequence")
+    usable(0, clip_low=clip_low, clip_high=clip_high, dual_clip=dual_clip, delta=delta, log_clamp=log_clamp)
+    usable(0, kl_clamp=kl_clamp, beta=beta)
     new_BT, old_BT, ref_BT = reals(new=new, old=old, ref=new if ref is None else ref)
     if new_BT.ndim != 2:
         raise ValueError(f"new must be [B, T], got the shape {new_BT.shape}")
@@ -270,6 +272,7 @@ def value_loss(
     in the total: `ppo_objective`). Metrics: clip, explained_variance. Raises ValueError as `policy_loss`
     does.
     """
+    usable(0, clip=clip, scale=scale)
     v, old, wanted = reals(values=values, old_values=old_values, returns=returns)
     counted = mask_of(mask, v.shape)
     same_shape(v.shape, old_values=old, returns=wanted)

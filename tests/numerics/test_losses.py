@@ -259,6 +259,24 @@ def test_the_weight_of_a_divergence_follows_its_target() -> None:
     assert adaptive_kl(0.2, 0.0, 0.02, steps=100, horizon=1000) == pytest.approx(0.2 * 0.98)
 
 
+@pytest.mark.parametrize("name", ["clip_low", "clip_high", "dual_clip", "delta", "log_clamp", "norm", "beta"])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -0.1])
+def test_a_number_that_no_loss_can_use_is_refused_by_name(name: str, value: float) -> None:
+    new = [[-1.0, -0.5]]
+    with pytest.raises(ValueError, match=name):
+        policy_loss(new, new, [1.0], **{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"target": math.nan}, {"target": 0.0}, {"horizon": 0}, {"found": math.inf}, {"clip": math.nan}],
+)
+def test_a_weight_that_follows_no_target_is_refused(changed: dict[str, float]) -> None:
+    numbers: dict[str, Any] = {"weight": 0.2, "found": 0.1, "target": 0.02, "steps": 100, "horizon": 1000}
+    with pytest.raises(ValueError, match=next(iter(changed))):
+        adaptive_kl(**numbers | changed)
+
+
 def test_explained_variance_is_1_for_perfect_values_and_unknown_for_equal_returns() -> None:
     assert explained_variance([1.0, 2.0], [1.0, 2.0]) == 1
     assert explained_variance([1.5, 1.5], [1.0, 2.0]) == 0
