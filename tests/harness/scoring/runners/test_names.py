@@ -1,0 +1,35 @@
+"""Names of tests and words of failures are fit for a file that people read."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_tfgrpo.harness.scoring.runners.names import MAX_ID, case_id, first_line, worst
+from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome
+
+
+@given(st.text(max_size=3_000))
+def test_an_id_is_one_line_that_can_be_encoded(name: str) -> None:
+    text = case_id("a.test.js", name)
+    text.encode()
+    assert len(text) <= MAX_ID
+    assert len(text.splitlines()) == 1
+
+
+def test_colours_and_control_characters_leave_a_failures_words() -> None:
+    assert first_line("\n \x1b[31mExpected\x1b[0m\x00 4\nmore") == "Expected  4"
+
+
+@pytest.mark.parametrize(
+    ("found", "outcome"),
+    [
+        ("passed failed skipped", "failed"),
+        ("failed hung", "hung"),
+        ("skipped passed", "passed"),
+        ("skipped", "skipped"),
+    ],
+)
+def test_tests_of_one_name_are_as_good_as_the_worst(found: str, outcome: str) -> None:
+    assert worst(map(CaseOutcome, found.split())) is CaseOutcome(outcome)
