@@ -41,7 +41,7 @@ def remove(folder: Path, stop: Callable[[], bool] = never) -> str:
     except OSError as error:
         return "" if error.errno == errno.ENOENT else _reason(folder.name, error)
     try:
-        return _remove(folder.name, parent, stop)
+        return remove_in(folder.name, parent, stop)
     finally:
         os.close(parent)
 
@@ -65,7 +65,8 @@ def remove_few(folder: Path) -> bool:
     return True
 
 
-def _remove(name: str, parent: int, stop: Callable[[], bool]) -> str:
+def remove_in(name: str, parent: int, stop: Callable[[], bool] = never) -> str:
+    """Delete what is called `name` in the folder with the descriptor `parent`; as `remove`."""
     try:
         top = open_folder(name, parent)
     except FileNotFoundError:
