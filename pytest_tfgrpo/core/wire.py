@@ -6,6 +6,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -49,6 +50,8 @@ def to_wire(value: Any) -> Any:
         return wire
     if isinstance(value, Path):
         return value.as_posix()
+    if isinstance(value, StrEnum):
+        return value.value
     raise TypeError(f"cannot put {value!r} on the wire; use JSON values and records")
 
 
@@ -83,6 +86,8 @@ def _reader(hint: Any) -> WireReader:
         return _mapping_reader(args[1])
     if hint is Path:
         return lambda data, where: Path(_expect(data, str, where))
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return _choice_reader(hint)
     return _scalar_reader(hint)
 
 
@@ -112,6 +117,11 @@ def _scalar_reader(hint: type) -> WireReader:
 def _digits(number: int) -> int:
     """Return about how many decimal digits an integer has; Python prints those of thousands not at all."""
     return int(number.bit_length() * 0.30103) + 1
+
+
+def _choice_reader(hint: type[StrEnum]) -> WireReader:
+    read = _literal_reader(tuple(member.value for member in hint))
+    return lambda data, where: hint(read(data, where))
 
 
 def _literal_reader(values: tuple[Any, ...]) -> WireReader:

@@ -21,6 +21,7 @@ from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Frame, Group, Rollout
 from pytest_tfgrpo.core.scenarios import Attachment, Scenario
 from pytest_tfgrpo.core.wire import from_wire, to_wire
+from pytest_tfgrpo.patterns.fixes import HarvestRow, HarvestStatus
 
 texts = st.text(max_size=12)
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -149,3 +150,11 @@ class Tree:
 def test_a_record_may_hold_records_of_its_own_type():
     tree = Tree("a", "branch", (Tree("b"), Tree("c", "branch", (Tree("d"),))))
     assert from_wire(Tree, to_wire(tree)) == tree
+
+
+def test_a_choice_travels_as_its_text_and_no_other_text_is_one():
+    row = HarvestRow(commit="c", id="x", status=HarvestStatus.SKIPPED)
+    assert to_wire(row)["status"] == "skipped"
+    assert from_wire(HarvestRow, to_wire(row)) == row
+    with pytest.raises(ValueError, match=r"HarvestRow/status: expected one of 'validated', .* got 'maybe'"):
+        from_wire(HarvestRow, {"commit": "c", "id": "x", "status": "maybe"})

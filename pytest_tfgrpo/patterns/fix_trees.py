@@ -1,0 +1,47 @@
+"""The three trees of a fix, as a check makes them: before, before with the fix's tests, and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, pack
+from pytest_tfgrpo.patterns.suite_files import FixArchives
+from pytest_tfgrpo.patterns.work_tree import Tree
+
+TreeName: TypeAlias = Literal["base", "base_with_tests", "fix"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FixTrees:
+    """The files of a fix in the parts that its archives have."""
+
+    base: Tree
+    hidden: Tree
+    """Protected files as the fix has them."""
+    reference: Tree
+    """What the fix added or changed besides."""
+    removed: tuple[str, ...] = ()
+    """What it removed besides."""
+
+    def tree(self, name: TreeName) -> dict[str, ArchiveEntry]:
+        """Return the files of a tree: what its agent changed lies below what is protected."""
+        if name == "base":
+            return dict(self.base)
+        if name == "base_with_tests":
+            return {**self.base, **self.hidden}
+        gone = set(self.removed)
+        kept = {path: entry for path, entry in self.base.items() if path not in gone}
+        return {**kept, **self.reference, **self.hidden}
+
+    def archives(self) -> FixArchives:
+        """Return the archives; raises ArchiveProblem."""
+        parts = (self.base, self.hidden, self.reference)
+        base, hidden, reference = (pack(part.values()) for part in parts)
+        return FixArchives(base=base, hidden=hidden, reference=reference)
+
+
+def by_name(entries: Iterable[ArchiveEntry]) -> dict[str, ArchiveEntry]:
+    """Return entries by name."""
+    return {entry.name: entry for entry in entries}

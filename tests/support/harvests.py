@@ -1,0 +1,149 @@
+"""Records of a harvest, and a runner that runs nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry
+from pytest_tfgrpo.harness.scoring.runners.protocol import (
+    CaseOutcome,
+    RunProblem,
+    SuiteCommand,
+    SuiteRequest,
+    SuiteRun,
+)
+from pytest_tfgrpo.patterns.fix_trees import FixTrees, TreeName
+from pytest_tfgrpo.patterns.fixes import (
+    FixValidation,
+    HarvestRow,
+    HarvestStatus,
+    RecipePart,
+    Statement,
+    ValidationRun,
+)
+from pytest_tfgrpo.patterns.provenance import Provenance
+from pytest_tfgrpo.patterns.validation import ValidationPlan, validate
+from pytest_tfgrpo.patterns.work_tree import WorkTree
+
+COMMIT, BASE = "c" * 40, "b" * 40
+
+
+def make_row(number: int = 0, **more: Any) -> HarvestRow:
+    """Return a row of a validated change."""
+    given: dict[str, Any] = {
+        "commit": f"{number:040x}",
+        "id": f"fix-{number:012x}",
+        "status": HarvestStatus.VALIDATED,
+        "committed_at": 1_600_000_000 + number,
+        "tests": 1,
+        "tags": ("harvested",),
+    }
+    return HarvestRow(**{**given, **more})
+
+
+def make_recipe(**more: Any) -> RecipePart:
+    """Return a recipe of pytest in the tree's own folder."""
+    command = SuiteCommand(runner="pytest")
+    return RecipePart(**{"folder": ".", "command": command, "python": None, "dependencies": (), **more})
+
+
+def make_validation(**more: Any) -> FixValidation:
+    """Return a validation that proved one test."""
+    run = ValidationRun(tree="fix", passed=2, failed=0, skipped=0, hung=0, elapsed_s=0.5)
+    given: dict[str, Any] = {
+        "fail_to_pass": ("tests/test_a.py::test_x",),
+        "pass_to_pass": ("tests/test_a.py::test_y",),
+        "runs": (run,),
+        "messages": {"tests/test_a.py::test_x": "assert 1 == 2"},
+    }
+    return FixValidation(**{**given, **more})
+
+
+def make_provenance(number: int = 0, **more: Any) -> Provenance:
+    """Return the provenance of the scenario of `make_row`."""
+    id = f"fix-{number:012x}"
+    given: dict[str, Any] = {
+        "id": id,
+        "commit": f"{number:040x}",
+        "base": BASE,
+        "committed_at": 1_600_000_000 + number,
+        "subject": "Fix it",
+        "prompt": Statement(text=f"Rounding is wrong in case {number}.\nMend it.", source="commit message"),
+        "recipe": make_recipe(),
+        "validation": make_validation(),
+        "archives": {f"archives/{id}.base.tar.gz": "0" * 64},
+        "protected": ("tests/test_a.py",),
+        "sources": ("a.py",),
+    }
+    return Provenance(**{**given, **more})
+
+
+OUTCOMES = {
+    "p": CaseOutcome.PASSED,
+    "f": CaseOutcome.FAILED,
+    "s": CaseOutcome.SKIPPED,
+    "h": CaseOutcome.HUNG,
+}
+FILES = {"tests/test_a.py", "tests/test_b.py"}
+
+
+def tree_of(**files: bytes) -> dict[str, ArchiveEntry]:
+    """Return a tree of files; ``__`` stands for a slash, and each name ends with ``.py``."""
+    names = {name: f"{name.replace('__', '/')}.py" for name in files}
+    return {names[name]: ArchiveEntry(name=names[name], data=data) for name, data in files.items()}
+
+
+TREES = FixTrees(
+    base=tree_of(a=b"wrong", gone=b"", tests__test_a=b"old"),
+    hidden=tree_of(tests__test_a=b"new"),
+    reference=tree_of(a=b"right"),
+    removed=("gone.py",),
+)
+
+
+class FakeTests:
+    """A runner with prescribed outcomes: by tree and test a letter, or one for each of three rounds."""
+
+    def __init__(self, folder: Path) -> None:
+        self.work = WorkTree(folder / "work")
+        self.requests: list[SuiteRequest] = []
+        self.trees: dict[str, dict[str, bytes]] = {}
+
+    def validate(
+        self,
+        *,
+        seconds: float = 0.0,
+        problems: Mapping[TreeName, RunProblem] | None = None,
+        **outcomes: Mapping[str, str],
+    ) -> FixValidation:
+        """Validate the fix of `TREES`."""
+        counts: Counter[str] = Counter()
+
+        def run(request: SuiteRequest) -> SuiteRun:
+            files = list(request.tree.rglob("*.py"))
+            held = {p.relative_to(request.tree).as_posix(): p.read_bytes() for p in files}
+            right, new = held["a.py"] == b"right", held["tests/test_a.py"] == b"new"
+            name: TreeName = "fix" if right else "base_with_tests" if new else "base"
+            self.requests.append(request)
+            self.trees[name] = held
+            place, counts[name] = counts[name], counts[name] + 1
+            letters = {
+                test: ends * 3 if len(ends) == 1 else ends for test, ends in outcomes.get(name, {}).items()
+            }
+            made = {test: OUTCOMES[ends[place]] for test, ends in letters.items()}
+            if problem := (problems or {}).get(name):
+                return SuiteRun(outcomes=made, problem=problem, detail="it said why")
+            return SuiteRun(
+                outcomes=made,
+                seconds=dict.fromkeys(made, seconds),
+                messages={t: f"because of {letters[t][place]}" for t, end in made.items() if end != "passed"},
+                elapsed_s=0.5,
+            )
+
+        plan = ValidationPlan(
+            command=SuiteCommand(runner="pytest"), files=tuple(sorted(FILES)), tests=("tests/test_a.py",)
+        )
+        return validate(TREES, plan, self.work, run)
