@@ -105,7 +105,7 @@ class DemoService:
 
         pack = self.packs[scenario.domain]
         place = self.folder / "workspaces" / f"{n}-{arm.name}"
-        workspace = Workspace(place, scenario.attachments)
+        workspace = Workspace(place, scenario.attachments, archive=scenario.workspace)
         prompt = replace(render_prompt(pack, scenario, ()), system=arm.system(scenario.prompt))
         call = ActorCall(
             task=scenario.task(),

@@ -51,6 +51,18 @@ class Attachment:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class WorkspaceArchive:
+    """The tar.gz of which each rollout's workspace is made."""
+
+    archive: str
+    """Path relative to the scenario file's folder, with forward slashes."""
+    path: Path
+    """Where it is on disk."""
+    sha256: str
+    """Stamp of its bytes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
     """A scenario as an actor sees it: without checks, split, minimum score and expected answers."""
 
@@ -88,7 +100,8 @@ class Scenario:
     source: str = ""
     """Source of the scenario: ``path:line``."""
     stamp: str = ""
-    """Task stamp: sha256 of prompt, input, attachments, tools and checks (decision 8)."""
+    """Task stamp: sha256 of prompt, input, attachments, tools and checks, and of workspace, environment,
+    rubric and truth where there are any (decision 8)."""
     checker: str | None = None
     """Node id of the marked test function that checks its rollouts; None for file scenarios."""
     rubric: tuple[Criterion, ...] = ()
@@ -97,6 +110,10 @@ class Scenario:
     """True where its file names no split, so that a hash of its family chose it."""
     truth: Truth = "checks"
     """Where `gt_score` comes from: its checks or, without ground truth, the majority or the judge."""
+    workspace: WorkspaceArchive | None = field(default=None, metadata=SPARSE)
+    """What the workspace of each rollout holds before its attachments; None: nothing."""
+    environment: str | None = field(default=None, metadata=SPARSE)
+    """Stamp of the environment that programs in the workspace run with; None: there is none of its own."""
 
     def task(self) -> Task:
         """Return the part of this scenario that an actor may see."""

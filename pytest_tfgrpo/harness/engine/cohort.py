@@ -273,7 +273,8 @@ class Cohort:
         waits = rollout.status == "ok" and slot.question.scenario.checker is not None
         if not waits or rollout.rollout_id in self._job.resumed.checker_results:
             return slot.call.workspace
-        return self._workspaces.left(slot.rollout_id, slot.call.workspace.attachments)
+        before = slot.call.workspace
+        return self._workspaces.left(slot.rollout_id, before.attachments, before.archive)
 
     async def _repeat(self, slot: Slot, rollout: Rollout, workspace: Workspace) -> None:
         """Take a rollout from the journal instead of paying for it again."""

@@ -140,7 +140,8 @@ def rollouts(job: Job, phase: Phase, model: Model, prompts: PromptSizes) -> Figu
 
 def _steps(job: Job, scenario: Scenario) -> int:
     """Return the model calls of one rollout at most."""
-    can_use_tools = bool(job.actor.identity.get("tools")) or bool(scenario.attachments)
+    has_files = bool(scenario.attachments) or scenario.workspace is not None
+    can_use_tools = bool(job.actor.identity.get("tools")) or has_files
     return int(job.settings["max_steps"]) if can_use_tools and scenario.tools != () else 1
 
 

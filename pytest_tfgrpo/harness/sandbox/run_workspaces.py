@@ -25,7 +25,7 @@ from threading import Thread
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import WORKSPACES_PREFIX, write_json
-from pytest_tfgrpo.core.scenarios import Attachment
+from pytest_tfgrpo.core.scenarios import Attachment, WorkspaceArchive
 from pytest_tfgrpo.harness.sandbox.paths import read_untrusted
 from pytest_tfgrpo.harness.sandbox.removal import OPEN, open_folder, remove, remove_few
 from pytest_tfgrpo.harness.sandbox.workspace import PRIVATE, Workspace, identity
@@ -95,13 +95,25 @@ class RunWorkspaces:
             self._folder = found
             self._adopt(lock)
 
-    def new(self, rollout_id: str, attachments: tuple[Attachment, ...]) -> Workspace:
+    def new(
+        self,
+        rollout_id: str,
+        attachments: tuple[Attachment, ...],
+        archive: WorkspaceArchive | None = None,
+    ) -> Workspace:
         """Return the workspace of a rollout that is still to be made."""
-        return Workspace(self._folder / rollout_id, attachments, make=self._make_folder)
+        return Workspace(self._folder / rollout_id, attachments, make=self._make_folder, archive=archive)
 
-    def left(self, rollout_id: str, attachments: tuple[Attachment, ...]) -> Workspace | None:
+    def left(
+        self,
+        rollout_id: str,
+        attachments: tuple[Attachment, ...],
+        archive: WorkspaceArchive | None = None,
+    ) -> Workspace | None:
         """Return the workspace that a rollout of a run before left; None when it is gone."""
-        workspace = Workspace(self._folder / rollout_id, attachments, left=True, make=self._make_folder)
+        workspace = Workspace(
+            self._folder / rollout_id, attachments, left=True, make=self._make_folder, archive=archive
+        )
         return workspace if self._identity is not None and workspace.made else None
 
     def discard(self, workspace: Workspace) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ProviderError
-from pytest_tfgrpo.core.scenarios import Attachment
+from pytest_tfgrpo.core.scenarios import Attachment, WorkspaceArchive
 from pytest_tfgrpo.harness.sandbox.removal import open_folder, remove
 
 PRIVATE = 0o700
@@ -17,9 +17,9 @@ PRIVATE = 0o700
 
 
 class Workspace:
-    """The folder of one rollout; holds copies of the scenario's attachments."""
+    """The folder of one rollout; holds what the scenario's archive has, and copies of its attachments."""
 
-    __slots__ = ("_attachments", "_made", "_make_folder", "_over", "_path")
+    __slots__ = ("_archive", "_attachments", "_made", "_make_folder", "_over", "_path")
 
     def __init__(
         self,
@@ -28,6 +28,7 @@ class Workspace:
         *,
         left: bool = False,
         make: Callable[[Path], None] | None = None,
+        archive: WorkspaceArchive | None = None,
     ) -> None:
         """`left`: keep the folder of an interrupted run, if it exists; otherwise start with a fresh one.
 
@@ -35,6 +36,7 @@ class Workspace:
         """
         self._path = path
         self._attachments = attachments
+        self._archive = archive
         self._make_folder = make or _make_folder
         self._made = left and identity(path) is not None
         self._over = False
@@ -52,6 +54,11 @@ class Workspace:
         return self._attachments
 
     @property
+    def archive(self) -> WorkspaceArchive | None:
+        """The archive of which it is made; None: it starts with nothing but the attachments."""
+        return self._archive
+
+    @property
     def made(self) -> bool:
         """True if the folder was used."""
         return self._made
@@ -62,12 +69,16 @@ class Workspace:
             raise ProviderError(f"the workspace {self._path} is removed: its rollout is over", "workspace")
         try:
             self._make_folder(self._path)
+            if self._archive is not None:
+                from pytest_tfgrpo.harness.sandbox.archives import unpack
+
+                unpack(self._archive.path, self._path)
             for attachment in self._attachments:
                 target = self._path / attachment.name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(attachment.path, target)
             self._made = True
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise ProviderError(f"cannot make the workspace {self._path}: {error}", "workspace") from error
 
     def secure(self) -> None:

@@ -8,15 +8,16 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.scenarios import Attachment, Check, Scenario
+from pytest_tfgrpo.core.scenarios import Attachment, Check, Scenario, WorkspaceArchive
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+from pytest_tfgrpo.harness.suite.archive_digests import digest_of
 from pytest_tfgrpo.harness.suite.scenario import build_scenario, stamped
 from pytest_tfgrpo.harness.suite.scenario_files import Suite
 
-AS_THEY_ARE = ("id", "domain", "split", "prompt", "input", "min_score", "timeout_s", "family")
+AS_THEY_ARE = ("id", "domain", "split", "prompt", "input", "min_score", "timeout_s", "family", "environment")
 
 
 def checked(scenario: Scenario, root: Path, kinds: Mapping[str, CheckKind]) -> Scenario:
@@ -32,7 +33,8 @@ def checked(scenario: Scenario, root: Path, kinds: Mapping[str, CheckKind]) -> S
         kinds=kinds,
     )
     attachments = tuple(_attached(one, source) for one in scenario.attachments)
-    return stamped(replace(made, attachments=attachments))
+    workspace = None if scenario.workspace is None else _archived(scenario.workspace, source)
+    return stamped(replace(made, attachments=attachments, workspace=workspace))
 
 
 def revised(
@@ -69,7 +71,7 @@ def revised(
 
 
 def _as_written(scenario: Scenario, folder: Path, kinds: Mapping[str, CheckKind]) -> dict[str, Json]:
-    """Return a record as a scenario file would have it, without its attachments."""
+    """Return a record as a scenario file would have it, without its attachments and its workspace."""
     fields = {name: getattr(scenario, name) for name in AS_THEY_ARE}
     fields |= {"tools": scenario.tools, "tags": scenario.tags or None, "truth": scenario.truth}
     fields["rubric"] = [asdict(criterion) for criterion in scenario.rubric] or None
@@ -99,4 +101,13 @@ def _attached(attachment: Attachment, source: str) -> Attachment:
     except OSError as error:
         raise ScenarioError(
             f"{source}: #/attachments: cannot read {attachment.path}: {error.strerror}"
+        ) from None
+
+
+def _archived(archive: WorkspaceArchive, source: str) -> WorkspaceArchive:
+    try:
+        return replace(archive, sha256=digest_of(archive.path))
+    except OSError as error:
+        raise ScenarioError(
+            f"{source}: #/workspace/archive: cannot read {archive.path}: {error.strerror}"
         ) from None

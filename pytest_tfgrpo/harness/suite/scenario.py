@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.scenarios import Attachment, Check, Criterion, Scenario, Split, Truth
+from pytest_tfgrpo.core.scenarios import (
+    Attachment,
+    Check,
+    Scenario,
+    Split,
+    Truth,
+    WorkspaceArchive,
+)
 from pytest_tfgrpo.core.schema import Violation, check_schema, load_schema, nearest, short, violations
 from pytest_tfgrpo.core.schema_accepts import Accepts, accepts
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of, stamp, stamp_bytes
@@ -18,6 +25,7 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.paths import confined
 from pytest_tfgrpo.harness.scoring.checks.protocol import BadParam, CheckKind
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.harness.suite.archive_digests import WrongDigest, find_archive
 from pytest_tfgrpo.harness.suite.ground_truth import criteria_of, misfits
 
 EVAL_SHARE = 0.3
@@ -79,9 +87,10 @@ class Loader:
         checks = self._each("checks", written, self._check, found) if isinstance(written, list) else ()
         names = data.get("attachments", [])
         attachments = () if found else self._each("attachments", names, self._attach, found)
+        workspace = self._workspace(data["workspace"], found) if "workspace" in data and not found else None
         if found:
             raise Invalid(found)
-        return _record(data, checks, attachments, source, checker)
+        return _record(data, checks, attachments, workspace, source, checker)
 
     def _each(
         self, key: str, items: list[Json], read: Callable[[Json], Any], found: list[Violation]
@@ -117,6 +126,14 @@ class Loader:
             raise Invalid([Violation(path, str(error))]) from error
         return Check(kind=data["kind"], weight=float(weight), params=prepared)
 
+    def _workspace(self, data: Mapping[str, Json], found: list[Violation]) -> WorkspaceArchive | None:
+        try:
+            return find_archive(data, self._folder)
+        except (ValueError, OSError) as error:
+            key = "sha256" if isinstance(error, WrongDigest) else "archive"
+            found.append(Violation(("workspace", key), str(error)))
+        return None
+
     def _attach(self, name: str) -> Attachment:
         try:
             return self._attachment(name)
@@ -150,17 +167,17 @@ def _record(
     data: Mapping[str, Json],
     checks: tuple[Check, ...],
     attachments: tuple[Attachment, ...],
+    workspace: WorkspaceArchive | None,
     source: str,
     checker: str | None,
 ) -> Scenario:
-    prompt, tools = data.get("prompt", ""), data.get("tools")
-    rubric = criteria_of(data["rubric"]) if "rubric" in data else ()
+    tools = data.get("tools")
     truth: Truth = data.get("truth", "checks")
-    return Scenario(
+    made = Scenario(
         id=data["id"],
         domain=data.get("domain", DEFAULT_DOMAIN),
         split=data.get("split") or _split(data, truth),
-        prompt=prompt,
+        prompt=data.get("prompt", ""),
         input=data.get("input"),
         attachments=attachments,
         tools=None if tools is None else tuple(tools),
@@ -170,12 +187,14 @@ def _record(
         timeout_s=data.get("timeout_s"),
         family=data.get("family"),
         source=source,
-        stamp=task_stamp(prompt, data.get("input"), attachments, tools, checks, rubric, truth),
         checker=checker,
-        rubric=rubric,
+        rubric=criteria_of(data["rubric"]) if "rubric" in data else (),
         truth=truth,
         hashed=True if not data.get("split") and truth != "majority" else None,
+        workspace=workspace,
+        environment=data.get("environment"),
     )
+    return stamped(made)
 
 
 def _split(data: Mapping[str, Json], truth: Truth) -> Split:
@@ -190,38 +209,27 @@ def split_of(family: str) -> Split:
 
 def stamped(scenario: Scenario) -> Scenario:
     """Return a scenario with the stamp of its task, whatever stamp it had."""
-    tools = None if scenario.tools is None else list(scenario.tools)
-    found = task_stamp(
-        scenario.prompt,
-        scenario.input,
-        scenario.attachments,
-        tools,
-        scenario.checks,
-        scenario.rubric,
-        scenario.truth,
-    )
-    return replace(scenario, stamp=found)
+    return replace(scenario, stamp=task_stamp(scenario))
 
 
-def task_stamp(
-    prompt: str,
-    input: Json,
-    attachments: tuple[Attachment, ...],
-    tools: list[str] | None,
-    checks: tuple[Check, ...],
-    rubric: tuple[Criterion, ...] = (),
-    truth: Truth = "checks",
-) -> str:
-    """Return the stamp of a task and its checks (decision 8)."""
+def task_stamp(scenario: Scenario) -> str:
+    """Return the stamp of a task and its checks (decision 8).
+
+    What came later counts only where there is some, so that scenarios without it keep their stamps.
+    """
     content: dict[str, Json] = {
-        "prompt": prompt,
-        "input": input,
-        "attachments": [[attachment.name, attachment.sha256] for attachment in attachments],
-        "tools": tools,
-        "checks": [[check.kind, check.weight, check.params] for check in checks],
+        "prompt": scenario.prompt,
+        "input": scenario.input,
+        "attachments": [[attachment.name, attachment.sha256] for attachment in scenario.attachments],
+        "tools": None if scenario.tools is None else list(scenario.tools),
+        "checks": [[check.kind, check.weight, check.params] for check in scenario.checks],
     }
-    if rubric:
-        content["rubric"] = [[criterion.text, criterion.weight] for criterion in rubric]
-    if truth != "checks":
-        content["truth"] = truth
+    if scenario.rubric:
+        content["rubric"] = [[criterion.text, criterion.weight] for criterion in scenario.rubric]
+    if scenario.truth != "checks":
+        content["truth"] = scenario.truth
+    if scenario.workspace is not None:
+        content["workspace"] = scenario.workspace.sha256
+    if scenario.environment is not None:
+        content["environment"] = scenario.environment
     return stamp(content)

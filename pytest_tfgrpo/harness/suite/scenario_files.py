@@ -172,8 +172,10 @@ READERS: Mapping[str, Callable[[str, str], FoundScenario]] = {
 
 
 def task_key(scenario: Scenario) -> str:
-    """Return the stamp of what is asked: prompt, input and attachments; equal tasks must share a split."""
+    """Return the stamp of what is asked: prompt, input and files; equal tasks must share a split."""
     files = [[attachment.name, attachment.sha256] for attachment in scenario.attachments]
+    if scenario.workspace is not None:
+        files.append(["", scenario.workspace.sha256])
     return stamp([scenario.prompt, scenario.input, files])
 
 

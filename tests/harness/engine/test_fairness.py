@@ -14,7 +14,7 @@ from support.model_clients import Ledger
 from support.sweeps import SETTINGS, evenly, make_run
 
 from pytest_tfgrpo.core.records import Mode, Phase
-from pytest_tfgrpo.core.scenarios import Attachment, Check, Criterion, Prompt
+from pytest_tfgrpo.core.scenarios import Attachment, Check, Criterion, Prompt, Scenario, WorkspaceArchive
 from pytest_tfgrpo.harness.gate.verdict import judge
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.recording.entries import Participant, actor_stamp, rollout_fingerprint
@@ -167,21 +167,40 @@ def test_a_prompt_is_known_by_both_its_parts() -> None:
     assert len({prompt.stamp for prompt in prompts}) == len(prompts)
 
 
-@pytest.mark.parametrize("change", range(8))
-def test_a_task_is_known_by_what_is_asked_and_how_it_is_judged(change: int) -> None:
-    files = (Attachment(name="a", path=Path("a"), sha256="1"),)
-    check, criterion = Check(kind="exact", params={"value": "3"}), Criterion(text="polite")
-    asked: list[Any] = ["Why?", {"x": 1}, files, ["f"], (check,), (criterion,), "checks"]
-    others: list[Any] = [
-        "How?",
-        {"x": 2},
-        (replace(files[0], sha256="2"),),
-        ["g"],
-        (replace(check, params={"value": "4"}),),
-        (replace(criterion, weight=2.0),),
-        "judge",
-    ]
-    other = [*asked[:change], others[change], *asked[change + 1 :]] if change < 7 else [*asked]
-    if change == 7:
-        other[4] = (replace(check, weight=2.0),)
-    assert task_stamp(*asked) != task_stamp(*other)
+FILES = (Attachment(name="a", path=Path("a"), sha256="1"),)
+CHECK, CRITERION = Check(kind="exact", params={"value": "3"}), Criterion(text="polite")
+ARCHIVE = WorkspaceArchive(archive="a", path=Path("a"), sha256="1")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"prompt": "How?"},
+        {"input": {"x": 2}},
+        {"attachments": (replace(FILES[0], sha256="2"),)},
+        {"tools": ("g",)},
+        {"checks": (replace(CHECK, params={"value": "4"}),)},
+        {"checks": (replace(CHECK, weight=2.0),)},
+        {"rubric": (replace(CRITERION, weight=2.0),)},
+        {"truth": "judge"},
+        {"workspace": replace(ARCHIVE, sha256="2")},
+        {"workspace": None},
+        {"environment": "other"},
+        {"environment": None},
+    ],
+)
+def test_a_task_is_known_by_what_is_asked_and_how_it_is_judged(change: dict[str, Any]) -> None:
+    asked = Scenario(
+        id="a",
+        domain="d",
+        split="eval",
+        prompt="Why?",
+        input={"x": 1},
+        attachments=FILES,
+        tools=("f",),
+        checks=(CHECK,),
+        rubric=(CRITERION,),
+        workspace=ARCHIVE,
+        environment="one",
+    )
+    assert task_stamp(asked) != task_stamp(replace(asked, **change))

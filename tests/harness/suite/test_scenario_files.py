@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from support.builders import make_scenario
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.scenarios import Attachment, Check
+from pytest_tfgrpo.core.scenarios import Attachment, Check, WorkspaceArchive
 from pytest_tfgrpo.core.schema import load_schema, violations
 from pytest_tfgrpo.core.schema_accepts import accepts
-from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.stamp import stamp, stamp_bytes
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.document import Refused
@@ -323,6 +323,76 @@ def test_the_task_stamp_follows_the_content_of_files_and_not_their_place(tmp_pat
         stamps.append(build(PLAIN | {"attachments": ["data"], "checks": [check]}, tmp_path / folder).stamp)
     assert stamps[0] == stamps[1]
     assert len(set(stamps)) == 3
+
+
+def with_archive(folder, data=b"1"):
+    (folder / "archives").mkdir(parents=True)
+    (folder / "archives" / "base.tar.gz").write_bytes(data)
+    return {"workspace": {"archive": "archives/base.tar.gz", "sha256": stamp_bytes(data)}}
+
+
+def test_a_scenario_names_the_archive_of_its_workspace_and_its_environment(tmp_path):
+    found = build(PLAIN | with_archive(tmp_path) | {"environment": "a" * 64}, tmp_path)
+    path = tmp_path / "archives" / "base.tar.gz"
+    assert found.workspace == WorkspaceArchive(
+        archive="archives/base.tar.gz", path=path, sha256=stamp_bytes(b"1")
+    )
+    assert found.environment == "a" * 64
+
+
+def test_the_task_stamp_covers_workspace_and_environment_only_where_they_are(tmp_path):
+    assert build(PLAIN).stamp == stamp(
+        {
+            "prompt": "p",
+            "input": None,
+            "attachments": [],
+            "tools": None,
+            "checks": [["exact", 1.0, {"value": "3"}]],
+        }
+    )
+    stamps = {
+        build(PLAIN | with_archive(tmp_path / name, data) | more, tmp_path / name).stamp
+        for name, data, more in [("a", b"1", {}), ("b", b"2", {}), ("c", b"1", {"environment": "a" * 64})]
+    }
+    assert len(stamps | {build(PLAIN).stamp}) == 4
+    assert build(PLAIN | with_archive(tmp_path / "d"), tmp_path / "d").stamp in stamps
+
+
+@pytest.mark.parametrize(
+    ("workspace", "said"),
+    [
+        ({"sha256": "0" * 64}, "#/workspace/sha256: 'archives/base.tar.gz' has the sha256 6b86b273"),
+        (
+            {"archive": "../base.tar.gz"},
+            "#/workspace/archive: '../base.tar.gz' must be a plain relative path",
+        ),
+        ({"archive": "archives/none"}, "#/workspace/archive: 'archives/none' cannot be read: No such file"),
+        ({"archive": "out"}, "#/workspace/archive: 'out' is a link that leaves its folder"),
+        ({"archive": "archives"}, "#/workspace/archive: 'archives' is not a regular file"),
+        ({"sha256": "6B"}, "#/workspace/sha256: '6B' does not match"),
+        ({"url": "x"}, "#/workspace"),
+    ],
+)
+def test_an_archive_that_is_not_the_named_one_is_refused(tmp_path, refusal, workspace, said):
+    data = PLAIN | with_archive(tmp_path)
+    (tmp_path / "out").symlink_to("/etc/passwd")
+    data["workspace"] |= workspace
+    assert said in refusal("x.scenario.json", json.dumps(data))[0]
+
+
+def test_a_changed_archive_is_seen(tmp_path):
+    data = PLAIN | with_archive(tmp_path)
+    build(data, tmp_path)
+    (tmp_path / "archives" / "base.tar.gz").write_bytes(b"22")
+    with pytest.raises(ScenarioError, match="restore the file, or write the digest that it has"):
+        build(data, tmp_path)
+
+
+def test_one_prompt_in_two_workspaces_is_two_tasks(tmp_path):
+    suite = Suite()
+    for name, split in [("a", "train"), ("b", "eval")]:
+        data = PLAIN | with_archive(tmp_path / name, name.encode()) | {"id": name, "split": split}
+        assert suite.add(build_scenario(data, source=name, checker=None, folder=tmp_path / name)) is None
 
 
 def test_a_mark_needs_no_checks_and_a_file_does(refusal):

@@ -50,9 +50,10 @@ class OpenAIActor:
         began = asyncio.get_running_loop().time()
         task = call.task
         pictures: tuple[Image, ...] = ()
-        files = False
+        files = call.workspace.archive is not None
         if call.workspace.attachments:
-            pictures, files = await asyncio.to_thread(read_pictures, call.workspace.attachments)
+            pictures, others = await asyncio.to_thread(read_pictures, call.workspace.attachments)
+            files = files or others
         try:
             offer = self._toolbox.offer(task.tools, files=files)
         except ActorError as error:

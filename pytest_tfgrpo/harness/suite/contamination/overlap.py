@@ -38,7 +38,7 @@ class Text:
     words: list[str]
     """Prompt and input."""
     files: tuple[str, ...]
-    """Digests of the attachments, sorted."""
+    """Digests of the attachments, sorted, and of the workspace's archive."""
     scenarios: dict[str, list[Scenario]] = field(default_factory=dict)
     """Who asks it, by split."""
 
@@ -96,12 +96,17 @@ def _texts(scenarios: Sequence[Scenario]) -> list[Text]:
         text = scenario.prompt
         if scenario.input is not None:
             text += "\n" + json.dumps(scenario.input, sort_keys=True, ensure_ascii=False)
-        own, files = _words(text, limit), tuple(sorted(file.sha256 for file in scenario.attachments))
+        own, files = _words(text, limit), _digests(scenario)
         if not own:
             own = text.split()  # signs alone: they are all there is to compare
         known = found.setdefault((tuple(own), files), Text(own, files))
         known.scenarios.setdefault(scenario.split, []).append(scenario)
     return list(found.values())
+
+
+def _digests(scenario: Scenario) -> tuple[str, ...]:
+    archive = () if scenario.workspace is None else (scenario.workspace.sha256,)
+    return (*sorted(file.sha256 for file in scenario.attachments), *archive)
 
 
 def _across(first: Text, second: Text) -> tuple[Scenario, Scenario]:
@@ -155,7 +160,7 @@ def _same_prompts(scenarios: Sequence[Scenario], answers: AnswersOf) -> Iterator
 
 
 def _has_data(scenario: Scenario) -> bool:
-    return scenario.input is not None or bool(scenario.attachments)
+    return scenario.input is not None or bool(_digests(scenario))
 
 
 def _similar(texts: Sequence[Text], answers: AnswersOf) -> Iterator[Finding]:
