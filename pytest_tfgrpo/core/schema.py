@@ -76,7 +76,10 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 @cache
 def load_schema(name: str) -> dict[str, Any]:
-    """Return the packaged schema ``core/schemas/<name>.schema.json``; do not modify it."""
+    """Return the packaged schema ``core/schemas/<name>.schema.json``; `name` may be ``folder/name``.
+
+    Do not modify it.
+    """
     from importlib.resources import files
 
     text = files("pytest_tfgrpo.core").joinpath("schemas", f"{name}.schema.json").read_text("utf-8")
@@ -141,6 +144,15 @@ def _meant(value: Any, names: Sequence[str]) -> str:
     return ""
 
 
+def _meant_branch(error: ValidationError) -> list[ValidationError]:
+    """Return the errors of the one branch whose ``enum`` the value has; empty where that is not one."""
+    branches: dict[Any, list[ValidationError]] = {}
+    for part in error.context or ():
+        branches.setdefault(part.relative_schema_path[0], []).append(part)
+    meant = [parts for parts in branches.values() if not any(part.validator == "enum" for part in parts)]
+    return meant[0] if len(meant) == 1 and len(branches) > 1 else []
+
+
 def _describe(error: ValidationError) -> Iterator[Violation]:
     path: Path = tuple(error.absolute_path)
     keyword = str(error.validator)
@@ -156,6 +168,11 @@ def _describe(error: ValidationError) -> Iterator[Violation]:
         # jsonschema reports each missing key on its own, and names it in the message alone
         missing = next(key for key in wanted if error.message.startswith(repr(key)))
         yield Violation(path, f"missing key {missing!r}")
+    elif keyword == "not" and wanted == {}:
+        yield Violation(path, "is not allowed here")
+    elif keyword == "anyOf" and (meant := _meant_branch(error)):
+        for part in meant:
+            yield from _describe(part)
     elif keyword == "type":
         names = [wanted] if isinstance(wanted, str) else wanted
         yield Violation(path, f"{short(value)} is not of type {' or '.join(names)}{_meant(value, names)}")

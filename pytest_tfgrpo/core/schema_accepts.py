@@ -84,8 +84,8 @@ def _pattern(pattern: str) -> Accepts:
 
 
 def _enum(values: list[Json]) -> Accepts:
-    words = frozenset(value for value in values if isinstance(value, str))
-    return lambda value: value.__class__ is str and value in words
+    words = frozenset(value for value in values if value is None or isinstance(value, str))
+    return lambda value: (value is None or value.__class__ is str) and value in words
 
 
 def _unique_items(wanted: bool) -> Accepts:
@@ -98,6 +98,11 @@ def _unique_items(wanted: bool) -> Accepts:
 def _items(schema: Json) -> Accepts:
     accept = accepts(schema)
     return _of("array", lambda value: all(map(accept, value)))
+
+
+def _property_names(schema: Json) -> Accepts:
+    accept = accepts(schema)
+    return _of("object", lambda value: all(map(accept, value)))
 
 
 def _any_of(branches: list[Json]) -> Accepts:
@@ -144,6 +149,9 @@ KEYWORDS: Mapping[str, Callable[[Any], Accepts]] = {
     "minItems": lambda low: _of("array", lambda value: len(value) >= low),
     "maxItems": lambda high: _of("array", lambda value: len(value) <= high),
     "uniqueItems": _unique_items,
+    "minProperties": lambda low: _of("object", lambda value: len(value) >= low),
+    "maxProperties": lambda high: _of("object", lambda value: len(value) <= high),
+    "propertyNames": _property_names,
     "items": _items,
     "anyOf": _any_of,
     "oneOf": _one_of,

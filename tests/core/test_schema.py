@@ -3,6 +3,7 @@
 import re
 from importlib.resources import files
 from itertools import chain
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,8 +22,9 @@ from pytest_tfgrpo.core.schema import (
 )
 from pytest_tfgrpo.core.schema_accepts import accepts
 
+FOLDER = Path(str(files("pytest_tfgrpo.core") / "schemas"))
 NAMES = sorted(
-    path.name.removesuffix(".schema.json") for path in (files("pytest_tfgrpo.core") / "schemas").iterdir()
+    path.relative_to(FOLDER).as_posix().removesuffix(".schema.json") for path in FOLDER.rglob("*.schema.json")
 )
 texts = st.text(max_size=6)
 scalars = (
@@ -40,6 +42,18 @@ values = st.recursive(
 @pytest.mark.parametrize("name", NAMES)
 def test_a_packaged_schema_is_a_schema(name):
     Draft202012Validator.check_schema(load_schema(name))
+
+
+def test_of_alternatives_the_one_that_a_value_names_is_explained():
+    kinds = [
+        {"properties": {"kind": {"enum": ["a"]}, "y": {"not": {}}}, "required": ["x"]},
+        {"properties": {"kind": {"enum": ["b"]}, "x": {"not": {}}}},
+    ]
+    schema = {"properties": {"kind": {"type": "string"}}, "anyOf": kinds}
+    shown = {(v.pointer, v.message) for v in violations(schema, {"kind": "a", "y": 1})}
+    assert shown == {("", "missing key 'x'"), ("/y", "is not allowed here")}
+    assert [v.pointer for v in violations(schema, {"kind": "b", "x": 1})] == ["/x"]
+    assert "not valid under any" in violations(schema, {"kind": "c"})[0].message
 
 
 @given(st.lists(texts | st.integers(0, 99)))
@@ -156,6 +170,7 @@ annotated = st.fixed_dictionaries(
         "enum": st.lists(scalars, min_size=1, max_size=3), "const": scalars,
         "minimum": numbers, "maximum": numbers, "exclusiveMinimum": numbers, "exclusiveMaximum": numbers,
         "minItems": small, "maxItems": small, "uniqueItems": st.booleans(),
+        "minProperties": small, "maxProperties": small,
         "required": st.lists(st.sampled_from(KEYS), unique=True),
         "description": st.just("x"), "multipleOf": st.just(2), "not": st.just({"type": "null"}),
     },
@@ -168,7 +183,7 @@ schemas = st.recursive(
         st.fixed_dictionaries(
             {},
             optional={
-                "items": inner, "additionalProperties": inner,
+                "items": inner, "additionalProperties": inner, "propertyNames": inner,
                 "properties": st.dictionaries(st.sampled_from(KEYS), inner),
                 "anyOf": st.lists(inner, min_size=1, max_size=2),
                 "oneOf": st.lists(inner | st.sampled_from(ALTERNATIVES), min_size=1, max_size=2),
@@ -236,7 +251,7 @@ def test_a_foreign_schema_that_cannot_be_used_is_refused(schema, message):
     "schema",
     [
         {"pattern": "x"},
-        {"patternProperties": {"x": False}},
+        {"patternProperties": {"x": {"not": {}}}},
         {"patternProperties": {"x": True}, "additionalProperties": False},
         {"propertyNames": {"pattern": "x"}},
     ],
