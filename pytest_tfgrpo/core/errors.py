@@ -14,6 +14,7 @@ TfgrpoError
 ├── CheckError (RuntimeError)        a check itself broke: status ``error``
 ├── RewarderError (RuntimeError)     a rewarder broke its contract: the run stops
 ├── OptimizerError (RuntimeError)    an optimizer broke its contract: the run stops
+├── SnapshotError (RuntimeError)     a commit that cannot be taken out of its repository: an object is missing
 ├── StoreError (OSError)             the lesson store or a library file
 ├── JournalError (OSError)           the journal of a run
 ├── BaselineError (ValueError)       a stored baseline
@@ -137,6 +138,10 @@ class RewarderError(TfgrpoError, RuntimeError):
 
 class OptimizerError(TfgrpoError, RuntimeError):
     """An optimizer broke its contract."""
+
+
+class SnapshotError(TfgrpoError, RuntimeError):
+    """A commit cannot be taken out of its repository: an object is missing, or a name leads out."""
 
 
 class StoreError(TfgrpoError, OSError):

@@ -62,6 +62,8 @@ class HistoryChange:
     """Seconds since 1970, UTC."""
     message: str
     files: tuple[ChangedFile, ...] = ()
+    missing: str = ""
+    """What of it cannot be read, in a shallow, partial or damaged clone: then `files` is empty."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
