@@ -17,7 +17,7 @@ _STATUS: dict[str, FileStatus] = {"A": "added", "D": "deleted"}
 
 TreePair: TypeAlias = tuple[str, str]
 """Ids of the tree before and after."""
-Difference: TypeAlias = tuple[ChangedFile, ...] | None
+TreeDifference: TypeAlias = tuple[ChangedFile, ...] | None
 """None: a tree is missing or damaged."""
 
 
@@ -36,7 +36,7 @@ class TreeComparison:
         self._under_way.append(pairs)
         self._write(pairs)
 
-    def receive(self) -> list[Difference]:
+    def receive(self) -> list[TreeDifference]:
         """Return what differs in each pair of the chunk that was sent first."""
         pairs = self._under_way.popleft()
         text = self._read()
@@ -47,10 +47,10 @@ class TreeComparison:
             self._write(others)
         return found
 
-    def _one_by_one(self, pairs: Sequence[TreePair]) -> list[Difference]:
+    def _one_by_one(self, pairs: Sequence[TreePair]) -> list[TreeDifference]:
         """Compare pairs of which one is damaged so that git gives up."""
         sizes = iter(self._objects.sizes([tree for pair in pairs for tree in pair]))
-        found: list[Difference] = []
+        found: list[TreeDifference] = []
         for pair in pairs:
             before, after = next(sizes), next(sizes)
             text = None
@@ -75,7 +75,7 @@ class TreeComparison:
         return None
 
 
-def _differences(text: bytes, pairs: Sequence[TreePair]) -> list[Difference]:
+def _differences(text: bytes, pairs: Sequence[TreePair]) -> list[TreeDifference]:
     """Return what differs in each pair, of which git passes over those with no tree."""
     found: list[list[ChangedFile] | None] = [None] * len(pairs)
     heads = [f"{a} {b}".encode() for a, b in pairs]
