@@ -1,0 +1,403 @@
+"""Run pytest and report each test over a private socket; a script of its own, for any Python from 3.8 on.
+
+It runs in the interpreter of the project's environment, loaded before anything of the workspace can be. Each
+line is authenticated with a key that comes over the socket, is in no file, argument or variable, and changes
+with each line. What decides about outcomes is compared with what it was before the workspace was imported.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import hashlib
+import importlib
+import importlib.util
+import json
+import os
+import re
+import socket
+import struct
+import sys
+import threading
+import types
+from os import _exit
+from typing import Any, Callable, Dict, List, Set, Tuple  # noqa: UP035 - Python 3.8
+
+HEADER = struct.Struct("<q")
+MESSAGE = 500
+LEAST_DESCRIPTOR = 64
+DECIDING = (
+    "pytest_runtest_protocol",
+    "pytest_runtest_makereport",
+    "pytest_pyfunc_call",
+    "pytest_runtest_call",
+    "pytest_runtest_logreport",
+)
+"""Hooks that decide about outcomes."""
+TEST_PLACE = re.compile(r"(?:^|/)(?:tests?/|conftest\.py$|test_[^/]*\.py$|[^/]*_tests?\.py$)", re.IGNORECASE)
+READING = ("__closure__", "__code__", "__globals__", "__defaults__", "__kwdefaults__", "__dict__")
+NEVER_LOADED = ("tfgrpo", "randomly", "random_order")
+"""Plugins of this interpreter that must not take part: ours, and those that choose an order."""
+
+Emit = Callable[..., None]
+
+
+def main() -> None:
+    """Read the request, run pytest, report its end."""
+    number = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, LEAST_DESCRIPTOR)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    connection = socket.socket(fileno=number)
+    request = json.loads(_read(connection, HEADER.unpack(_read(connection, HEADER.size))[0]))
+    connection.detach()
+    _run(request, _emitter(number, bytes.fromhex(request.pop("key"))))
+
+
+def _run(request: Dict[str, Any], emit: Emit) -> None:  # noqa: UP006
+    start = os.path.join(request["tree"], request["folder"])  # noqa: PTH118
+    os.chdir(start)
+    sys.dont_write_bytecode = True
+    try:
+        pytest: Any = importlib.import_module("pytest")
+        import unittest.case  # noqa: F401
+    except BaseException as error:
+        emit("p", f"pytest cannot be imported: {error!r}"[:MESSAGE])
+        raise
+    arguments = _arguments(request, pytest)
+    plugin = _plugin(request, pytest, emit)
+    finish = plugin.finish
+    del emit  # whoever walks the frames finds it nowhere
+    script = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
+    sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != script]  # noqa: PTH100
+    sys.path[:0] = [start, *request["imports"]]
+    if request["imports"]:
+        os.environ["PYTHONPATH"] = os.pathsep.join(request["imports"])
+    sys.argv = ["pytest", *arguments]
+    request.clear()
+    finish(int(pytest.main(arguments, plugins=[plugin])))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    _exit(0)
+
+
+def _arguments(request: Dict[str, Any], pytest: Any) -> List[str]:  # noqa: UP006
+    version = tuple(int(part) for part in re.findall(r"\d+", pytest.__version__)[:2])
+    words = [
+        "-q",
+        "--tb=line",
+        "-rN",
+        "--disable-warnings",
+        "--maxfail=0",
+        "--continue-on-collection-errors",
+        "--color=no",
+    ]
+    words += ["-o", "cache_dir=" + request["cache"]]
+    for name in NEVER_LOADED:
+        words += ["-p", "no:" + name]
+    if version >= (6, 2):
+        words += ["--show-capture=no"]
+    if importlib.util.find_spec("xdist"):
+        words += ["-n", "0"]
+    if importlib.util.find_spec("pytest_cov"):
+        words += ["--no-cov"]
+    return words + list(request["files"])
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
+    parts = []
+    while size > 0:
+        part = connection.recv(min(size, 1 << 20))
+        if not part:
+            _exit(3)
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _emitter(number: int, key: bytes) -> Emit:
+    """Return the function that sends one authenticated line; nothing else holds the key."""
+    write, digest, dumps, own, here = os.write, hashlib.blake2b, json.dumps, os.getpid(), os.getpid
+    lock = threading.RLock()
+    untraced, unprofiled = sys.gettrace, sys.getprofile
+    set_trace, set_profile = sys.settrace, sys.setprofile
+
+    def send(values: Tuple[Any, ...]) -> None:  # noqa: UP006
+        nonlocal key
+        body = dumps(values).encode("utf-8", "surrogatepass")
+        line = digest(body, key=key, digest_size=16).hexdigest().encode() + b" " + body + b"\n"
+        key = digest(b"next", key=key, digest_size=32).digest()
+        while line:
+            line = line[write(number, line) :]
+
+    def emit(*values: Any) -> None:
+        if here() != own:  # a fork that a test left running
+            return
+        trace, profile = untraced(), unprofiled()
+        if trace is not None or profile is not None:  # a frame shows its variables to a tracer
+            set_trace(None)
+            set_profile(None)
+        try:
+            with lock:
+                send(values)
+        finally:
+            if trace is not None or profile is not None:
+                set_profile(profile)
+                set_trace(trace)
+
+    return emit
+
+
+def _plugin(request: Dict[str, Any], pytest: Any, emit: Emit) -> Any:  # noqa: UP006
+    """Return the plugin: a module of closures, which hold what they need and show it to nobody."""
+    plugin: Any = types.ModuleType("pytest_results")
+    tree, canaries, skipped = request["tree"], dict(request["canaries"]), frozenset(request["skipped"])
+    places = list(request["at"])
+    added = [] if request["files"] else sorted(canaries)
+    own = {os.path.normpath(os.path.join(tree, name)) for name in canaries}  # noqa: PTH118
+    state: Dict[str, Any] = {"root": tree, "config": None, "guard": None, "conftest": True}  # noqa: UP006
+    get_frame, join, relative = sys._getframe, os.path.join, os.path.relpath
+    codes: Dict[str, int] = {}  # noqa: UP006
+
+    def ident(nodeid: str) -> str:
+        path, colons, rest = nodeid.partition("::")
+        if not path:
+            return nodeid
+        name = relative(join(state["root"], path), tree)
+        return name.replace(os.sep, "/") + colons + rest
+
+    def pytest_load_initial_conftests(early_config: Any) -> Any:
+        for name, text in canaries.items():
+            with open(join(tree, name), "x", encoding="utf-8") as file:  # noqa: PTH123
+                file.write(_canary(text, early_config.getini("python_functions")))
+        state["guard"] = _guard(early_config, tree, emit, plugin)
+        outcome = yield
+        if outcome.excinfo is not None:
+            emit("v", repr(outcome.excinfo[1])[:MESSAGE])
+
+    def pytest_configure(config: Any) -> None:
+        state["config"], state["root"] = config, str(config.rootdir if _old(pytest) else config.rootpath)
+        config.args.extend(join(tree, name) for name in added)
+
+    def pytest_collection_modifyitems(items: List[Any]) -> Any:  # noqa: UP006
+        ours = [item for item in items if str(item.fspath) in own]
+        items[:] = [item for item in items if str(item.fspath) not in own]
+        yield
+        items[:] = _mixed([item for item in items if ident(item.nodeid) not in skipped], ours, places)
+
+    def pytest_collection_finish(session: Any) -> None:
+        codes.update((item.nodeid, _code(item)) for item in session.items)
+        emit("n", len(session.items))
+
+    def pytest_collectreport(report: Any) -> None:
+        if report.failed:
+            emit("c", ident(report.nodeid), _message(report))
+
+    def pytest_runtest_logstart(nodeid: str) -> None:
+        emit("s", ident(nodeid))
+
+    def pytest_runtest_logreport(report: Any) -> None:
+        outcome = str(report.outcome)
+        if outcome in ("passed", "skipped") and hasattr(report, "wasxfail"):
+            outcome = "skipped"
+        if outcome not in ("failed", "skipped") and not state["guard"](get_frame(1)):
+            return
+        if hasattr(report, "context") and outcome != "failed":  # a part of a test; the whole is reported too
+            return
+        message = _message(report) if outcome == "failed" else ""
+        emit("r", ident(report.nodeid), str(report.when), outcome, float(report.duration or 0.0), message)
+
+    def pytest_runtest_teardown(item: Any) -> None:
+        if "runtest" in vars(item) or codes.get(item.nodeid) != _code(item):
+            emit("x", f"the test {item.nodeid!r} was replaced")
+
+    def finish(code: int) -> None:
+        if state["guard"] is not None:
+            state["guard"](None)
+        emit("e", code)
+
+    for function in (
+        pytest_load_initial_conftests, pytest_configure, pytest_collection_modifyitems,
+        pytest_collection_finish, pytest_collectreport, pytest_runtest_logstart, pytest_runtest_logreport,
+        pytest_runtest_teardown, finish,
+    ):  # fmt: skip
+        wraps = function in (pytest_load_initial_conftests, pytest_collection_modifyitems)
+        hook = pytest.hookimpl(hookwrapper=True, tryfirst=True) if wraps else pytest.hookimpl(tryfirst=True)
+        setattr(plugin, function.__name__, hook(function) if function is not finish else function)
+    return plugin
+
+
+def _old(pytest: Any) -> bool:
+    return int(pytest.__version__.partition(".")[0]) < 7
+
+
+def _code(item: Any) -> int:
+    """Return what identifies the code of a test; 0 where it has none, such as an example in a text."""
+    called = getattr(item, "obj", None)
+    called = getattr(called, "__func__", called)
+    return id(getattr(called, "__code__", None)) if hasattr(called, "__code__") else 0
+
+
+def _canary(text: str, patterns: List[str]) -> str:  # noqa: UP006
+    """Return a canary with functions that the project's pattern of names finds."""
+    pattern = str(patterns[0]) if patterns else "test"
+    if "*" not in pattern:
+        pattern += "_*"
+    before, _, after = (re.sub(r"\W", "", part) for part in pattern.partition("*"))
+    return re.sub(r"\bNAMED_(\w+)", lambda found: before + found.group(1) + after, text)
+
+
+def _mixed(items: List[Any], ours: List[Any], places: List[float]) -> List[Any]:  # noqa: UP006
+    """Return the tests with ours between those of two files."""
+    seams = [0, *(i for i in range(1, len(items)) if items[i].fspath != items[i - 1].fspath), len(items)]
+    at = sorted(
+        (seams[int(place * len(seams)) % len(seams)], i) for i, place in enumerate(places[: len(ours)])
+    )
+    mixed, done = [], 0
+    for place, which in at:
+        mixed += [*items[done:place], ours[which]]
+        done = place
+    return mixed + items[done:]
+
+
+def _message(report: Any) -> str:
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = str(getattr(crash, "message", "") or report.longrepr or "").strip()
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    return (lines[0] if crash is not None else lines[-1])[:MESSAGE].encode("utf-8", "replace").decode()
+
+
+def _guard(config: Any, tree: str, emit: Emit, plugin: Any) -> Callable[[Any], bool]:
+    """Return the function that says whether a report comes from pytest itself, and finds what was changed."""
+    before = _snapshot()
+    vital = [entry for entry in before if entry[4]]
+    trusted = _trusted(config)
+    known = {id(one) for one in config.pluginmanager.get_plugins()}
+    bottom, thread = _run.__code__, threading.get_ident()
+    from_call = {id(code) for code in _codes_of(sys.modules["_pytest.runner"].CallInfo)}
+    get_thread, hooks, said = threading.get_ident, config.hook, []  # type: Tuple[Any, Any, List[str]]
+
+    def tampered(why: str) -> None:
+        if not said:
+            said.append(why)
+            emit("x", why)
+
+    def guard(frame: Any) -> bool:
+        for where, name, was, code, _ in before if frame is None else vital:
+            now = where.get(name)
+            if now is not was or (code is not None and getattr(now, "__code__", None) is not code):
+                tampered(f"{name} of pytest was replaced")
+        for name in DECIDING:
+            for found in getattr(hooks, name).get_hookimpls():
+                if id(found.plugin) not in known and _foreign(found.function, tree):
+                    tampered(f"a plugin of the workspace decides in {name}")
+        if frame is None or get_thread() != thread:
+            return False
+        while frame is not None and frame.f_code is not bottom:
+            if id(frame.f_code) not in trusted or id(frame.f_code) in from_call:
+                return False
+            frame = frame.f_back
+        return frame is not None
+
+    _watch(plugin, emit, guard, tampered)
+    return guard
+
+
+def _foreign(function: Any, tree: str) -> bool:
+    """Return whether code lies in the workspace, but not where its tests are."""
+    function = getattr(function, "__func__", function)
+    name = getattr(getattr(function, "__code__", None), "co_filename", "")
+    path = os.path.realpath(name)
+    if not path.startswith(os.path.realpath(tree) + os.sep):
+        return not os.path.exists(path)  # noqa: PTH110 - made by exec, or a callable of another kind
+    return not TEST_PLACE.search(os.path.relpath(path, os.path.realpath(tree)))
+
+
+def _watch(plugin: Any, emit: Emit, guard: Any, tampered: Callable[[str], None]) -> None:
+    """Have the interpreter say who looks into the functions that hold the key; no code can undo that."""
+    secret: Set[int] = {id(value) for value in vars(plugin).values() if callable(value)}  # noqa: UP006
+    secret |= {id(emit), id(guard), id(tampered)}
+    hidden = re.compile(r"/proc/(?:self|thread-self|\d+)/(?:task/\d+/)?mem")
+
+    def hook(event: str, args: Tuple[Any, ...]) -> None:  # noqa: UP006
+        if event in ("object.__getattr__", "object.__setattr__"):
+            if id(args[0]) in secret and args[1] in READING:
+                tampered("the reporter was looked into")
+        elif event == "gc.get_referents":
+            if any(id(one) in secret for one in args):
+                tampered("the reporter was looked into")
+        elif event == "open" and isinstance(args[0], (str, bytes)) and hidden.fullmatch(os.fsdecode(args[0])):
+            tampered("the memory of the tests was opened")
+
+    secret.add(id(hook))
+    gc.collect()
+    gc.freeze()  # what is frozen is in no list of objects
+    gc.unfreeze = lambda: None
+    sys.addaudithook(hook)
+
+
+def _snapshot() -> List[Tuple[Any, str, Any, Any, bool]]:  # noqa: UP006
+    """Return where each function of pytest and unittest is held, its name, itself and its code."""
+    found: List[Tuple[Any, str, Any, Any, bool]] = []  # noqa: UP006
+    vital = ("_pytest.runner", "_pytest.reports")
+    for module in _of_runner():
+        names = vars(module)
+        for name, value in list(names.items()):
+            close = (
+                module.__name__ in vital
+                or module.__name__[:6] == "pluggy"
+                or name in ("Function", "TestCaseFunction")
+            )
+            if isinstance(value, types.FunctionType):
+                found.append((names, name, value, value.__code__, close))
+            elif isinstance(value, type) and str(value.__module__) == module.__name__:
+                found.append((names, name, value, None, close))
+                own = value.__dict__
+                for part, held in list(own.items()):
+                    if isinstance(held, (types.FunctionType, staticmethod, classmethod, property)):
+                        found.append((own, part, held, getattr(held, "__code__", None), close))
+    return found
+
+
+def _of_runner() -> List[Any]:  # noqa: UP006
+    names = [name for name in sys.modules if name.partition(".")[0] in ("_pytest", "pluggy")]
+    return [sys.modules[name] for name in (*names, "unittest.case") if sys.modules[name] is not None]
+
+
+def _trusted(config: Any) -> Set[int]:  # noqa: UP006
+    """Return the codes through which a report goes: of pytest, pluggy, and the plugins that are loaded."""
+    modules = {id(module): module for module in _of_runner()}
+    for plugin in config.pluginmanager.get_plugins():
+        name = getattr(plugin, "__name__", None) or type(plugin).__module__
+        if isinstance(name, str) and name in sys.modules:
+            modules[id(sys.modules[name])] = sys.modules[name]
+    found: Set[int] = set()  # noqa: UP006
+    for module in modules.values():
+        for value in list(vars(module).values()):
+            found.update(id(code) for code in _codes_of(value))
+    return found
+
+
+def _codes_of(value: Any) -> List[Any]:  # noqa: UP006
+    """Return the codes of a function or of all methods of a class, those within them too."""
+    if isinstance(value, type):
+        return [code for held in list(vars(value).values()) for code in _codes_of_function(held)]
+    return _codes_of_function(value)
+
+
+def _codes_of_function(value: Any) -> List[Any]:  # noqa: UP006
+    value = getattr(value, "fget", None) or getattr(value, "__func__", value)
+    found, left = [], [value]
+    for one in left:
+        if isinstance(one, types.FunctionType):
+            left += [one.__code__, getattr(one, "__wrapped__", None)]
+        elif isinstance(one, types.CodeType):
+            found.append(one)
+            left += list(one.co_consts)
+    return found
+
+
+if __name__ == "__main__":
+    main()

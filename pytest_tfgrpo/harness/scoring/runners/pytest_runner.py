@@ -1,0 +1,318 @@
+"""The runner ``pytest``: reports over a private socket; a test that hangs or crashes ends alone."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import secrets
+import struct
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.sandbox.removal import remove
+from pytest_tfgrpo.harness.scoring.runners.canaries import Canary, judged, random_word
+from pytest_tfgrpo.harness.scoring.runners.isolation import (
+    Exchange,
+    IsolatedRun,
+    interpreter,
+    run_isolated,
+    variables,
+)
+from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, RunProblem, SuiteRequest, SuiteRun
+
+REPORTER = Path(__file__).with_name("pytest_reporter.py")
+HEADER = struct.Struct("<q")
+RESTARTS = 20
+"""How often the rest of the tests is run again, after one that hung or ended the process."""
+CANARY_FILES = 3
+LINE_MAX = 65_536
+SPOKEN_MAX = 256 << 20
+DETAIL = 2000
+
+
+def run_pytest(request: SuiteRequest) -> SuiteRun:
+    """Run the tests of `request` with pytest; raises CheckError where they cannot be isolated."""
+    began = time.monotonic()
+    canaries: list[Canary] = []
+    found = _Results()
+    for _ in range(RESTARTS + 1):
+        left = began + request.timeout_s - time.monotonic()
+        fresh = _canaries(request) if request.canary else ()
+        canaries += fresh
+        talk, run = _run_once(request, fresh, found, max(left, 0.0))
+        if not talk.ended_alone(run):
+            break
+    for canary in canaries:
+        with contextlib.suppress(OSError):
+            (request.tree / canary.path).unlink()
+    return _concluded(request, canaries, found, talk, run, time.monotonic() - began)
+
+
+class _Results:
+    """What is known of each test, over all restarts."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, CaseOutcome] = {}
+        self.seconds: dict[str, float] = {}
+        self.messages: dict[str, str] = {}
+
+    def fail(self, id: str, message: str, outcome: CaseOutcome = CaseOutcome.FAILED) -> None:
+        self.outcomes[id] = outcome
+        self.messages.setdefault(id, message)
+
+
+class _Conversation:
+    """What the reporter of one process says."""
+
+    def __init__(self, found: _Results, hang_s: float | None) -> None:
+        self.key = secrets.token_bytes(32)
+        self.found = found
+        self.over = False
+        self.tampered = self.broken = ""
+        self.current: str | None = None
+        self._next = self.key
+        self._hang_s = hang_s
+        self._since = 0.0
+        self._parts: dict[str, dict[str, str]] = {}
+        self._text = b""
+        self._room = SPOKEN_MAX
+
+    def deadline(self) -> float:
+        """Return when the test that runs counts as hung."""
+        return math.inf if self.current is None or self._hang_s is None else self._since + self._hang_s
+
+    def receive(self, data: bytes) -> bool:
+        """Take what came over the socket; False when it is not from the reporter."""
+        self._room -= len(data)
+        *lines, self._text = (self._text + data).split(b"\n")
+        for line in lines:
+            if not self.tampered:
+                self._line(line)
+        if len(self._text) > LINE_MAX or self._room < 0:
+            self.tampered = self.tampered or "the report is too long"
+        return not self.tampered
+
+    def _line(self, line: bytes) -> None:
+        mac, _, body = line.partition(b" ")
+        right = hashlib.blake2b(body, key=self._next, digest_size=16).hexdigest().encode()
+        self._next = hashlib.blake2b(b"next", key=self._next, digest_size=32).digest()
+        if not secrets.compare_digest(mac, right) or self.over:
+            self.tampered = "a line of the report is not from the reporter"
+            return
+        kind, *values = json.loads(body)
+        getattr(self, f"_{kind}")(*values)
+
+    def _n(self, _count: int) -> None:
+        return
+
+    def _c(self, id: str, message: str) -> None:
+        self.found.fail(id, message)
+
+    def _v(self, message: str) -> None:
+        self.broken = message
+
+    def _p(self, message: str) -> None:
+        self.broken = message
+
+    def _x(self, why: str) -> None:
+        self.tampered = why
+
+    def _e(self, _code: int) -> None:
+        self.over = True
+
+    def _s(self, id: str) -> None:
+        self.current, self._since = id, time.monotonic()
+
+    def _r(self, id: str, when: str, outcome: str, seconds: float, message: str) -> None:
+        """Note one phase of a test; after its teardown it is done."""
+        found = self.found
+        found.seconds[id] = found.seconds.get(id, 0.0) + seconds
+        parts = self._parts.setdefault(id, {})
+        if outcome == "rerun":
+            parts.clear()
+            return
+        if parts.get(when) != "failed":
+            parts[when] = outcome
+        if outcome == "failed":
+            found.fail(id, message)
+        elif "failed" in parts.values():
+            found.outcomes[id] = CaseOutcome.FAILED
+        elif when == "teardown":
+            phases = set(parts.values())
+            if "skipped" in phases:
+                found.outcomes[id] = CaseOutcome.SKIPPED
+            elif phases == {"passed"} and parts.keys() == {"setup", "call", "teardown"}:
+                found.outcomes[id] = CaseOutcome.PASSED
+            else:
+                found.fail(id, "it ended without a report")
+        if when == "teardown":
+            if found.outcomes.get(id) is not CaseOutcome.FAILED:
+                found.messages.pop(id, None)
+            self.current = None
+
+    def ended_alone(self, run: IsolatedRun) -> bool:
+        """Note a test that hung, or with which the process ended; True if the others can be run again."""
+        if self.current is None or self.over or self.tampered or run.stopped in ("time", "disk"):
+            return False
+        if run.stopped == "exchange":
+            self.found.fail(self.current, "it hung", CaseOutcome.HUNG)
+        else:
+            self.found.fail(self.current, f"the process ended in it with {run.code}")
+        return True
+
+
+def _run_once(
+    request: SuiteRequest, canaries: Sequence[Canary], found: _Results, timeout_s: float
+) -> tuple[_Conversation, IsolatedRun]:
+    talk = _Conversation(found, request.hang_s)
+    python, readable = interpreter(request.environment)
+    cache = "/tmp/pytest-cache"
+    own = Path(tempfile.mkdtemp(prefix="tfgrpo-pytest-")) if request.isolation == "none" else None
+    try:
+        body = json.dumps(_request(request, canaries, found, str(own or cache), talk.key)).encode()
+        try:
+            run = run_isolated(
+                [python, str(REPORTER)],
+                request.tree,
+                readable=(*readable, REPORTER),
+                environment=_environment(request, python),
+                timeout_s=timeout_s,
+                isolation=request.isolation,
+                exchange=Exchange(
+                    request=HEADER.pack(len(body)) + body, receive=talk.receive, deadline=talk.deadline
+                ),
+            )
+        except OSError as error:
+            talk.broken = f"{python} cannot be started: {error.strerror}"
+            run = IsolatedRun(code=None, output="", elapsed_s=0.0)
+    finally:
+        if own is not None:
+            remove(own)
+    return talk, run
+
+
+def _environment(request: SuiteRequest, python: str) -> dict[str, str]:
+    """Return the variables of the run; PYTHONPATH comes later, as no file of the tree may run before ours."""
+    found = variables(request.environment, request.tree, python)
+    found.pop("PYTHONPATH", None)
+    return {name: value for name, value in found.items() if not name.startswith(("PYTEST_", "PYTHONSTARTUP"))}
+
+
+def _request(
+    request: SuiteRequest, canaries: Sequence[Canary], found: _Results, cache: str, key: bytes
+) -> dict[str, Json]:
+    folder = request.command.folder
+    start = PurePosixPath(folder)
+    files = [*request.files, *(canary.path for canary in canaries if request.files)]
+    imports = request.environment.imports if request.environment else ()
+    return {
+        "key": key.hex(),
+        "tree": str(request.tree),
+        "folder": folder,
+        "imports": [str(request.tree / name) for name in imports],
+        "files": [_relative(name, start) for name in files if _is_there(request, name, canaries)],
+        "canaries": {canary.path: canary.text for canary in canaries},
+        "at": [secrets.randbelow(10**6) / 10**6 for _ in range(4 * len(canaries))],
+        "skipped": list(found.outcomes),
+        "cache": cache,
+    }
+
+
+def _relative(name: str, start: PurePosixPath) -> str:
+    """Return a path of the tree as it is called in the folder `start`, which is never taken for an option."""
+    up = "../" * len([part for part in start.parts if part != "."])
+    return f"./{up}{name}"
+
+
+def _is_there(request: SuiteRequest, name: str, canaries: Sequence[Canary]) -> bool:
+    return (request.tree / name).is_file() or any(canary.path == name for canary in canaries)
+
+
+def _canaries(request: SuiteRequest) -> tuple[Canary, ...]:
+    """Return canaries for some of the folders where the tests are."""
+    if request.files:
+        folders = sorted({str(PurePosixPath(name).parent) for name in request.files})
+    else:
+        near = [PurePosixPath(request.command.folder) / name for name in ("", "tests", "test")]
+        folders = sorted({str(path) for path in near})
+    there = [name for name in folders if (request.tree / name).is_dir()]
+    secrets.SystemRandom().shuffle(there)
+    return tuple(_canary(folder) for folder in there[:CANARY_FILES])
+
+
+def _canary(folder: str) -> Canary:
+    """Return two pairs of tests: functions, and methods of a unittest class, which run in another way."""
+    words = [random_word() for _ in range(4)]
+    name, first, second = (secrets.randbelow(10**6) + 10 for _ in range(3))
+    functions = [
+        f"def NAMED_{words[0]}():\n    assert {first} + {second} == {first + second}\n\n",
+        f"def NAMED_{words[1]}():\n    assert {first} + {second} == {first + second + 1}\n\n",
+    ]
+    methods = [
+        f"    def test_{words[2]}(self):\n        self.assertEqual({first} * 2, {first * 2})\n\n",
+        f"    def test_{words[3]}(self):\n        self.assertEqual({first} * 2, {first * 2 + 1})\n\n",
+    ]
+    for two in (functions, methods):
+        secrets.SystemRandom().shuffle(two)
+    text = f"import unittest\n\n\n{functions[0]}\n{functions[1]}\n"
+    text += f"class {random_word().title()}(unittest.TestCase):\n{''.join(methods)}"
+    path = str(PurePosixPath(folder) / f"test_{random_word()}{name}.py")
+    return Canary(path=path, text=text, pairs=((words[0], words[1]), (words[2], words[3])))
+
+
+def _concluded(
+    request: SuiteRequest,
+    canaries: Sequence[Canary],
+    found: _Results,
+    talk: _Conversation,
+    run: IsolatedRun,
+    elapsed_s: float,
+) -> SuiteRun:
+    """Return what came of it all, without the canaries."""
+    problem, detail = _problem(request, canaries, found, talk, run)
+    if talk.broken and problem is None:  # the project's own conftest cannot be imported
+        for name in request.files:
+            if (request.tree / name).is_file():
+                found.fail(name, talk.broken)
+    paths = {canary.path for canary in canaries}
+    kept = {id for id in found.outcomes if id.partition("::")[0] not in paths}
+    return SuiteRun(
+        outcomes={id: outcome for id, outcome in found.outcomes.items() if id in kept},
+        seconds={id: seconds for id, seconds in found.seconds.items() if id in kept},
+        messages={id: message for id, message in found.messages.items() if id in kept},
+        problem=problem,
+        detail=detail,
+        elapsed_s=elapsed_s,
+    )
+
+
+def _problem(
+    request: SuiteRequest,
+    canaries: Sequence[Canary],
+    found: _Results,
+    talk: _Conversation,
+    run: IsolatedRun,
+) -> tuple[RunProblem | None, str]:
+    """Return why the run cannot be used, if it cannot, and what a reader should see of it."""
+    tail = run.output[-DETAIL:].strip()
+    paths = {canary.path for canary in canaries}
+    own = [id for id in found.outcomes if id.partition("::")[0] not in paths]
+    doubt = talk.tampered or judged(canaries, found.outcomes)
+    if doubt:
+        return RunProblem.TAMPERED, doubt
+    if run.stopped == "time":
+        return RunProblem.TIMEOUT, f"the tests took more than {request.timeout_s:g} s"
+    if run.stopped == "disk":
+        return RunProblem.NO_REPORT, "the tests filled the disk"
+    if talk.broken.startswith("pytest cannot be imported") or "cannot be started" in talk.broken:
+        return RunProblem.NO_RUNNER, talk.broken
+    if not talk.over:
+        return RunProblem.NO_REPORT, tail or "pytest ended without its report"
+    if not talk.broken and not own:
+        return RunProblem.NOTHING_COLLECTED, tail
+    return None, tail

@@ -1,0 +1,31 @@
+"""The table of runners, and the one way to run a project's tests."""
+
+from __future__ import annotations
+
+from pytest_tfgrpo.harness.scoring.runners.protocol import Runner, RunProblem, SuiteRequest, SuiteRun
+from pytest_tfgrpo.harness.scoring.runners.pytest_runner import run_pytest
+
+RUNNERS: dict[str, Runner] = {"pytest": run_pytest}
+"""The runners by name."""
+
+
+def run_suite(request: SuiteRequest) -> SuiteRun:
+    """Run a project's tests with the runner that its command names; a broken project is a result.
+
+    Raises CheckError where the tests cannot be isolated.
+    """
+    runner = RUNNERS.get(request.command.runner)
+    if runner is None:
+        known = ", ".join(sorted(RUNNERS))
+        return SuiteRun(
+            outcomes={},
+            problem=RunProblem.NO_RUNNER,
+            detail=f"there is no runner {request.command.runner!r}; known: {known}",
+        )
+    if not (request.tree / request.command.folder).is_dir():
+        return SuiteRun(
+            outcomes={},
+            problem=RunProblem.NO_RUNNER,
+            detail=f"there is no folder {request.command.folder!r} in the tree",
+        )
+    return runner(request)
