@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from threadpoolctl import threadpool_limits
 
 import pytest_tfgrpo
 
@@ -28,6 +29,9 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("steady")
 GOLDEN = Path(__file__).parent / "golden"
+# Two threads of linear algebra in each of two workers would wait for each other; our matrices are small.
+threadpool_limits(1, user_api="blas")
+os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
