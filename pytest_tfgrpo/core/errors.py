@@ -18,6 +18,8 @@ TfgrpoError
 ├── StoreError (OSError)             the lesson store or a library file
 ├── JournalError (OSError)           the journal of a run
 ├── BaselineError (ValueError)       a stored baseline
+├── BusError (OSError)               the bus: its file, its server, or an event or key that it cannot hold
+│   └── RevisionConflict             a row of a table has changed since it was read
 ├── ExportError (ValueError)         a run that cannot be exported, or has nothing to export
 └── ResumeError (ValueError)         a run that cannot be resumed
 
@@ -154,6 +156,14 @@ class JournalError(TfgrpoError, OSError):
 
 class BaselineError(TfgrpoError, ValueError):
     """A stored baseline is missing or malformed."""
+
+
+class BusError(TfgrpoError, OSError):
+    """The bus cannot be opened, read or written, or does not take an event or a key."""
+
+
+class RevisionConflict(BusError):
+    """A row of a table is not at the revision that a writer read; read it again."""
 
 
 class ExportError(TfgrpoError, ValueError):

@@ -1,0 +1,229 @@
+"""Events of a stream in the embedded bus's file, many to a row.
+
+A row is a block: up to a page of events that one transaction stored. That costs a fraction of a row for each,
+and no index grows with the stream.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from uuid import UUID
+
+from pytest_tfgrpo.bus.embedded_file import PAGE_BYTES, blocks
+from pytest_tfgrpo.bus.protocol import BusEvent
+from pytest_tfgrpo.bus.streams import StreamSpec
+
+ID_BYTES = 16
+_ROOM = PAGE_BYTES - 600
+_OVERHEAD = 60
+"""Bytes of id, time and length, about."""
+_COLUMNS = "first, count, at, ids, head, body"
+
+
+def id_bytes(event_id: str) -> bytes:
+    """Return the 16 bytes of a UUID."""
+    return bytes.fromhex(event_id.replace("-", ""))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EventBlock:
+    """One row: events with the sequences `first`, `first` + 1, ..."""
+
+    first: int
+    at: float
+    ids: bytes
+    subjects: Sequence[str]
+    times: Sequence[str]
+    ends: Sequence[int | None]
+    """Where the data of each event ends in the body; None for one that was deleted."""
+    body: bytes
+
+    @property
+    def next(self) -> int:
+        """Return the sequence after the last one."""
+        return self.first + len(self.ids) // ID_BYTES
+
+    def event(self, sequence: int) -> BusEvent | None:
+        """Return one event; None where it was deleted."""
+        at = sequence - self.first
+        if at >= len(self.ends) or (end := self.ends[at]) is None:
+            return None
+        start = next((e for e in reversed(self.ends[:at]) if e is not None), 0)
+        return BusEvent(
+            id=str(UUID(bytes=self.ids[at * ID_BYTES : (at + 1) * ID_BYTES])),
+            subject=self.subjects[at],
+            time=self.times[at],
+            data=self.body[start:end],
+            sequence=sequence,
+            arrived=self.at,
+        )
+
+    def without(self, ids: Collection[bytes]) -> tuple[EventBlock, int]:
+        """Return the block without the data of some events, and how many that were."""
+        mine = [self.ids[n : n + ID_BYTES] for n in range(0, len(self.ids), ID_BYTES)]
+        parts: list[bytes] = []
+        ends: list[int | None] = []
+        start = length = gone = 0
+        for number, end in enumerate(self.ends):
+            if end is None or mine[number] in ids:
+                ends.append(None)
+                gone += end is not None
+            else:
+                parts.append(self.body[start:end])
+                length += end - start
+                ends.append(length)
+            start = start if end is None else end
+        made = EventBlock(
+            first=self.first,
+            at=self.at,
+            ids=self.ids,
+            subjects=self.subjects,
+            times=self.times,
+            ends=ends,
+            body=b"".join(parts),
+        )
+        return made, gone
+
+    def head(self) -> str:
+        """Return what is stored beside ids and data."""
+        one = set(self.subjects)
+        subjects = one.pop() if len(one) == 1 else list(self.subjects)
+        return json.dumps([subjects, list(self.times), list(self.ends)])
+
+
+def _block(row: tuple[int, int, float, bytes, str | None, bytes | None]) -> EventBlock:
+    first, count, at, ids, head, body = row
+    subjects, times, ends = ("", [], []) if head is None else json.loads(head)
+    if isinstance(subjects, str):
+        subjects = [subjects] * count
+    return EventBlock(
+        first=first, at=at, ids=ids, subjects=subjects, times=times, ends=ends, body=body or b""
+    )
+
+
+def append(db: sqlite3.Connection, stream: str, first: int, events: Sequence[BusEvent], at: float) -> int:
+    """Store events from the sequence `first` on; returns how many rows that made."""
+    rows = []
+    for start, stop in _cuts(events):
+        part = events[start:stop]
+        block = EventBlock(
+            first=first + start,
+            at=at,
+            ids=bytes.fromhex("".join([event.id for event in part]).replace("-", "")),
+            subjects=[event.subject for event in part],
+            times=[event.time for event in part],
+            ends=list(accumulate([len(event.data) for event in part])),
+            body=b"".join([event.data for event in part]),
+        )
+        rows.append((block.first, stop - start, at, block.ids, block.head(), block.body))
+    db.executemany(f"INSERT INTO {blocks(stream)} VALUES (?, ?, ?, ?, ?, ?)", rows)
+    return len(rows)
+
+
+def _cuts(events: Sequence[BusEvent]) -> Iterator[tuple[int, int]]:
+    """Yield from where to where events fit on a page; one that does not is alone."""
+    start = size = 0
+    for number, event in enumerate(events):
+        more = len(event.data) + _OVERHEAD
+        if number > start and size + more > _ROOM:
+            yield start, number
+            start, size = number, 0
+        size += more
+    if start < len(events):
+        yield start, len(events)
+
+
+def read_blocks(
+    db: sqlite3.Connection, stream: str, sequence: int, limit: int | None = None
+) -> list[EventBlock]:
+    """Return the blocks from the one that holds `sequence` on, at most `limit`."""
+    table = blocks(stream)
+    rows = db.execute(
+        f"SELECT {_COLUMNS} FROM {table} WHERE first >="
+        f" coalesce((SELECT max(first) FROM {table} WHERE first <= ?), 0) ORDER BY first LIMIT ?",
+        (sequence, -1 if limit is None else limit),
+    )
+    found = [_block(row) for row in rows]
+    return found[1:] if found and found[0].next <= sequence else found
+
+
+def read_events(
+    db: sqlite3.Connection, stream: str, sequences: Iterable[int], max_bytes: int
+) -> dict[int, BusEvent | None]:
+    """Return events by sequence, None for those that are gone; stops after `max_bytes` of data."""
+    found: dict[int, BusEvent | None] = {}
+    held: list[EventBlock] = []
+    size = 0
+    for sequence in sequences:
+        if not held or not held[0].first <= sequence < held[0].next:
+            held = read_blocks(db, stream, sequence, limit=1)
+        inside = held and held[0].first <= sequence
+        event = found[sequence] = held[0].event(sequence) if inside else None
+        size += len(event.data) if event else 0
+        if size >= max_bytes:
+            break
+    return found
+
+
+def last_sequence(db: sqlite3.Connection, stream: str) -> int:
+    """Return the sequence of the newest event; 0 if there was none."""
+    row = db.execute(f"SELECT first + count - 1 FROM {blocks(stream)} ORDER BY first DESC LIMIT 1").fetchone()
+    return int(row[0]) if row else 0
+
+
+def first_sequence(db: sqlite3.Connection, stream: StreamSpec) -> int:
+    """Return the sequence of the oldest event that is kept."""
+    row = db.execute(f"SELECT first FROM {blocks(stream.name)} ORDER BY first LIMIT 1").fetchone()
+    oldest = int(row[0]) if row else 1
+    if stream.max_count is None:
+        return oldest
+    return max(oldest, last_sequence(db, stream.name) - stream.max_count + 1)
+
+
+def sequence_at(db: sqlite3.Connection, stream: str, since: float) -> int:
+    """Return the first sequence that arrived at `since` or later; the next one if there is none."""
+    row = db.execute(f"SELECT min(first) FROM {blocks(stream)} WHERE at >= ?", (since,)).fetchone()
+    return last_sequence(db, stream) + 1 if row[0] is None else int(row[0])
+
+
+def erase(db: sqlite3.Connection, stream: str, ids: Collection[str]) -> int:
+    """Remove the data of events, whose ids and sequences stay; returns how many were there."""
+    wanted = {id_bytes(one) for one in ids}
+    hit = []
+    for first, mine in db.execute(f"SELECT first, ids FROM {blocks(stream)} WHERE head IS NOT NULL"):
+        if any(mine[n : n + ID_BYTES] in wanted for n in range(0, len(mine), ID_BYTES)):
+            hit.append(first)
+    gone = 0
+    for first in hit:
+        block, count = read_blocks(db, stream, first, limit=1)[0].without(wanted)
+        gone += count
+        db.execute(
+            f"UPDATE {blocks(stream)} SET head = ?, body = ? WHERE first = ?",
+            (block.head(), block.body, first),
+        )
+    return gone
+
+
+def expire(db: sqlite3.Connection, stream: StreamSpec, now: float, limit: int) -> bool:
+    """Remove up to `limit` blocks that are too old or too many; returns whether there may be more.
+
+    The newest block stays as a mark of the sequence, without its events when these are too old.
+    """
+    table = blocks(stream.name)
+    last = last_sequence(db, stream.name)
+    keep_from = 0 if stream.max_count is None else last - stream.max_count + 1
+    rows = db.execute(f"SELECT first, count, at FROM {table} ORDER BY first LIMIT ?", (limit,)).fetchall()
+    old = now - stream.max_age_s
+    stale = [(first, count) for first, count, at in rows if at < old or first + count <= keep_from]
+    gone = [first for first, count in stale if first + count - 1 < last]
+    db.executemany(f"DELETE FROM {table} WHERE first = ?", [(first,) for first in gone])
+    if len(gone) < len(stale):
+        db.execute(
+            f"UPDATE {table} SET head = NULL, body = NULL WHERE first = ? AND head IS NOT NULL",
+            (stale[-1][0],),
+        )
+    return len(gone) == limit

@@ -1,0 +1,199 @@
+"""The one thread that writes for a process: what waits is one transaction, and one wait for the disk."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from pytest_tfgrpo.bus.embedded_blocks import append, expire, id_bytes, last_sequence
+from pytest_tfgrpo.bus.embedded_file import advised
+from pytest_tfgrpo.bus.embedded_ids import RecentIds
+from pytest_tfgrpo.bus.protocol import BusEvent
+from pytest_tfgrpo.bus.streams import StreamSpec, by_subject
+from pytest_tfgrpo.core.errors import BusError
+
+T = TypeVar("T")
+_AT_ONCE = 256
+"""Calls that share a transaction."""
+_SWEEP_S = 60.0
+"""How often retention looks at streams that nobody writes to."""
+_SWEEP_BLOCKS = 16
+
+
+class BusTransaction:
+    """What one transaction stores; events stay in memory until it ends or somebody reads their stream."""
+
+    def __init__(
+        self, db: sqlite3.Connection, streams: Sequence[StreamSpec], ids: dict[str, RecentIds], now: float
+    ) -> None:
+        self.db, self.now = db, now
+        self.streams = by_subject(streams)
+        self._ids = ids
+        self._last: dict[str, int] = {}
+        self._waiting: dict[str, list[BusEvent]] = {}
+        self._stored: dict[str, dict[bytes, int]] = {}
+
+    def append(self, events: Sequence[BusEvent]) -> list[int]:
+        """Return the sequences that events get, or have where their ids are known."""
+        sequences = []
+        for event in events:
+            stream = self.streams[event.subject].name
+            if stream not in self._last:
+                self._ids[stream].catch_up(self.db, self.now)
+                self._last[stream] = last_sequence(self.db, stream)
+                self._stored[stream] = {}
+            key, stored = id_bytes(event.id), self._stored[stream]
+            known = stored.get(key)
+            if known is None:
+                known = self._ids[stream].find(self.db, key, self.now)
+            if known is None:
+                self._last[stream] += 1
+                known = stored[key] = self._last[stream]
+                self._waiting.setdefault(stream, []).append(event)
+            sequences.append(known)
+        return sequences
+
+    def flush(self, stream: str) -> int:
+        """Write what waits for a stream; returns how many blocks that made."""
+        events = self._waiting.pop(stream, [])
+        return (
+            append(self.db, stream, self._last[stream] - len(events) + 1, events, self.now) if events else 0
+        )
+
+    def finish(self) -> None:
+        """Write all that waits, and let as much go as retention says, a little more than came."""
+        for stream in list(self._waiting):
+            made = self.flush(stream)
+            spec = next(one for one in self.streams.values() if one.name == stream)
+            expire(self.db, spec, self.now, made + 2)
+
+    def committed(self) -> None:
+        """Remember what is stored now."""
+        for stream, stored in self._stored.items():
+            self._ids[stream].add(iter(stored.items()), self._last[stream], self.now)
+
+
+BusOperation = Callable[[BusTransaction], T]
+"""Runs within a transaction that others share: it raises before it has changed anything, or not at all."""
+
+
+class _Call(Generic[T]):
+    def __init__(self, operation: BusOperation[T]) -> None:
+        self.operation = operation
+        self.future: Future[T] = Future()
+        self.outcome: T
+
+    def run(self, transaction: BusTransaction) -> None:
+        self.outcome = self.operation(transaction)
+
+
+class GroupWriter:
+    """Runs operations, those that wait together; each returns when its transaction is on disk."""
+
+    def __init__(
+        self, db: sqlite3.Connection, path: Path, streams: Sequence[StreamSpec], clock: Callable[[], float]
+    ) -> None:
+        self._db, self._path, self._streams, self._clock = db, path, streams, clock
+        self._ids = {stream.name: RecentIds(stream.name) for stream in streams}
+        self._calls: deque[_Call[object]] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self.commits = 0
+        self.committed = threading.Condition()
+        """Notified after each transaction of this process."""
+        self._thread = threading.Thread(target=self._run, name="tfgrpo-bus", daemon=True)
+        self._thread.start()
+
+    def call(self, operation: BusOperation[T]) -> T:
+        """Return what an operation returns, once that is durable; raises what it raises, or BusError."""
+        call = _Call(operation)
+        with self._changed:
+            if self._closed:
+                raise BusError(f"embedded bus {str(self._path)!r} is closed")
+            self._calls.append(call)  # type: ignore[arg-type]
+            self._changed.notify()
+        return call.future.result()
+
+    def close(self) -> None:
+        """Finish what waits, and end the thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+        with self.committed:
+            self.committed.notify_all()
+
+    def _run(self) -> None:
+        swept = time.monotonic()
+        while True:
+            with self._changed:
+                if not self._calls and not self._closed:
+                    self._changed.wait(_SWEEP_S)
+                if not self._calls and self._closed:
+                    return
+                calls = [self._calls.popleft() for _ in range(min(len(self._calls), _AT_ONCE))]
+            if calls:
+                self._commit(calls)
+            if time.monotonic() - swept >= _SWEEP_S:
+                swept = time.monotonic()
+                self._sweep()
+
+    def _commit(self, calls: Sequence[_Call[object]]) -> None:
+        try:
+            with advised(self._path):
+                failed = self._transact(calls)
+        except BaseException as error:  # noqa: BLE001 - the thread goes on, and its callers raise
+            self._roll_back()
+            failed = dict.fromkeys(calls, error)
+        for call in calls:
+            if (reason := failed.get(call)) is not None:
+                call.future.set_exception(reason)
+            else:
+                call.future.set_result(call.outcome)
+        with self.committed:
+            self.commits += 1
+            self.committed.notify_all()
+
+    def _transact(self, calls: Sequence[_Call[object]]) -> dict[_Call[object], BaseException]:
+        """Run calls in one transaction; returns which of them refused on their own."""
+        failed: dict[_Call[object], BaseException] = {}
+        self._db.execute("BEGIN IMMEDIATE")
+        transaction = BusTransaction(self._db, self._streams, self._ids, self._clock())
+        for call in calls:
+            try:
+                call.run(transaction)
+            except BusError as error:
+                failed[call] = error
+        transaction.finish()
+        self._db.execute("COMMIT")
+        transaction.committed()
+        return failed
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:
+            try:
+                self._db.execute("ROLLBACK")
+            except sqlite3.Error:
+                return  # the next BEGIN says what is wrong
+
+    def _sweep(self) -> None:
+        """Let go of what is too old, a little in each transaction."""
+        for stream in self._streams:
+            more = True
+            while more:
+                with self._changed:
+                    if self._calls or self._closed:
+                        return
+                try:
+                    self._db.execute("BEGIN IMMEDIATE")
+                    more = expire(self._db, stream, self._clock(), _SWEEP_BLOCKS)
+                    self._db.execute("COMMIT")
+                except sqlite3.Error:
+                    self._roll_back()
+                    return
