@@ -29,11 +29,14 @@ def case_id(*parts: str) -> str:
 
 
 def first_line(text: str) -> str:
-    """Return the first line with words, at most 500 characters, without colours and control characters."""
-    for line in _ANSI.sub("", text).splitlines():
-        if line.strip():
-            return _CONTROL.sub(" ", line).strip()[:MAX_LINE]
-    return ""
+    """Return the first line with words, at most 500 characters, without colours and control characters.
+
+    The next one goes with it where the first ends in a colon: ``Expected values to be equal: 5 !== 6``.
+    """
+    lines = (_CONTROL.sub(" ", line).strip() for line in _ANSI.sub("", text).splitlines())
+    words = filter(None, lines)
+    first = next(words, "")
+    return (f"{first} {next(words, '')}" if first.endswith(":") else first).strip()[:MAX_LINE]
 
 
 def worst(outcomes: Iterable[CaseOutcome]) -> CaseOutcome:

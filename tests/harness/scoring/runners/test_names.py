@@ -20,6 +20,7 @@ def test_an_id_is_one_line_that_can_be_encoded(name: str) -> None:
 
 def test_colours_and_control_characters_leave_a_failures_words() -> None:
     assert first_line("\n \x1b[31mExpected\x1b[0m\x00 4\nmore") == "Expected  4"
+    assert first_line("Expected to be equal:\n\n5 !== 6\n") == "Expected to be equal: 5 !== 6"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,79 @@
+// Runs one file of tests with node:test, and reports each test. It is the program and its reporter in one module,
+// so that both share the report, and nothing else can: what is exported works once, before the file is loaded.
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+import nodeTest from 'node:test';
+
+const require = createRequire(import.meta.url);
+const { open, path, reason, words } = require('./report.cjs');
+
+
+const { settings, add } = open();
+const { files, passing, failing, early, hung, marker, starts } = settings;
+const [file] = files;
+const { appendFileSync } = require('node:fs');
+const { test, beforeEach, afterEach } = nodeTest;
+Object.freeze(nodeTest);
+let reporting = false;
+
+/** The reporter, which node calls when the first test is declared. */
+export default async function* reporter(source) {
+  if (reporting) return;
+  reporting = true;
+  const names = [];
+  for await (const { type, data } of source) {
+    if (type === 'test:start') {
+      names.length = data.nesting;
+      names[data.nesting] = words(data.name);
+    } else if (type === 'test:pass' || type === 'test:fail') {
+      const record = recordOf(type, data, names);
+      if (record) add(record);
+    }
+  }
+  add({ kind: 'end' });
+}
+
+/** What is reported of an event; nothing of a group of tests that failed with one of them. */
+function recordOf(type, data, names) {
+  const { error, type: group, duration_ms: took } = data.details ?? {};
+  const failure = error?.failureType;
+  if (group === 'suite' && (type === 'test:pass' || failure === 'subtestsFailed')) return null;
+  const cause = reason(error?.cause ?? error);
+  let outcome = type === 'test:pass' ? 'passed' : 'failed';
+  if (data.skip !== undefined || data.todo !== undefined) outcome = 'skipped';
+  if (outcome === 'failed' && cause.includes(marker)) outcome = 'hung';
+  return { kind: 'test', file, names: path(names, data.nesting, words(data.name)), outcome, ms: took ?? 0, message: outcome === 'failed' ? cause : '' };
+}
+
+/** Declare a test that passes and wait for it, load the file, then declare one that passes and one that fails. */
+async function main() {
+  const { equal } = require('node:assert');
+  await test(early, () => {});
+  const counts = new Map();
+  const note = (kind, name) => appendFileSync(starts, `${JSON.stringify({ kind, file, name })}\n`);
+  const blamed = hung.filter(([at]) => at === file).map(([, name]) => name);
+  beforeEach((context) => {
+    const name = words(context?.name);
+    const nth = (counts.get(name) ?? 0) + 1;
+    counts.set(name, nth);
+    note('start', `${name} #${nth}`);
+    if (blamed.includes(`${name} #${nth}`)) throw new Error(marker);
+  });
+  afterEach((context) => {
+    const name = words(context?.name);
+    note('stop', `${name} #${counts.get(name)}`);
+  });
+  process.argv.splice(1, 1, file);
+  try {
+    await import(pathToFileURL(file).href);
+  } catch (error) {
+    add({ kind: 'file', file, message: reason(error) || 'it cannot be loaded' });
+  }
+  add({ kind: 'loaded', file });
+  if (passing) {
+    test(passing, () => equal(1, 1));
+    test(failing, () => equal(1, 2));
+  }
+}
+
+main();
