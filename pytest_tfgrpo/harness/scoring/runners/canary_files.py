@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pytest_tfgrpo.harness.sandbox.paths import write_untrusted
+from pytest_tfgrpo.harness.scoring.runners.canaries import random_word
 
 _PYTHON = """import unittest
 
@@ -27,7 +27,7 @@ const declare = (test) => {{
 if (found) declare(found); else import('node:test').then((node) => declare(node.test));
 """
 LANGUAGES = {".py": _PYTHON, ".js": _SCRIPT, ".cjs": _SCRIPT, ".mjs": _SCRIPT}
-"""Canaries by the ending of a file of tests: unittest's, and those of runners that declare ``it`` or node's."""
+"""Canaries by the ending of a file of tests: unittest's, node's, and of runners with ``it``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +42,7 @@ class CanaryFile:
 def write_canaries(tree: Path, files: Sequence[str]) -> tuple[CanaryFile, ...]:
     """Write a canary file beside the first file of tests in each language that has one; return them.
 
-    It is called like that file, with a random name in place of its own: ``test_cart.py`` -> ``test_a1b2.py``.
+    It is called like that file, with a random name: ``test_cart.py`` -> ``test_doruma.py``.
     """
     written = []
     firsts: dict[str, PurePosixPath] = {}
@@ -51,14 +51,14 @@ def write_canaries(tree: Path, files: Sequence[str]) -> tuple[CanaryFile, ...]:
         if path.suffix in LANGUAGES:
             firsts.setdefault(path.suffix, path)
     for suffix, first in firsts.items():
-        token = secrets.token_hex(12)
+        token = random_word()
         canary = CanaryFile(
             path=str(first.with_name(_called(first.name, token))),
-            passing=f"test_canary_p{token}",
-            failing=f"test_canary_f{token}",
+            passing=f"test_{token}_{random_word()}",
+            failing=f"test_{token}_{random_word()}",
         )
         text = LANGUAGES[suffix].format(
-            group=f"TestCanary{token}", passing=canary.passing, failing=canary.failing
+            group=f"Test{token.title()}", passing=canary.passing, failing=canary.failing
         )
         try:
             write_untrusted(tree, canary.path, text.encode())
@@ -78,8 +78,8 @@ def _called(name: str, token: str) -> str:
     else:
         for mark in ("_test", "-test", "_spec", "-spec", "Test", "Spec"):
             if stem.endswith(mark):
-                stem = f"canary{token}{mark}"
+                stem = f"{token}{mark}"
                 break
         else:
-            stem = f"canary{token}"
+            stem = token
     return ".".join([stem, *endings])

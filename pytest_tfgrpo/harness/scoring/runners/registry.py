@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from pytest_tfgrpo.harness.scoring.runners.command import run_command
+from pytest_tfgrpo.harness.scoring.runners.jest import run_jest
+from pytest_tfgrpo.harness.scoring.runners.node_test import run_node_tests
 from pytest_tfgrpo.harness.scoring.runners.protocol import Runner, RunProblem, SuiteRequest, SuiteRun
 from pytest_tfgrpo.harness.scoring.runners.pytest_runner import run_pytest
+from pytest_tfgrpo.harness.scoring.runners.vitest import run_vitest
 
-RUNNERS: dict[str, Runner] = {"pytest": run_pytest}
+RUNNERS: dict[str, Runner] = {
+    "command": run_command,
+    "jest": run_jest,
+    "node-test": run_node_tests,
+    "pytest": run_pytest,
+    "vitest": run_vitest,
+}
 """The runners by name."""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from pytest_tfgrpo.core.wire import Json
 
-Record = Mapping[str, Json]
+SignedRecord = Mapping[str, Json]
 KEY_BYTES = 32
 
 
@@ -17,7 +17,7 @@ class ForgedReport(ValueError):
     """A line is not from the reporter, or lines of it were taken away."""
 
 
-def read_signed(data: bytes, key: bytes) -> Iterator[Record]:
+def read_signed(data: bytes, key: bytes) -> Iterator[SignedRecord]:
     """Yield the records of a report in order; raises ForgedReport.
 
     A line is the HMAC-SHA256 of its place and its record, a space, and the record as JSON. A last

@@ -81,7 +81,7 @@ OWN = {
         ),
         "patches how objects are written": (
             "Object.prototype.toJSON = function () {"
-            " const wrong = this.outcome === 'failed' && !/canary/.test(this.names[0]);"
+            " const wrong = this.outcome === 'failed' && this.names[0] === 'a cart';"
             " return wrong ? { ...this, outcome: 'passed' } : this };"
         ),
         "patches json": (

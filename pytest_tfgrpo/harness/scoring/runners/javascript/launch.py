@@ -37,7 +37,7 @@ WORKERS = 2
 SHELL = ("/bin/sh", "-c", 'exec "$@" 3<&0 </dev/null', "sh")
 """Moves the private socket away from standard input, which tests may read."""
 
-Command = Callable[[str], Sequence[str]]
+CommandOf = Callable[[str], Sequence[str]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +54,7 @@ def node_of(request: SuiteRequest) -> str | None:
     return shutil.which("node", path=variables(request.environment, request.tree)["PATH"])
 
 
-def launch(request: SuiteRequest, program: Command, files: Sequence[str], deadline: float) -> Launched:
+def launch(request: SuiteRequest, program: CommandOf, files: Sequence[str], deadline: float) -> Launched:
     """Run a program on files relative to the tree until `deadline`, by the monotonic clock.
 
     A test that takes longer than the request's `hang_s` ends the run, which begins anew and leaves it out.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pytest_tfgrpo.harness.scoring.runners.canaries import random_word
 from pytest_tfgrpo.harness.scoring.runners.names import case_id, first_line, worst
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, RunProblem
-from pytest_tfgrpo.harness.scoring.runners.signed import Record
+from pytest_tfgrpo.harness.scoring.runners.signed import SignedRecord
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,7 +24,11 @@ class Canaries:
     @classmethod
     def named(cls) -> Canaries:
         """Return canaries of names that nobody can know."""
-        return cls(**{name: f"canary_{secrets.token_hex(12)}" for name in ("passing", "failing", "early")})
+        return cls(passing=_name(), failing=_name(), early=_name())
+
+
+def _name() -> str:
+    return f"{random_word()} {random_word()}"
 
 
 @dataclass(slots=True)
@@ -70,7 +74,7 @@ class Reported:
         return ""
 
 
-def read_records(records: Iterable[Record], tree: Path, canaries: Canaries) -> Reported:
+def read_records(records: Iterable[SignedRecord], tree: Path, canaries: Canaries) -> Reported:
     """Return what the records of one run say of the files in `tree`."""
     reported = Reported()
     for record in records:
@@ -85,7 +89,7 @@ def read_records(records: Iterable[Record], tree: Path, canaries: Canaries) -> R
     return reported
 
 
-def _unplaced(record: Record, tree: Path) -> Record:
+def _unplaced(record: SignedRecord, tree: Path) -> SignedRecord:
     """Return a record whose message does not say where the tree lies, which is another place in every run."""
     message = str(record.get("message", ""))
     for root in (tree, tree.resolve()):
@@ -101,7 +105,7 @@ def relative(file: str, tree: Path) -> str:
     return file
 
 
-def _add(report: FileReport, file: str, record: Record, canaries: Canaries) -> None:
+def _add(report: FileReport, file: str, record: SignedRecord, canaries: Canaries) -> None:
     kind = record["kind"]
     if kind == "loaded":
         report.loaded = True
