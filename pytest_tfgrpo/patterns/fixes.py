@@ -92,6 +92,7 @@ class RecipePart:
     """Requirements as declared, in the packaging form."""
     setup: tuple[tuple[str, ...], ...] = ()
     imports: tuple[str, ...] = ()
+    """Folders of the workspace from which modules are imported."""
     variables: Mapping[str, str] = field(default_factory=dict)
     tests: tuple[str, ...] = ()
     """Globs of files with tests."""
@@ -100,6 +101,9 @@ class RecipePart:
     files: Mapping[str, str] = field(default_factory=dict)
     """Manifests that set-up needs, by path relative to the folder."""
     distributions: Mapping[str, str] = field(default_factory=dict)
+    """The project's own packages, name to version."""
+    entry_points: Mapping[str, str] = field(default_factory=dict, metadata=SPARSE)
+    """The text of ``entry_points.txt`` of the project's own packages, by name."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Where each value comes from: ``tox.ini [testenv] deps``."""
     relaxed: bool = False
