@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_tfgrpo.cli.example_repository import STREAM, make_repository, require_git
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command
 from pytest_tfgrpo.cli.project import IniFile, ini_in, parse_ini, read_ini
 from pytest_tfgrpo.core.errors import SettingError
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 STARTER_KEYS = {"tfgrpo_actor": "offline", "tfgrpo_group_size": "5", "tfgrpo_acceptance": "off"}
 """Acceptance takes 20 dev scenarios, more than so small a suite has; with any, a run says that it is off."""
-EXAMPLES = ("coding",)
+EXAMPLES = ("coding", "history")
 """Examples besides the starter: folders of ``docs/examples``, which the wheel holds in ``examples``."""
 EXAMPLE_INI = "pytest.ini"
 LEFT_OUT = frozenset({EXAMPLE_INI, "__pycache__", "out"})
@@ -35,7 +36,8 @@ def declare(commands: Subparsers) -> None:
     command.add_argument(
         "--example",
         metavar="NAME",
-        help="start from a larger example: coding, for agents that change files",
+        help="start from a larger example: coding, for agents that change files;"
+        " history, a repository whose fixes become scenarios",
     )
 
 
@@ -53,6 +55,8 @@ def start(folder: Path, *, force: bool, example: str | None = None) -> Iterator[
     templates, keys = (_files() / "init_templates", STARTER_KEYS) if example is None else _example(example)
     from pytest_tfgrpo.harness.engine.writer import make_output
 
+    if any(STREAM in name.name for _, name in _walk(templates, Path())):
+        require_git()
     ini, text = _with_keys(folder, keys)
     yield from copy_files(templates, folder, force=force)
     if text is None:
@@ -63,19 +67,30 @@ def start(folder: Path, *, force: bool, example: str | None = None) -> Iterator[
     out = str(ini.keys.get("tfgrpo_out") or "out")
     if make_output(folder / out):
         yield f"wrote  {out}/.gitignore, as runs hold prompts and answers"
-    yield f"next: {_next(folder, ini)}"
+    yield f"next: {_next(folder, ini, example)}"
 
 
 def copy_files(templates: Traversable, folder: Path, *, force: bool) -> Iterator[str]:
     """Copy files into `folder`; those that exist are kept, or overwritten with `force`."""
     for source, name in _walk(templates, Path()):
-        target = folder / name
+        target = folder / _target(name)
         if target.exists() and not force:
-            yield f"kept   {name}, which already exists"
+            yield f"kept   {_target(name)}, which already exists"
             continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(source.read_bytes())
-        yield f"wrote  {name}"
+        if target != folder / name:
+            if target.exists():
+                yield f"kept   {_target(name)}, a repository; remove it to make it again"
+                continue
+            make_repository(source.read_bytes(), target)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(source.read_bytes())
+        yield f"wrote  {_target(name)}"
+
+
+def _target(name: Path) -> Path:
+    """Return what a file of an example becomes: a stream of commits the repository that it names."""
+    return name.with_name(name.name.removesuffix(STREAM))
 
 
 def _files() -> Traversable:
@@ -143,6 +158,8 @@ def _spell(path: Path, value: str) -> str:
     return value if path.suffix != ".toml" or value.isdecimal() else json.dumps(value)
 
 
-def _next(folder: Path, ini: IniFile) -> str:
+def _next(folder: Path, ini: IniFile, example: str | None) -> str:
     where = "" if folder.resolve() == Path.cwd() else f"cd {folder} && "
+    if example == "history":
+        return f"{where}tfgrpo harvest --repo shop --from-git FIRST..main --into suite"
     return f"{where}pytest --tfgrpo" + (" fixtures" if "testpaths" in ini.keys else "")
