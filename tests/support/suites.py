@@ -27,7 +27,7 @@ def javascript_packages() -> Path | None:
 
 
 def javascript_environment() -> BuiltEnvironment:
-    """Return an environment with jest and vitest; skip without it, or fail under ``CI_REQUIRE_TOOLS=1``."""
+    """Return an environment with jest and vitest; skip without, or fail under ``CI_REQUIRE_TOOLS=1``."""
     packages = javascript_packages()
     if packages is None:
         reason = "NOT TESTED: jest and vitest are not installed; npm install them as .ci/run does"

@@ -13,7 +13,10 @@ from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, Runner, 
 from pytest_tfgrpo.harness.scoring.runners.vitest import run_vitest
 
 RUNNERS: dict[str, Runner] = {"node-test": run_node_tests, "jest": run_jest, "vitest": run_vitest}
-EACH = pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES)
+SERVICE = {"jest": pytest.mark.service, "vitest": pytest.mark.service}
+EACH = pytest.mark.parametrize(
+    "suite", [pytest.param(suite, id=name, marks=SERVICE.get(name, ())) for name, suite in SUITES.items()]
+)
 FIXED = "exports.total = (p) => p.reduce((a, b) => a + b, 0) * (p[0] === 100 ? 0.9 : 1);\n"
 BUG = "test/cart.test.js::a cart::gives a discount"
 
@@ -101,7 +104,7 @@ OWN = {
     },
 }
 CHEATS = [
-    pytest.param(SUITES[runner], cheat, id=f"{runner}-{name}")
+    pytest.param(SUITES[runner], cheat, id=f"{runner}-{name}", marks=SERVICE.get(runner, ()))
     for runner, own in OWN.items()
     for name, cheat in (own | (ANY if runner == "node-test" else {"leaves": ANY["leaves"]})).items()
 ]
