@@ -1,0 +1,1 @@
+"""The feedback loop: what users, tests and judges say of production runs, as rewards."""
