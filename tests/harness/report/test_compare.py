@@ -202,7 +202,8 @@ HOSTILE = st.text(st.characters(), max_size=120) | st.just("\x1b[2J\u202e\ud800"
 def test_no_foreign_text_breaks_out_of_80_columns(text: str, verbosity: int) -> None:
     lesson = make_experience(summary32=text, domain=text)
     before = learned(run({"a": [1], "b": [0], f"{text}.": [1]}, "run1"), lesson)
-    after = run({"a": [0], "b": [1]}, settings={**SETTINGS, "actor": text, text: text}, stamps={text: "1"})
+    named = {**SETTINGS, "actor": text, f"{text}.": text}  # never the name of a setting of ours
+    after = run({"a": [0], "b": [1]}, settings=named, stamps={text: "1"})
     scenarios = tuple(replace(s, domain=text) for s in after.scenarios)
     for shown in compare_lines(versus(before, replace(after, scenarios=scenarios)), verbosity=verbosity):
         assert len(shown) <= 80
