@@ -49,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
     from pytest_tfgrpo.cli import (
         baseline,
         export,
+        harvest,
         init,
         labels,
         lessons,
@@ -67,6 +68,6 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"pytest-tfgrpo {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     first = (init, stamp, runs, report, show, replicate)
-    for command in (*first, baseline, library, record, lessons, labels, export, live):
+    for command in (*first, baseline, library, record, lessons, labels, export, harvest, live):
         command.declare(commands)
     return parser

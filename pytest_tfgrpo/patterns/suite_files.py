@@ -10,15 +10,14 @@ from pathlib import Path
 from pytest_tfgrpo.core.errors import JournalError, StoreError
 from pytest_tfgrpo.core.files import write_atomic, write_json
 from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.core.wire import Json, to_wire
-from pytest_tfgrpo.harness.sandbox.environments import Environment
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.sandbox.environments import Environment, to_file
 from pytest_tfgrpo.patterns.fixes import HarvestRow, HarvestStatus
 from pytest_tfgrpo.patterns.provenance import Provenance, write_provenance
 from pytest_tfgrpo.patterns.scenario_text import scenario_text, split_in, with_split
 from pytest_tfgrpo.patterns.split_by_time import splits_by_time
 
 ARCHIVES, REFERENCES, ENVIRONMENTS, PROVENANCE = "archives", "references", "environments", "provenance"
-MANUAL_SPLIT = "eval"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,21 +80,17 @@ def environment_path(suite: Path, stamp: str) -> Path:
     return suite / ENVIRONMENTS / f"{stamp}.json"
 
 
-def with_digests(provenance: Mapping[str, str], paths: SuitePaths, archives: FixArchives) -> dict[str, str]:
-    """Return the digests of a provenance with those of the archives, by path in the suite."""
-    named = (
-        (paths.base, archives.base),
-        (paths.hidden, archives.hidden),
-        (paths.reference, archives.reference),
-    )
-    return {**provenance, **{p.relative_to(paths.suite).as_posix(): stamp_bytes(d) for p, d in named}}
+def digests(paths: SuitePaths, archives: FixArchives) -> dict[str, str]:
+    """Return the sha256 of a scenario's archives, by path in the suite."""
+    named = {paths.base: archives.base, paths.hidden: archives.hidden, paths.reference: archives.reference}
+    return {path.relative_to(paths.suite).as_posix(): stamp_bytes(data) for path, data in named.items()}
 
 
 def write_proof(suite: Path, provenance: Provenance, environment: Environment | None) -> None:
     """Write what is proven, from which with the repository all else follows; raises StoreError."""
     stamp = provenance.validation.environment
     if stamp is not None and environment is not None:
-        _write_json(environment_path(suite, stamp), to_wire(environment))
+        _write_json(environment_path(suite, stamp), to_file(environment))
     path = SuitePaths(suite=suite, id=provenance.id).provenance
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

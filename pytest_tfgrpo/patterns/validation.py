@@ -92,9 +92,9 @@ class _Series:
                 ran = self._run(name)
                 if (problem := _problem(name, ran)) is not None:
                     return problem
-            result = TreeOutcomes(*(_together(self.runs[name]) for name in ORDER))
+            result = self._outcomes()
             if not result.fail_to_pass():
-                return _unproven(result, self.plan.tests)
+                return self._unproven(result)
         before = self.runs["base_with_tests"][0].messages
         proven = result.fail_to_pass()
         return FixValidation(
@@ -103,6 +103,17 @@ class _Series:
             wavering=result.wavering()[:NAMED],
             messages={test: line(before[test], 500) for test in proven if test in before},
         )
+
+    def _outcomes(self) -> TreeOutcomes:
+        return TreeOutcomes(*(_together(self.runs[name]) for name in ORDER))
+
+    def _unproven(self, result: TreeOutcomes) -> FixValidation:
+        """Return why there is no proof; what fails after the fix is run again, as it may be flaky."""
+        while _failing(result, self.plan.tests) and not result.wavering() and len(self.runs["fix"]) < ROUNDS:
+            if (problem := _problem("fix", self._run("fix"))) is not None:
+                return problem
+            result = self._outcomes()
+        return _unproven(result, self.plan.tests)
 
     def _run(self, name: TreeName) -> SuiteRun:
         tree = self.trees.tree(name)
@@ -191,7 +202,7 @@ def _unproven(tests: TreeOutcomes, changed: Sequence[str]) -> FixValidation:
     """Return why no test proves the fix, by the tests in the files that it changed."""
     wavering = tests.wavering()
     own = [test for test in tests.fix if test.partition("::")[0] in changed]
-    failing = [t for t in own if tests.fix[t] is CaseOutcome.FAILED]
+    failing = _failing(tests, changed)
     skipped = [t for t in own if tests.fix[t] is CaseOutcome.SKIPPED]
     if wavering:
         reason = f"flaky: {few(wavering, 2)}"
@@ -210,6 +221,13 @@ def _unproven(tests: TreeOutcomes, changed: Sequence[str]) -> FixValidation:
         cause=RootCause.TEST_FAILURE,
         reason=reason,
     )
+
+
+def _failing(tests: TreeOutcomes, changed: Sequence[str]) -> list[str]:
+    """Return the tests in the files that the fix changed that fail after it."""
+    return [
+        t for t, end in tests.fix.items() if end is CaseOutcome.FAILED and t.partition("::")[0] in changed
+    ]
 
 
 def _row(name: TreeName, run: SuiteRun) -> ValidationRun:

@@ -22,10 +22,11 @@ COMMANDS = (
     "baseline compare", "library show",
     "library diff", "library promote", "library rebase", "lessons", "labels sample", "labels read",
     "record stat", "record verify", "record add", "record prune", "export",
+    "harvest verify",
     "live init", "live demo", "live status", "live report", "live evaluate", "live drafts", "live export",
     "live ingest", "live reset",
 )  # fmt: skip
-GROUPS = ("baseline", "labels", "library", "live", "record")
+GROUPS = ("baseline", "harvest", "labels", "library", "live", "record")
 
 
 @pytest.fixture(scope="module")

@@ -51,14 +51,19 @@ def is_protected(path: str, globs: Iterable[str] = ()) -> bool:
     *folders, name = path.split("/")
     if any(part.lower() in TEST_FOLDERS or _FOLDER_NAMES.fullmatch(part) for part in folders):
         return True
-    return _NAMES.fullmatch(name) is not None or any(_compiled(glob).fullmatch(path) for glob in globs)
+    return _NAMES.fullmatch(name) is not None or matches(path, globs)
+
+
+def matches(path: str, globs: Iterable[str]) -> bool:
+    """Return whether a path is one that a glob names, or lies in a folder that it names."""
+    return any(_compiled(glob).fullmatch(path) for glob in globs)
 
 
 def is_test(path: str, globs: Iterable[str] = ()) -> bool:
     """Return whether a path is a file with tests, by the customs of pytest, node, jest and vitest."""
     *folders, name = path.split("/")
     if globs := tuple(globs):
-        return any(_compiled(glob).fullmatch(path) for glob in globs)
+        return matches(path, globs)
     if re.fullmatch(r"test_.*\.py|.*_tests?\.py|tests?\.py", name):
         return True
     if re.fullmatch(rf".*[._-](?:test|spec)\.{_JAVASCRIPT}|test(?:-.*)?\.{_JAVASCRIPT}", name):

@@ -97,9 +97,10 @@ def _arguments(request: Dict[str, Any], pytest: Any) -> List[str]:  # noqa: UP00
         words += ["-p", "no:" + name]
     if version >= (6, 2):
         words += ["--show-capture=no"]
-    if importlib.util.find_spec("xdist"):
+    loaded = not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    if loaded and importlib.util.find_spec("xdist"):
         words += ["-n", "0"]
-    if importlib.util.find_spec("pytest_cov"):
+    if loaded and importlib.util.find_spec("pytest_cov"):
         words += ["--no-cov"]
     return words + list(request["files"])
 

@@ -33,6 +33,8 @@ CANARY_FILES = 3
 LINE_MAX = 65_536
 SPOKEN_MAX = 256 << 20
 DETAIL = 2000
+NO_PLUGINS = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
+"""Keeps pytest from loading the plugins that are installed."""
 
 
 def run_pytest(request: SuiteRequest) -> SuiteRun:
@@ -197,10 +199,14 @@ def _run_once(
 
 
 def _environment(request: SuiteRequest, python: str) -> dict[str, str]:
-    """Return the variables of the run; PYTHONPATH comes later, as no file of the tree may run before ours."""
+    """Return the variables of the run; PYTHONPATH comes later, as no file of the tree may run before ours.
+
+    Without an environment the tests need nothing but pytest: plugins of this interpreter take no part.
+    """
     found = variables(request.environment, request.tree, python)
     found.pop("PYTHONPATH", None)
-    return {name: value for name, value in found.items() if not name.startswith(("PYTEST_", "PYTHONSTARTUP"))}
+    kept = {name: value for name, value in found.items() if not name.startswith(("PYTEST_", "PYTHONSTARTUP"))}
+    return kept if request.environment else {**kept, NO_PLUGINS: "1"}
 
 
 def _request(

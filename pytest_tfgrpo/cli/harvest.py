@@ -1,0 +1,208 @@
+"""A benchmark from a repository's own history: ``tfgrpo harvest`` and its commands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command
+from pytest_tfgrpo.core.errors import SettingError, StoreError
+from pytest_tfgrpo.core.text import plural
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation
+    from pytest_tfgrpo.patterns.fixes import HarvestRow
+    from pytest_tfgrpo.patterns.harvest_plan import HarvestPlan, HarvestStep
+    from pytest_tfgrpo.patterns.verify import VerifiedScenario
+
+STATUS_WIDTH = 21
+MOST_JOBS = 64
+
+
+def declare(commands: Subparsers) -> None:
+    """Add the command."""
+    parser = add_command(commands, "harvest", harvest_command)
+    parser.add_argument("--repo", metavar="DIR", help="git repository whose fixes become scenarios")
+    parser.add_argument("--from-git", metavar="A..B", help="range of commits: what B has and A has not")
+    parser.add_argument("--into", metavar="SUITE", help="folder of the suite")
+    parser.add_argument(
+        "--each-commit", action="store_true", help="every commit is a change, also those of merged branches"
+    )
+    parser.add_argument(
+        "--path", action="append", default=[], metavar="PATH", help="only changes that touch it; repeatable"
+    )
+    parser.add_argument("--limit", type=int, metavar="N", help="only the newest N changes")
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="validate so many at once (default: 1)"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="list the candidates and write nothing")
+    parser.add_argument(
+        "--exclude",
+        action="append",
+        default=[],
+        metavar="GLOB",
+        help="leave files out of every tree; repeatable",
+    )
+    parser.add_argument("--retry", action="store_true", help="do again what failed, or needed a person")
+    parser.add_argument(
+        "--domain", metavar="NAME", help="domain of the scenarios (default: the repository's name)"
+    )
+    _add_sandbox(parser)
+    group = parser.add_subparsers(title="commands", metavar="COMMAND")
+    verify = add_command(group, "verify", verify_command)
+    verify.add_argument("suite", metavar="SUITE", help="folder of the suite")
+    _add_sandbox(verify)
+
+
+def _add_sandbox(parser: object) -> None:
+    import argparse
+
+    assert isinstance(parser, argparse.ArgumentParser)
+    parser.add_argument(
+        "--check-sandbox",
+        choices=("bwrap", "none"),
+        default="bwrap",
+        help="run the tests in bubblewrap, or without isolation: only where you trust the repository",
+    )
+
+
+def harvest_command(arguments: Arguments) -> Iterator[str]:
+    """Make proven scenarios of the fixes in a git repository's history."""
+    needed = {"--repo": arguments.repo, "--from-git": arguments.from_git, "--into": arguments.into}
+    missing = [flag for flag, value in needed.items() if not value]
+    if missing:
+        arguments.parser.error(f"the following arguments are required: {', '.join(missing)}")
+    if not 1 <= arguments.jobs <= MOST_JOBS:
+        arguments.parser.error(f"--jobs must be from 1 to {MOST_JOBS}, not {arguments.jobs}")
+    if arguments.limit is not None and arguments.limit < 1:
+        arguments.parser.error(f"--limit must be at least 1, not {arguments.limit}")
+    plan = _plan(arguments)
+    return _dry_run(plan) if arguments.dry_run else _harvest(plan)
+
+
+def _plan(arguments: Arguments) -> HarvestPlan:
+    """Return the plan of a command line; raises SettingError."""
+    from pytest_tfgrpo.patterns.harvest_plan import HarvestPlan
+    from pytest_tfgrpo.patterns.harvest_tools import domain_of
+
+    repository = Path(arguments.repo)
+    return HarvestPlan(
+        repository=repository,
+        commits=arguments.from_git,
+        suite=Path(arguments.into),
+        domain=arguments.domain or domain_of(repository),
+        each_commit=arguments.each_commit,
+        paths=tuple(arguments.path),
+        limit=arguments.limit,
+        exclude=tuple(arguments.exclude),
+        retry=arguments.retry,
+        jobs=arguments.jobs,
+        isolation=arguments.check_sandbox,
+    )
+
+
+def _harvest(plan: HarvestPlan) -> Iterator[str]:
+    from pytest_tfgrpo.patterns.harvest import harvest
+    from pytest_tfgrpo.patterns.harvest_tools import open_tools
+
+    tools = open_tools()
+    if plan.isolation == "none":
+        yield "warning: the tests run without isolation; what they do, they do to this machine"
+    _require_sandbox(plan.isolation)
+    counts: Counter[str] = Counter()
+    for step in harvest(plan, tools):
+        counts[step.row.status] += 1
+        yield step_line(step)
+        yield from (f"    {note}" for note in step.notes)
+    yield _summary(counts, plan)
+
+
+def step_line(step: HarvestStep) -> str:
+    """Return the line of a change: how far it is, status, tests, seconds, id and why."""
+    width, row = len(str(step.total)), step.row
+    tests = plural(row.tests, "test")
+    left = "" if step.left_s is None else f"  ({_time(step.left_s)} left)"
+    why = f"  {_cause(row)}{row.reason}" if row.reason and not step.notes else ""
+    return (
+        f"{step.done:>{width}}/{step.total}  {row.status.value:<{STATUS_WIDTH}}  {tests:>8}  "
+        f"{row.elapsed_s:>6.1f} s  {row.id}{why}{left}"
+    )
+
+
+def _cause(row: HarvestRow) -> str:
+    return "" if row.cause is None else f"{row.cause.value}: "
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return f"about {max(1, round(seconds))} s"
+    return f"about {round(seconds / 60)} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"
+
+
+def _summary(counts: Counter[str], plan: HarvestPlan) -> str:
+    if not counts:
+        return f"nothing is new in {plan.commits}; --retry does again what failed"
+    listed = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+    return f"{listed}; next: pytest {plan.suite} --tfgrpo-actor reference"
+
+
+def _dry_run(plan: HarvestPlan) -> Iterator[str]:
+    from pytest_tfgrpo.patterns.fixes import FixCandidate
+    from pytest_tfgrpo.patterns.harvest import preview
+
+    counts: Counter[str] = Counter()
+    for one in preview(plan):
+        if isinstance(one, FixCandidate):
+            counts["candidate"] += 1
+            files = f"{len(one.tests)} test and {len(one.sources)} source files"
+            yield f"{'candidate':<{STATUS_WIDTH}}  {one.id}  {files}"
+        else:
+            counts[one.status] += 1
+            yield f"{one.status.value:<{STATUS_WIDTH}}  {one.id}  {_cause(one)}{one.reason}"
+    listed = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "nothing is new"
+    yield f"{listed}; nothing was written"
+
+
+def _require_sandbox(isolation: Isolation) -> None:
+    """Raise SettingError unless the tests can be isolated as asked for."""
+    if isolation != "bwrap":
+        return
+    from pytest_tfgrpo.core.errors import ActorError
+    from pytest_tfgrpo.harness.sandbox.bubblewrap import open_bwrap
+
+    try:
+        open_bwrap()
+    except ActorError as error:
+        text = (
+            str(error).replace("sandbox=none", "--check-sandbox none").replace("sandbox=bwrap", "the sandbox")
+        )
+        raise SettingError(text) from error
+
+
+def verify_command(arguments: Arguments) -> Iterator[str]:
+    """Prove the scenarios of a harvested suite again, from its own files."""
+    from pytest_tfgrpo.patterns.harvest_tools import find_environment, run_tests
+    from pytest_tfgrpo.patterns.verify import verify
+
+    _require_sandbox(arguments.check_sandbox)
+    suite, lost = Path(arguments.suite), []
+    for one in verify(suite, run_tests, find_environment, isolation=arguments.check_sandbox):
+        yield verified_line(one)
+        if one.cause is not None:
+            lost.append(one.id)
+    if lost:
+        raise StoreError(f"{len(lost)} of {one.total} scenarios are not proven: {', '.join(lost[:5])}")
+    yield f"all {one.total} scenarios are proven"
+
+
+def verified_line(one: VerifiedScenario) -> str:
+    """Return the line of a scenario that was to be proven again."""
+    width = len(str(one.total))
+    status = "proven" if one.cause is None else "not proven"
+    why = "" if one.cause is None else f"  {one.cause.value}: {one.reason}"
+    return (
+        f"{one.done:>{width}}/{one.total}  {status:<10}  {plural(one.tests, 'test'):>8}  "
+        f"{one.elapsed_s:>6.1f} s  {one.id}{why}"
+    )

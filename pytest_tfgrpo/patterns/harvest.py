@@ -1,0 +1,149 @@
+"""The harvest: candidates of a history, one after another, become proven scenarios of a suite.
+
+What is proven is written at once: first the proof, then the archives, the scenario last, then the row. A
+harvest that was killed goes on after what is there, and proves nothing twice.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+
+from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.harness.sandbox.removal import remove
+from pytest_tfgrpo.patterns.candidates import CandidateRules, candidates
+from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestRow, HarvestStatus
+from pytest_tfgrpo.patterns.git_objects import GitObjects
+from pytest_tfgrpo.patterns.harvest_log import HarvestLog, read_log_of
+from pytest_tfgrpo.patterns.harvest_plan import HarvestedFix, HarvestPlan, HarvestStep, HarvestTools
+from pytest_tfgrpo.patterns.harvest_worker import HarvestWorker
+from pytest_tfgrpo.patterns.history import changes, range_of
+from pytest_tfgrpo.patterns.suite_files import resplit
+
+AGAIN = (HarvestStatus.VALIDATION_FAILED, HarvestStatus.NEEDS_MANUAL, HarvestStatus.REFUSED)
+"""What ``retry`` does again."""
+WORK_PREFIX = "tfgrpo-harvest-"
+
+
+def harvest(plan: HarvestPlan, tools: HarvestTools) -> Iterator[HarvestStep]:
+    """Harvest what is new of a range; yields each change when it is done.
+
+    Raises SettingError on a bad range, repository or locked suite, StoreError where the suite cannot be
+    written.
+    """
+    with GitObjects(plan.repository) as objects:
+        found = screened(plan, objects)
+    with HarvestLog(plan.suite) as log:
+        new = [one for one in found if _is_new(one, log.rows, plan.retry)]
+        rows = [one for one in new if isinstance(one, HarvestRow)]
+        todo = [one for one in new if isinstance(one, FixCandidate)]
+        log.append(rows)
+        for done, row in enumerate(rows, 1):
+            yield HarvestStep(row=row, done=done, total=len(new))
+        yield from _all(plan, tools, log, todo, len(rows))
+        resplit(plan.suite, log.rows.values())
+
+
+def preview(plan: HarvestPlan) -> Iterator[FixCandidate | HarvestRow]:
+    """Yield what a harvest would do, and write nothing; raises SettingError as `harvest` does."""
+    with GitObjects(plan.repository) as objects:
+        known = read_log_of(plan.suite)
+        yield from (one for one in screened(plan, objects) if _is_new(one, known, plan.retry))
+
+
+def screened(plan: HarvestPlan, objects: GitObjects) -> list[FixCandidate | HarvestRow]:
+    """Return the candidates of a plan's range and the rows of other changes, the oldest first."""
+    commits = range_of(objects, plan.commits)
+    found = changes(objects, commits, each_commit=plan.each_commit, paths=plan.paths, limit=plan.limit)
+    left_out = (*plan.exclude, *own_folder(plan, objects))
+    rules = CandidateRules(tests=plan.tests, protected=plan.protected, left_out=left_out)
+    return list(candidates(objects, found, rules))[::-1]
+
+
+def own_folder(plan: HarvestPlan, objects: GitObjects) -> tuple[str, ...]:
+    """Return the suite's folder as the repository calls it, where it lies there."""
+    root, suite = Path(objects.where).resolve(), plan.suite.resolve()
+    if not suite.is_relative_to(root) or suite == root:
+        return ()
+    return (suite.relative_to(root).as_posix(),)
+
+
+def _is_new(one: FixCandidate | HarvestRow, known: dict[str, HarvestRow], retry: bool) -> bool:
+    commit = one.commit if isinstance(one, HarvestRow) else one.change.commit
+    return commit not in known or (retry and known[commit].status in AGAIN)
+
+
+def _all(
+    plan: HarvestPlan, tools: HarvestTools, log: HarvestLog, todo: list[FixCandidate], done: int
+) -> Iterator[HarvestStep]:
+    """Validate candidates with as many workers as the plan has, and keep each row at once."""
+    if not todo:
+        return
+    began, total = time.monotonic(), done + len(todo)
+    with _Workers(plan, tools) as workers:
+        for count, found in enumerate(workers.each(todo), 1):
+            log.append([found.row])
+            left = (time.monotonic() - began) / count * (len(todo) - count)
+            yield HarvestStep(
+                row=found.row,
+                done=done + count,
+                total=total,
+                left_s=left if count < len(todo) else None,
+                notes=found.notes,
+            )
+
+
+class _Workers:
+    """Threads that each have a folder and a connection to the repository; processes do most of the work."""
+
+    def __init__(self, plan: HarvestPlan, tools: HarvestTools) -> None:
+        self._plan, self._tools = plan, tools
+        self._folder = Path(tempfile.mkdtemp(prefix=WORK_PREFIX))
+        self._stop = threading.Event()
+        self._free: list[HarvestWorker] = []
+        self._pool = ThreadPoolExecutor(plan.jobs, thread_name_prefix="tfgrpo-harvest")
+
+    def __enter__(self) -> _Workers:
+        with GitObjects(self._plan.repository) as objects:
+            left_out = own_folder(self._plan, objects)
+        self._free = [
+            HarvestWorker(self._plan, self._tools, self._folder / f"tree-{n}", left_out, self._stop.is_set)
+            for n in range(self._plan.jobs)
+        ]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._pool.shutdown(cancel_futures=True)
+        for worker in self._free:
+            worker.close()
+        remove(self._folder)
+
+    def each(self, todo: list[FixCandidate]) -> Iterator[HarvestedFix]:
+        """Yield what comes of each candidate, as it ends; raises StoreError."""
+        waiting, running = iter(todo), set[Future[HarvestedFix]]()
+        while True:
+            while len(running) < self._plan.jobs and (one := next(waiting, None)) is not None:
+                running.add(self._pool.submit(self._one, one))
+            if not running:
+                return
+            ended, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in ended:
+                yield future.result()
+
+    def _one(self, candidate: FixCandidate) -> HarvestedFix:
+        worker = self._free.pop()
+        try:
+            return worker.harvest(candidate)
+        except OSError as error:
+            if isinstance(error, StoreError):
+                raise
+            raise StoreError(
+                f"cannot go on with {candidate.id}: {error}; make room and harvest again"
+            ) from error
+        finally:
+            self._free.append(worker)
