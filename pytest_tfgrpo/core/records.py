@@ -175,7 +175,7 @@ class ModelCall:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileChange:
-    """What an agent did to one file of its workspace: wrote it, or with neither text nor hex removed it."""
+    """What an agent did to one file of its workspace: wrote, linked or, with none of these, removed it."""
 
     name: str
     """Path in the workspace, with forward slashes."""
@@ -183,6 +183,8 @@ class FileChange:
     hex: str | None = None
     """The bytes of a file that is not UTF-8."""
     executable: bool = False
+    link: str | None = field(default=None, metadata=SPARSE)
+    """Where it leads, if it is a symbolic link."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -79,7 +79,7 @@ class Setting:
 TABLE: tuple[Setting, ...] = (
     Setting("actor", "none", parse_text, None,
             "actor that solves the scenarios: offline, openai:<model>, command:<argv>, "
-            "python:<module>:<callable>, replay:<file>"),
+            "python:<module>:<callable>, replay:<file>, reference, nothing"),
     Setting("optimizer", "prompts", parse_text, "heuristic",
             "how rollouts become lessons: heuristic, llm, none"),
     Setting("teacher", "none", parse_text, None,

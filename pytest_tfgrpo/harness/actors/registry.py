@@ -32,11 +32,29 @@ Opener: TypeAlias = Callable[[str, Surroundings], Actor]
 
 
 def _offline(argument: str, _: Surroundings) -> Actor:
-    if argument:
-        raise ActorError(f"the offline actor takes no argument, not {argument!r}; set actor to 'offline'")
+    _require_no("offline", argument)
     from pytest_tfgrpo.harness.actors.offline.agent import open_offline
 
     return open_offline()
+
+
+def _reference(argument: str, _: Surroundings) -> Actor:
+    _require_no("reference", argument)
+    from pytest_tfgrpo.harness.actors.reference import ReferenceActor
+
+    return ReferenceActor()
+
+
+def _nothing(argument: str, _: Surroundings) -> Actor:
+    _require_no("nothing", argument)
+    from pytest_tfgrpo.harness.actors.reference import NothingActor
+
+    return NothingActor()
+
+
+def _require_no(name: str, argument: str) -> None:
+    if argument:
+        raise ActorError(f"the {name} actor takes no argument, not {argument!r}; set actor to {name!r}")
 
 
 def _command(argument: str, around: Surroundings) -> Actor:
@@ -68,6 +86,8 @@ ACTORS: Mapping[str, Opener] = {
     "openai": _openai,
     "command": _command,
     "python": _python,
+    "reference": _reference,
+    "nothing": _nothing,
 }
 """``replay:<file>`` is not here: it replaces the actor and all models (see harness/recording)."""
 

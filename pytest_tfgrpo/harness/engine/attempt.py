@@ -81,6 +81,11 @@ async def attempt(
     Waiting for room in the budget counts neither for the limit nor as latency.
     The call is a task of its own: an agent that cancels itself, or will not be cancelled, does so alone.
     """
+    if call.workspace.archive is not None and not call.workspace.made:
+        try:  # thousands of files, which are neither the agent's time nor the event loop's
+            await asyncio.to_thread(call.workspace.make)
+        except ProviderError as error:
+            return _outcome(("error", error), utc_now(), 0.0)
     started_at, started, ticket = utc_now(), time.perf_counter(), current_ticket()
     waited_s = ticket.waited_s
     loop = asyncio.get_running_loop()

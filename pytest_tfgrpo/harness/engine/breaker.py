@@ -249,8 +249,8 @@ class LostRollouts:
     async def _probe(self, slot: Slot) -> bool:
         """Make a rollout that worked once more, for nothing but to see whether its provider answers."""
         name = f"{slot.rollout_id}.probe"
-        scenario = slot.question.scenario
-        files = self._workspaces.new(name, scenario.attachments, scenario.workspace)
+        before = slot.call.workspace
+        files = self._workspaces.new(name, before.attachments, before.archive, before.environment)
         call = replace(slot.call, workspace=files)
         attempted = await self._attempt(replace(slot, rollout_id=name, call=call))
         self._workspaces.renew(files)

@@ -273,8 +273,7 @@ class Cohort:
         waits = rollout.status == "ok" and slot.question.scenario.checker is not None
         if not waits or rollout.rollout_id in self._job.resumed.checker_results:
             return slot.call.workspace
-        before = slot.call.workspace
-        return self._workspaces.left(slot.rollout_id, before.attachments, before.archive)
+        return self._workspaces.left(slot.rollout_id, *self._job.made_of(slot.question.scenario))
 
     async def _repeat(self, slot: Slot, rollout: Rollout, workspace: Workspace) -> None:
         """Take a rollout from the journal instead of paying for it again."""

@@ -19,6 +19,8 @@ from pytest_tfgrpo.core.records import Rollout
 from pytest_tfgrpo.core.scenarios import Prompt, Scenario
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.reach import why_in_reach
+from pytest_tfgrpo.harness.sandbox.changes import given_files
+from pytest_tfgrpo.harness.sandbox.differences import differences
 from pytest_tfgrpo.harness.sandbox.paths import few_files, open_untrusted, walk
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
@@ -65,7 +67,8 @@ class Decoys:
         try:
             files = few_files(workspace.path)
         except (OSError, ValueError):  # it takes longer, or there is something strange
-            return await asyncio.to_thread(_file_with, wanted, workspace.path)
+            search = _file_with if workspace.archive is None else _change_with
+            return await asyncio.to_thread(search, wanted, workspace)
         return next((name for name, data in files if gives(data.decode("utf-8", "replace"), wanted)), None)
 
 
@@ -116,8 +119,23 @@ def _word(seed: int) -> str:
     return letters
 
 
-def _file_with(wanted: str, folder: Path) -> str | None:
+def _change_with(wanted: str, workspace: Workspace) -> str | None:
+    """Return the file with a decoy among those that the agent changed: a project may have thousands."""
     left = SEARCHED_BYTES
+    with suppress(OSError, ValueError):
+        given, skipped = given_files(workspace)
+        for found in islice(differences(workspace.path, given, skipped, FILE_BYTES), SEARCHED_FILES):
+            data = b"" if found.entry is None else found.entry.data
+            left -= len(data)
+            if left <= 0:
+                break
+            if gives(data.decode("utf-8", "replace"), wanted):
+                return found.name
+    return None
+
+
+def _file_with(wanted: str, workspace: Workspace) -> str | None:
+    folder, left = workspace.path, SEARCHED_BYTES
     with suppress(OSError, ValueError):  # of a tree without end, or which cannot be read, a part is enough
         for name in islice(walk(folder), SEARCHED_FILES):
             with suppress(OSError, ValueError), open_untrusted(folder, name, FILE_BYTES) as file:

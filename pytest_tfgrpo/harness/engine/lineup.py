@@ -149,11 +149,7 @@ class Lineup:
         waits = rollout.status == "ok" and scenario.checker is not None
         judged = rollout.rollout_id in self._job.resumed.checker_results
         left = self._context.workspaces.left
-        return (
-            not waits
-            or judged
-            or left(rollout.rollout_id, scenario.attachments, scenario.workspace) is not None
-        )
+        return not waits or judged or left(rollout.rollout_id, *self._job.made_of(scenario)) is not None
 
     def _slot(self, phase: Phase, question: RenderedPrompt, index: int, other: Phase | None) -> Slot:
         job, scenario, tracing = self._job, question.scenario, self._job.tracing
@@ -163,7 +159,7 @@ class Lineup:
             prompt=question.prompt,
             temperature=phase.temperature,
             seed=rollout_seed(job.settings["seed"], scenario, phase, index),
-            workspace=self._context.workspaces.new(name, scenario.attachments, scenario.workspace),
+            workspace=self._context.workspaces.new(name, *job.made_of(scenario)),
             timeout_s=scenario.timeout_s or job.settings["timeout_s"],
             answer_max_bytes=job.settings["answer_max_bytes"],
             traceparent=partial(tracing.traceparent, name) if tracing is not None else None,

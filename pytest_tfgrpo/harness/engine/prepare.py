@@ -21,7 +21,9 @@ from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.settings import Settings, sets_gate, shaping
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire import Json, from_wire
+from pytest_tfgrpo.harness.actors.reference import ReferenceActor
 from pytest_tfgrpo.harness.engine.components import Components, Supplied, open_components, reached_first
+from pytest_tfgrpo.harness.engine.environments import find_environments
 from pytest_tfgrpo.harness.learning.library.learned_effects import with_effects_of
 from pytest_tfgrpo.harness.learning.library.library import empty, load_library
 from pytest_tfgrpo.harness.metrics.looks import Looks, merged
@@ -86,6 +88,7 @@ def prepare(
     people = open_components(root, settings, supplied, environ=environ, spending=budget)
     values: SettingValues = {**settings.values, "eval_rollouts": settings.eval_rollouts}
     _require_fit(root, people, scenarios, values)
+    environments = find_environments(root, scenarios)
     packs = _load_packs(root, settings)
     library = _load_library(root, settings)
     reference = _open_reference(root, settings, scenarios, packs, library)
@@ -135,6 +138,7 @@ def prepare(
         reference=reference,
         stamps=stamps,
         versions=_versions(),
+        environments=environments,
         temporary=temporary,
         partial_selection=bool(partial),
         warnings=(
@@ -246,11 +250,13 @@ def _require_fit(
 
 def _require_able(actor: Actor, scenarios: Sequence[Scenario]) -> None:
     """Raise SettingError if the actor knows beforehand that it cannot do one of the scenarios."""
-    if isinstance(actor, Foresighted):
-        try:
+    try:
+        if isinstance(actor, Foresighted):
             actor.require([(s.task(), s.attachments) for s in scenarios])
-        except ActorError as error:
-            raise SettingError(f"actor: {error}") from error
+        if isinstance(actor, ReferenceActor):
+            actor.require_references(scenarios)
+    except ActorError as error:
+        raise SettingError(f"actor: {error}") from error
 
 
 def _require_judge(people: Components, scenarios: Sequence[Scenario], spec: str | None) -> None:

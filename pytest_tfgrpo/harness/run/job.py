@@ -8,9 +8,10 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Phase, Reference, RunHeader
-from pytest_tfgrpo.core.scenarios import PromptPack
+from pytest_tfgrpo.core.scenarios import Attachment, PromptPack, Scenario, WorkspaceArchive
 from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer, Rewarder, Tracing
 from pytest_tfgrpo.harness.run.journal_contents import JournalContents
+from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.protocol import Completer
@@ -46,7 +47,16 @@ class Job(RunHeader):
     """The library at the start."""
     reference: Reference | None = None
     """What the baseline sweep asks in place of library and packs; None: those of the start."""
+    environments: Mapping[str, BuiltEnvironment] = field(default_factory=dict)
+    """What scenarios' programs run with, by stamp."""
     temporary: Path
     """Temporary folder, in which the run makes that of its workspaces."""
     resumed: JournalContents = field(default_factory=JournalContents)
     """What an interrupted run has on file; empty for a new one."""
+
+    def made_of(
+        self, scenario: Scenario
+    ) -> tuple[tuple[Attachment, ...], WorkspaceArchive | None, BuiltEnvironment | None]:
+        """Return what a scenario's workspaces are made of: attachments, archive, environment."""
+        stamp = scenario.environment
+        return scenario.attachments, scenario.workspace, self.environments[stamp] if stamp else None

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from pytest_tfgrpo.core.wire import Json
 
-ENCLOSED = ("offline", "openai:")
-"""Starts of the names of actors that read nothing but what they are given."""
+ENCLOSED = ("offline", "openai:", "nothing", "reference")
+"""Starts of the names of actors that read nothing but what they are given, or give the answers on purpose."""
 
 
 def why_in_reach(identities: Mapping[str, Json]) -> str:

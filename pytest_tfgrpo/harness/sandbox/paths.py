@@ -83,7 +83,7 @@ def open_untrusted(folder: Path, name: str, max_bytes: int) -> BinaryIO:
     check_name(name)
     *parents, last = PurePosixPath(name).parts
     try:
-        within = _descend(folder, parents)
+        within = descend(folder, parents)
         try:
             # opening a pipe that nobody writes to would wait for ever
             handle = os.open(last, FOLLOWING_NOTHING | os.O_NONBLOCK, dir_fd=within)
@@ -102,7 +102,7 @@ def open_untrusted(folder: Path, name: str, max_bytes: int) -> BinaryIO:
     raise ValueError(f"{short(name)} has {status.st_size} bytes, more than {max_bytes}")
 
 
-def _descend(folder: Path, names: Iterable[str]) -> int:
+def descend(folder: Path, names: Iterable[str]) -> int:
     """Return the descriptor of a folder below `folder`, of which few are held on the way; raises OSError."""
     at = os.open(folder, FOLLOWING_NOTHING | os.O_DIRECTORY)
     for name in names:
@@ -126,7 +126,7 @@ def walk(folder: Path, skipped: Collection[str] = ()) -> Iterator[str]:
         parts = waiting.pop()
         if len(parts) > DEEPEST_WALKED:
             raise ValueError(f"there are folders more than {DEEPEST_WALKED} deep")
-        within = _descend(folder, parts)
+        within = descend(folder, parts)
         try:
             with os.scandir(within) as entries:
                 for entry in entries:

@@ -26,6 +26,7 @@ from threading import Thread
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import WORKSPACES_PREFIX, write_json
 from pytest_tfgrpo.core.scenarios import Attachment, WorkspaceArchive
+from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
 from pytest_tfgrpo.harness.sandbox.paths import read_untrusted
 from pytest_tfgrpo.harness.sandbox.removal import OPEN, open_folder, remove, remove_few
 from pytest_tfgrpo.harness.sandbox.workspace import PRIVATE, Workspace, identity
@@ -100,19 +101,32 @@ class RunWorkspaces:
         rollout_id: str,
         attachments: tuple[Attachment, ...],
         archive: WorkspaceArchive | None = None,
+        environment: BuiltEnvironment | None = None,
     ) -> Workspace:
         """Return the workspace of a rollout that is still to be made."""
-        return Workspace(self._folder / rollout_id, attachments, make=self._make_folder, archive=archive)
+        return Workspace(
+            self._folder / rollout_id,
+            attachments,
+            make=self._make_folder,
+            archive=archive,
+            environment=environment,
+        )
 
     def left(
         self,
         rollout_id: str,
         attachments: tuple[Attachment, ...],
         archive: WorkspaceArchive | None = None,
+        environment: BuiltEnvironment | None = None,
     ) -> Workspace | None:
         """Return the workspace that a rollout of a run before left; None when it is gone."""
         workspace = Workspace(
-            self._folder / rollout_id, attachments, left=True, make=self._make_folder, archive=archive
+            self._folder / rollout_id,
+            attachments,
+            left=True,
+            make=self._make_folder,
+            archive=archive,
+            environment=environment,
         )
         return workspace if self._identity is not None and workspace.made else None
 

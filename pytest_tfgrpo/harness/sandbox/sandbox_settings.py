@@ -74,6 +74,7 @@ def require_apart(
         return []
     suite = [root / scenario.source.rpartition(":")[0] for scenario in scenarios]
     suite += [attachment.path for scenario in scenarios for attachment in scenario.attachments]
+    suite += [scenario.workspace.path for scenario in scenarios if scenario.workspace is not None]
     suite = sorted({path.resolve() for path in suite})
     for name in _existing("sandbox_writable", settings, root):
         real = name.resolve()

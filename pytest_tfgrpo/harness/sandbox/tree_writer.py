@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import TracebackType
 
 from pytest_tfgrpo.core.schema import short
@@ -21,7 +21,7 @@ class TreeWriter:
     def __init__(self, folder: Path) -> None:
         """Open the folder, which may hold what an agent left; raises OSError."""
         self._top = os.open(folder, OPEN)
-        self._at: tuple[str, ...] = ()
+        self._at = ""
         """The folder of the last entry: entries come sorted, so the next one mostly has the same."""
         self._within = self._top
 
@@ -61,7 +61,7 @@ class TreeWriter:
 
     def delete(self, name: str) -> None:
         """Remove a file, link or folder; nothing happens where there is none. Raises OSError."""
-        *parents, last = PurePosixPath(name).parts
+        *parents, last = name.split("/")
         self._leave()
         within = os.dup(self._top)
         try:
@@ -78,20 +78,20 @@ class TreeWriter:
 
     def _enter(self, name: str) -> tuple[int, str]:
         """Return the descriptor of the folder of `name`, which is made, and the last part of the name."""
-        *parents, last = PurePosixPath(name).parts
-        if tuple(parents) != self._at:
+        folder, _, last = name.rpartition("/")
+        if folder != self._at:
             self._leave()
-            for part in parents:
+            for part in folder.split("/") if folder else ():
                 below = _folder(part, self._within)
                 self._leave()
                 self._within = below
-            self._at = tuple(parents)
+            self._at = folder
         return self._within, last
 
     def _leave(self) -> None:
         if self._within != self._top:
             os.close(self._within)
-        self._within, self._at = self._top, ()
+        self._within, self._at = self._top, ""
 
 
 def _folder(name: str, within: int) -> int:

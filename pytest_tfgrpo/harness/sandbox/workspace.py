@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.scenarios import Attachment, WorkspaceArchive
 from pytest_tfgrpo.harness.sandbox.removal import open_folder, remove
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
 
 PRIVATE = 0o700
 """Mode of a folder that its owner alone can enter."""
@@ -19,7 +23,7 @@ PRIVATE = 0o700
 class Workspace:
     """The folder of one rollout; holds what the scenario's archive has, and copies of its attachments."""
 
-    __slots__ = ("_archive", "_attachments", "_made", "_make_folder", "_over", "_path")
+    __slots__ = ("_archive", "_attachments", "_environment", "_made", "_make_folder", "_over", "_path")
 
     def __init__(
         self,
@@ -29,6 +33,7 @@ class Workspace:
         left: bool = False,
         make: Callable[[Path], None] | None = None,
         archive: WorkspaceArchive | None = None,
+        environment: BuiltEnvironment | None = None,
     ) -> None:
         """`left`: keep the folder of an interrupted run, if it exists; otherwise start with a fresh one.
 
@@ -37,6 +42,7 @@ class Workspace:
         self._path = path
         self._attachments = attachments
         self._archive = archive
+        self._environment = environment
         self._make_folder = make or _make_folder
         self._made = left and identity(path) is not None
         self._over = False
@@ -59,6 +65,16 @@ class Workspace:
         return self._archive
 
     @property
+    def environment(self) -> BuiltEnvironment | None:
+        """What programs in it run with; None: what is on this machine."""
+        return self._environment
+
+    @property
+    def links(self) -> Mapping[str, Path]:
+        """Links that lead from it into the environment, by name."""
+        return {} if self._environment is None else self._environment.links
+
+    @property
     def made(self) -> bool:
         """True if the folder was used."""
         return self._made
@@ -70,16 +86,32 @@ class Workspace:
         try:
             self._make_folder(self._path)
             if self._archive is not None:
-                from pytest_tfgrpo.harness.sandbox.archives import unpack
-
-                unpack(self._archive.path, self._path)
-            for attachment in self._attachments:
-                target = self._path / attachment.name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(attachment.path, target)
+                self._lay_project(self._archive)
+            else:
+                self._copy_attachments()
             self._made = True
         except (OSError, ValueError) as error:
+            if self._archive is not None:  # what there is of it may fill the disk
+                remove(self._path)
             raise ProviderError(f"cannot make the workspace {self._path}: {error}", "workspace") from error
+
+    def _copy_attachments(self) -> None:
+        for attachment in self._attachments:
+            target = self._path / attachment.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(attachment.path, target)
+
+    def _lay_project(self, archive: WorkspaceArchive) -> None:
+        """Write the project, and what belongs to it, where links of the project lead nowhere else."""
+        from pytest_tfgrpo.harness.sandbox.bases import lay_base, open_base
+        from pytest_tfgrpo.harness.sandbox.tree_writer import TreeWriter
+
+        lay_base(open_base(archive), self._path, self.links)
+        with TreeWriter(self._path) as writer:
+            for attachment in self._attachments:
+                writer.file(attachment.name, attachment.path.read_bytes(), executable=False)
+            for name, target in self.links.items():
+                writer.link(name, str(target))
 
     def secure(self) -> None:
         """Put an empty folder where the agent removed it or left something else; make it readable again.

@@ -10,7 +10,7 @@ from pytest_tfgrpo.harness.actors.registry import open_actor
 
 def test_an_unknown_actor_is_refused_with_the_names_known(tmp_path: Path) -> None:
     with pytest.raises(
-        ActorError, match=r"unknown actor 'ofline' in 'ofline:x'; known: command, offline, openai, python, re"
+        ActorError, match=r"unknown actor 'ofline' in 'ofline:x'; known: command, nothing, offline, openai, p"
     ):
         open_actor("ofline:x", root=tmp_path, settings={})
 

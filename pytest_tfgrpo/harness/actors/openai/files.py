@@ -19,7 +19,7 @@ def list_files(context: ToolContext) -> list[str]:
     """List the files in the workspace."""
     names: list[str] = []
     try:
-        for name in walk(context.workspace):
+        for name in walk(context.workspace, (".git",)):
             if len(names) == LISTED:
                 return [*sorted(names), "and more"]
             names.append(name)
