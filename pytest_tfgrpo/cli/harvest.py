@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation
     from pytest_tfgrpo.patterns.fixes import HarvestRow
     from pytest_tfgrpo.patterns.harvest_plan import HarvestPlan, HarvestStep
+    from pytest_tfgrpo.patterns.recipe_file import FolderRecipe
     from pytest_tfgrpo.patterns.verify import VerifiedScenario
 
 STATUS_WIDTH = 21
@@ -78,11 +79,14 @@ def harvest_command(arguments: Arguments) -> Iterator[str]:
         arguments.parser.error(f"--jobs must be from 1 to {MOST_JOBS}, not {arguments.jobs}")
     if arguments.limit is not None and arguments.limit < 1:
         arguments.parser.error(f"--limit must be at least 1, not {arguments.limit}")
-    plan = _plan(arguments)
-    return _dry_run(plan) if arguments.dry_run else _harvest(plan)
+    from pytest_tfgrpo.patterns.harvest_tools import reviewed_recipes
+
+    reviewed = reviewed_recipes(Path(arguments.repo))
+    plan = _plan(arguments, reviewed)
+    yield from _dry_run(plan) if arguments.dry_run else _harvest(plan, reviewed)
 
 
-def _plan(arguments: Arguments) -> HarvestPlan:
+def _plan(arguments: Arguments, reviewed: tuple[FolderRecipe, ...]) -> HarvestPlan:
     """Return the plan of a command line; raises SettingError."""
     from pytest_tfgrpo.patterns.harvest_plan import HarvestPlan
     from pytest_tfgrpo.patterns.harvest_tools import domain_of
@@ -97,17 +101,19 @@ def _plan(arguments: Arguments) -> HarvestPlan:
         paths=tuple(arguments.path),
         limit=arguments.limit,
         exclude=tuple(arguments.exclude),
+        tests=tuple(glob for recipe in reviewed for glob in recipe.tests or ()),
+        protected=tuple(glob for recipe in reviewed for glob in recipe.protected or ()),
         retry=arguments.retry,
         jobs=arguments.jobs,
         isolation=arguments.check_sandbox,
     )
 
 
-def _harvest(plan: HarvestPlan) -> Iterator[str]:
+def _harvest(plan: HarvestPlan, reviewed: tuple[FolderRecipe, ...]) -> Iterator[str]:
     from pytest_tfgrpo.patterns.harvest import harvest
     from pytest_tfgrpo.patterns.harvest_tools import open_tools
 
-    tools = open_tools()
+    tools = open_tools(reviewed)
     if plan.isolation == "none":
         yield "warning: the tests run without isolation; what they do, they do to this machine"
     _require_sandbox(plan.isolation)

@@ -6,19 +6,28 @@ import re
 from pathlib import Path
 
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
-from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteCommand, SuiteRequest, SuiteRun
+from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteRequest, SuiteRun
 from pytest_tfgrpo.patterns.fixes import FixCandidate, RecipePart, Statement
-from pytest_tfgrpo.patterns.harvest_plan import EnvironmentResult, HarvestTools
+from pytest_tfgrpo.patterns.harvest_plan import EnvironmentFailure, EnvironmentResult, HarvestTools
+from pytest_tfgrpo.patterns.recipe import RecipeKnowledge, recipe_of
+from pytest_tfgrpo.patterns.recipe_file import RECIPE_FILE, FolderRecipe, read_recipes
 
 DOMAIN = 60
 """Characters of a domain at most."""
 
 
-def open_tools() -> HarvestTools:
+def reviewed_recipes(repository: Path) -> tuple[FolderRecipe, ...]:
+    """Return what the repository's ``harvest.toml`` says, nothing without one; raises SettingError."""
+    path = repository / RECIPE_FILE
+    return read_recipes(path) if path.exists() else ()
+
+
+def open_tools(reviewed: tuple[FolderRecipe, ...]) -> HarvestTools:
     """Return the tools of a harvest."""
+    knowledge = RecipeKnowledge(reviewed=reviewed)
     return HarvestTools(
-        recipes=_recipes,
-        environment=lambda *_: EnvironmentResult(),
+        recipes=lambda read, names, candidate: recipe_of(read, names, candidate, knowledge),
+        environment=_environment,
         run=run_tests,
         statement=_statement,
         secrets=lambda *_: (),
@@ -46,9 +55,12 @@ def domain_of(repository: Path) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:DOMAIN] or "repository"
 
 
-def _recipes(*_: object) -> tuple[RecipePart, ...]:
-    command = SuiteCommand(runner="pytest")
-    return (RecipePart(folder=".", command=command, python=None, dependencies=("pytest",)),)
+def _environment(part: RecipePart, date: int) -> EnvironmentResult:
+    """Return the environment of a recipe; none where its tests need nothing but pytest."""
+    needs = part.python or part.setup or part.files or part.variables
+    if not needs and all(item == "pytest" for item in part.dependencies):
+        return EnvironmentResult()
+    raise EnvironmentFailure(f"environments as of {date} are not built yet")
 
 
 def _statement(candidate: FixCandidate, *_: object) -> Statement:
