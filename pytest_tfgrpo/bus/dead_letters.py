@@ -64,14 +64,16 @@ def dead_letter_of(event: BusEvent) -> DeadLetter:
     return letter
 
 
-def died(event: BusEvent, stream: str, consumer: str, code: str, message: str) -> BusEvent:
+def died(
+    event: BusEvent, stream: str, consumer: str, code: str, message: str, attempts: int | None = None
+) -> BusEvent:
     """Return the dead letter of an event of a stream."""
     letter = DeadLetter(
         code=code,
         message=message,
         stream=stream,
         consumer=consumer,
-        attempts=event.attempts,
+        attempts=event.attempts if attempts is None else attempts,
         id=event.id,
         subject=event.subject,
         time=event.time,

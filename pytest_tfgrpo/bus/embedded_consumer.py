@@ -106,8 +106,8 @@ class EmbeddedConsumer:
             if event is None or sequence < oldest:
                 gone.append(sequence)
             elif attempts[sequence] > MAX_DELIVERIES:
-                letter = replace(event, attempts=attempts[sequence] - 1)
-                self._bury(transaction, [letter], MAX_DELIVERIES_CODE, "it was delivered and never settled")
+                spent = replace(event, attempts=MAX_DELIVERIES)
+                self._bury(transaction, [spent], MAX_DELIVERIES_CODE, "it was delivered and never settled")
             else:
                 events.append(replace(event, attempts=attempts[sequence]))
         self._settle(db, gone)

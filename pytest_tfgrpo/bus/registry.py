@@ -23,4 +23,8 @@ def open_bus(
         if options:
             raise BusError(f"the embedded bus takes no options, and got {', '.join(sorted(options))}")
         return open_embedded(Path(where), streams)
+    if kind == "nats" and where:
+        from pytest_tfgrpo.bus.nats import open_nats
+
+        return open_nats(where, streams, options)
     raise BusError(f"the bus {spec!r} is not known; use embedded:<path> or nats:<url>")

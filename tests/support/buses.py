@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Protocol
 
 from pytest_tfgrpo.bus.embedded import open_embedded
+from pytest_tfgrpo.bus.nats import open_nats
+from pytest_tfgrpo.bus.nats_link import NatsLink
 from pytest_tfgrpo.bus.protocol import Bus, BusEvent, Consumer
 from pytest_tfgrpo.bus.streams import STREAMS, StreamSpec
+from support.nats_server import NatsServer
 
 SUBJECT, STREAM = "agent.rl.trajectory.v1", "RL_TRAJECTORIES"
 REWARD, REWARDS = "agent.rl.reward.v1", "RL_REWARDS"
@@ -58,6 +61,28 @@ class EmbeddedPlace:
     def close(self) -> None:
         for bus in self._open:
             bus.close()
+
+
+class NatsPlace:
+    """A server that tests share; each leaves it empty."""
+
+    def __init__(self, server: NatsServer) -> None:
+        self.server, self.folder = server, server.folder
+        self._open: list[Bus] = []
+
+    def open(self) -> Bus:
+        self._open.append(open_nats(self.server.url, patience_s=10))
+        return self._open[-1]
+
+    def close(self) -> None:
+        for bus in self._open:
+            bus.close()
+        link = NatsLink(self.server.url, {}, 10)
+        try:
+            for name in link.run(link.api("STREAM.NAMES"))["streams"] or []:
+                link.run(link.api(f"STREAM.DELETE.{name}"))
+        finally:
+            link.close()
 
 
 def event(number: int, data: bytes = b"", subject: str = SUBJECT) -> BusEvent:
