@@ -56,6 +56,7 @@ class SettingValues(TypedDict, total=False):
     sandbox_env: str | None
     sandbox_network: Literal["none", "loopback", "host"]
     sandbox_limits: str | None
+    check_sandbox: Literal["auto", "bwrap", "none"]
     allow_paid: bool
     min_score: float
     baseline: str | None

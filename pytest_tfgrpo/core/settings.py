@@ -171,6 +171,8 @@ TABLE: tuple[Setting, ...] = (
             "network of an agent in the sandbox: none, loopback (servers on this machine), host"),
     Setting("sandbox_limits", "prompts", listed_values("limits"), None,
             "limits in the sandbox: processes, memory, file_size; for example memory=2GB, file_size=100MB"),
+    Setting("check_sandbox", "none", choice("auto", "bwrap", "none"), "auto",
+            "isolation of checks: auto (bwrap for tests, none for command), bwrap, none"),
     Setting("allow_paid", "none", parse_bool, False,
             "let an actor that costs money run without --tfgrpo", "bool"),
     Setting("min_score", "gate", real(0, 1), 1.0,

@@ -38,7 +38,12 @@ class Grader:
         """Return the rollout with the results of its checks; an error where a check cannot be made."""
         kinds = self._job.kinds
         context = CheckContext(
-            answer=rollout.answer, frames=rollout.frames, workspace=workspace, task=scenario.task()
+            answer=rollout.answer,
+            frames=rollout.frames,
+            workspace=workspace,
+            task=scenario.task(),
+            environment=scenario.environment,
+            sandbox=self._job.settings["check_sandbox"],
         )
         try:
             if is_blocking(scenario.checks, kinds):

@@ -45,7 +45,8 @@ from pytest_tfgrpo.llm.budget import Budget, require_affordable
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.protocols import Rewarder
     from pytest_tfgrpo.harness.recording.replay import Replay
-    from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+    from pytest_tfgrpo.harness.scoring.checks.check_sandbox import require_checks, warn_of_checks
+from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,7 @@ def prepare(
             *_warnings(library, people.actor, phases, learning=settings.learning),
             *_advice(people, scenarios, settings, phases),
             *require_apart(values, root, scenarios, temporary),
+            *warn_of_checks(values, scenarios),
         ),
         resumed=log or JournalContents(),
     )
@@ -237,6 +239,7 @@ def _require_fit(
 ) -> None:
     """Raise SettingError or RecordingError where it is known beforehand that the run cannot be made."""
     require_sandbox(values)
+    require_checks(values, scenarios)
     _require_able(people.actor, scenarios)
     _require_judge(people, scenarios, values["judge"])
     require_affordable(people.models.values(), values)

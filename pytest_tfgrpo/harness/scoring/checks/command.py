@@ -85,6 +85,23 @@ def run_limited(argv: Sequence[str], folder: Path, timeout_s: float) -> Ending:
         finish(channel, gone=report is not None)
 
 
+def _run_isolated(argv: Sequence[str], folder: Path, timeout_s: float) -> Ending:
+    """Run a program as `run_limited` does, in a sandbox that shows it the workspace and this interpreter."""
+    from pytest_tfgrpo.harness.scoring.runners.isolation import interpreter, run_isolated
+
+    run = run_isolated(
+        argv,
+        folder,
+        readable=interpreter(None)[1],
+        environment=_environment(folder),
+        timeout_s=timeout_s,
+        output_max=TAIL_BYTES,
+    )
+    if run.stopped == "disk":
+        return Ending(-1, "it filled the disk")
+    return Ending(run.code, run.output)
+
+
 def _watch(channel: Channel, output: int, deadline: float) -> Ending:
     """Return how a program ended, or ran out of time, with the end of its output.
 
@@ -119,7 +136,8 @@ def _command(check: Check, context: CheckContext) -> CheckResult:
     timeout_s = check.params.get("timeout_s", 30)
     shown = short(shlex.join(argv))
     try:
-        ending = run_limited(argv, context.workspace.path, timeout_s)
+        run = _run_isolated if context.sandbox == "bwrap" else run_limited
+        ending = run(argv, context.workspace.path, timeout_s)
     except OSError as error:
         # a program with a relative path is the agent's own work, and so is the state of its folder
         if ("/" in argv[0] and not argv[0].startswith("/")) or error.filename == str(context.workspace.path):

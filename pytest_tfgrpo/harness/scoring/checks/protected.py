@@ -25,14 +25,15 @@ _NAMES = re.compile(
             r"(?:package|package-lock|npm-shrinkwrap)\.json|\.npmrc|\.babelrc(?:\..*)?|\.swcrc",
             r"(?:setup-?tests?|jest-.*|vitest-.*)\." + _JAVASCRIPT,
             # files that an interpreter reads by itself
-            r"(?:site|user)customize(?:\..+)?|.*\.pth|.*\.egg-link|pyvenv\.cfg|pybuilddir\.txt",
+            r"(?:site|user)customize(?:\..+)?|.*\.pth|.*\.egg-link|pyvenv\.cfg|.*\.py[co]",
         )
     ),
     re.IGNORECASE,
 )
 """Names of protected files, in any folder."""
 _FOLDER_NAMES = re.compile(
-    r".*\.(?:dist-info|egg-info)|(?:site|user)customize|node_modules|site-packages|\.git", re.IGNORECASE
+    r".*\.(?:dist-info|egg-info)|(?:site|user)customize|node_modules|site-packages|__pycache__|\.git",
+    re.IGNORECASE,
 )
 """Names of folders of which all is protected, beside those of tests."""
 _RUNNERS = frozenset(
@@ -72,18 +73,24 @@ def is_test(path: str, globs: Iterable[str] = ()) -> bool:
     return in_tests and re.fullmatch(rf"[^.].*\.{_JAVASCRIPT}", name) is not None
 
 
-def shadows(path: str, names: Collection[str], packages: Collection[str], roots: Iterable[str] = ()) -> bool:
+def shadows(
+    path: str,
+    names: Collection[str],
+    packages: Collection[str],
+    roots: Iterable[str] = (),
+    own: Collection[str] = (),
+) -> bool:
     """Return whether a path would be imported in place of a module that is not the project's.
 
     `names` are the top-level modules of the standard library and the environment, `packages` the folders
     with an ``__init__`` file, whose modules have a prefix; `roots` are folders from which modules are
-    imported, beside the tree itself. A project's own module of such a name is the caller's exception.
+    imported, beside the tree itself; `own` the project's files and folders, which may be called anyhow.
     """
     parts = path.split("/")
     starts = {".", "", *roots}
     for depth, part in enumerate(parts):
         folder = "/".join(parts[:depth])
-        if folder in packages and folder not in starts:
+        if (folder in packages and folder not in starts) or "/".join(parts[: depth + 1]) in own:
             continue
         last = depth == len(parts) - 1
         if last and not part.endswith((".py", ".pyc", ".so", ".pyd", ".zip")):

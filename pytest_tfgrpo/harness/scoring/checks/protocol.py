@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pytest_tfgrpo.core.records import CheckResult, Frame
 from pytest_tfgrpo.core.scenarios import Check, Task
@@ -22,6 +23,10 @@ class CheckContext:
     workspace: Workspace
     """`workspace.path` is the folder as the agent left it."""
     task: Task
+    environment: str | None = None
+    """Stamp of the environment that programs in the workspace run with."""
+    sandbox: Literal["auto", "bwrap", "none"] = "auto"
+    """What isolates programs of a check: bubblewrap hidden tests alone, all, or none."""
 
 
 class BadParam(ValueError):

@@ -16,6 +16,7 @@ from pytest_tfgrpo.harness.scoring.checks.patterns import REGEX
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext, CheckKind
 from pytest_tfgrpo.harness.scoring.checks.python import PYTHON
 from pytest_tfgrpo.harness.scoring.checks.structured import JSON, JSON_SCHEMA
+from pytest_tfgrpo.harness.scoring.checks.tests import TESTS
 
 KINDS: dict[str, CheckKind] = {
     kind.name: kind
@@ -30,6 +31,7 @@ KINDS: dict[str, CheckKind] = {
         TOOL_CALLS,
         FILE,
         COMMAND,
+        TESTS,
         PYTHON,
     )
 }

@@ -205,8 +205,7 @@ def _environment(request: SuiteRequest, python: str) -> dict[str, str]:
     """
     found = variables(request.environment, request.tree, python)
     found.pop("PYTHONPATH", None)
-    kept = {name: value for name, value in found.items() if not name.startswith(("PYTEST_", "PYTHONSTARTUP"))}
-    return kept if request.environment else {**kept, NO_PLUGINS: "1"}
+    return found if request.environment else {**found, NO_PLUGINS: "1"}
 
 
 def _request(

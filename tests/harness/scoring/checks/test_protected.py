@@ -105,3 +105,10 @@ def test_a_module_of_a_package_shadows_nothing(path):
 
 def test_a_root_of_imports_stays_one_though_it_looks_like_a_package():
     assert shadows("src/json.py", {"json"}, {"src"}, ["src"])
+
+
+def test_a_module_that_the_project_has_may_be_called_anyhow():
+    own = {"types", "types/a.py"}
+    assert not shadows("types/a.py", {"types", "json"}, set(), own=own)
+    assert not shadows("types/b.py", {"types", "json"}, set(), own=own)
+    assert shadows("types/json.py", {"types", "json"}, set(), own=own)

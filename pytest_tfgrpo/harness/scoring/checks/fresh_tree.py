@@ -1,0 +1,238 @@
+"""The tree that hidden tests run on: what an agent made of its sources, and all else as it must be."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from pytest_tfgrpo.harness.sandbox.archives import (
+    ArchiveEntry,
+    ArchiveProblem,
+    check_link,
+    check_member,
+    lay,
+    read_archive,
+)
+from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
+from pytest_tfgrpo.harness.scoring.checks.protected import is_protected, shadows
+
+MAX_FILES = 100_000
+MAX_BYTES = 1_000_000_000
+"""Bytes of all files that an agent leaves; more is no work on a project."""
+DEEPEST = 100
+OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+CHUNK = 1 << 20
+
+
+class TooMuch(ValueError):
+    """What an agent left is too large, too deep or too many to be checked."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BaseTree:
+    """What a check needs of the tree before the fix."""
+
+    protected: tuple[ArchiveEntry, ...]
+    """Its protected files."""
+    places: frozenset[str]
+    """All its files and folders."""
+
+
+@lru_cache(maxsize=4)
+def read_base(path: Path, _sha256: str, globs: tuple[str, ...]) -> BaseTree:
+    """Return what the archive at `path` has; kept for the next check. Raises ArchiveProblem, OSError."""
+    protected, places = [], set[str]()
+    for entry in read_archive(path):
+        if is_protected(entry.name, globs):
+            protected.append(entry)
+        places.add(entry.name)
+        above = entry.name.rpartition("/")[0]
+        while above and above not in places:
+            places.add(above)
+            above = above.rpartition("/")[0]
+    return BaseTree(protected=tuple(protected), places=frozenset(places))
+
+
+def make_tree(
+    source: Path,
+    target: Path,
+    *,
+    base: BaseTree,
+    hidden: Iterable[ArchiveEntry],
+    globs: tuple[str, ...] = (),
+    environment: BuiltEnvironment | None = None,
+) -> None:
+    """Fill the empty folder `target`: the agent's files of `source`, protected ones from base and `hidden`.
+
+    An agent's files that shadow modules of others are left out, as is what is no file. No link is followed.
+    Raises TooMuch, ArchiveProblem, OSError.
+    """
+    roots = environment.imports if environment is not None else ()
+    rules = _Rules(base=base, globs=globs, names=_modules(environment), roots=roots)
+    _Copy(rules, target).run(source)
+    protected: dict[str, ArchiveEntry] = {entry.name: entry for entry in base.protected}
+    protected |= {entry.name: entry for entry in hidden}
+    lay((protected[name] for name in sorted(protected)), target)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    base: BaseTree
+    globs: tuple[str, ...]
+    names: frozenset[str]
+    roots: tuple[str, ...]
+
+    def skips_folder(self, path: str) -> bool:
+        return is_protected(f"{path}/x", self.globs)
+
+    def skips(self, path: str, packages: set[str]) -> bool:
+        """Return whether an agent's file is left out."""
+        if is_protected(path, self.globs):
+            return True
+        return shadows(path, self.names, packages, self.roots, self.base.places)
+
+
+class _Copy:
+    """Copies files by descriptors; an agent's links lead nowhere."""
+
+    def __init__(self, rules: _Rules, target: Path) -> None:
+        self._rules = rules
+        self._target = target
+        self._packages: set[str] = set()
+        self._files = MAX_FILES
+        self._bytes = MAX_BYTES
+
+    def run(self, source: Path) -> None:
+        within = os.open(source, OPEN | os.O_DIRECTORY)
+        try:
+            self._folder(within, "", 0)
+        finally:
+            os.close(within)
+
+    def _folder(self, within: int, path: str, depth: int) -> None:
+        if depth > DEEPEST:
+            raise TooMuch(f"there are folders more than {DEEPEST} deep")
+        with os.scandir(within) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        if any(entry.name == "__init__.py" for entry in found):
+            self._packages.add(path)
+        made = False
+        for entry in found:
+            self._files -= 1
+            if self._files < 0:
+                raise TooMuch(f"there are more than {MAX_FILES} files and folders")
+            name = f"{path}/{entry.name}" if path else entry.name
+            if entry.is_dir(follow_symlinks=False):
+                if not self._rules.skips_folder(name):
+                    self._below(within, entry.name, name, depth)
+            elif not self._rules.skips(name, self._packages) and _plain(name):
+                if not made and path:
+                    (self._target / path).mkdir(parents=True, exist_ok=True)
+                    made = True
+                self._file(within, entry, name)
+
+    def _below(self, within: int, last: str, name: str, depth: int) -> None:
+        try:
+            below = os.open(last, OPEN | os.O_DIRECTORY, dir_fd=within)
+        except OSError:  # the agent made it unreadable, or something else by now
+            return
+        try:
+            self._folder(below, name, depth + 1)
+        finally:
+            os.close(below)
+
+    def _file(self, within: int, entry: os.DirEntry[str], name: str) -> None:
+        if entry.is_symlink():
+            self._link(within, entry.name, name)
+            return
+        try:
+            handle = os.open(entry.name, OPEN, dir_fd=within)
+        except OSError:
+            return
+        try:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                return
+            self._bytes -= status.st_size
+            if self._bytes < 0:
+                raise TooMuch(f"its files have more than {MAX_BYTES} bytes")
+            mode = 0o777 if status.st_mode & stat.S_IXUSR else 0o666
+            new = os.open(self._target / name, NEW, mode)
+            try:
+                _pour(handle, new)
+            finally:
+                os.close(new)
+        finally:
+            os.close(handle)
+
+    def _link(self, within: int, last: str, name: str) -> None:
+        try:
+            target = os.readlink(last, dir_fd=within)
+            check_link(name, target)
+            (self._target / name).symlink_to(target)
+        except (OSError, ValueError):
+            return
+
+
+def _pour(handle: int, new: int) -> None:
+    while chunk := os.read(handle, CHUNK):
+        rest = memoryview(chunk)
+        while rest:
+            rest = rest[os.write(new, rest) :]
+
+
+def _plain(name: str) -> bool:
+    """Return whether an archive could hold a file of this name."""
+    try:
+        check_member(name)
+    except ArchiveProblem:
+        return False
+    return True
+
+
+def _modules(environment: BuiltEnvironment | None) -> frozenset[str]:
+    """Return the top-level modules that a workspace must not stand in for."""
+    if environment is not None and environment.python is not None:
+        prefix = environment.python.parent.parent
+        folders = tuple(str(folder) for folder in sorted(prefix.glob("lib/python3*/site-packages")))
+    else:
+        folders = tuple(place for place in sys.path if Path(place).name in ("site-packages", "dist-packages"))
+    return frozenset(sys.stdlib_module_names) | _installed(folders)
+
+
+@lru_cache(maxsize=64)
+def _installed(folders: tuple[str, ...]) -> frozenset[str]:
+    found = set[str]()
+    for folder in folders:
+        try:
+            names = os.listdir(folder)  # noqa: PTH208 - names alone
+        except OSError:
+            continue
+        found.update(name.partition(".")[0] for name in names if not name.endswith((".dist-info", ".pth")))
+    return frozenset(found - {""})
+
+
+def distinctive_lines(
+    reference: Mapping[str, bytes], base: Mapping[str, bytes], most: int
+) -> tuple[str, ...]:
+    """Return up to `most` lines that files of a fix have and those of the base have not, the longest first.
+
+    A line counts that has 12 characters or more, 6 of them letters or digits.
+    """
+    before = {row for data in base.values() for row in _rows(data)}
+    found = dict.fromkeys(row for data in reference.values() for row in _rows(data) if row not in before)
+    told = [row for row in found if len(row) >= 12 and sum(map(str.isalnum, row)) >= 6]
+    return tuple(sorted(told, key=lambda row: (-len(row), row))[:most])
+
+
+def _rows(data: bytes) -> list[str]:
+    try:
+        return [row.strip() for row in data.decode().splitlines()]
+    except UnicodeDecodeError:
+        return []
