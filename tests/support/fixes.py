@@ -28,7 +28,9 @@ from pytest_tfgrpo.harness.suite.scenario import build_scenario
 BASE = {
     "shop/__init__.py": "",
     "shop/cart.py": "def total(prices):\n    return 0\n\n\ndef count(prices):\n    return len(prices)\n",
-    "tests/test_cart.py": "from shop.cart import count\n\n\ndef test_count():\n    assert count([1, 2]) == 2\n",
+    "tests/test_cart.py": (
+        "from shop.cart import count\n\n\ndef test_count():\n    assert count([1, 2]) == 2\n"
+    ),
     "pytest.ini": "[pytest]\n",
     "README.md": "A shop.\n",
 }

@@ -39,13 +39,13 @@ from pytest_tfgrpo.harness.run.journal_contents import (
 )
 from pytest_tfgrpo.harness.sandbox.run_workspaces import temporary_folder
 from pytest_tfgrpo.harness.sandbox.sandbox_settings import require_apart, require_sandbox
+from pytest_tfgrpo.harness.scoring.checks.check_sandbox import require_checks, warn_of_checks
 from pytest_tfgrpo.harness.suite.packs import load_packs, pack_for
 from pytest_tfgrpo.llm.budget import Budget, require_affordable
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.protocols import Rewarder
     from pytest_tfgrpo.harness.recording.replay import Replay
-    from pytest_tfgrpo.harness.scoring.checks.check_sandbox import require_checks, warn_of_checks
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
 

@@ -3,11 +3,8 @@
 from pathlib import Path
 
 import pytest
-from support.fixes import BASE, FAIL_TO_PASS, SOLVED, SmallFix
+from support.fixes import SOLVED, SmallFix
 from support.tools import require_tool
-
-from pytest_tfgrpo.core.errors import CheckError, ScenarioError
-from pytest_tfgrpo.harness.scoring.checks.tests import TESTS
 
 
 @pytest.fixture
