@@ -7,19 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_tfgrpo.core.files import write_json
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, pack, unpack
-from pytest_tfgrpo.harness.sandbox.environments import (
-    BUILT,
-    ENVIRONMENTS,
-    Environment,
-    cache_folder,
-    stamp_of,
-    to_file,
-)
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS, evaluate
@@ -81,22 +72,10 @@ class SmallFix:
         data = {
             "id": "one",
             "prompt": "The total of a cart is always 0.",
-            "environment": self._environment(),
             "workspace": {"archive": "archives/one.base.tar.gz", "sha256": digest},
             "checks": [{**check, **params}],
         }
         return build_scenario(data, source="one.yaml:1", checker=None, folder=self.folder)
-
-    def _environment(self) -> str:
-        """Return the stamp of an environment in which pytest loads no plugins, as is several times faster."""
-        environment = Environment(variables={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
-        stamp = stamp_of(environment)
-        (self.folder / ENVIRONMENTS).mkdir(exist_ok=True)
-        write_json(self.folder / ENVIRONMENTS / f"{stamp}.json", to_file(environment))
-        built = cache_folder() / stamp
-        built.mkdir(parents=True, exist_ok=True)
-        (built / BUILT).write_text("")
-        return stamp
 
     def check(self, **params: Any) -> Check:
         """Return the check of the scenario."""
@@ -132,7 +111,6 @@ class SmallFix:
             frames=(),
             workspace=Workspace(folder, left=True, archive=scenario.workspace),
             task=scenario.task(),
-            environment=scenario.environment,
             sandbox=sandbox,
         )
         (result,) = evaluate(scenario.checks, context, KINDS)

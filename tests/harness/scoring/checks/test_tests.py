@@ -8,9 +8,8 @@ from support.tools import require_tool
 
 
 @pytest.fixture
-def fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SmallFix:
+def fix(tmp_path: Path) -> SmallFix:
     require_tool("bwrap")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return SmallFix(folder=tmp_path)
 
 
