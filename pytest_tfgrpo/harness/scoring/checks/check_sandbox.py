@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from pytest_tfgrpo.core.errors import CheckError, ScenarioError, SettingError
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
-from pytest_tfgrpo.harness.sandbox.environments import find_built
-from pytest_tfgrpo.harness.scoring.checks.tests import TESTS, suite_folder
-from pytest_tfgrpo.harness.scoring.runners.isolation import require_isolation
+from pytest_tfgrpo.harness.scoring.checks.hidden_archives import suite_folder
+from pytest_tfgrpo.harness.scoring.checks.tests import TESTS
 
 
 def require_checks(settings: SettingValues, scenarios: Sequence[Scenario]) -> None:
@@ -21,6 +20,8 @@ def require_checks(settings: SettingValues, scenarios: Sequence[Scenario]) -> No
     hidden = [scenario for scenario in scenarios if _hides(scenario)]
     commands = chosen == "bwrap" and any(c.kind == "command" for s in scenarios for c in s.checks)
     if hidden or commands:
+        from pytest_tfgrpo.harness.scoring.runners.isolation import require_isolation
+
         try:
             require_isolation("none" if chosen == "none" else "bwrap")
         except CheckError as error:
@@ -33,9 +34,10 @@ def require_checks(settings: SettingValues, scenarios: Sequence[Scenario]) -> No
                 f"{scenario.source}: #/checks: a check of kind 'tests' needs a workspace; name its archive "
                 "as workspace: {archive, sha256}"
             )
-    for folder, stamp in sorted(
-        {(suite_folder(s.workspace), s.environment) for s in hidden if s.workspace and s.environment}
-    ):
+    needed = {(suite_folder(s.workspace), s.environment) for s in hidden if s.workspace and s.environment}
+    for folder, stamp in sorted(needed):
+        from pytest_tfgrpo.harness.sandbox.environments import find_built
+
         find_built(folder, stamp)
 
 

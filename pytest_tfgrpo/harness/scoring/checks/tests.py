@@ -1,67 +1,33 @@
-"""The check that runs hidden tests on what an agent made of a workspace, on a fresh copy and isolated."""
+"""The check kind ``tests``: what its parameters must be; `hidden_tests` runs them."""
 
 from __future__ import annotations
 
-import hashlib
-import tempfile
-import time
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_tfgrpo.core.errors import CheckError, TfgrpoError
 from pytest_tfgrpo.core.records import CheckResult
-from pytest_tfgrpo.core.scenarios import Check, WorkspaceArchive
-from pytest_tfgrpo.core.text import few, line
+from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.harness.sandbox.archives import ArchiveProblem, read_archive
-from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment, find_built
 from pytest_tfgrpo.harness.sandbox.paths import check_name, confined
-from pytest_tfgrpo.harness.sandbox.removal import remove
-from pytest_tfgrpo.harness.scoring.checks.fresh_tree import (
-    TooMuch,
-    distinctive_lines,
-    make_tree,
-    read_base,
-)
-from pytest_tfgrpo.harness.scoring.checks.protocol import (
-    BadParam,
-    CheckContext,
-    CheckKind,
-    builtin_params,
-    failed,
-    passed,
-)
-from pytest_tfgrpo.harness.scoring.runners.protocol import (
-    CaseOutcome,
-    RunProblem,
-    SuiteCommand,
-    SuiteRequest,
-    SuiteRun,
-)
-from pytest_tfgrpo.harness.scoring.runners.registry import RUNNERS, run_suite
+from pytest_tfgrpo.harness.scoring.checks.hidden_archives import digest_of, remember, remembered
+from pytest_tfgrpo.harness.scoring.checks.protocol import BadParam, CheckContext, CheckKind, builtin_params
 
 TIMEOUT_S = 300.0
-HANG_SHARE = 0.25
-"""A test hangs that takes this share of the time for all."""
 ARCHIVE_MAX_BYTES = 1_000_000_000
-MAX_ANSWERS = 200
-BASE_SUFFIX, HIDDEN_SUFFIX, SUFFIX = ".base.tar.gz", ".hidden.tar.gz", ".tar.gz"
-REFERENCES = "references"
-
-_places: dict[str, Path] = {}
-"""Where the archive of hidden tests with a digest lies: a check has digests alone, the same everywhere."""
 
 
 def _prepare(params: Mapping[str, Json], folder: Path) -> Mapping[str, Json]:
     """Complete the parameters with the digest of the hidden archive, and with defaults."""
-    command = _command(params["runner"])
-    if command.runner not in RUNNERS:
+    from pytest_tfgrpo.harness.scoring.runners.registry import RUNNERS
+
+    runner = params["runner"]
+    name, start, run = (runner, ".", ()) if isinstance(runner, str) else _parts(runner)
+    if name not in RUNNERS:
         known = ", ".join(sorted(RUNNERS))
-        raise BadParam("runner", f"there is no runner {command.runner!r}; known are {known}")
-    if command.folder != ".":
-        _check("runner", command.folder)
-    if (command.runner == "command") is not bool(command.run):
+        raise BadParam("runner", f"there is no runner {name!r}; known are {known}")
+    if start != ".":
+        _check("runner", start)
+    if (name == "command") is not bool(run):
         raise BadParam("runner", "the runner 'command', and no other, needs arguments as 'run'")
     for key in ("fail_to_pass", "pass_to_pass"):
         for id in params.get(key, ()):
@@ -70,10 +36,10 @@ def _prepare(params: Mapping[str, Json], folder: Path) -> Mapping[str, Json]:
         raise BadParam("pass_to_pass", f"{twice[0]!r} is in fail_to_pass too; a test is in one of them")
     try:
         path = confined(folder, params["hidden"], ARCHIVE_MAX_BYTES)
-        digest = _digest_of(path)
+        digest = digest_of(path)
     except (ValueError, OSError) as error:
         raise BadParam("hidden", str(error)) from None
-    _places[digest] = path
+    remember(digest, path)
     return {"timeout_s": TIMEOUT_S, **params, "hidden_sha256": digest}
 
 
@@ -84,165 +50,23 @@ def _check(key: str, name: str) -> None:
         raise BadParam(key, str(error)) from None
 
 
-def _command(value: Json) -> SuiteCommand:
-    if isinstance(value, str):
-        return SuiteCommand(runner=value)
-    return SuiteCommand(
-        runner=value["name"], folder=value.get("folder", "."), run=tuple(value.get("run", ()))
-    )
-
-
-def _digest_of(path: Path) -> str:
-    status = path.stat()
-    return _digest(path, status.st_ino, status.st_size, status.st_mtime_ns)
-
-
-@lru_cache(maxsize=10_000)
-def _digest(path: Path, _inode: int, _size: int, _mtime_ns: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _parts(runner: Mapping[str, Json]) -> tuple[str, str, tuple[str, ...]]:
+    return runner["name"], runner.get("folder", "."), tuple(runner.get("run", ()))
 
 
 def _tests(check: Check, context: CheckContext) -> CheckResult:
-    began = time.monotonic()
-    hidden = _hidden(check)
-    archive = context.workspace.archive
-    if archive is None:
-        raise CheckError("a check of kind 'tests' needs a workspace; name its archive in the scenario")
-    environment = _environment(archive, context.environment)
-    tree = Path(tempfile.mkdtemp(prefix="tfgrpo-check-"))
-    try:
-        _fill(tree, check, context, archive, hidden, environment)
-        limit_s = check.params["timeout_s"]
-        left = limit_s - (time.monotonic() - began) - min(1.0, 0.05 * limit_s)
-        command = _command(check.params["runner"])
-        if not (tree / command.folder).is_dir():
-            return failed(check, f"the folder {command.folder!r} with the tests is gone")
-        run = run_suite(
-            SuiteRequest(
-                tree=tree,
-                command=command,
-                files=_files(check),
-                timeout_s=max(left, 0.1),
-                hang_s=HANG_SHARE * limit_s,
-                environment=environment,
-                isolation="none" if context.sandbox == "none" else "bwrap",
-            )
-        )
-        return _result(check, run)
-    except TooMuch as error:
-        return failed(check, str(error))
-    except (ArchiveProblem, OSError) as error:
-        raise CheckError(f"cannot make the tree of the hidden tests: {error}") from error
-    finally:
-        remove(tree)
+    from pytest_tfgrpo.harness.scoring.checks.hidden_tests import run_hidden
 
-
-def _hidden(check: Check) -> Path:
-    """Return where the hidden tests lie; raises CheckError where they are not what the scenario names."""
-    digest = check.params["hidden_sha256"]
-    path = _places.get(digest)
-    try:
-        if path is None or _digest_of(path) != digest:
-            raise CheckError(
-                f"{check.params['hidden']!r} was changed since its scenario was read; restore it"
-            )
-    except OSError as error:
-        raise CheckError(f"cannot read {check.params['hidden']!r}: {error.strerror}") from error
-    return path
-
-
-def _environment(archive: WorkspaceArchive, stamp: str | None) -> BuiltEnvironment | None:
-    if stamp is None:
-        return None
-    try:
-        return find_built(suite_folder(archive), stamp)
-    except TfgrpoError as error:
-        raise CheckError(str(error)) from error
-
-
-def suite_folder(archive: WorkspaceArchive) -> Path:
-    """Return the folder of the scenario file that names an archive."""
-    return archive.path.parents[len(Path(archive.archive).parts) - 1]
-
-
-def _fill(
-    tree: Path,
-    check: Check,
-    context: CheckContext,
-    archive: WorkspaceArchive,
-    hidden: Path,
-    environment: BuiltEnvironment | None,
-) -> None:
-    globs = tuple(check.params.get("protected", ()))
-    context.workspace.secure()
-    make_tree(
-        context.workspace.path,
-        tree,
-        base=read_base(archive.path, archive.sha256, globs),
-        hidden=read_archive(hidden),
-        globs=globs,
-        environment=environment,
-    )
-
-
-def _files(check: Check) -> tuple[str, ...]:
-    listed = (*check.params["fail_to_pass"], *check.params.get("pass_to_pass", ()))
-    return tuple(dict.fromkeys(id.partition("::")[0] for id in listed))
-
-
-def _result(check: Check, run: SuiteRun) -> CheckResult:
-    """Return the credit: of all listed tests, or the share of those that the fix makes pass."""
-    if run.problem is RunProblem.NO_RUNNER:
-        raise CheckError(f"the hidden tests cannot run: {run.detail}")
-    if run.problem is RunProblem.TAMPERED:
-        return failed(check, f"tampered: {run.detail}")
-    wanted: Sequence[str] = check.params["fail_to_pass"]
-    missed = [id for id in wanted if run.outcomes.get(id) is not CaseOutcome.PASSED]
-    broken = [
-        id for id in check.params.get("pass_to_pass", ()) if run.outcomes.get(id) is not CaseOutcome.PASSED
-    ]
-    if not missed and not broken:
-        return passed(check)
-    parts = []
-    if missed:
-        parts.append(f"{len(missed)} of {len(wanted)} tests of the fix do not pass: {_named(missed, run)}")
-    if broken:
-        parts.append(f"{len(broken)} tests do not pass any more: {_named(broken, run)}")
-    if run.problem is not None:
-        parts.append(f"the run ended early: {run.problem.value}, {line(run.detail, 200)}")
-    reason = "; ".join(parts)
-    if broken or check.params.get("credit", "all") == "all":
-        return failed(check, reason)
-    credit = 1 - len(missed) / len(wanted)
-    return CheckResult(kind=check.kind, weight=check.weight, credit=credit, reason=reason)
-
-
-def _named(ids: Sequence[str], run: SuiteRun) -> str:
-    first = ids[0]
-    outcome = run.outcomes.get(first)
-    why = run.messages.get(first) or run.messages.get(first.partition("::")[0]) or (outcome or "was not run")
-    return f"{few([line(id, 120) for id in ids], 2)} ({line(str(why), 160)})"
+    return run_hidden(check, context)
 
 
 def _answers(check: Check) -> tuple[str, ...]:
-    """Return lines of the true fix, where it lies beside the hidden tests as a harvest writes it."""
-    hidden = _places.get(check.params.get("hidden_sha256", ""))
-    if hidden is None or not hidden.name.endswith(HIDDEN_SUFFIX):
+    hidden = remembered(check.params.get("hidden_sha256", ""))
+    if hidden is None:
         return ()
-    id = hidden.name.removesuffix(HIDDEN_SUFFIX)
-    reference = hidden.parent.parent / REFERENCES / f"{id}{SUFFIX}"
-    try:
-        return _lines(reference, hidden.with_name(f"{id}{BASE_SUFFIX}"), _digest_of(reference))
-    except (ArchiveProblem, OSError):
-        return ()
+    from pytest_tfgrpo.harness.scoring.checks.hidden_tests import fix_lines
 
-
-@lru_cache(maxsize=1000)
-def _lines(reference: Path, base: Path, _sha256: str) -> tuple[str, ...]:
-    fixed = {entry.name: entry.data for entry in read_archive(reference)}
-    before = {entry.name: entry.data for entry in read_archive(base) if entry.name in fixed}
-    return distinctive_lines(fixed, before, MAX_ANSWERS)
+    return fix_lines(hidden)
 
 
 TESTS = CheckKind(
