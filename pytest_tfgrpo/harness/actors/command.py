@@ -10,6 +10,7 @@ import shutil
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -26,6 +27,9 @@ from pytest_tfgrpo.harness.actors.output import read_trajectory, total_max_bytes
 from pytest_tfgrpo.harness.actors.running_program import TERM_GRACE_S, RunningProgram
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.sandbox.bubblewrap import Sandbox
+from pytest_tfgrpo.harness.sandbox.environment_variables import with_environment
+from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
+from pytest_tfgrpo.harness.sandbox.programs import started
 from pytest_tfgrpo.harness.sandbox.sandbox_settings import open_sandbox
 
 MARGIN_S = 2 * TERM_GRACE_S
@@ -83,7 +87,7 @@ class CommandActor:
         argv = self._command_line(call, workspace)
         try:
             with stdin_of(self._argv, call, workspace, as_text=self._events != OWN_EVENTS) as stdin:
-                await self._start(argv, running, stdin, workspace, self._environment(call))
+                await self._start(argv, running, stdin, workspace, self._environment(call, workspace))
             spent_s = time.perf_counter() - started
             in_time = await running.finished(None if self._events == OWN_EVENTS else _limit(call) - spent_s)
         finally:
@@ -95,16 +99,28 @@ class CommandActor:
         return _trajectory(running, EVENTS[self._events], call, elapsed_ms)
 
     def _command_line(self, call: ActorCall, workspace: Path) -> list[str]:
-        filled = [self._argv[0], *fill(self._argv[1:], call, workspace)]
-        return filled if self._sandbox is None else self._sandbox.argv(filled, workspace)
+        environment = call.workspace.environment
+        program = (self._argv[0],) if environment is None else started(self._argv[0], _search())
+        filled = [*program, *fill(self._argv[1:], call, workspace)]
+        sandbox = self._sandbox_with(environment)
+        return filled if sandbox is None else sandbox.argv(filled, workspace)
 
-    def _environment(self, call: ActorCall) -> dict[str, str]:
+    def _sandbox_with(self, environment: BuiltEnvironment | None) -> Sandbox | None:
+        """Return the sandbox of a rollout, which shows its environment."""
+        if self._sandbox is None or environment is None:
+            return self._sandbox
+        return replace(self._sandbox, readable=(*self._sandbox.readable, *environment.readable))
+
+    def _environment(self, call: ActorCall, workspace: Path) -> dict[str, str]:
         """Return the environment of a rollout's program: everything that it gets is added here."""
         traced = {} if call.traceparent is None else {"TRACEPARENT": call.traceparent()}
-        if self._sandbox is None:
-            return _inherited() | traced
+        environment = call.workspace.environment
+        sandbox = self._sandbox_with(environment)
+        if sandbox is None:
+            return with_environment(_inherited(), environment, workspace) | traced
         passed = {name: os.environ[name] for name in self._passed if name in os.environ}
-        return self._sandbox.environment(_search(), passed | traced)
+        found = with_environment({**passed, "PATH": _search()}, environment, workspace)
+        return sandbox.environment(found.pop("PATH"), found | traced)
 
     async def _start(
         self,

@@ -71,6 +71,22 @@ def _python(prefix: Path, root: Path) -> Iterator[Path]:
                 yield from _python(Path(value).parent, root)
 
 
+def started(program: str, search: str) -> tuple[str, ...]:
+    """Return the words that start a program whatever its PATH is: an ``env NAME`` script by its interpreter.
+
+    An agent's own interpreter is the machine's, also where its PATH begins with a project's environment.
+    """
+    named = _interpreter(Path(program))
+    found = shutil.which(named[1], path=search) if len(named) == 2 and _is_bare(Path(program)) else None
+    return (program,) if found is None else (found, program)
+
+
+def _is_bare(path: Path) -> bool:
+    """Return whether a script's ``#!`` line gives its interpreter no options."""
+    with path.open("rb") as file:
+        return len(file.readline(256).split()) == 2
+
+
 def _interpreter(path: Path) -> tuple[str, ...]:
     """Return the programs that the ``#!`` line of a script names; none for another file."""
     try:

@@ -17,6 +17,8 @@ from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.sandbox.environment_variables import with_environment
+from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
 from pytest_tfgrpo.harness.sandbox.processes import Channel, Start, finish, start
 from pytest_tfgrpo.harness.scoring.checks.protocol import (
     BadParam,
@@ -51,15 +53,20 @@ def _prepare(params: Mapping[str, Json], _folder: Path) -> Mapping[str, Json]:
     return {**params, "run": argv}
 
 
-def _environment(home: Path) -> dict[str, str]:
-    """Return a program's environment: where programs are (this interpreter's first), home and language."""
+def _environment(home: Path, environment: BuiltEnvironment | None = None) -> dict[str, str]:
+    """Return a program's environment: where programs are, home and language.
+
+    Those of the scenario's environment come first, then this interpreter's.
+    """
     folders = [str(Path(sys.executable).parent), *os.get_exec_path()]
     # a relative entry would let the agent plant programs in its workspace
     path = os.pathsep.join(folder for folder in dict.fromkeys(folders) if Path(folder).is_absolute())
-    return {"PATH": path, "HOME": str(home), "LANG": "C.UTF-8"}
+    return with_environment({"PATH": path, "HOME": str(home), "LANG": "C.UTF-8"}, environment, home)
 
 
-def run_limited(argv: Sequence[str], folder: Path, timeout_s: float) -> Ending:
+def run_limited(
+    argv: Sequence[str], folder: Path, timeout_s: float, environment: BuiltEnvironment | None = None
+) -> Ending:
     """Run a program in `folder` and return how it ended; all its descendants are dead afterwards.
 
     They are also when this process ends, in whatever way. Raises OSError when the program cannot be started.
@@ -69,7 +76,8 @@ def run_limited(argv: Sequence[str], folder: Path, timeout_s: float) -> Ending:
     try:
         with open(os.devnull, "rb") as nothing:  # noqa: PTH123
             files = (nothing.fileno(), written, written)
-            channel = start(Start(argv=argv, folder=folder, environment=_environment(folder), files=files))
+            variables = _environment(folder, environment)
+            channel = start(Start(argv=argv, folder=folder, environment=variables, files=files))
     except BaseException:
         os.close(output)
         raise
@@ -85,15 +93,17 @@ def run_limited(argv: Sequence[str], folder: Path, timeout_s: float) -> Ending:
         finish(channel, gone=report is not None)
 
 
-def _run_isolated(argv: Sequence[str], folder: Path, timeout_s: float) -> Ending:
+def _run_isolated(
+    argv: Sequence[str], folder: Path, timeout_s: float, environment: BuiltEnvironment | None = None
+) -> Ending:
     """Run a program as `run_limited` does, in a sandbox that shows it the workspace and this interpreter."""
     from pytest_tfgrpo.harness.scoring.runners.isolation import interpreter, run_isolated
 
     run = run_isolated(
         argv,
         folder,
-        readable=interpreter(None)[1],
-        environment=_environment(folder),
+        readable=(*interpreter(None)[1], *(() if environment is None else environment.readable)),
+        environment=_environment(folder, environment),
         timeout_s=timeout_s,
         output_max=TAIL_BYTES,
     )
@@ -137,7 +147,7 @@ def _command(check: Check, context: CheckContext) -> CheckResult:
     shown = short(shlex.join(argv))
     try:
         run = _run_isolated if context.sandbox == "bwrap" else run_limited
-        ending = run(argv, context.workspace.path, timeout_s)
+        ending = run(argv, context.workspace.path, timeout_s, context.workspace.environment)
     except OSError as error:
         # a program with a relative path is the agent's own work, and so is the state of its folder
         if ("/" in argv[0] and not argv[0].startswith("/")) or error.filename == str(context.workspace.path):
