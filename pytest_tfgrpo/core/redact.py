@@ -208,6 +208,11 @@ def find_secret(text: str) -> str | None:
     return found[0][2] if found else None
 
 
+def secret_spans(text: str) -> list[tuple[int, int, str]]:
+    """Return start, end and kind of each secret in `text`, in order, without overlaps."""
+    return _secrets(text)
+
+
 def _secrets(text: str) -> list[tuple[int, int, str]]:
     """Return (start, end, kind) of the secrets in `text`, in order, without overlaps."""
     disjoint: list[tuple[int, int, str]] = []
