@@ -6,7 +6,6 @@ harvest that was killed goes on after what is there, and proves nothing twice.
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +13,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.harness.sandbox.removal import remove
 from pytest_tfgrpo.patterns.candidates import CandidateRules, candidates
 from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestRow, HarvestStatus
 from pytest_tfgrpo.patterns.git_objects import GitObjects
@@ -23,10 +21,10 @@ from pytest_tfgrpo.patterns.harvest_plan import HarvestedFix, HarvestPlan, Harve
 from pytest_tfgrpo.patterns.harvest_worker import HarvestWorker
 from pytest_tfgrpo.patterns.history import changes, range_of
 from pytest_tfgrpo.patterns.suite_files import resplit
+from pytest_tfgrpo.patterns.work_folder import work_folder
 
 AGAIN = (HarvestStatus.VALIDATION_FAILED, HarvestStatus.NEEDS_MANUAL, HarvestStatus.REFUSED)
 """What ``retry`` does again."""
-WORK_PREFIX = "tfgrpo-harvest-"
 
 
 def harvest(plan: HarvestPlan, tools: HarvestTools) -> Iterator[HarvestStep]:
@@ -84,7 +82,7 @@ def _all(
     if not todo:
         return
     began, total = time.monotonic(), done + len(todo)
-    with _Workers(plan, tools) as workers:
+    with work_folder() as folder, _Workers(plan, tools, folder) as workers:
         for count, found in enumerate(workers.each(todo), 1):
             log.append([found.row])
             left = (time.monotonic() - began) / count * (len(todo) - count)
@@ -100,9 +98,8 @@ def _all(
 class _Workers:
     """Threads that each have a folder and a connection to the repository; processes do most of the work."""
 
-    def __init__(self, plan: HarvestPlan, tools: HarvestTools) -> None:
-        self._plan, self._tools = plan, tools
-        self._folder = Path(tempfile.mkdtemp(prefix=WORK_PREFIX))
+    def __init__(self, plan: HarvestPlan, tools: HarvestTools, folder: Path) -> None:
+        self._plan, self._tools, self._folder = plan, tools, folder
         self._stop = threading.Event()
         self._free: list[HarvestWorker] = []
         self._pool = ThreadPoolExecutor(plan.jobs, thread_name_prefix="tfgrpo-harvest")
@@ -121,7 +118,6 @@ class _Workers:
         self._pool.shutdown(cancel_futures=True)
         for worker in self._free:
             worker.close()
-        remove(self._folder)
 
     def each(self, todo: list[FixCandidate]) -> Iterator[HarvestedFix]:
         """Yield what comes of each candidate, as it ends; raises StoreError."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.core.text import few, line
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveProblem, read_archive
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
-from pytest_tfgrpo.harness.sandbox.removal import remove
 from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation
 from pytest_tfgrpo.patterns.fix_trees import FixTrees, by_name
 from pytest_tfgrpo.patterns.fixes import FixValidation, RootCause
@@ -22,6 +20,7 @@ from pytest_tfgrpo.patterns.provenance import Provenance, read_provenance
 from pytest_tfgrpo.patterns.suite_files import PROVENANCE, SuitePaths
 from pytest_tfgrpo.patterns.tests_to_run import files_to_run
 from pytest_tfgrpo.patterns.validation import RunTests, ValidationPlan, validate
+from pytest_tfgrpo.patterns.work_folder import work_folder
 from pytest_tfgrpo.patterns.work_tree import WorkTree
 
 FindEnvironment = Callable[[Path, str], BuiltEnvironment]
@@ -56,25 +55,21 @@ def verify(
         raise SettingError(
             f"{suite} holds no harvested scenario; harvest some with tfgrpo harvest --into {suite}"
         )
-    folder = Path(tempfile.mkdtemp(prefix="tfgrpo-harvest-"))
-    with HarvestLog(suite):
+    with HarvestLog(suite), work_folder() as folder:
         work = WorkTree(folder / "tree")
-        try:
-            for done, id in enumerate(ids, 1):
-                began = time.monotonic()
-                provenance = read_provenance(SuitePaths(suite=suite, id=id).provenance)
-                cause, reason = _verify(suite, provenance, work, run, find, isolation)
-                yield VerifiedScenario(
-                    id=id,
-                    cause=cause,
-                    reason=reason,
-                    tests=len(provenance.validation.fail_to_pass),
-                    elapsed_s=round(time.monotonic() - began, 3),
-                    done=done,
-                    total=len(ids),
-                )
-        finally:
-            remove(folder)
+        for done, id in enumerate(ids, 1):
+            began = time.monotonic()
+            provenance = read_provenance(SuitePaths(suite=suite, id=id).provenance)
+            cause, reason = _verify(suite, provenance, work, run, find, isolation)
+            yield VerifiedScenario(
+                id=id,
+                cause=cause,
+                reason=reason,
+                tests=len(provenance.validation.fail_to_pass),
+                elapsed_s=round(time.monotonic() - began, 3),
+                done=done,
+                total=len(ids),
+            )
 
 
 def _verify(

@@ -2,6 +2,10 @@
 
 import errno
 import os
+import signal
+import subprocess
+import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +21,9 @@ from pytest_tfgrpo.patterns.harvest_log import HarvestLog, read_log_of
 from pytest_tfgrpo.patterns.harvest_plan import EnvironmentFailure
 from pytest_tfgrpo.patterns.provenance import read_provenance
 from pytest_tfgrpo.patterns.scenario_text import split_in
+from pytest_tfgrpo.patterns.suite_files import SuitePaths
 from pytest_tfgrpo.patterns.verify import verify
+from pytest_tfgrpo.patterns.work_folder import work_folder
 
 TEST = "tests/test_a.py"
 
@@ -303,7 +309,7 @@ def test_a_kill_at_any_write_leaves_no_half_scenario_and_nothing_is_proven_twice
     shop.fix("one")
     shop.harvest()
     expected, rows = everything(shop.suite), rows_of(shop)
-    for stop_at in range(1, 60):
+    for stop_at in range(1, 60, 2):
         shop.suite, shop.runner.runs = tmp_path / f"suite-{stop_at}", []
         kill_at(stop_at, monkeypatch)
         try:
@@ -414,3 +420,79 @@ def test_a_leaking_prompt_is_tagged_in_the_row(shop):
     leaking = Statement(text="Mend", source="issue 1", cut=("x",))
     (step,) = shop.harvest(tools=text_tools(shop.runner, statement=lambda *_: leaking))
     assert step.row.tags == ("harvested", "leak")
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from support.text_tests import TextRunner, text_plan, text_tools
+from pytest_tfgrpo.patterns.harvest import harvest
+
+repository, commits, suite, stop_at, mark = sys.argv[1:]
+places, really = [], {"replace": Path.replace, "fsync": os.fsync}
+
+def reach():
+    places.append(None)
+    if len(places) == int(stop_at):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def replace(self, target):
+    reach()
+    done = really["replace"](self, target)
+    reach()
+    return done
+
+def fsync(handle):
+    reach()
+    really["fsync"](handle)
+
+Path.replace, os.fsync = replace, fsync
+runner = TextRunner()
+list(harvest(text_plan(Path(repository), commits, Path(suite), jobs=2), text_tools(runner)))
+Path(mark).write_text("done")
+"""
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("stop_at", [5, 12, 19, 26, 40])
+def test_a_harvest_with_two_workers_that_is_killed_goes_on(shop, tmp_path, stop_at):
+    for word in ("one", "two", "three"):
+        shop.fix(word)
+    mark = tmp_path / "mark"
+    words = [str(shop.repository.folder), f"{shop.first}..main", str(shop.suite), str(stop_at), str(mark)]
+    support = str(Path(__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": support, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", KILLED, *words], env=environment, timeout=60)
+    assert (done.returncode, mark.exists()) in ((-signal.SIGKILL, False), (0, True))
+    for scenario in shop.suite.glob("*.yaml"):
+        paths = SuitePaths(suite=shop.suite, id=scenario.name.removesuffix(".scenario.yaml"))
+        assert all(path.is_file() for path in (paths.base, paths.hidden, paths.reference, paths.provenance))
+    proven = len(list((shop.suite / "provenance").glob("*.json")))
+    shop.harvest()
+    assert len(shop.runner.runs) == 9 * (3 - proven)
+    assert len(list(shop.suite.glob("*.yaml"))) == 3
+    assert {row.status for row in read_log_of(shop.suite).values()} == {HarvestStatus.VALIDATED}
+    assert not list(shop.suite.rglob("*.tmp"))
+
+
+def test_what_a_killed_harvest_left_is_removed_and_what_is_in_use_is_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "tfgrpo-harvest-dead" / "tree-0").mkdir(parents=True)
+    with work_folder() as first:
+        (first / "x").touch()
+        with work_folder() as second:
+            assert sorted(tmp_path.iterdir()) == sorted([first, second])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_ends_the_harvest_after_the_run_and_keeps_what_is_proven(shop):
+    shop.fix("one")
+    shop.fix("two")
+    plan = text_plan(shop.repository.folder, f"{shop.first}..main", shop.suite)
+    steps = harvest(plan, text_tools(shop.runner))
+    next(steps)
+    with pytest.raises(KeyboardInterrupt):
+        steps.throw(KeyboardInterrupt())
+    assert len(read_log_of(shop.suite)) == 1
+    shop.runner.runs = []
+    assert [step.row.status for step in shop.harvest()] == [HarvestStatus.VALIDATED]

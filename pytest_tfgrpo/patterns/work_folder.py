@@ -1,0 +1,46 @@
+"""The temporary folder of a harvest: locked while it is in use, and removed when its process is gone."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pytest_tfgrpo.harness.sandbox.removal import remove
+
+WORK_PREFIX = "tfgrpo-harvest-"
+
+
+@contextmanager
+def work_folder() -> Iterator[Path]:
+    """Make a private folder that goes in the end, and remove what killed harvests left; raises OSError."""
+    temporary = Path(tempfile.gettempdir())
+    for left in temporary.glob(f"{WORK_PREFIX}*"):
+        _remove_left(left)
+    folder = Path(tempfile.mkdtemp(prefix=WORK_PREFIX))
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):  # some file systems have no locks, and there nothing is removed
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield folder
+    finally:
+        remove(folder)
+        os.close(handle)
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove a folder of this user that nobody has locked."""
+    with suppress(OSError):
+        status = folder.lstat()
+        if status.st_uid != os.geteuid() or folder.is_symlink():
+            return
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if any(folder.iterdir()):  # one that was made just now is empty
+                remove(folder)
+        finally:
+            os.close(handle)
