@@ -7,8 +7,7 @@ shows which are as they were written.
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import TypeAlias
 
@@ -33,7 +32,7 @@ class WorkTree:
 
         Runs no test while it works. A file whose name is a folder of another gives way to that one.
         """
-        folders = {above for name in tree for above in _above(name)}
+        folders = _folders(tree)
         wanted = {name: entry for name, entry in tree.items() if name not in folders}
         try:
             self._prepare()
@@ -63,18 +62,24 @@ class WorkTree:
 
     def _keep(self, wanted: Tree, folders: Set[str]) -> set[str]:
         """Remove all that `wanted` has not, or has otherwise; return the names of what stays."""
-        kept, made = set(), {above for name in self._written for above in _above(name)}
+        kept, made = set(), _folders(self._written)
         for name, entry in self._found(folders & made):
-            known = self._written.get(name)
-            path = self.folder / name
             if entry.is_dir(follow_symlinks=False):
-                if reason := remove(path):
-                    raise OSError(f"{path} cannot be removed: {reason}")
-            elif known is not None and known[1] == _seen(path.lstat()) and wanted.get(name) == known[0]:
+                if reason := remove(self.folder / name):
+                    raise OSError(f"{self.folder / name} cannot be removed: {reason}")
+            elif self._is_as_wanted(entry, wanted.get(name), self._written.get(name)):
                 kept.add(name)
             else:
-                path.unlink()
+                (self.folder / name).unlink()
         return kept
+
+    @staticmethod
+    def _is_as_wanted(
+        found: os.DirEntry[str], wanted: ArchiveEntry | None, known: tuple[ArchiveEntry, FileState] | None
+    ) -> bool:
+        if known is None or not (known[0] is wanted or known[0] == wanted):
+            return False
+        return known[1] == _seen(found.stat(follow_symlinks=False))
 
     def _found(self, folders: Set[str]) -> Iterator[tuple[str, os.DirEntry[str]]]:
         """Yield what lies in the folder: files, links, and each folder that is not one of `folders`."""
@@ -97,12 +102,15 @@ class WorkTree:
 
 def _seen(status: os.stat_result) -> FileState:
     """Return what changes with any change of a file."""
-    kind = stat.S_IFMT(status.st_mode)
-    return (kind, status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return (status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-def _above(name: str) -> Iterator[str]:
-    at = name.find("/")
-    while at >= 0:
-        yield name[:at]
-        at = name.find("/", at + 1)
+def _folders(names: Iterable[str]) -> set[str]:
+    """Return all folders above some names."""
+    found: set[str] = set()
+    for name in names:
+        at = name.rfind("/")
+        while at > 0 and (above := name[:at]) not in found:
+            found.add(above)
+            at = above.rfind("/")
+    return found
