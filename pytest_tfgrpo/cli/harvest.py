@@ -162,7 +162,7 @@ def _dry_run(plan: HarvestPlan) -> Iterator[str]:
     for one in preview(plan):
         if isinstance(one, FixCandidate):
             counts["candidate"] += 1
-            files = f"{len(one.tests)} test and {len(one.sources)} source files"
+            files = f"{plural(len(one.tests), 'test file')}, {plural(len(one.sources), 'source file')}"
             yield f"{'candidate':<{STATUS_WIDTH}}  {one.id}  {files}"
         else:
             counts[one.status] += 1

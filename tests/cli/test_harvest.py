@@ -1,0 +1,147 @@
+"""The command ``tfgrpo harvest``: from a repository's history to scenarios that the true fix solves."""
+
+import re
+from pathlib import Path
+
+import pytest
+from support.repositories import Repository, everything
+from support.tools import require_tool, run_pytest, tfgrpo
+
+BECOMES = {
+    "report-a-mean-of-zero-where-there-was-no": "skipped",
+    "describe-how-prices-are-written": "skipped",
+    "call-the-goods-of-a-cart-lines": "skipped",
+    "revert-call-the-goods-of-a-cart-lines": "skipped",
+    "add-quantities-where-an-item-is-put-into": "validated",
+    "read-prices-with-thousands-separators": "validated",
+    "sum-up-carts-in-one-pass": "validation_failed",
+    "round-discounted-prices-half-up-as-the-t": "validated",
+    "reserve-all-items-of-an-order-or-none-of": "validated",
+    "fix-slugs": "validated",
+    "weigh-goods-in-kilograms-and-ship-from-5": "validated",
+    "draw-the-ticket-that-wins-the-raffle": "validation_failed",
+}
+LINE = re.compile(
+    r" *(?P<done>\d+)/12  (?P<status>\w+) +(?P<tests>\d+) tests? +(?P<seconds>[\d.]+) s  "
+    r"(?P<id>[a-z0-9-]+)-[0-9a-f]{12}(?:  (?P<why>.*?))?(?:  \(about .* left\))?"
+)
+
+
+@pytest.fixture(scope="module")
+def harvested(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """The example project, harvested, and what the command printed."""
+    for program in ("git", "bwrap"):
+        require_tool(program)
+    folder = tmp_path_factory.mktemp("history")
+    tfgrpo("init", "--example", "history", str(folder))
+    out = tfgrpo(
+        *("harvest", "--repo", str(folder / "shop"), "--from-git", "FIRST..main"),
+        *("--into", str(folder / "suite"), "--jobs", "2"),
+    )
+    return folder, out.splitlines()
+
+
+@pytest.mark.service
+def test_each_change_of_the_example_has_a_line_with_what_became_of_it(
+    harvested: tuple[Path, list[str]],
+) -> None:
+    _, (*lines, last) = harvested
+    found = [match for line in lines if (match := LINE.fullmatch(line))]
+    assert {match["id"]: match["status"] for match in found} == BECOMES
+    assert sorted(int(match["done"]) for match in found) == list(range(1, 13))
+    assert all((int(match["tests"]) > 0) == (match["status"] == "validated") for match in found)
+    why = {match["id"]: match["why"] or "" for match in found}
+    assert why["sum-up-carts-in-one-pass"].startswith("test_failure: passes before the fix")
+    assert why["draw-the-ticket-that-wins-the-raffle"].startswith("test_failure: flaky: tests/test_raffle.py")
+    assert any(line.endswith(" left)") for line in lines)
+    assert last.startswith("4 skipped, 6 validated, 2 validation_failed; next: pytest ")
+
+
+@pytest.mark.service
+@pytest.mark.parametrize(
+    ("actor", "summary", "score"), [("reference", "6 passed", "1.000"), ("nothing", "6 failed", "0.000")]
+)
+def test_the_true_fix_scores_1_on_all_six_and_doing_nothing_0(
+    harvested: tuple[Path, list[str]], actor: str, summary: str, score: str
+) -> None:
+    folder, _ = harvested
+    done = run_pytest(folder, "suite", f"--tfgrpo-actor={actor}")
+    assert summary in done.stdout.splitlines()[-1], done.stdout + done.stderr
+    assert re.search(rf"^epoch1-eval +\S+ +6 +0 +{score}", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.service
+def test_the_suite_of_the_example_is_proven_again_and_a_second_harvest_has_nothing_to_do(
+    harvested: tuple[Path, list[str]],
+) -> None:
+    folder, _ = harvested
+    before = everything(folder / "suite")
+    again = tfgrpo(
+        *("harvest", "--repo", str(folder / "shop"), "--from-git", "FIRST..main"),
+        *("--into", str(folder / "suite")),
+    )
+    assert again == "nothing is new in FIRST..main; --retry does again what failed\n"
+    assert everything(folder / "suite") == before
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """A repository with one fix, in the working folder."""
+    require_tool("git")
+    monkeypatch.chdir(tmp_path)
+    repository = Repository(tmp_path / "shop")
+    repository.commit({"a.py": "x = 1\n", "tests/test_a.py": ""}, "Begin")
+    repository.commit({"a.py": "x = 2\n", "tests/test_a.py": "def test_a(): assert 0\n"}, "Fix it")
+    return repository
+
+
+RANGE = ("--from-git", "main~1..main", "--into", "suite")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--repo", "shop", "--from-git", "nope..main", "--into", "suite"], "there is no commit 'nope'"),
+        (["--repo", "shop", "--from-git", "a...b", "--into", "suite"], "three dots"),
+        (["--repo", "elsewhere", *RANGE], "elsewhere"),
+    ],
+)
+def test_a_bad_range_and_no_repository_are_errors_that_write_nothing(
+    shop: Repository, argv: list[str], message: str
+) -> None:
+    assert message in tfgrpo("harvest", *argv, code=1)
+    assert not Path("suite").exists()
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["--repo", "shop"],
+        ["--repo", "shop", *RANGE, "--jobs", "0"],
+        ["--repo", "shop", *RANGE, "--limit", "0"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(shop: Repository, argv: list[str]) -> None:
+    assert "usage: tfgrpo harvest" in tfgrpo("harvest", *argv, code=2)
+
+
+def test_a_bad_key_in_the_recipe_is_an_error_with_its_line(shop: Repository) -> None:
+    (shop.folder / "harvest.toml").write_text('[folder."."]\nrunner = "pytest"\ncolour = "red"\n')
+    error = tfgrpo("harvest", "--repo", "shop", *RANGE, code=1)
+    assert "harvest.toml:3: " in error
+    assert "'colour'" in error
+    assert not Path("suite").exists()
+
+
+def test_a_dry_run_lists_what_would_be_validated_and_writes_nothing(shop: Repository) -> None:
+    out = tfgrpo("harvest", "--repo", "shop", *RANGE, "--dry-run")
+    assert re.fullmatch(
+        r"candidate +fix-it-[0-9a-f]{12}  1 test file, 1 source file\n1 candidate; nothing was written\n", out
+    )
+    assert not Path("suite").exists()
+
+
+def test_a_suite_that_is_none_cannot_be_verified(shop: Repository) -> None:
+    assert "holds no harvested scenario" in tfgrpo("harvest", "verify", "shop", code=1)
+    assert not Path("shop/harvest.jsonl").exists()
