@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.text import plural
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation
     from pytest_tfgrpo.patterns.fixes import HarvestRow
-    from pytest_tfgrpo.patterns.harvest_plan import HarvestPlan, HarvestStep
+    from pytest_tfgrpo.patterns.harvest_plan import HarvestPlan, HarvestStep, HarvestTools
     from pytest_tfgrpo.patterns.recipe_file import FolderRecipe
     from pytest_tfgrpo.patterns.verify import VerifiedScenario
 
@@ -45,6 +45,12 @@ def declare(commands: Subparsers) -> None:
         default=[],
         metavar="GLOB",
         help="leave files out of every tree; repeatable",
+    )
+    parser.add_argument(
+        "--issues", metavar="FILE", help="JSON lines with number, title and body: prompts of what fixes them"
+    )
+    parser.add_argument(
+        "--statement", choices=("model",), help="have the model of tfgrpo_teacher write the prompts"
     )
     parser.add_argument("--retry", action="store_true", help="do again what failed, or needed a person")
     parser.add_argument(
@@ -83,7 +89,7 @@ def harvest_command(arguments: Arguments) -> Iterator[str]:
 
     reviewed = reviewed_recipes(Path(arguments.repo))
     plan = _plan(arguments, reviewed)
-    yield from _dry_run(plan) if arguments.dry_run else _harvest(plan, reviewed)
+    yield from _dry_run(plan) if arguments.dry_run else _with_prompts(arguments, plan, reviewed)
 
 
 def _plan(arguments: Arguments, reviewed: tuple[FolderRecipe, ...]) -> HarvestPlan:
@@ -109,11 +115,27 @@ def _plan(arguments: Arguments, reviewed: tuple[FolderRecipe, ...]) -> HarvestPl
     )
 
 
-def _harvest(plan: HarvestPlan, reviewed: tuple[FolderRecipe, ...]) -> Iterator[str]:
-    from pytest_tfgrpo.patterns.harvest import harvest
+def _with_prompts(
+    arguments: Arguments, plan: HarvestPlan, reviewed: tuple[FolderRecipe, ...]
+) -> Iterator[str]:
     from pytest_tfgrpo.patterns.harvest_tools import open_tools
+    from pytest_tfgrpo.patterns.issues_file import read_issues
 
-    tools = open_tools(reviewed)
+    issues = read_issues(Path(arguments.issues)) if arguments.issues else {}
+    if arguments.statement != "model":
+        yield from _harvest(plan, open_tools(reviewed, issues))
+        return
+    from pytest_tfgrpo.cli.harvest_model import open_statement_model
+
+    with open_statement_model(arguments) as model:
+        yield from _harvest(plan, open_tools(reviewed, issues, model))
+        if model.exhausted:
+            yield f"warning: the model wrote no more prompts: {model.exhausted}"
+
+
+def _harvest(plan: HarvestPlan, tools: HarvestTools) -> Iterator[str]:
+    from pytest_tfgrpo.patterns.harvest import harvest
+
     if plan.isolation == "none":
         yield "warning: the tests run without isolation; what they do, they do to this machine"
     _require_sandbox(plan.isolation)

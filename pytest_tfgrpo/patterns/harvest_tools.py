@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
 from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteRequest, SuiteRun
-from pytest_tfgrpo.patterns.fixes import FixCandidate, RecipePart, Statement
+from pytest_tfgrpo.patterns.fixes import RecipePart
 from pytest_tfgrpo.patterns.harvest_plan import EnvironmentFailure, EnvironmentResult, HarvestTools
 from pytest_tfgrpo.patterns.recipe import RecipeKnowledge, recipe_of
 from pytest_tfgrpo.patterns.recipe_file import RECIPE_FILE, FolderRecipe, read_recipes
+from pytest_tfgrpo.patterns.secrets_found import SecretSearch, secrets_in_text
+from pytest_tfgrpo.patterns.statement import Rewrite, statement_of
 
 DOMAIN = 60
 """Characters of a domain at most."""
@@ -22,16 +25,23 @@ def reviewed_recipes(repository: Path) -> tuple[FolderRecipe, ...]:
     return read_recipes(path) if path.exists() else ()
 
 
-def open_tools(reviewed: tuple[FolderRecipe, ...]) -> HarvestTools:
-    """Return the tools of a harvest."""
+def open_tools(
+    reviewed: tuple[FolderRecipe, ...],
+    issues: Mapping[int, str] | None = None,
+    rewrite: Rewrite | None = None,
+) -> HarvestTools:
+    """Return the tools of a harvest; `issues` are texts by number, `rewrite` is a model."""
+    search = SecretSearch()
     knowledge = RecipeKnowledge(reviewed=reviewed)
     return HarvestTools(
         recipes=lambda read, names, candidate: recipe_of(read, names, candidate, knowledge),
         environment=_environment,
         run=run_tests,
-        statement=_statement,
-        secrets=lambda *_: (),
-        secrets_in_text=lambda _: (),
+        statement=lambda candidate, trees, validation: statement_of(
+            candidate, trees, validation, issues=issues, rewrite=rewrite
+        ),
+        secrets=search.added,
+        secrets_in_text=secrets_in_text,
     )
 
 
@@ -61,7 +71,3 @@ def _environment(part: RecipePart, date: int) -> EnvironmentResult:
     if not needs and all(item == "pytest" for item in part.dependencies):
         return EnvironmentResult()
     raise EnvironmentFailure(f"environments as of {date} are not built yet")
-
-
-def _statement(candidate: FixCandidate, *_: object) -> Statement:
-    return Statement(text=candidate.change.message, source="commit message")

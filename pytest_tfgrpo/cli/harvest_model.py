@@ -1,0 +1,40 @@
+"""The language model of ``tfgrpo harvest --statement model``, within the project's budget."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.cli.parsers import Arguments, project_of
+from pytest_tfgrpo.core.errors import SettingError
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.patterns.statement_model import StatementModel
+
+MODEL = "openai:"
+
+
+def open_statement_model(arguments: Arguments) -> StatementModel:
+    """Return what rewrites prompts: the model that the settings name; raises SettingError, makes no call."""
+    from pytest_tfgrpo.harness.suite.models_file import load_models
+    from pytest_tfgrpo.llm.budget import Budget, require_affordable
+    from pytest_tfgrpo.llm.models import Models
+    from pytest_tfgrpo.patterns.statement_model import StatementModel
+
+    project = project_of(arguments)
+    settings = project.settings
+    spec = settings["teacher"] or settings["actor"] or ""
+    if not spec.startswith(MODEL):
+        raise SettingError(
+            f"--statement model needs a language model, and tfgrpo_teacher is {settings['teacher']!r};"
+            f" set it to {MODEL}<model>"
+        )
+    models = Models(
+        load_models(project.root / settings["models"] if settings["models"] else None),
+        environ=os.environ,
+        spending=Budget(settings.values),
+        max_tokens=settings["max_tokens"],
+    )
+    completer = models.open(spec)
+    require_affordable([completer], settings.values)
+    return StatementModel(completer, models)
