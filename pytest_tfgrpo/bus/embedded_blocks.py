@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -24,9 +25,10 @@ _OVERHEAD = 60
 _COLUMNS = "first, count, at, ids, head, body"
 
 
-def id_bytes(event_id: str) -> bytes:
-    """Return the 16 bytes of a UUID."""
-    return bytes.fromhex(event_id.replace("-", ""))
+def ids_bytes(ids: Sequence[str]) -> list[bytes]:
+    """Return the 16 bytes of each UUID, which must be one."""
+    whole = bytes.fromhex("".join(ids).replace("-", ""))
+    return [whole[n : n + ID_BYTES] for n in range(0, len(whole), ID_BYTES)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,16 +92,19 @@ class EventBlock:
 
     def head(self) -> str:
         """Return what is stored beside ids and data."""
-        one = set(self.subjects)
-        subjects = one.pop() if len(one) == 1 else list(self.subjects)
-        return json.dumps([subjects, list(self.times), list(self.ends)])
+        return json.dumps([_once(self.subjects), _once(self.times), list(self.ends)])
+
+
+def _once(texts: Sequence[str]) -> str | list[str]:
+    """Return texts, one alone where all are equal."""
+    different = set(texts)
+    return different.pop() if len(different) == 1 else list(texts)
 
 
 def _block(row: tuple[int, int, float, bytes, str | None, bytes | None]) -> EventBlock:
     first, count, at, ids, head, body = row
     subjects, times, ends = ("", [], []) if head is None else json.loads(head)
-    if isinstance(subjects, str):
-        subjects = [subjects] * count
+    subjects, times = ([one] * count if isinstance(one, str) else one for one in (subjects, times))
     return EventBlock(
         first=first, at=at, ids=ids, subjects=subjects, times=times, ends=ends, body=body or b""
     )
@@ -108,7 +113,8 @@ def _block(row: tuple[int, int, float, bytes, str | None, bytes | None]) -> Even
 def append(db: sqlite3.Connection, stream: str, first: int, events: Sequence[BusEvent], at: float) -> int:
     """Store events from the sequence `first` on; returns how many rows that made."""
     rows = []
-    for start, stop in _cuts(events):
+    sizes = list(accumulate([len(event.data) + _OVERHEAD for event in events], initial=0))
+    for start, stop in _cuts(sizes):
         part = events[start:stop]
         block = EventBlock(
             first=first + start,
@@ -124,17 +130,13 @@ def append(db: sqlite3.Connection, stream: str, first: int, events: Sequence[Bus
     return len(rows)
 
 
-def _cuts(events: Sequence[BusEvent]) -> Iterator[tuple[int, int]]:
-    """Yield from where to where events fit on a page; one that does not is alone."""
-    start = size = 0
-    for number, event in enumerate(events):
-        more = len(event.data) + _OVERHEAD
-        if number > start and size + more > _ROOM:
-            yield start, number
-            start, size = number, 0
-        size += more
-    if start < len(events):
-        yield start, len(events)
+def _cuts(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield from where to where events fit on a page, from running totals; one that does not is alone."""
+    start = 0
+    while start < len(sizes) - 1:
+        stop = max(bisect_right(sizes, sizes[start] + _ROOM) - 1, start + 1)
+        yield start, stop
+        start = stop
 
 
 def read_blocks(
@@ -190,9 +192,16 @@ def sequence_at(db: sqlite3.Connection, stream: str, since: float) -> int:
     return last_sequence(db, stream) + 1 if row[0] is None else int(row[0])
 
 
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
 def erase(db: sqlite3.Connection, stream: str, ids: Collection[str]) -> int:
     """Remove the data of events, whose ids and sequences stay; returns how many were there."""
-    wanted = {id_bytes(one) for one in ids}
+    wanted = {found.bytes for found in map(_uuid, ids) if found}
     hit = []
     for first, mine in db.execute(f"SELECT first, ids FROM {blocks(stream)} WHERE head IS NOT NULL"):
         if any(mine[n : n + ID_BYTES] in wanted for n in range(0, len(mine), ID_BYTES)):

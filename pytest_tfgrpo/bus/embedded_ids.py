@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 
 from pytest_tfgrpo.bus.embedded_blocks import ID_BYTES
 from pytest_tfgrpo.bus.embedded_file import blocks
@@ -54,7 +54,11 @@ class RecentIds:
             self._generations.append((now, {}))
         return self._generations[-1][1]
 
-    def add(self, ids: Iterator[tuple[bytes, int]], last: int, now: float) -> None:
+    def has_none_of(self, ids: Sequence[bytes]) -> bool:
+        """Return whether no id is known; if it is False, `find` says which are."""
+        return all(generation.keys().isdisjoint(ids) for _, generation in self._generations)
+
+    def add(self, ids: Mapping[bytes, int], last: int, now: float) -> None:
         """Add what this process has stored, up to the sequence `last`."""
         self._newest(now).update(ids)
         self._known = last

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from pytest_tfgrpo.bus.embedded_blocks import append, expire, id_bytes, last_sequence
+from pytest_tfgrpo.bus.embedded_blocks import append, expire, ids_bytes, last_sequence
 from pytest_tfgrpo.bus.embedded_file import advised
 from pytest_tfgrpo.bus.embedded_ids import RecentIds
 from pytest_tfgrpo.bus.protocol import BusEvent
@@ -41,23 +41,45 @@ class BusTransaction:
 
     def append(self, events: Sequence[BusEvent]) -> list[int]:
         """Return the sequences that events get, or have where their ids are known."""
-        sequences = []
-        for event in events:
-            stream = self.streams[event.subject].name
-            if stream not in self._last:
-                self._ids[stream].catch_up(self.db, self.now)
-                self._last[stream] = last_sequence(self.db, stream)
-                self._stored[stream] = {}
-            key, stored = id_bytes(event.id), self._stored[stream]
-            known = stored.get(key)
-            if known is None:
-                known = self._ids[stream].find(self.db, key, self.now)
-            if known is None:
-                self._last[stream] += 1
-                known = stored[key] = self._last[stream]
-                self._waiting.setdefault(stream, []).append(event)
-            sequences.append(known)
-        return sequences
+        keys = ids_bytes([event.id for event in events])
+        subjects = {event.subject for event in events}
+        names = {self.streams[subject].name for subject in subjects}
+        for name in names:
+            self._begin(name)
+        if len(names) == 1 and self._are_new(name := names.pop(), keys):
+            start = self._last[name] + 1
+            sequences = list(range(start, start + len(events)))
+            self._stored[name].update(zip(keys, sequences, strict=True))
+            self._last[name] += len(events)
+            self._waiting.setdefault(name, []).extend(events)
+            return sequences
+        return [self._append_one(event, key) for event, key in zip(events, keys, strict=True)]
+
+    def _begin(self, stream: str) -> None:
+        if stream not in self._last:
+            self._ids[stream].catch_up(self.db, self.now)
+            self._last[stream] = last_sequence(self.db, stream)
+            self._stored[stream] = {}
+
+    def _are_new(self, stream: str, keys: Sequence[bytes]) -> bool:
+        """Return whether no id is known, in one look at all of them."""
+        return (
+            len(set(keys)) == len(keys)
+            and self._stored[stream].keys().isdisjoint(keys)
+            and self._ids[stream].has_none_of(keys)
+        )
+
+    def _append_one(self, event: BusEvent, key: bytes) -> int:
+        stream = self.streams[event.subject].name
+        stored = self._stored[stream]
+        known = stored.get(key)
+        if known is None:
+            known = self._ids[stream].find(self.db, key, self.now)
+        if known is None:
+            self._last[stream] += 1
+            known = stored[key] = self._last[stream]
+            self._waiting.setdefault(stream, []).append(event)
+        return known
 
     def flush(self, stream: str) -> int:
         """Write what waits for a stream; returns how many blocks that made."""
@@ -76,7 +98,7 @@ class BusTransaction:
     def committed(self) -> None:
         """Remember what is stored now."""
         for stream, stored in self._stored.items():
-            self._ids[stream].add(iter(stored.items()), self._last[stream], self.now)
+            self._ids[stream].add(stored, self._last[stream], self.now)
 
 
 BusOperation = Callable[[BusTransaction], T]

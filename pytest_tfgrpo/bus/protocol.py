@@ -189,22 +189,46 @@ STATE = "state"
 
 def check_events(events: Sequence[BusEvent], subjects: Mapping[str, object]) -> None:
     """Raise BusError for an event that no bus takes; `subjects` are those that a stream takes."""
-    for event in events:
-        if event.subject not in subjects:
-            raise BusError(f"event {event.id!r}: no stream takes the subject {event.subject!r}")
-        if _ID.fullmatch(event.id) is None:
-            raise BusError(f"the event id {event.id!r} is no UUID in lower case; give it one")
-        if _TIME.fullmatch(event.time) is None:
-            raise BusError(f"event {event.id!r}: the time {event.time!r} is not RFC 3339")
-        if not isinstance(event.data, bytes):
-            raise BusError(
-                f"event {event.id!r}: the data is {type(event.data).__name__}, not bytes; encode it"
-            )
-        if len(event.data) > MAX_EVENT_BYTES:
-            raise BusError(
-                f"event {event.id!r} has {len(event.data):,} bytes of data, more than {MAX_EVENT_BYTES:,}; "
-                "cut its texts"
-            )
+    good = (
+        {event.subject for event in events} <= subjects.keys()
+        and _are_ids([event.id for event in events])
+        and all(_TIME.fullmatch(time) for time in {event.time for event in events})
+        and {type(event.data) for event in events} <= {bytes}
+        and max([len(event.data) for event in events], default=0) <= MAX_EVENT_BYTES
+    )
+    if not good:  # all at once is ten times faster; now which of them it is
+        for event in events:
+            _check_event(event, subjects)
+
+
+def _are_ids(ids: Sequence[str]) -> bool:
+    whole = "".join(ids)
+    digits, dashes = whole.replace("-", ""), "-" * len(ids)
+    try:
+        return (
+            {len(one) for one in ids} <= {36}
+            and all(whole[place::36] == dashes for place in (8, 13, 18, 23))
+            and bytes.fromhex(digits).hex() == digits
+            and len(digits) == 32 * len(ids)
+        )
+    except ValueError:
+        return False
+
+
+def _check_event(event: BusEvent, subjects: Mapping[str, object]) -> None:
+    if event.subject not in subjects:
+        raise BusError(f"event {event.id!r}: no stream takes the subject {event.subject!r}")
+    if _ID.fullmatch(event.id) is None:
+        raise BusError(f"the event id {event.id!r} is no UUID in lower case; give it one")
+    if _TIME.fullmatch(event.time) is None:
+        raise BusError(f"event {event.id!r}: the time {event.time!r} is not RFC 3339")
+    if type(event.data) is not bytes:
+        raise BusError(f"event {event.id!r}: the data is {type(event.data).__name__}, not bytes; encode it")
+    if len(event.data) > MAX_EVENT_BYTES:
+        raise BusError(
+            f"event {event.id!r} has {len(event.data):,} bytes of data, more than {MAX_EVENT_BYTES:,}; "
+            "cut its texts"
+        )
 
 
 def check_key(key: str) -> str:
