@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, pack
+from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
+from pytest_tfgrpo.harness.scoring.checks.fresh_tree import foreign_modules
+from pytest_tfgrpo.harness.scoring.checks.protected import shadows
 from pytest_tfgrpo.patterns.suite_files import FixArchives
 from pytest_tfgrpo.patterns.work_tree import Tree
 
@@ -40,6 +43,21 @@ class FixTrees:
         parts = (self.base, self.hidden, self.reference)
         base, hidden, reference = (pack(part.values()) for part in parts)
         return FixArchives(base=base, hidden=hidden, reference=reference)
+
+
+def left_out_by_checks(trees: FixTrees, environment: BuiltEnvironment | None) -> tuple[str, ...]:
+    """Return what the fix adds and no check takes from an agent: modules that stand in for others."""
+    names, roots = foreign_modules(environment), () if environment is None else environment.imports
+    packages = {path.rpartition("/")[0] for path in trees.tree("fix") if path.endswith("/__init__.py")}
+    packages |= {""} if "__init__.py" in trees.tree("fix") else set()
+    own = {place for path in trees.base for place in _places(path)}
+    return tuple(path for path in trees.reference if shadows(path, names, packages, roots, own))
+
+
+def _places(path: str) -> Iterator[str]:
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 def by_name(entries: Iterable[ArchiveEntry]) -> dict[str, ArchiveEntry]:

@@ -15,7 +15,7 @@ from pytest_tfgrpo.harness.sandbox.archives import ArchiveProblem
 from pytest_tfgrpo.harness.sandbox.environments import Environment
 from pytest_tfgrpo.harness.scoring.checks.protected import matches
 from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteRequest, SuiteRun
-from pytest_tfgrpo.patterns.fix_trees import FixTrees, by_name
+from pytest_tfgrpo.patterns.fix_trees import FixTrees, by_name, left_out_by_checks
 from pytest_tfgrpo.patterns.fixes import (
     FixCandidate,
     FixValidation,
@@ -143,6 +143,9 @@ class HarvestWorker:
             made = self._tools.environment(part, candidate.change.committed_at)
         except EnvironmentFailure as error:
             return part, None, _failed(RootCause.ENVIRONMENT, f"no environment: {line(str(error), 300)}")
+        if odd := left_out_by_checks(trees, made.built):
+            reason = f"the fix adds modules that no check takes from an agent: {few(odd, 3)}"
+            return part, None, _failed(RootCause.SCENARIO_SYNTHESIS, reason)
         files = files_to_run(
             candidate.tests, candidate.sources, trees.tree("fix").keys(), part.tests, part.folder
         )

@@ -16,7 +16,7 @@ _AFFIX = re.compile(r"^test_|_tests?$|[._-](?:test|spec)$", re.IGNORECASE)
 def files_to_run(
     changed: Iterable[str], sources: Iterable[str], tree: Collection[str], globs: tuple[str, ...], folder: str
 ) -> tuple[str, ...]:
-    """Return the files with tests of a tree to run, the changed ones first.
+    """Return the files with tests of a tree to run, sorted as in a check.
 
     Beside them lie the other tests of their folders; the tests named after a source, or in a folder of
     tests beside it, are of its package. Only files below `folder` are taken.
@@ -33,7 +33,7 @@ def files_to_run(
         and is_test(name, globs)
         and (posixpath.dirname(name) in homes or _stem(name) in named or _is_beside(name, beside))
     ]
-    return (*own, *others[:MOST])
+    return tuple(sorted((*own, *others[:MOST])))
 
 
 def _is_beside(name: str, folders: Collection[str]) -> bool:

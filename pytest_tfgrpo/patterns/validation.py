@@ -28,6 +28,8 @@ HANG_S, HANG_TIMES = 30.0, 5.0
 """A test hangs that takes longer than this, and than so many times its time after the fix."""
 FIX_HANG_S = 180.0
 """Where the fix's own run has not said yet how long tests take."""
+CHECK_MAX_S = 3600
+"""Seconds that a check may have at most."""
 NAMED = 200
 """How many wavering tests are named."""
 
@@ -246,4 +248,4 @@ def _row(name: TreeName, run: SuiteRun) -> ValidationRun:
 def check_timeout_s(validation: FixValidation) -> float:
     """Return how long the tests may take in a check: well over what the slowest run of the fix took."""
     slowest = max((run.elapsed_s for run in validation.runs if run.tree == "fix"), default=0.0)
-    return float(max(60, 30 * round(HANG_TIMES * slowest / 30 + 1)))
+    return float(min(max(60, 30 * round(HANG_TIMES * slowest / 30 + 1)), CHECK_MAX_S))

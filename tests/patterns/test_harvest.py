@@ -496,3 +496,24 @@ def test_an_interrupt_ends_the_harvest_after_the_run_and_keeps_what_is_proven(sh
     assert len(read_log_of(shop.suite)) == 1
     shop.runner.runs = []
     assert [step.row.status for step in shop.harvest()] == [HarvestStatus.VALIDATED]
+
+
+def test_a_fix_that_adds_a_module_which_stands_in_for_another_needs_a_person(shop):
+    shop.fix("one", **{"json.py": "x = 1\n", "pkg/json.py": "", "pkg/__init__.py": ""})
+    (step,) = shop.harvest()
+    assert step.row.status is HarvestStatus.NEEDS_MANUAL
+    assert step.row.reason == "the fix adds modules that no check takes from an agent: json.py"
+
+
+def test_files_run_in_the_order_of_a_check(shop):
+    ordered = []
+
+    def run(request):
+        ordered.append(request.files)
+        return shop.runner(request)
+
+    shop.repository.commit(
+        {"a.py": "zero new", TEST: "t a.py new\n", "tests/test_0.py": "t a.py zero\n"}, "Change both"
+    )
+    shop.harvest(tools=text_tools(run))
+    assert set(ordered) == {("tests/test_0.py", TEST), (TEST,)}

@@ -74,7 +74,7 @@ def make_tree(
     Raises TooMuch, ArchiveProblem, OSError.
     """
     roots = environment.imports if environment is not None else ()
-    rules = _Rules(base=base, globs=globs, names=_modules(environment), roots=roots)
+    rules = _Rules(base=base, globs=globs, names=foreign_modules(environment), roots=roots)
     _Copy(rules, target).run(source)
     protected: dict[str, ArchiveEntry] = {entry.name: entry for entry in base.protected}
     protected |= {entry.name: entry for entry in hidden}
@@ -196,7 +196,7 @@ def _plain(name: str) -> bool:
     return True
 
 
-def _modules(environment: BuiltEnvironment | None) -> frozenset[str]:
+def foreign_modules(environment: BuiltEnvironment | None) -> frozenset[str]:
     """Return the top-level modules that a workspace must not stand in for."""
     if environment is not None and environment.python is not None:
         prefix = environment.python.parent.parent

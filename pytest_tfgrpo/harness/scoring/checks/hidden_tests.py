@@ -110,7 +110,7 @@ def _fill(
 
 def _files(check: Check) -> tuple[str, ...]:
     listed = (*check.params["fail_to_pass"], *check.params.get("pass_to_pass", ()))
-    return tuple(dict.fromkeys(id.partition("::")[0] for id in listed))
+    return tuple(sorted({id.partition("::")[0] for id in listed}))
 
 
 def _result(check: Check, run: SuiteRun) -> CheckResult:
