@@ -15,8 +15,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_tfgrpo.harness.sandbox.archives import unpack
-
 BACKENDS = ("setuptools<81", "wheel", "poetry-core", "hatchling", "hatch-vcs", "flit-core")
 """What the releases are built with: pip reads the name of each from its build."""
 DAY_S = 86_400
@@ -132,7 +130,7 @@ class Downloads:
 
     def release(self, name: str, version: str) -> Path | None:
         """Return a source distribution, None if the index has none."""
-        wanted = re.compile(rf"{re.escape(name)}-{re.escape(version)}\.(tar\.gz|zip)", re.IGNORECASE)
+        wanted = re.compile(rf"{re.escape(name)}-{re.escape(version)}\.tar\.gz", re.IGNORECASE)
         if found := self._matching(wanted):
             return found
         argv = [*self._downloader(), "--dest", str(self._folder), f"{name}=={version}"]
@@ -250,7 +248,8 @@ def _replace(folder: Path, archive: Path) -> None:
         if path.name != ".git":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     with tempfile.TemporaryDirectory() as name:
-        unpack(archive, Path(name))
+        words = ["--exclude=.git", "--no-same-owner", "--no-same-permissions"]
+        subprocess.run(["tar", "-xzf", archive, "-C", name, *words], check=True)
         (top,) = Path(name).iterdir()
         for path in top.iterdir():
             shutil.move(path, folder / path.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,13 @@ from support.suites import SUITES, MadeSuite
 
 from pytest_tfgrpo.harness.scoring.runners.jest import run_jest
 from pytest_tfgrpo.harness.scoring.runners.node_test import run_node_tests
-from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, Runner, RunProblem, SuiteRun
+from pytest_tfgrpo.harness.scoring.runners.protocol import (
+    CaseOutcome,
+    Runner,
+    RunProblem,
+    SuiteCommand,
+    SuiteRun,
+)
 from pytest_tfgrpo.harness.scoring.runners.vitest import run_vitest
 
 RUNNERS: dict[str, Runner] = {"node-test": run_node_tests, "jest": run_jest, "vitest": run_vitest}
@@ -138,3 +145,34 @@ def test_a_run_without_tests_or_out_of_time_says_so(suite: MadeSuite, tmp_path: 
     (tmp_path / "test").mkdir()
     (tmp_path / "test" / "slow.js").write_text("for (;;);")
     assert run_node_tests(suite.request(tmp_path, timeout_s=1.5)).problem is RunProblem.TIMEOUT
+
+
+def test_a_process_that_leaves_behind_its_tests_keeps_their_results(tmp_path: Path) -> None:
+    suite = SUITES["node-test"]
+    lines = ("test('adds', () => {});", "require('node:test').after(() => process.exit(1));")
+    found = run(suite, suite.write(tmp_path, {"test/cart.test.js": suite.tests(*lines)}))
+    assert found.problem is None, found.detail
+    assert found.outcomes == {"test/cart.test.js::adds": CaseOutcome.PASSED}
+
+
+@pytest.mark.service
+def test_projects_of_vitest_in_a_folder_with_typescript_run(tmp_path: Path) -> None:
+    config = (
+        "import { defineConfig } from 'vitest/config';\nconst include: string[] = ['spec/*.ts'];\n"
+        "export default defineConfig({ test: { projects: [{ test: { include, globals: true } }] } });\n"
+    )
+    spec = "describe('m', () => { it.each([1, 2])('is %i', (n: number) => { expect(n).toBe(1); }); });\n"
+    suite = SUITES["vitest"]
+    tree = suite.write(tmp_path, {"web/vitest.config.ts": config, "web/spec/a.ts": spec})
+    request = suite.request(tree)
+    assert request.environment is not None
+    links = {"web/node_modules": request.environment.links["node_modules"]}
+    found = run_vitest(
+        replace(
+            request,
+            command=SuiteCommand(runner="vitest", folder="web"),
+            environment=replace(request.environment, links=links),
+        )
+    )
+    assert found.problem is None, found.detail
+    assert found.outcomes == {"web/spec/a.ts::m::is 1": "passed", "web/spec/a.ts::m::is 2": "failed"}

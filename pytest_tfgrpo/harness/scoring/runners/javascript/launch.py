@@ -172,4 +172,14 @@ def link_environment(request: SuiteRequest) -> None:
         elif link.exists():
             remove(link)
         link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(target)
+        if target.is_dir():
+            _link_all(link, target)
+        else:
+            link.symlink_to(target)
+
+
+def _link_all(folder: Path, target: Path) -> None:
+    """Make a folder with a link to each entry of another one: runners keep files of their own beside them."""
+    folder.mkdir()
+    for path in target.iterdir():
+        (folder / path.name).symlink_to(path)

@@ -14,7 +14,10 @@ const [file] = files;
 const { appendFileSync } = require('node:fs');
 const { test, beforeEach, afterEach } = nodeTest;
 Object.freeze(nodeTest);
+const GRACE_MS = 2000;
+const exit = process.exit.bind(process);
 let reporting = false;
+let ended = false;
 
 /** The reporter, which node calls when the first test is declared. */
 export default async function* reporter(source) {
@@ -28,9 +31,22 @@ export default async function* reporter(source) {
     } else if (type === 'test:pass' || type === 'test:fail') {
       const record = recordOf(type, data, names);
       if (record) add(record);
+      if (data.name === failing && data.nesting === 0) setTimeout(leave, GRACE_MS).unref();
     }
   }
-  add({ kind: 'end' });
+  finish();
+}
+
+/** End the report; what keeps the process open afterwards is not waited for. */
+function finish() {
+  if (!ended) add({ kind: 'end' });
+  ended = true;
+}
+
+/** Leave once all tests are reported, where a server or a timer of the project would keep the process. */
+function leave() {
+  finish();
+  exit(0);
 }
 
 /** What is reported of an event; nothing of a group of tests that failed with one of them. */
@@ -63,6 +79,11 @@ async function main() {
     const name = words(context?.name);
     note('stop', `${name} #${counts.get(name)}`);
   });
+  process.exit = (code) => {
+    // what the tests did before is reported first
+    process.exitCode = code;
+    setTimeout(() => exit(code), GRACE_MS).unref();
+  };
   process.argv.splice(1, 1, file);
   try {
     await import(pathToFileURL(file).href);

@@ -42,17 +42,20 @@ class FileReport:
     broken: bool = False
     loaded: bool = False
 
-    def why_tampered(self, canaries: Canaries) -> str:
+    def why_tampered(self, canaries: Canaries, ended: bool) -> str:
         """Return what is wrong with its canaries; "" if nothing is.
 
         One that must pass may fail where nothing passes: the project's own set-up fails, and wins nothing.
+        Where the run did not end, one that was not reported is missing as others are.
         """
         if self.broken:
             return ""
-        if self.canaries.get(canaries.failing) != [CaseOutcome.FAILED]:
+        failing = self.canaries.get(canaries.failing, [] if ended else [CaseOutcome.FAILED])
+        if failing != [CaseOutcome.FAILED]:
             return "a test that must fail did not fail"
         anything = any(CaseOutcome.PASSED in found for found in self.outcomes.values())
-        if anything and self.canaries.get(canaries.passing) != [CaseOutcome.PASSED]:
+        passing = self.canaries.get(canaries.passing, [] if ended else [CaseOutcome.PASSED])
+        if anything and passing != [CaseOutcome.PASSED]:
             return "a test that must pass did not pass"
         return ""
 
@@ -69,7 +72,7 @@ class Reported:
     def tampered(self, canaries: Canaries) -> str:
         """Return which file's canaries did not end as they must, and how; "" if all did."""
         for file, report in self.files.items():
-            if (report.loaded or self.ended) and (why := report.why_tampered(canaries)):
+            if why := report.why_tampered(canaries, self.ended):
                 return f"{file}: {why}"
         return ""
 

@@ -40,10 +40,28 @@ const plugin = {
   name: 'canaries',
   enforce: 'pre',
   transform(code, id) {
-    const file = id.split('?')[0];
-    return targets.has(file) ? { code: code + addition(file), map: null } : null;
+    const added = extended(code, id);
+    return added === code ? null : { code: added, map: null };
   },
 };
+
+/** Return the code of a module, with the addition if it is a file of tests that has none. */
+function extended(code, id) {
+  const file = id.split('?')[0];
+  return targets.has(file) && !code.includes(marker) ? code + addition(file) : code;
+}
+
+/** Extend the files of projects within the project, which take no plugin from outside. */
+function extendProjects(vitest) {
+  for (const project of vitest.projects ?? []) {
+    const server = project.vite ?? project.server;
+    const containers = [server?.pluginContainer, ...Object.values(server?.environments ?? {}).map((e) => e.pluginContainer)];
+    for (const container of new Set(containers.filter(Boolean))) {
+      const transform = container.transform.bind(container);
+      container.transform = (code, id, ...rest) => transform(extended(code, id), id, ...rest);
+    }
+  }
+}
 
 /** Report the tests below a task. */
 function tell(file, task, path) {
@@ -73,6 +91,7 @@ async function main() {
   const find = vitest.globTestSpecifications ?? vitest.globTestSpecs ?? vitest.globTestFiles;
   for (const found of await find.call(vitest, files)) targets.add(found.moduleId ?? found[1] ?? found);
   for (const file of targets) add({ kind: 'found', file });
+  extendProjects(vitest);
   await vitest.start(files);
   for (const file of vitest.state.getFiles()) {
     const { filepath, result } = file;
