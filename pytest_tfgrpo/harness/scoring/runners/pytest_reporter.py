@@ -26,6 +26,8 @@ from typing import Any, Callable, Dict, List, Set, Tuple  # noqa: UP035 - Python
 HEADER = struct.Struct("<q")
 MESSAGE = 500
 LEAST_DESCRIPTOR = 64
+EVENT = "pytest_results"
+"""Audit event by which the plugin speaks to the hook that holds the key."""
 DECIDING = (
     "pytest_runtest_protocol",
     "pytest_runtest_makereport",
@@ -35,11 +37,11 @@ DECIDING = (
 )
 """Hooks that decide about outcomes."""
 TEST_PLACE = re.compile(r"(?:^|/)(?:tests?/|conftest\.py$|test_[^/]*\.py$|[^/]*_tests?\.py$)", re.IGNORECASE)
-READING = ("__closure__", "__code__", "__globals__", "__defaults__", "__kwdefaults__", "__dict__")
+MEMORY = re.compile(r"/proc/(?:self|thread-self|\d+)/(?:task/\d+/)?mem")
 NEVER_LOADED = ("tfgrpo", "randomly", "random_order")
 """Plugins of this interpreter that must not take part: ours, and those that choose an order."""
 
-Emit = Callable[..., None]
+tell = sys.audit
 
 
 def main() -> None:
@@ -51,10 +53,11 @@ def main() -> None:
     connection = socket.socket(fileno=number)
     request = json.loads(_read(connection, HEADER.unpack(_read(connection, HEADER.size))[0]))
     connection.detach()
-    _run(request, _emitter(number, bytes.fromhex(request.pop("key"))))
+    _keep(number, bytes.fromhex(request.pop("key")))
+    _run(request)
 
 
-def _run(request: Dict[str, Any], emit: Emit) -> None:  # noqa: UP006
+def _run(request: Dict[str, Any]) -> None:  # noqa: UP006
     start = os.path.join(request["tree"], request["folder"])  # noqa: PTH118
     os.chdir(start)
     sys.dont_write_bytecode = True
@@ -62,20 +65,18 @@ def _run(request: Dict[str, Any], emit: Emit) -> None:  # noqa: UP006
         pytest: Any = importlib.import_module("pytest")
         import unittest.case  # noqa: F401
     except BaseException as error:
-        emit("p", f"pytest cannot be imported: {error!r}"[:MESSAGE])
+        tell(EVENT, "p", f"pytest cannot be imported: {error!r}"[:MESSAGE])
         raise
     arguments = _arguments(request, pytest)
-    plugin = _plugin(request, pytest, emit)
-    finish = plugin.finish
-    del emit  # whoever walks the frames finds it nowhere
+    plugin = _plugin(request, pytest)
     script = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
     sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != script]  # noqa: PTH100
     sys.path[:0] = [start, *request["imports"]]
     if request["imports"]:
         os.environ["PYTHONPATH"] = os.pathsep.join(request["imports"])
     sys.argv = ["pytest", *arguments]
-    request.clear()
-    finish(int(pytest.main(arguments, plugins=[plugin])))
+    code = int(pytest.main(arguments, plugins=[plugin]))
+    tell(EVENT, "end", code)
     sys.stdout.flush()
     sys.stderr.flush()
     _exit(0)
@@ -116,49 +117,76 @@ def _read(connection: socket.socket, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _emitter(number: int, key: bytes) -> Emit:
-    """Return the function that sends one authenticated line; nothing else holds the key."""
+def _keep(number: int, key: bytes) -> None:
+    """Install the hook that holds the key and sends lines.
+
+    The interpreter holds it in a list that no code can reach and traces nothing in it. Anybody can speak to
+    it: what would do good to a test counts only from pytest's own calls, and bad is always believed.
+    """
     write, digest, dumps, own, here = os.write, hashlib.blake2b, json.dumps, os.getpid(), os.getpid
-    lock = threading.RLock()
-    untraced, unprofiled = sys.gettrace, sys.getprofile
-    set_trace, set_profile = sys.settrace, sys.setprofile
+    lock, get_frame, get_thread, thread = (
+        threading.RLock(), sys._getframe, threading.get_ident, threading.get_ident(),
+    )  # fmt: skip
+    guards: List[Callable[[Any], str]] = []  # noqa: UP006
+    codes: Dict[str, int] = {}  # noqa: UP006
+    said: List[str] = []  # noqa: UP006
 
     def send(values: Tuple[Any, ...]) -> None:  # noqa: UP006
         nonlocal key
-        body = dumps(values).encode("utf-8", "surrogatepass")
-        line = digest(body, key=key, digest_size=16).hexdigest().encode() + b" " + body + b"\n"
-        key = digest(b"next", key=key, digest_size=32).digest()
-        while line:
-            line = line[write(number, line) :]
-
-    def emit(*values: Any) -> None:
         if here() != own:  # a fork that a test left running
             return
-        trace, profile = untraced(), unprofiled()
-        if trace is not None or profile is not None:  # a frame shows its variables to a tracer
-            set_trace(None)
-            set_profile(None)
-        try:
-            with lock:
-                send(values)
-        finally:
-            if trace is not None or profile is not None:
-                set_profile(profile)
-                set_trace(trace)
+        with lock:
+            body = dumps(values).encode("utf-8", "surrogatepass")
+            line = digest(body, key=key, digest_size=16).hexdigest().encode() + b" " + body + b"\n"
+            key = digest(b"next", key=key, digest_size=32).digest()
+            while line:
+                line = line[write(number, line) :]
 
-    return emit
+    def tampered(why: str) -> None:
+        if why and not said:
+            said.append(why)
+            send(("x", why))
+
+    def take(verb: str, values: Tuple[Any, ...], frame: Any) -> None:  # noqa: UP006
+        if verb == "guard" and not guards:
+            guards.append(_guard(*values))
+        elif verb == "tests":
+            for name, code in values[0]:
+                codes.setdefault(name, code)
+        elif verb == "torn" and (codes.get(values[0]) != values[1] or values[2]):
+            tampered(f"the test {values[0]!r} was replaced")
+        elif verb == "r" and values[2] not in ("failed", "skipped"):
+            found = guards[0](frame) if guards and get_thread() == thread else "-"
+            tampered(found.strip("-"))
+            if not found:
+                send((verb, *values))
+        elif verb == "end":
+            tampered(guards[0](None) if guards else "")
+            send(("e", *values))
+        elif verb in ("p", "v", "n", "c", "s", "r"):
+            send((verb, *values))
+
+    def hook(event: str, values: Tuple[Any, ...]) -> None:  # noqa: UP006
+        if event == EVENT:
+            take(values[0], values[1:], get_frame(1))
+        elif event == "open":
+            if isinstance(values[0], (str, bytes)) and MEMORY.fullmatch(os.fsdecode(values[0])):
+                tampered("the memory of the tests was opened")
+        elif event == "sys._current_frames" and get_thread() != thread:
+            tampered("another thread looked into the reporter")
+
+    sys.addaudithook(hook)
 
 
-def _plugin(request: Dict[str, Any], pytest: Any, emit: Emit) -> Any:  # noqa: UP006
-    """Return the plugin: a module of closures, which hold what they need and show it to nobody."""
+def _plugin(request: Dict[str, Any], pytest: Any) -> Any:  # noqa: UP006
+    """Return the plugin: it knows no secret, and tells the hook what pytest says."""
     plugin: Any = types.ModuleType("pytest_results")
     tree, canaries, skipped = request["tree"], dict(request["canaries"]), frozenset(request["skipped"])
     places = list(request["at"])
     added = [] if request["files"] else sorted(canaries)
     own = {os.path.normpath(os.path.join(tree, name)) for name in canaries}  # noqa: PTH118
-    state: Dict[str, Any] = {"root": tree, "config": None, "guard": None, "conftest": True}  # noqa: UP006
-    get_frame, join, relative = sys._getframe, os.path.join, os.path.relpath
-    codes: Dict[str, int] = {}  # noqa: UP006
+    state: Dict[str, Any] = {"root": tree}  # noqa: UP006
+    join, relative = os.path.join, os.path.relpath
 
     def ident(nodeid: str) -> str:
         path, colons, rest = nodeid.partition("::")
@@ -171,13 +199,13 @@ def _plugin(request: Dict[str, Any], pytest: Any, emit: Emit) -> Any:  # noqa: U
         for name, text in canaries.items():
             with open(join(tree, name), "x", encoding="utf-8") as file:  # noqa: PTH123
                 file.write(_canary(text, early_config.getini("python_functions")))
-        state["guard"] = _guard(early_config, tree, emit, plugin)
+        tell(EVENT, "guard", early_config, tree, pytest_runtest_logreport.__code__)
         outcome = yield
         if outcome.excinfo is not None:
-            emit("v", repr(outcome.excinfo[1])[:MESSAGE])
+            tell(EVENT, "v", repr(outcome.excinfo[1])[:MESSAGE])
 
     def pytest_configure(config: Any) -> None:
-        state["config"], state["root"] = config, str(config.rootdir if _old(pytest) else config.rootpath)
+        state["root"] = str(config.rootdir if _old(pytest) else config.rootpath)
         config.args.extend(join(tree, name) for name in added)
 
     def pytest_collection_modifyitems(items: List[Any]) -> Any:  # noqa: UP006
@@ -187,44 +215,37 @@ def _plugin(request: Dict[str, Any], pytest: Any, emit: Emit) -> Any:  # noqa: U
         items[:] = _mixed([item for item in items if ident(item.nodeid) not in skipped], ours, places)
 
     def pytest_collection_finish(session: Any) -> None:
-        codes.update((item.nodeid, _code(item)) for item in session.items)
-        emit("n", len(session.items))
+        tell(EVENT, "tests", [(item.nodeid, _code(item)) for item in session.items])
+        tell(EVENT, "n", len(session.items))
 
     def pytest_collectreport(report: Any) -> None:
         if report.failed:
-            emit("c", ident(report.nodeid), _message(report))
+            tell(EVENT, "c", ident(report.nodeid), _message(report))
 
     def pytest_runtest_logstart(nodeid: str) -> None:
-        emit("s", ident(nodeid))
+        tell(EVENT, "s", ident(nodeid))
 
     def pytest_runtest_logreport(report: Any) -> None:
         outcome = str(report.outcome)
         if outcome in ("passed", "skipped") and hasattr(report, "wasxfail"):
             outcome = "skipped"
-        if outcome not in ("failed", "skipped") and not state["guard"](get_frame(1)):
-            return
         if hasattr(report, "context") and outcome != "failed":  # a part of a test; the whole is reported too
             return
         message = _message(report) if outcome == "failed" else ""
-        emit("r", ident(report.nodeid), str(report.when), outcome, float(report.duration or 0.0), message)
+        seconds = float(report.duration or 0.0)
+        tell(EVENT, "r", ident(report.nodeid), str(report.when), outcome, seconds, message)
 
     def pytest_runtest_teardown(item: Any) -> None:
-        if "runtest" in vars(item) or codes.get(item.nodeid) != _code(item):
-            emit("x", f"the test {item.nodeid!r} was replaced")
-
-    def finish(code: int) -> None:
-        if state["guard"] is not None:
-            state["guard"](None)
-        emit("e", code)
+        tell(EVENT, "torn", item.nodeid, _code(item), "runtest" in vars(item))
 
     for function in (
         pytest_load_initial_conftests, pytest_configure, pytest_collection_modifyitems,
         pytest_collection_finish, pytest_collectreport, pytest_runtest_logstart, pytest_runtest_logreport,
-        pytest_runtest_teardown, finish,
+        pytest_runtest_teardown,
     ):  # fmt: skip
         wraps = function in (pytest_load_initial_conftests, pytest_collection_modifyitems)
         hook = pytest.hookimpl(hookwrapper=True, tryfirst=True) if wraps else pytest.hookimpl(tryfirst=True)
-        setattr(plugin, function.__name__, hook(function) if function is not finish else function)
+        setattr(plugin, function.__name__, hook(function))
     return plugin
 
 
@@ -270,39 +291,38 @@ def _message(report: Any) -> str:
     return (lines[0] if crash is not None else lines[-1])[:MESSAGE].encode("utf-8", "replace").decode()
 
 
-def _guard(config: Any, tree: str, emit: Emit, plugin: Any) -> Callable[[Any], bool]:
-    """Return the function that says whether a report comes from pytest itself, and finds what was changed."""
+def _guard(config: Any, tree: str, speaker: Any) -> Callable[[Any], str]:
+    """Return the function that says what was changed, ``-`` for a report not from pytest, else nothing."""
     before = _snapshot()
     vital = [entry for entry in before if entry[4]]
     trusted = _trusted(config)
     known = {id(one) for one in config.pluginmanager.get_plugins()}
-    bottom, thread = _run.__code__, threading.get_ident()
+    bottom, hooks = _run.__code__, config.hook
     from_call = {id(code) for code in _codes_of(sys.modules["_pytest.runner"].CallInfo)}
-    get_thread, hooks, said = threading.get_ident, config.hook, []  # type: Tuple[Any, Any, List[str]]
 
-    def tampered(why: str) -> None:
-        if not said:
-            said.append(why)
-            emit("x", why)
-
-    def guard(frame: Any) -> bool:
+    def guard(frame: Any) -> str:
         for where, name, was, code, _ in before if frame is None else vital:
             now = where.get(name)
             if now is not was or (code is not None and getattr(now, "__code__", None) is not code):
-                tampered(f"{name} of pytest was replaced")
+                return f"{name} of pytest was replaced"
         for name in DECIDING:
             for found in getattr(hooks, name).get_hookimpls():
                 if id(found.plugin) not in known and _foreign(found.function, tree):
-                    tampered(f"a plugin of the workspace decides in {name}")
-        if frame is None or get_thread() != thread:
-            return False
+                    return f"a plugin of the workspace decides in {name}"
+        if frame is None:
+            return ""
+        if frame.f_code is not speaker:
+            return "-"
+        frame = frame.f_back
         while frame is not None and frame.f_code is not bottom:
             if id(frame.f_code) not in trusted or id(frame.f_code) in from_call:
-                return False
+                return "-"
             frame = frame.f_back
-        return frame is not None
+        return "" if frame is not None else "-"
 
-    _watch(plugin, emit, guard, tampered)
+    gc.collect()
+    gc.freeze()  # what is frozen is in no list of objects
+    gc.unfreeze = lambda: None
     return guard
 
 
@@ -314,29 +334,6 @@ def _foreign(function: Any, tree: str) -> bool:
     if not path.startswith(os.path.realpath(tree) + os.sep):
         return not os.path.exists(path)  # noqa: PTH110 - made by exec, or a callable of another kind
     return not TEST_PLACE.search(os.path.relpath(path, os.path.realpath(tree)))
-
-
-def _watch(plugin: Any, emit: Emit, guard: Any, tampered: Callable[[str], None]) -> None:
-    """Have the interpreter say who looks into the functions that hold the key; no code can undo that."""
-    secret: Set[int] = {id(value) for value in vars(plugin).values() if callable(value)}  # noqa: UP006
-    secret |= {id(emit), id(guard), id(tampered)}
-    hidden = re.compile(r"/proc/(?:self|thread-self|\d+)/(?:task/\d+/)?mem")
-
-    def hook(event: str, args: Tuple[Any, ...]) -> None:  # noqa: UP006
-        if event in ("object.__getattr__", "object.__setattr__"):
-            if id(args[0]) in secret and args[1] in READING:
-                tampered("the reporter was looked into")
-        elif event == "gc.get_referents":
-            if any(id(one) in secret for one in args):
-                tampered("the reporter was looked into")
-        elif event == "open" and isinstance(args[0], (str, bytes)) and hidden.fullmatch(os.fsdecode(args[0])):
-            tampered("the memory of the tests was opened")
-
-    secret.add(id(hook))
-    gc.collect()
-    gc.freeze()  # what is frozen is in no list of objects
-    gc.unfreeze = lambda: None
-    sys.addaudithook(hook)
 
 
 def _snapshot() -> List[Tuple[Any, str, Any, Any, bool]]:  # noqa: UP006
