@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ActorError, CheckError
-from pytest_tfgrpo.harness.sandbox.bubblewrap import Sandbox, open_bwrap
+from pytest_tfgrpo.harness.sandbox.bubblewrap import Network, Sandbox, open_bwrap
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
 from pytest_tfgrpo.harness.sandbox.processes import Channel, Start, finish, start
 from pytest_tfgrpo.harness.sandbox.programs import needed
@@ -80,17 +80,18 @@ def run_isolated(
     isolation: Isolation = "bwrap",
     output_max: int = OUTPUT_MAX,
     exchange: Exchange | None = None,
+    network: Network = "loopback",
 ) -> IsolatedRun:
     """Run a program in `folder` of `tree`, which it can write, until it and all that it started is gone.
 
     With bubblewrap it sees the system's programs, `readable` and `writable`, has a loopback and a /tmp of its
-    own, and PATH holds of that of `environment` what can be seen. Raises OSError when it cannot be started,
-    CheckError where there is no bubblewrap or no prlimit.
+    own (`network` ``host``: the machine's network), and PATH holds of that of `environment` what can be seen.
+    Raises OSError when it cannot be started, CheckError where there is no bubblewrap or no prlimit.
     """
     words = [*_limits(), *_moved(argv, folder)]
     with _home(isolation) as home:
         if isolation == "bwrap":
-            box = _sandbox(tuple(readable), tuple(writable))
+            box = _sandbox(tuple(readable), tuple(writable), network)
             passed = {name: value for name, value in environment.items() if name not in ("PATH", "HOME")}
             words, scrubbed = (
                 _small_tmp(box.argv(words, tree)),
@@ -290,9 +291,9 @@ def _bwrap() -> tuple[str, bool]:
 
 
 @lru_cache(maxsize=64)
-def _sandbox(readable: tuple[Path, ...], writable: tuple[Path, ...]) -> Sandbox:
+def _sandbox(readable: tuple[Path, ...], writable: tuple[Path, ...], network: Network) -> Sandbox:
     # "loopback" shows the files by which names are found; no server of the machine is relayed
-    return Sandbox(bwrap=_bwrap()[0], readable=readable, writable=writable, network="loopback")
+    return Sandbox(bwrap=_bwrap()[0], readable=readable, writable=writable, network=network)
 
 
 def _small_tmp(argv: list[str]) -> list[str]:

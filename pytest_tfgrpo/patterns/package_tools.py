@@ -1,0 +1,306 @@
+"""Package tools: uv, or pip of the interpreter, lock and install requirements.
+
+Wheels run no code, so they are resolved and installed outside of a sandbox, with the configuration of the
+machine. What must be built from source runs the code of its package: in the sandbox, without secrets.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_tfgrpo.core.errors import CheckError
+from pytest_tfgrpo.harness.sandbox.programs import needed
+from pytest_tfgrpo.harness.scoring.runners.isolation import SYSTEM_PATH, run_isolated
+from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation
+
+LOCKED = re.compile(
+    r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==(?P<version>[A-Za-z0-9.!+_-]+)(?P<rest>.*)"
+)
+HASH = re.compile(r"--hash=(sha256:[0-9a-f]{64})")
+BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+"""Files with the certificates that the machine trusts."""
+BUNDLE_NAMES = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "NPM_CONFIG_CAFILE")
+INDEX_NAMES = re.compile(
+    r"(?:UV_(?:DEFAULT_INDEX|INDEX|INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|NO_INDEX|INDEX_STRATEGY)"
+    r"|PIP_(?:INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|NO_INDEX)|NPM_CONFIG_REGISTRY"
+    r"|(?:HTTPS?|ALL|NO)_PROXY)",
+    re.IGNORECASE,
+)
+"""Variables that say where packages come from; those with a password stay outside of the sandbox."""
+NOT_PASSED = re.compile(
+    r"PYTHON.*|VIRTUAL_ENV|CONDA_.*|UV_PROJECT.*|UV_SYSTEM_PYTHON|GIT_.*"
+    r"|PIP_(?:TARGET|USER|PREFIX|REQUIRE_VIRTUALENV)"
+)
+"""Variables that would make an installer work on another environment."""
+WHEELS = ("--only-binary", ":all:")
+UNDATED = "is missing an upload date"
+"""What uv warns of where an index does not say when a file came."""
+TAIL = 1500
+"""Characters of an installer's output that an error shows."""
+
+
+class BuildProblem(Exception):
+    """No environment for a recipe; the message says why, with the end of what was printed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BuildTools:
+    """What environments are built with."""
+
+    interpreters: Mapping[str, Path]
+    """By minor version."""
+    uv: Path | None
+    """None: pip of the interpreter."""
+    environ: Mapping[str, str]
+    """Variables of this process: where packages come from."""
+    isolation: Isolation = "bwrap"
+    timeout_s: float = 1200.0
+    """Seconds of one command."""
+
+    def interpreter(self, version: str) -> Path:
+        """Return the Python of a minor version; raises BuildProblem."""
+        if version not in self.interpreters:
+            there = ", ".join(self.interpreters) or "none"
+            raise BuildProblem(
+                f"no Python {version} on this machine, which has {there}; install it, or set python in "
+                "harvest.toml"
+            )
+        return self.interpreters[version]
+
+
+def open_tools(
+    interpreters: Mapping[str, Path], environ: Mapping[str, str], isolation: Isolation = "bwrap"
+) -> BuildTools:
+    """Return the tools of this machine: uv beside this interpreter or on the PATH, else pip."""
+    beside = os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", os.defpath)])
+    uv = shutil.which("uv", path=beside)
+    return BuildTools(
+        interpreters=interpreters, uv=Path(uv) if uv else None, environ=environ, isolation=isolation
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Locked:
+    """Requirements with versions and hashes, and what a person should know of them."""
+
+    lines: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def lock(
+    tools: BuildTools, version: str, requirements: Sequence[str], until: str | None, work: Path
+) -> Locked:
+    """Return the lock of requirements for a Python, as of a time (RFC 3339); raises BuildProblem, OSError.
+
+    `work` is an empty folder.
+    """
+    if not requirements:
+        return Locked(lines=())
+    python = tools.interpreter(version)
+    (work / "requirements.in").write_text("".join(f"{item}\n" for item in requirements), "utf-8")
+    if tools.uv is not None:
+        return _lock_with_uv(tools, tools.uv, requirements, until, work, python)
+    return _lock_with_pip(tools, requirements, until, work, python)
+
+
+def _lock_with_uv(
+    tools: BuildTools, uv: Path, requirements: Sequence[str], until: str | None, work: Path, python: Path
+) -> Locked:
+    argv = [
+        *(str(uv), "pip", "compile", "requirements.in", "--output-file", "lock.txt", "--python", str(python)),
+        *("--generate-hashes", "--no-header", "--no-annotate", "--no-python-downloads"),
+    ]
+    dated = ["--exclude-newer", until] if until else []
+    notes: tuple[str, ...] = ()
+    if dated and UNDATED in outside(tools, [*argv, *dated, *WHEELS], work)[1]:
+        dated, notes = [], ("the package index does not say when files came: the date was not applied",)
+    wanted = _some(requirements)
+    code, told = wheels_first(tools, [*argv, *dated], work, (uv, python))
+    if code:
+        raise BuildProblem(f"cannot resolve {wanted}: {told[-TAIL:]}")
+    text = _plain(work / "lock.txt")
+    return Locked(lines=_lines(re.sub(r"\\\n", " ", text).splitlines()), notes=notes)
+
+
+def _lock_with_pip(
+    tools: BuildTools, requirements: Sequence[str], until: str | None, work: Path, python: Path
+) -> Locked:
+    make_venv(tools, python, work / "venv")
+    inner = work / "venv" / "bin" / "python"
+    argv = [
+        *(str(inner), "-I", "-m", "pip", "install", "--dry-run", "--ignore-installed"),
+        *("--report", "report.json", "-r", "requirements.in", "--disable-pip-version-check", "--no-input"),
+    ]
+    notes: tuple[str, ...] = ()
+    if until:
+        _, options = outside(tools, [str(inner), "-I", "-m", "pip", "install", "--help"], work)
+        if "--uploaded-prior-to" in options:
+            argv += ["--uploaded-prior-to", until]
+        else:
+            notes = (
+                "this pip cannot apply a date: it was not applied; install the extra harvest, which has uv",
+            )
+    code, told = wheels_first(tools, argv, work, (inner,))
+    if code:
+        hint = (
+            "; this pip is too old, install the extra harvest" if "no such option: --report" in told else ""
+        )
+        raise BuildProblem(f"cannot resolve {_some(requirements)}{hint}: {told[-TAIL:]}")
+    try:
+        report = json.loads(_plain(work / "report.json"))
+        lines = [
+            f"{item['metadata']['name'].lower()}=={item['metadata']['version']} "
+            f"--hash=sha256:{item['download_info']['archive_info']['hashes']['sha256']}"
+            for item in report["install"]
+        ]
+    except (ValueError, KeyError, TypeError) as error:
+        raise BuildProblem(f"pip's report has no hashes, so nothing can be locked: {error!r}") from error
+    return Locked(lines=_lines(lines), notes=notes)
+
+
+def _lines(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the lines of a lock, sorted; raises BuildProblem for what no hash holds."""
+    lines = []
+    for text in (text.strip() for text in texts):
+        if not text or text.startswith(("#", "-")):
+            continue
+        found = LOCKED.fullmatch(text)
+        hashes = HASH.findall(found["rest"]) if found else []
+        if found is None or not hashes:
+            raise BuildProblem(
+                f"the package index gives no sha256 for {text[:200]!r}, so it cannot be locked"
+            )
+        words = (f"--hash={item}" for item in sorted(set(hashes)))
+        lines.append(f"{found['name']}=={found['version']} {' '.join(words)}")
+    return tuple(sorted(lines))
+
+
+def _some(requirements: Sequence[str]) -> str:
+    return ", ".join(requirements)[:200]
+
+
+def _plain(path: Path) -> str:
+    """Return the text of a file beside which code of packages may have run; raises BuildProblem."""
+    if path.is_symlink() or not path.is_file():
+        raise BuildProblem(f"no {path.name} was written")
+    return path.read_text("utf-8", "replace")
+
+
+def make_venv(tools: BuildTools, python: Path, folder: Path) -> None:
+    """Make a virtual environment; raises BuildProblem."""
+    argv = [str(python), "-I", "-m", "venv", str(folder)]
+    if tools.uv is not None:
+        argv = [
+            str(tools.uv),
+            "venv",
+            "--python",
+            str(python),
+            "--no-project",
+            "--no-python-downloads",
+            str(folder),
+        ]
+    code, told = outside(tools, argv, folder.parent)
+    if code:
+        raise BuildProblem(f"cannot make an environment of {str(python)!r}: {told[-TAIL:]}")
+
+
+def install(tools: BuildTools, lines: Sequence[str], folder: Path, venv: Path) -> None:
+    """Install a lock into a fresh virtual environment in `folder`; raises BuildProblem, OSError."""
+    if not lines:
+        return
+    (folder / "lock.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    python = venv / "bin" / "python"
+    argv = [
+        str(python),
+        "-I",
+        "-m",
+        "pip",
+        "install",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--no-compile",
+    ]
+    if tools.uv is not None:
+        # copies, as the sandbox could write to the cache through hard links
+        argv = [str(tools.uv), "pip", "install", "--python", str(python), "--link-mode", "copy"]
+    argv += ["--require-hashes", "--no-deps", "-r", "lock.txt"]
+    code, told = wheels_first(tools, argv, folder, (python, *([tools.uv] if tools.uv else [])))
+    if code:
+        raise BuildProblem(f"cannot install the packages: {told[-TAIL:]}")
+
+
+def wheels_first(
+    tools: BuildTools, argv: Sequence[str], folder: Path, programs: Sequence[Path]
+) -> tuple[int, str]:
+    """Run an installer with wheels alone, and where that fails in the sandbox, with builds from source."""
+    code, told = outside(tools, [*argv, *WHEELS], folder)
+    if not code:
+        return code, told
+    again, more = inside(tools, argv, folder, programs)
+    return again, more if not again else f"{told[-TAIL // 2 :]}\n{more[-TAIL // 2 :]}"
+
+
+def outside(tools: BuildTools, argv: Sequence[str], folder: Path) -> tuple[int, str]:
+    """Run an installer that runs no code of packages; returns its exit code and what it printed."""
+    environ = {name: value for name, value in tools.environ.items() if not NOT_PASSED.fullmatch(name)}
+    try:
+        ran = subprocess.run(
+            argv,
+            cwd=folder,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=tools.timeout_s,
+        )
+    except subprocess.TimeoutExpired:
+        return 1, f"{Path(argv[0]).name} took over {tools.timeout_s:g} s"
+    return ran.returncode, ran.stdout.decode("utf-8", "replace").strip()
+
+
+def inside(
+    tools: BuildTools, argv: Sequence[str], folder: Path, programs: Sequence[Path], where: str = "."
+) -> tuple[int, str]:
+    """Run a program that may run code of packages: it has the network, no secrets, and writes `folder`."""
+    search = os.pathsep.join(dict.fromkeys([*(str(path.parent) for path in programs), SYSTEM_PATH]))
+    environ, shown = _scrubbed(tools.environ)
+    readable = [path for program in programs for path in needed([str(program)], search, folder)]
+    try:
+        ran = run_isolated(
+            argv,
+            folder,
+            folder=where,
+            readable=tuple(
+                dict.fromkeys(path for path in (*readable, *shown) if not path.is_relative_to(folder))
+            ),
+            environment={**environ, "PATH": search, "UV_LINK_MODE": "copy", "UV_PYTHON_DOWNLOADS": "never"},
+            timeout_s=tools.timeout_s,
+            isolation=tools.isolation,
+            network="host",
+        )
+    except CheckError as error:
+        raise BuildProblem(f"code of packages runs in a sandbox alone: {error}") from error
+    if ran.stopped:
+        return 1, f"{ran.output}\nended: over its limit of {ran.stopped}"
+    return ran.code or 0, ran.output.strip()
+
+
+def _scrubbed(environ: Mapping[str, str]) -> tuple[dict[str, str], list[Path]]:
+    """Return the variables for a sandbox, none with a password, and the folders that they name."""
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if INDEX_NAMES.fullmatch(name) and not re.search(r"://[^/\s]*@", value)
+    }
+    bundle = next((path for path in BUNDLES if Path(path).is_file()), None)
+    kept |= dict.fromkeys(BUNDLE_NAMES, bundle) if bundle else {}
+    named = [Path(word.removeprefix("file://")) for value in kept.values() for word in value.split()]
+    return kept, [path for path in named if path.is_absolute() and path.is_dir()]
