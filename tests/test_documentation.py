@@ -27,6 +27,7 @@ from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
 from pytest_tfgrpo.live.config import load_live_config
 from pytest_tfgrpo.live.settings import PREFIX
 from pytest_tfgrpo.live.settings import TABLE as LIVE_TABLE
+from pytest_tfgrpo.patterns.recipe_file import parse_recipes
 from pytest_tfgrpo.sinks.otlp_destination import DEFAULT_ENDPOINT
 
 PAGES = [
@@ -104,6 +105,8 @@ def check(block: Block, folder: Path, where: str, before: examples.Done | None) 
             check_yaml(block, folder)
         case "toml" if "live" in block.words:
             assert load_live_config(folder / (block.option("file") or ""), {"enabled": True}, {}).points
+        case "toml" if "harvest" in block.words:
+            assert parse_recipes(block.text)
         case "ini" | "toml":
             check_settings(block, where)
     return None

@@ -124,8 +124,11 @@ def commands() -> str:
         }
         common |= task
         if not task:
-            group = parser.prog.startswith("tfgrpo live ")  # works in a service, which has no task
-            without.setdefault("those of `tfgrpo live`" if group else f"`{parser.prog}`")
+            # these work in a service or on a repository, which have no task
+            name = next(
+                (name for name in ("live", "harvest") if parser.prog.startswith(f"tfgrpo {name}")), ""
+            )
+            without.setdefault(f"those of `tfgrpo {name}`" if name else f"`{parser.prog}`")
         parts += [f"### {parser.prog}", str(parser.description)]
         parts += [_table(("argument", "meaning"), list(rows.items()))] if rows else []
     head = f"Every command takes these options, except {', '.join(without)}:"
@@ -134,6 +137,8 @@ def commands() -> str:
 
 def _leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    if groups and parser.get_default("command") is not None:  # a command that has further ones
+        yield parser
     for group in groups:
         for child in dict.fromkeys(group.choices.values()):  # an alias names the same parser
             yield from _leaves(child)
@@ -142,7 +147,11 @@ def _leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser
 
 
 def _arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    found = [action for action in parser._actions if action.dest != "help"]
+    found = [
+        action
+        for action in parser._actions
+        if action.dest != "help" and not isinstance(action, argparse._SubParsersAction)
+    ]
     return [a for a in found if not a.option_strings] + [a for a in found if a.option_strings]
 
 
