@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,6 +59,9 @@ def declare(commands: Subparsers) -> None:
     )
     _add_sandbox(parser)
     group = parser.add_subparsers(title="commands", metavar="COMMAND")
+    build = add_command(group, "env", env_command)
+    build.add_argument("suite", metavar="SUITE", help="folder of the suite")
+    _add_sandbox(build)
     verify = add_command(group, "verify", verify_command)
     verify.add_argument("suite", metavar="SUITE", help="folder of the suite")
     _add_sandbox(verify)
@@ -118,17 +122,18 @@ def _plan(arguments: Arguments, reviewed: tuple[FolderRecipe, ...]) -> HarvestPl
 def _with_prompts(
     arguments: Arguments, plan: HarvestPlan, reviewed: tuple[FolderRecipe, ...]
 ) -> Iterator[str]:
-    from pytest_tfgrpo.patterns.harvest_tools import open_tools
+    from pytest_tfgrpo.patterns.harvest_tools import open_builder, open_tools
     from pytest_tfgrpo.patterns.issues_file import read_issues
 
     issues = read_issues(Path(arguments.issues)) if arguments.issues else {}
+    builder = open_builder(os.environ, plan.isolation)
     if arguments.statement != "model":
-        yield from _harvest(plan, open_tools(reviewed, issues))
+        yield from _harvest(plan, open_tools(reviewed, builder, issues))
         return
     from pytest_tfgrpo.cli.harvest_model import open_statement_model
 
     with open_statement_model(arguments) as model:
-        yield from _harvest(plan, open_tools(reviewed, issues, model))
+        yield from _harvest(plan, open_tools(reviewed, builder, issues, model))
         if model.exhausted:
             yield f"warning: the model wrote no more prompts: {model.exhausted}"
 
@@ -207,6 +212,33 @@ def _require_sandbox(isolation: Isolation) -> None:
             str(error).replace("sandbox=none", "--check-sandbox none").replace("sandbox=bwrap", "the sandbox")
         )
         raise SettingError(text) from error
+
+
+def env_command(arguments: Arguments) -> Iterator[str]:
+    """Build the environments of a harvested suite on this machine."""
+    from pytest_tfgrpo.harness.sandbox.environments import read_environment
+    from pytest_tfgrpo.patterns.harvest_tools import open_builder
+    from pytest_tfgrpo.patterns.package_tools import BuildProblem
+    from pytest_tfgrpo.patterns.suite_files import ENVIRONMENTS
+
+    files = sorted((Path(arguments.suite) / ENVIRONMENTS).glob("*.json"))
+    if not files:
+        yield f"{arguments.suite} needs no environment"
+        return
+    _require_sandbox(arguments.check_sandbox)
+    builder, lost = open_builder(os.environ, arguments.check_sandbox), 0
+    for file in files:
+        environment = read_environment(file)
+        what = f"Python {environment.python}" if environment.python else "no Python"
+        try:
+            builder.build(environment)
+        except BuildProblem as problem:
+            lost += 1
+            yield f"failed  {file.stem[:12]}  {what}: {problem}"
+        else:
+            yield f"ready   {file.stem[:12]}  {what}, {plural(len(environment.lock), 'package')}"
+    if lost:
+        raise StoreError(f"{lost} of {plural(len(files), 'environment')} could not be built")
 
 
 def verify_command(arguments: Arguments) -> Iterator[str]:

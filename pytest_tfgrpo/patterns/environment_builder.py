@@ -66,6 +66,11 @@ class EnvironmentBuilder:
         self._cache = cache
         self._problems: dict[str, str] = {}
 
+    @property
+    def interpreters(self) -> tuple[str, ...]:
+        """Minor versions of the Pythons on this machine."""
+        return tuple(self._tools.interpreters)
+
     def make(self, part: RecipePart, committed_at: int) -> MadeEnvironment:
         """Return the environment of a recipe as of a commit's date, in seconds since 1970.
 

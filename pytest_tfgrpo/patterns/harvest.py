@@ -82,6 +82,7 @@ def _all(
     if not todo:
         return
     began, total = time.monotonic(), done + len(todo)
+    told: set[str] = set()
     with work_folder() as folder, _Workers(plan, tools, folder) as workers:
         for count, found in enumerate(workers.each(todo), 1):
             log.append([found.row])
@@ -91,8 +92,9 @@ def _all(
                 done=done + count,
                 total=total,
                 left_s=left if count < len(todo) else None,
-                notes=found.notes,
+                notes=tuple(note for note in found.notes if note not in told),
             )
+            told.update(found.notes)
 
 
 class _Workers:

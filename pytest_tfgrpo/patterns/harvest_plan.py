@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry
-from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment, Environment
 from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation, SuiteRequest, SuiteRun
+from pytest_tfgrpo.patterns.environment_builder import MadeEnvironment
 from pytest_tfgrpo.patterns.fix_trees import FixTrees
 from pytest_tfgrpo.patterns.fixes import FixCandidate, FixValidation, HarvestRow, RecipePart, Statement
 
@@ -39,18 +39,6 @@ class HarvestPlan:
     isolation: Isolation = "bwrap"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EnvironmentResult:
-    """An environment for a recipe; all None: the tests run in this interpreter, with its packages."""
-
-    environment: Environment | None = None
-    built: BuiltEnvironment | None = None
-
-
-class EnvironmentFailure(Exception):
-    """No environment for a recipe: the message says why, with the end of what was printed."""
-
-
 class FindRecipes(Protocol):
     """Finds how tests run; the first part is as declared, later ones are further tries (decision 44)."""
 
@@ -74,8 +62,8 @@ class HarvestTools:
     """What a harvest works with; tests hand in others."""
 
     recipes: FindRecipes
-    environment: Callable[[RecipePart, int], EnvironmentResult]
-    """Builds the environment of a recipe as of a date, in seconds since 1970; raises EnvironmentFailure."""
+    environment: Callable[[RecipePart, int], MadeEnvironment]
+    """Builds the environment of a recipe as of a date, in seconds since 1970; raises BuildProblem."""
     run: Callable[[SuiteRequest], SuiteRun]
     statement: FindStatement
     secrets: Callable[[Mapping[str, ArchiveEntry], Mapping[str, ArchiveEntry]], tuple[str, ...]]

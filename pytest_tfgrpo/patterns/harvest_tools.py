@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
-from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteRequest, SuiteRun
-from pytest_tfgrpo.patterns.fixes import RecipePart
-from pytest_tfgrpo.patterns.harvest_plan import EnvironmentFailure, EnvironmentResult, HarvestTools
+from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment, cache_folder
+from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation, SuiteRequest, SuiteRun
+from pytest_tfgrpo.patterns.environment_builder import EnvironmentBuilder
+from pytest_tfgrpo.patterns.harvest_plan import HarvestTools
+from pytest_tfgrpo.patterns.interpreters import find_interpreters
+from pytest_tfgrpo.patterns.package_tools import open_tools as open_build_tools
 from pytest_tfgrpo.patterns.recipe import RecipeKnowledge, recipe_of
 from pytest_tfgrpo.patterns.recipe_file import RECIPE_FILE, FolderRecipe, read_recipes
 from pytest_tfgrpo.patterns.secrets_found import SecretSearch, secrets_in_text
@@ -25,17 +28,24 @@ def reviewed_recipes(repository: Path) -> tuple[FolderRecipe, ...]:
     return read_recipes(path) if path.exists() else ()
 
 
+def open_builder(environ: Mapping[str, str], isolation: Isolation) -> EnvironmentBuilder:
+    """Return what builds environments, with the Pythons of this machine."""
+    tools = open_build_tools(find_interpreters(environ.get("PATH", os.defpath)), environ, isolation)
+    return EnvironmentBuilder(tools, cache_folder())
+
+
 def open_tools(
     reviewed: tuple[FolderRecipe, ...],
+    builder: EnvironmentBuilder,
     issues: Mapping[int, str] | None = None,
     rewrite: Rewrite | None = None,
 ) -> HarvestTools:
     """Return the tools of a harvest; `issues` are texts by number, `rewrite` is a model."""
     search = SecretSearch()
-    knowledge = RecipeKnowledge(reviewed=reviewed)
+    knowledge = RecipeKnowledge(reviewed=reviewed, interpreters=builder.interpreters)
     return HarvestTools(
         recipes=lambda read, names, candidate: recipe_of(read, names, candidate, knowledge),
-        environment=_environment,
+        environment=builder.make,
         run=run_tests,
         statement=lambda candidate, trees, validation: statement_of(
             candidate, trees, validation, issues=issues, rewrite=rewrite
@@ -63,11 +73,3 @@ def domain_of(repository: Path) -> str:
     """Return the domain of a repository's scenarios: the name of its folder, as an id may be."""
     name = repository.resolve().name.removesuffix(".git")
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:DOMAIN] or "repository"
-
-
-def _environment(part: RecipePart, date: int) -> EnvironmentResult:
-    """Return the environment of a recipe; none where its tests need nothing but pytest."""
-    needs = part.python or part.setup or part.files or part.variables
-    if not needs and all(item == "pytest" for item in part.dependencies):
-        return EnvironmentResult()
-    raise EnvironmentFailure(f"environments as of {date} are not built yet")

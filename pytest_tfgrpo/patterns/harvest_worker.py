@@ -25,8 +25,9 @@ from pytest_tfgrpo.patterns.fixes import (
     RootCause,
 )
 from pytest_tfgrpo.patterns.git_objects import GitObjects
-from pytest_tfgrpo.patterns.harvest_plan import EnvironmentFailure, HarvestedFix, HarvestPlan, HarvestTools
+from pytest_tfgrpo.patterns.harvest_plan import HarvestedFix, HarvestPlan, HarvestTools
 from pytest_tfgrpo.patterns.manual import manual_advice, partial_value
+from pytest_tfgrpo.patterns.package_tools import BuildProblem
 from pytest_tfgrpo.patterns.provenance import Provenance, read_provenance
 from pytest_tfgrpo.patterns.suite_files import (
     SuitePaths,
@@ -66,6 +67,7 @@ class HarvestWorker:
         self._plan, self._tools, self._stopped = plan, tools, stopped
         self._left_out = (*plan.exclude, *left_out)
         self._work = WorkTree(folder)
+        self._notes: list[str] = []
         self._objects = GitObjects(plan.repository)
 
     def close(self) -> None:
@@ -75,6 +77,7 @@ class HarvestWorker:
     def harvest(self, candidate: FixCandidate) -> HarvestedFix:
         """Return what became of a candidate, whose files are written; raises StoreError, OSError."""
         began = time.monotonic()
+        self._notes = []
         try:
             found = self._harvest(candidate)
         except (SnapshotError, ArchiveProblem) as error:
@@ -86,7 +89,8 @@ class HarvestWorker:
                     reason=line(str(error), 300),
                 )
             )
-        return replace(found, row=replace(found.row, elapsed_s=round(time.monotonic() - began, 3)))
+        row = replace(found.row, elapsed_s=round(time.monotonic() - began, 3))
+        return replace(found, row=row, notes=(*found.notes, *dict.fromkeys(self._notes)))
 
     def _harvest(self, candidate: FixCandidate) -> HarvestedFix:
         trees = self._trees(candidate)
@@ -141,7 +145,8 @@ class HarvestWorker:
     def _try(self, candidate: FixCandidate, trees: FixTrees, part: RecipePart) -> Proof:
         try:
             made = self._tools.environment(part, candidate.change.committed_at)
-        except EnvironmentFailure as error:
+            self._notes += made.notes
+        except BuildProblem as error:
             return part, None, _failed(RootCause.ENVIRONMENT, f"no environment: {line(str(error), 300)}")
         if odd := left_out_by_checks(trees, made.built):
             reason = f"the fix adds modules that no check takes from an agent: {few(odd, 3)}"

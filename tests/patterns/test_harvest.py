@@ -18,7 +18,7 @@ from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteCommand
 from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestStatus, RootCause, Statement
 from pytest_tfgrpo.patterns.harvest import harvest, preview
 from pytest_tfgrpo.patterns.harvest_log import HarvestLog, read_log_of
-from pytest_tfgrpo.patterns.harvest_plan import EnvironmentFailure
+from pytest_tfgrpo.patterns.package_tools import BuildProblem
 from pytest_tfgrpo.patterns.provenance import read_provenance
 from pytest_tfgrpo.patterns.scenario_text import split_in
 from pytest_tfgrpo.patterns.suite_files import SuitePaths
@@ -136,7 +136,7 @@ def test_a_change_without_an_environment_fails_and_the_next_part_of_its_recipe_i
 
     def environment(part, date):
         tried.append(part.relaxed)
-        raise EnvironmentFailure("no version of left-pad")
+        raise BuildProblem("no version of left-pad")
 
     tools = text_tools(shop.runner)
 

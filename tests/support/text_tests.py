@@ -19,8 +19,9 @@ from pytest_tfgrpo.harness.scoring.runners.protocol import (
     SuiteRequest,
     SuiteRun,
 )
+from pytest_tfgrpo.patterns.environment_builder import MadeEnvironment
 from pytest_tfgrpo.patterns.fixes import FixCandidate, RecipePart, Statement
-from pytest_tfgrpo.patterns.harvest_plan import EnvironmentResult, HarvestPlan, HarvestTools
+from pytest_tfgrpo.patterns.harvest_plan import HarvestPlan, HarvestTools
 
 
 class TextRunner:
@@ -70,7 +71,7 @@ def text_tools(run: Callable[[SuiteRequest], SuiteRun], **more: Any) -> HarvestT
 
     given: Mapping[str, Any] = {
         "recipes": recipes,
-        "environment": lambda part, date: EnvironmentResult(),
+        "environment": lambda part, date: MadeEnvironment(),
         "run": run,
         "statement": lambda candidate, trees, validation: Statement(
             text=candidate.change.message, source="commit message"
