@@ -11,7 +11,7 @@ import sqlite3
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from uuid import UUID
 
 from pytest_tfgrpo.bus.embedded_file import PAGE_BYTES, blocks
@@ -225,9 +225,12 @@ def expire(db: sqlite3.Connection, stream: StreamSpec, now: float, limit: int) -
     table = blocks(stream.name)
     last = last_sequence(db, stream.name)
     keep_from = 0 if stream.max_count is None else last - stream.max_count + 1
-    rows = db.execute(f"SELECT first, count, at FROM {table} ORDER BY first LIMIT ?", (limit,)).fetchall()
+    rows = db.execute(f"SELECT first, count, at FROM {table} ORDER BY first LIMIT ?", (limit,))
     old = now - stream.max_age_s
-    stale = [(first, count) for first, count, at in rows if at < old or first + count <= keep_from]
+    # each row is a page to read: it stops at the first that stays
+    front = takewhile(lambda row: row[2] < old or row[0] + row[1] <= keep_from, rows)
+    stale = [(first, count) for first, count, _ in front]
+    rows.close()
     gone = [first for first, count in stale if first + count - 1 < last]
     db.executemany(f"DELETE FROM {table} WHERE first = ?", [(first,) for first in gone])
     if len(gone) < len(stale):

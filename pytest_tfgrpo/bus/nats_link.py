@@ -30,6 +30,8 @@ PATIENCE_S = 30.0
 """How long an operation is tried while the server does not answer."""
 _ANSWER_S = 5.0
 _CONNECT_S = 10.0
+_HEARTBEAT_S = 0.5
+"""How often the server says that a long request still waits."""
 _PAUSE_S = 0.1
 _WINDOW = 2000
 _WINDOW_BYTES = 32 << 20
@@ -91,14 +93,18 @@ class NatsLink:
 
         self._nats = nats
         self._failures = (nats.errors.Error, TimeoutError, asyncio.TimeoutError, OSError)
+        self._nobody = nats.errors.NoRespondersError
         self._patience_s = patience_s
         self._servers = url.split(",")
         self.where = ", ".join(_public(server) for server in self._servers)
         self._last_error = ""
+        self.breaks = 0
+        """How often the connection broke."""
         self._closed = False
         self._inbox = ""
         self._windows: dict[str, _Window] = {}
         self._loop = asyncio.new_event_loop()
+        self._broken: asyncio.Future[None] = self._loop.create_future()
         self._thread = threading.Thread(target=self._loop.run_forever, name="tfgrpo-nats", daemon=True)
         self._thread.start()
         try:
@@ -124,6 +130,7 @@ class NatsLink:
             "reconnect_time_wait": _PAUSE_S,
             "error_cb": note,
             **options,
+            "disconnected_cb": self._note_break,
         }
         try:
             return await asyncio.wait_for(self._nats.connect(self._servers, **given), _CONNECT_S)
@@ -135,12 +142,29 @@ class NatsLink:
                 f"NATS at {self.where} cannot be reached: {why}; start it, or correct the URL"
             ) from error
 
+    async def _note_break(self) -> None:
+        self.breaks += 1
+        broken, self._broken = self._broken, self._loop.create_future()
+        broken.set_result(None)
+
+    async def _unless_broken(self, work: Awaitable[T]) -> T:
+        """Return what `work` returns; raises ConnectionError when the connection breaks before."""
+        task = asyncio.ensure_future(work)
+        try:
+            ends: set[asyncio.Future[T] | asyncio.Future[None]] = {task, self._broken}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise ConnectionError("the connection broke")
+            return task.result()
+        finally:
+            task.cancel()
+
     async def patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Return what `attempt` returns, tried until it does not fail; raises BusError after the patience."""
         until = time.monotonic() + self._patience_s
         while True:
             try:
-                return await attempt()
+                return await self._unless_broken(attempt())
             except self._failures as error:
                 if isinstance(error, BusError):
                     raise
@@ -150,6 +174,11 @@ class NatsLink:
 
     def _unanswered(self, error: BaseException) -> BusError:
         why = str(error) or type(error).__name__
+        if isinstance(error, self._nobody):
+            return BusError(
+                f"NATS at {self.where} has no JetStream that answers; start it with -js, or let this account "
+                "use it"
+            )
         return BusError(
             f"NATS at {self.where} has not answered for {self._patience_s:g} s: {why}; what this call was "
             "to store may be there or not: call again when the server is back"
@@ -242,26 +271,33 @@ class NatsLink:
         """Return what a consumer has, at once if `wait_s` is 0, and whether the server answered."""
         wish: dict[str, Json] = {"batch": batch, "max_bytes": max_bytes}
         wish |= {"expires": int(wait_s * 1e9)} if wait_s > 0 else {"no_wait": True}
+        silence_s = wait_s + _ANSWER_S
+        if wait_s >= 2 * _HEARTBEAT_S:
+            wish["idle_heartbeat"] = int(_HEARTBEAT_S * 1e9)
+            silence_s = 3 * _HEARTBEAT_S  # after which the server has lost the request
         got: list[Msg] = []
         inbox = self.client.new_inbox()
         subscription = await self.client.subscribe(inbox)
-        try:
+
+        async def receive() -> bool:
             subject = f"{_API}CONSUMER.MSG.NEXT.{stream}.{consumer}"
             await self.client.publish(subject, json.dumps(wish).encode(), reply=inbox)
             while len(got) < batch:
-                message = await subscription.next_msg(wait_s + _ANSWER_S)
-                if message.subject == inbox:
-                    status = (message.headers or {}).get("Status")
-                    if status == "100":
-                        continue
-                    return got, status in ("404", "408") or bool(got)
-                got.append(message)
+                message = await subscription.next_msg(silence_s)
+                if message.subject != inbox:
+                    got.append(message)
+                elif (status := (message.headers or {}).get("Status")) != "100":
+                    return status in ("404", "408") or bool(got)
+            return True
+
+        try:
+            answered = await self._unless_broken(receive())
         except self._failures:
-            return got, False
+            answered = False
         finally:
             with suppress(*self._failures):
                 await subscription.unsubscribe()
-        return got, True
+        return got, answered
 
     async def settle(self, receipts: Sequence[str], word: bytes) -> None:
         """Send the same word for messages that were delivered, and wait until the server has it."""

@@ -24,6 +24,7 @@ class NatsScan:
         """`start` says where to begin, in the server's words, and may filter."""
         self._link, self._stream, self._start = link, stream, dict(start)
         self._consumer = ""
+        self._breaks = 0
         self._read = 0
         """Messages of this consumer."""
         self.seen = 0
@@ -32,6 +33,7 @@ class NatsScan:
         """Messages after the last one, by the server; -1 before the first look."""
 
     async def _open(self) -> None:
+        self._breaks = self._link.breaks
         start = dict(self._start)
         if self.seen:
             start |= {"deliver_policy": "by_start_sequence", "opt_start_seq": self.seen + 1}
@@ -50,7 +52,7 @@ class NatsScan:
         """Return the next messages; [] where there are none yet."""
 
         async def attempt() -> list[Msg]:
-            if not self._consumer:
+            if not self._consumer or self._breaks != self._link.breaks:  # a server that ends forgets readers
                 await self._open()
             if wait_s > 0 and not self.left:
                 got, answered = await self._pull(1, wait_s)

@@ -98,5 +98,5 @@ def differing(wanted: Mapping[str, Json], found: Mapping[str, Json]) -> list[str
 
 def _readable(key: str, value: Json) -> str:
     if key in ("max_age", "duplicate_window") and isinstance(value, int):
-        return f"{value / _SECOND:g} s"
+        return f"{value / _SECOND:.12g} s"
     return repr(value)

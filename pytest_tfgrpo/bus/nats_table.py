@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _OPERATION, _REMOVED = "KV-Operation", ("DEL", "PURGE")
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
-_NO_MESSAGE, _WRONG_LAST, _NO_SEQUENCE = 10037, (10071, 10164), 10043
+_NO_MESSAGE, _WRONG_LAST = 10037, (10071, 10164)
 _LONGEST_S = 60.0
 
 
@@ -119,9 +119,19 @@ async def erase(link: NatsLink, stream: str, sequences: Iterable[int]) -> int:
             await link.api(f"STREAM.MSG.DELETE.{stream}", {"seq": sequence})
             gone += 1
         except NatsRefusal as refusal:
-            if refusal.code not in (_NO_SEQUENCE, _NO_MESSAGE):
-                raise
+            if await _is_there(link, stream, sequence):
+                raise refusal
     return gone
+
+
+async def _is_there(link: NatsLink, stream: str, sequence: int) -> bool:
+    try:
+        await link.api(f"STREAM.MSG.GET.{stream}", {"seq": sequence})
+    except NatsRefusal as refusal:
+        if refusal.code != _NO_MESSAGE:
+            raise
+        return False
+    return True
 
 
 class NatsWatch:

@@ -18,8 +18,9 @@ _READY_S = 20.0
 class NatsServer:
     """Starts, stops, kills and starts again on the same port and folder."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
-        self.folder, self._options = folder, options
+    def __init__(self, folder: Path, *options: str, jetstream: bool = True) -> None:
+        store = ("-js", "-sd", str(folder / "store")) if jetstream else ()
+        self.folder, self._options = folder, (*store, *options)
         self._program = require_tool("nats-server")
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
@@ -29,10 +30,10 @@ class NatsServer:
 
     def start(self) -> None:
         """Start, and wait until it listens."""
-        store, log = self.folder / "store", self.folder / "server.log"
+        log = self.folder / "server.log"
         address = ("-a", "127.0.0.1", "-p", str(self.port))
         self._process = subprocess.Popen(
-            [self._program, "-js", *address, "-sd", str(store), "-l", str(log), *self._options],
+            [self._program, *address, "-l", str(log), *self._options],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
