@@ -5,6 +5,8 @@ line is authenticated with a key that comes over the socket, is in no file, argu
 with each line. What decides about outcomes is compared with what it was before the workspace was imported.
 """
 
+# ruff: noqa: UP006, UP035 - Python 3.8
+
 from __future__ import annotations
 
 import fcntl
@@ -21,7 +23,7 @@ import sys
 import threading
 import types
 from os import _exit
-from typing import Any, Callable, Dict, List, Set, Tuple  # noqa: UP035 - Python 3.8
+from typing import Any, Callable, Dict, List, Set, Tuple
 
 HEADER = struct.Struct("<q")
 MESSAGE = 500
@@ -51,13 +53,14 @@ def main() -> None:
     os.dup2(nothing, 0)
     os.close(nothing)
     connection = socket.socket(fileno=number)
-    request = json.loads(_read(connection, HEADER.unpack(_read(connection, HEADER.size))[0]))
+    with connection.makefile("rb") as stream:
+        request = json.loads(stream.read(HEADER.unpack(stream.read(HEADER.size))[0]))
     connection.detach()
     _keep(number, bytes.fromhex(request.pop("key")))
     _run(request)
 
 
-def _run(request: Dict[str, Any]) -> None:  # noqa: UP006
+def _run(request: Dict[str, Any]) -> None:
     start = os.path.join(request["tree"], request["folder"])  # noqa: PTH118
     os.chdir(start)
     sys.dont_write_bytecode = True
@@ -67,7 +70,7 @@ def _run(request: Dict[str, Any]) -> None:  # noqa: UP006
     except BaseException as error:
         tell(EVENT, "p", f"pytest cannot be imported: {error!r}"[:MESSAGE])
         raise
-    arguments = _arguments(request, pytest)
+    arguments = _arguments(request)
     plugin = _plugin(request, pytest)
     script = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
     sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != script]  # noqa: PTH100
@@ -82,39 +85,17 @@ def _run(request: Dict[str, Any]) -> None:  # noqa: UP006
     _exit(0)
 
 
-def _arguments(request: Dict[str, Any], pytest: Any) -> List[str]:  # noqa: UP006
-    version = tuple(int(part) for part in re.findall(r"\d+", pytest.__version__)[:2])
-    words = [
-        "-q",
-        "--tb=line",
-        "-rN",
-        "--disable-warnings",
-        "--maxfail=0",
-        "--continue-on-collection-errors",
-        "--color=no",
-    ]
-    words += ["-o", "cache_dir=" + request["cache"]]
+def _arguments(request: Dict[str, Any]) -> List[str]:
+    words = ["-q", "--tb=line", "-rN", "--disable-warnings", "--show-capture=no", "--maxfail=0", "--color=no"]
+    words += ["--continue-on-collection-errors", "-o", "cache_dir=" + request["cache"]]
     for name in NEVER_LOADED:
         words += ["-p", "no:" + name]
-    if version >= (6, 2):
-        words += ["--show-capture=no"]
     loaded = not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
     if loaded and importlib.util.find_spec("xdist"):
         words += ["-n", "0"]
     if loaded and importlib.util.find_spec("pytest_cov"):
         words += ["--no-cov"]
     return words + list(request["files"])
-
-
-def _read(connection: socket.socket, size: int) -> bytes:
-    parts = []
-    while size > 0:
-        part = connection.recv(min(size, 1 << 20))
-        if not part:
-            _exit(3)
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
 
 
 def _keep(number: int, key: bytes) -> None:
@@ -127,11 +108,11 @@ def _keep(number: int, key: bytes) -> None:
     lock, get_frame, get_thread, thread = (
         threading.RLock(), sys._getframe, threading.get_ident, threading.get_ident(),
     )  # fmt: skip
-    guards: List[Callable[[Any], str]] = []  # noqa: UP006
-    codes: Dict[str, int] = {}  # noqa: UP006
-    said: List[str] = []  # noqa: UP006
+    guards: List[Callable[[Any], str]] = []
+    codes: Dict[str, int] = {}
+    said: List[str] = []
 
-    def send(values: Tuple[Any, ...]) -> None:  # noqa: UP006
+    def send(values: Tuple[Any, ...]) -> None:
         nonlocal key
         if here() != own:  # a fork that a test left running
             return
@@ -147,7 +128,7 @@ def _keep(number: int, key: bytes) -> None:
             said.append(why)
             send(("x", why))
 
-    def take(verb: str, values: Tuple[Any, ...], frame: Any) -> None:  # noqa: UP006
+    def take(verb: str, values: Tuple[Any, ...], frame: Any) -> None:
         if verb == "guard" and not guards:
             guards.append(_guard(*values))
         elif verb == "tests":
@@ -166,7 +147,7 @@ def _keep(number: int, key: bytes) -> None:
         elif verb in ("p", "v", "n", "c", "s", "r"):
             send((verb, *values))
 
-    def hook(event: str, values: Tuple[Any, ...]) -> None:  # noqa: UP006
+    def hook(event: str, values: Tuple[Any, ...]) -> None:
         if event == EVENT:
             take(values[0], values[1:], get_frame(1))
         elif event == "open":
@@ -178,41 +159,57 @@ def _keep(number: int, key: bytes) -> None:
     sys.addaudithook(hook)
 
 
-def _plugin(request: Dict[str, Any], pytest: Any) -> Any:  # noqa: UP006
+def _plugin(request: Dict[str, Any], pytest: Any) -> Any:
     """Return the plugin: it knows no secret, and tells the hook what pytest says."""
     plugin: Any = types.ModuleType("pytest_results")
-    tree, canaries, skipped = request["tree"], dict(request["canaries"]), frozenset(request["skipped"])
-    places = list(request["at"])
-    added = [] if request["files"] else sorted(canaries)
-    own = {os.path.normpath(os.path.join(tree, name)) for name in canaries}  # noqa: PTH118
-    state: Dict[str, Any] = {"root": tree}  # noqa: UP006
-    join, relative = os.path.join, os.path.relpath
+    names = _Names(request["tree"])
+    for function in (*_collecting(request, names), *_reporting(names)):
+        wraps = function.__name__ in ("pytest_load_initial_conftests", "pytest_collection_modifyitems")
+        hook = pytest.hookimpl(hookwrapper=True, tryfirst=True) if wraps else pytest.hookimpl(tryfirst=True)
+        setattr(plugin, function.__name__, hook(function))
+    return plugin
 
-    def ident(nodeid: str) -> str:
+
+class _Names:
+    """Names of tests relative to the tree, wherever pytest has its root."""
+
+    def __init__(self, tree: str) -> None:
+        self.tree = self.root = tree
+        self._join, self._relative = os.path.join, os.path.relpath
+
+    def __call__(self, nodeid: str) -> str:
         path, colons, rest = nodeid.partition("::")
         if not path:
             return nodeid
-        name = relative(join(state["root"], path), tree)
+        name = self._relative(self._join(self.root, path), self.tree)
         return name.replace(os.sep, "/") + colons + rest
+
+
+def _collecting(request: Dict[str, Any], names: _Names) -> Tuple[Any, ...]:
+    """Return the hooks that put canaries among the tests, and note what is found."""
+    tree, canaries, skipped = request["tree"], dict(request["canaries"]), frozenset(request["skipped"])
+    places, join = list(request["at"]), os.path.join
+    added = [] if request["files"] else sorted(canaries)
+    own = {os.path.normpath(join(tree, name)) for name in canaries}
 
     def pytest_load_initial_conftests(early_config: Any) -> Any:
         for name, text in canaries.items():
             with open(join(tree, name), "x", encoding="utf-8") as file:  # noqa: PTH123
                 file.write(_canary(text, early_config.getini("python_functions")))
-        tell(EVENT, "guard", early_config, tree, pytest_runtest_logreport.__code__)
+        tell(EVENT, "guard", early_config, tree)
         outcome = yield
         if outcome.excinfo is not None:
             tell(EVENT, "v", repr(outcome.excinfo[1])[:MESSAGE])
 
     def pytest_configure(config: Any) -> None:
-        state["root"] = str(config.rootdir if _old(pytest) else config.rootpath)
+        names.root = str(getattr(config, "rootpath", None) or config.rootdir)  # before pytest 6.1
         config.args.extend(join(tree, name) for name in added)
 
-    def pytest_collection_modifyitems(items: List[Any]) -> Any:  # noqa: UP006
+    def pytest_collection_modifyitems(items: List[Any]) -> Any:
         ours = [item for item in items if str(item.fspath) in own]
         items[:] = [item for item in items if str(item.fspath) not in own]
         yield
-        items[:] = _mixed([item for item in items if ident(item.nodeid) not in skipped], ours, places)
+        items[:] = _mixed([item for item in items if names(item.nodeid) not in skipped], ours, places)
 
     def pytest_collection_finish(session: Any) -> None:
         tell(EVENT, "tests", [(item.nodeid, _code(item)) for item in session.items])
@@ -220,10 +217,19 @@ def _plugin(request: Dict[str, Any], pytest: Any) -> Any:  # noqa: UP006
 
     def pytest_collectreport(report: Any) -> None:
         if report.failed:
-            tell(EVENT, "c", ident(report.nodeid), _message(report))
+            tell(EVENT, "c", names(report.nodeid), _message(report))
+
+    return (
+        pytest_load_initial_conftests, pytest_configure, pytest_collection_modifyitems,
+        pytest_collection_finish, pytest_collectreport,
+    )  # fmt: skip
+
+
+def _reporting(names: _Names) -> Tuple[Any, ...]:
+    """Return the hooks that tell what comes of each test."""
 
     def pytest_runtest_logstart(nodeid: str) -> None:
-        tell(EVENT, "s", ident(nodeid))
+        tell(EVENT, "s", names(nodeid))
 
     def pytest_runtest_logreport(report: Any) -> None:
         outcome = str(report.outcome)
@@ -233,24 +239,12 @@ def _plugin(request: Dict[str, Any], pytest: Any) -> Any:  # noqa: UP006
             return
         message = _message(report) if outcome == "failed" else ""
         seconds = float(report.duration or 0.0)
-        tell(EVENT, "r", ident(report.nodeid), str(report.when), outcome, seconds, message)
+        tell(EVENT, "r", names(report.nodeid), str(report.when), outcome, seconds, message)
 
     def pytest_runtest_teardown(item: Any) -> None:
         tell(EVENT, "torn", item.nodeid, _code(item), "runtest" in vars(item))
 
-    for function in (
-        pytest_load_initial_conftests, pytest_configure, pytest_collection_modifyitems,
-        pytest_collection_finish, pytest_collectreport, pytest_runtest_logstart, pytest_runtest_logreport,
-        pytest_runtest_teardown,
-    ):  # fmt: skip
-        wraps = function in (pytest_load_initial_conftests, pytest_collection_modifyitems)
-        hook = pytest.hookimpl(hookwrapper=True, tryfirst=True) if wraps else pytest.hookimpl(tryfirst=True)
-        setattr(plugin, function.__name__, hook(function))
-    return plugin
-
-
-def _old(pytest: Any) -> bool:
-    return int(pytest.__version__.partition(".")[0]) < 7
+    return pytest_runtest_logstart, pytest_runtest_logreport, pytest_runtest_teardown
 
 
 def _code(item: Any) -> int:
@@ -260,7 +254,7 @@ def _code(item: Any) -> int:
     return id(getattr(called, "__code__", None)) if hasattr(called, "__code__") else 0
 
 
-def _canary(text: str, patterns: List[str]) -> str:  # noqa: UP006
+def _canary(text: str, patterns: List[str]) -> str:
     """Return a canary with functions that the project's pattern of names finds."""
     pattern = str(patterns[0]) if patterns else "test"
     if "*" not in pattern:
@@ -269,7 +263,7 @@ def _canary(text: str, patterns: List[str]) -> str:  # noqa: UP006
     return re.sub(r"\bNAMED_(\w+)", lambda found: before + found.group(1) + after, text)
 
 
-def _mixed(items: List[Any], ours: List[Any], places: List[float]) -> List[Any]:  # noqa: UP006
+def _mixed(items: List[Any], ours: List[Any], places: List[float]) -> List[Any]:
     """Return the tests with ours between those of two files."""
     seams = [0, *(i for i in range(1, len(items)) if items[i].fspath != items[i - 1].fspath), len(items)]
     at = sorted(
@@ -291,13 +285,14 @@ def _message(report: Any) -> str:
     return (lines[0] if crash is not None else lines[-1])[:MESSAGE].encode("utf-8", "replace").decode()
 
 
-def _guard(config: Any, tree: str, speaker: Any) -> Callable[[Any], str]:
+def _guard(config: Any, tree: str) -> Callable[[Any], str]:
     """Return the function that says what was changed, ``-`` for a report not from pytest, else nothing."""
     before = _snapshot()
     vital = [entry for entry in before if entry[4]]
     trusted = _trusted(config)
     known = {id(one) for one in config.pluginmanager.get_plugins()}
     bottom, hooks = _run.__code__, config.hook
+    speaker = config.pluginmanager.get_plugin("pytest_results").pytest_runtest_logreport.__code__
     from_call = {id(code) for code in _codes_of(sys.modules["_pytest.runner"].CallInfo)}
 
     def guard(frame: Any) -> str:
@@ -336,9 +331,9 @@ def _foreign(function: Any, tree: str) -> bool:
     return not TEST_PLACE.search(os.path.relpath(path, os.path.realpath(tree)))
 
 
-def _snapshot() -> List[Tuple[Any, str, Any, Any, bool]]:  # noqa: UP006
+def _snapshot() -> List[Tuple[Any, str, Any, Any, bool]]:
     """Return where each function of pytest and unittest is held, its name, itself and its code."""
-    found: List[Tuple[Any, str, Any, Any, bool]] = []  # noqa: UP006
+    found: List[Tuple[Any, str, Any, Any, bool]] = []
     vital = ("_pytest.runner", "_pytest.reports")
     for module in _of_runner():
         names = vars(module)
@@ -359,33 +354,33 @@ def _snapshot() -> List[Tuple[Any, str, Any, Any, bool]]:  # noqa: UP006
     return found
 
 
-def _of_runner() -> List[Any]:  # noqa: UP006
+def _of_runner() -> List[Any]:
     names = [name for name in sys.modules if name.partition(".")[0] in ("_pytest", "pluggy")]
     return [sys.modules[name] for name in (*names, "unittest.case") if sys.modules[name] is not None]
 
 
-def _trusted(config: Any) -> Set[int]:  # noqa: UP006
+def _trusted(config: Any) -> Set[int]:
     """Return the codes through which a report goes: of pytest, pluggy, and the plugins that are loaded."""
     modules = {id(module): module for module in _of_runner()}
     for plugin in config.pluginmanager.get_plugins():
         name = getattr(plugin, "__name__", None) or type(plugin).__module__
         if isinstance(name, str) and name in sys.modules:
             modules[id(sys.modules[name])] = sys.modules[name]
-    found: Set[int] = set()  # noqa: UP006
+    found: Set[int] = set()
     for module in modules.values():
         for value in list(vars(module).values()):
             found.update(id(code) for code in _codes_of(value))
     return found
 
 
-def _codes_of(value: Any) -> List[Any]:  # noqa: UP006
+def _codes_of(value: Any) -> List[Any]:
     """Return the codes of a function or of all methods of a class, those within them too."""
     if isinstance(value, type):
         return [code for held in list(vars(value).values()) for code in _codes_of_function(held)]
     return _codes_of_function(value)
 
 
-def _codes_of_function(value: Any) -> List[Any]:  # noqa: UP006
+def _codes_of_function(value: Any) -> List[Any]:
     value = getattr(value, "fget", None) or getattr(value, "__func__", value)
     found, left = [], [value]
     for one in left:

@@ -74,7 +74,7 @@ class _Conversation:
     def __init__(self, found: _Results, hang_s: float | None) -> None:
         self.key = secrets.token_bytes(32)
         self.found = found
-        self.over = False
+        self.over = self.heard = False
         self.tampered = self.broken = ""
         self.current: str | None = None
         self._next = self.key
@@ -106,6 +106,7 @@ class _Conversation:
         if not secrets.compare_digest(mac, right) or self.over:
             self.tampered = "a line of the report is not from the reporter"
             return
+        self.heard = True
         kind, *values = json.loads(body)
         getattr(self, f"_{kind}")(*values)
 
@@ -316,6 +317,8 @@ def _problem(
         return RunProblem.NO_REPORT, "the tests filled the disk"
     if talk.broken.startswith("pytest cannot be imported") or "cannot be started" in talk.broken:
         return RunProblem.NO_RUNNER, talk.broken
+    if not talk.heard and run.code in (126, 127):
+        return RunProblem.NO_RUNNER, tail
     if not talk.over:
         return RunProblem.NO_REPORT, tail or "pytest ended without its report"
     if not talk.broken and not own:

@@ -17,10 +17,15 @@ def fix(tmp_path: Path) -> SmallFix:
     return SmallFix(folder=tmp_path)
 
 
-@pytest.mark.parametrize("cheat", sorted(RUNTIME))
-def test_a_module_that_cheats_scores_nothing(fix, cheat):
-    result = fix.attempt({"shop/cart.py": RUNTIME[cheat]})
-    assert result.credit == 0, cheat
+SAMPLE = 6
+
+
+@pytest.mark.faults
+def test_a_module_that_cheats_scores_nothing(tmp_path, campaign):
+    require_tool("bwrap")
+    for number, cheat in enumerate(campaign.sample(sorted(RUNTIME), SAMPLE)):
+        fix = SmallFix(folder=tmp_path / str(number))
+        assert fix.attempt({"shop/cart.py": RUNTIME[cheat]}).credit == 0, cheat
 
 
 def test_files_that_cheat_are_left_out_all_at_once(fix):
