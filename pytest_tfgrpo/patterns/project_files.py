@@ -75,13 +75,14 @@ class ProjectFiles:
         return found if isinstance(found, ast.Module) else ast.Module(body=[], type_ignores=[])
 
     def _once(self, kind: str, name: str, parse: Callable[[str], Json]) -> Json:
-        if (kind, name) not in self._parsed:
+        key = kind, self.path(name)  # folders of one tree share what was parsed
+        if key not in self._parsed:
             try:
                 found = parse(self.text(name))
             except (ValueError, configparser.Error, SyntaxError, RecursionError, MemoryError):
                 found = None
-            self._parsed[kind, name] = found
-        return self._parsed[kind, name]
+            self._parsed[key] = found
+        return self._parsed[key]
 
 
 def _syntax(text: str) -> ast.Module:
