@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,22 +19,17 @@ from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.wire import Json, from_wire, to_wire
 from pytest_tfgrpo.harness.sandbox.environments import (
     BUILT,
-    ENVIRONMENTS,
     LARGEST,
     SETUP,
     VENV,
     BuiltEnvironment,
     Environment,
-    cache_folder,
     open_built,
-    read_environment,
     stamp_of,
     to_file,
 )
 from pytest_tfgrpo.harness.sandbox.removal import remove
-from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation
 from pytest_tfgrpo.patterns.fixes import RecipePart
-from pytest_tfgrpo.patterns.interpreters import find_interpreters
 from pytest_tfgrpo.patterns.node_recipe import LOCKS
 from pytest_tfgrpo.patterns.own_distributions import write_distributions
 from pytest_tfgrpo.patterns.package_tools import (
@@ -73,11 +68,6 @@ class MadeEnvironment:
 class EnvironmentBuilder:
     """Builds environments in a cache, which processes and threads share; a killed build is done again."""
 
-    @property
-    def interpreters(self) -> tuple[str, ...]:
-        """The minor versions of the Pythons that it builds with, oldest first."""
-        return tuple(self._tools.interpreters)
-
     def __init__(self, tools: BuildTools, cache: Path) -> None:
         """`cache` is the folder of built environments, as `cache_folder` names it."""
         self._tools = tools
@@ -94,7 +84,8 @@ class EnvironmentBuilder:
 
         Raises BuildProblem where there can be none, StoreError where the cache cannot be written.
         """
-        if not (part.python or part.setup or part.files):
+        elsewhere = set(part.imports) - {part.folder}
+        if not (part.python or part.setup or part.files or part.variables or elsewhere):
             return MadeEnvironment()
         until = None if part.relaxed else until_of(committed_at)
         key = self._key(part, until)
@@ -221,33 +212,6 @@ class EnvironmentBuilder:
         with (self._cache / f"{name}.lock").open("wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
-
-
-def open_builder(
-    environ: Mapping[str, str], isolation: Isolation = "bwrap", cache: Path | None = None
-) -> EnvironmentBuilder:
-    """Return a builder with this machine's interpreters, uv if it is there, and the user's cache.
-
-    `environ` are the variables of this process: PATH, PYENV_ROOT, and where packages come from.
-    """
-    root = environ.get("PYENV_ROOT", "")
-    found = find_interpreters(environ.get("PATH", os.defpath), Path(root) if root else None)
-    return EnvironmentBuilder(open_tools(found, environ, isolation), cache or cache_folder())
-
-
-def build_suite(builder: EnvironmentBuilder, suite: Path) -> Iterator[tuple[str, str]]:
-    """Build all environments of a suite; yield the stamp of each, and why it could not be built, or "".
-
-    Raises ScenarioError for a file that is malformed, StoreError where the cache cannot be written.
-    """
-    for path in sorted((suite / ENVIRONMENTS).glob("*.json")):
-        environment = read_environment(path)
-        try:
-            builder.build(environment)
-        except BuildProblem as problem:
-            yield path.stem, str(problem)
-        else:
-            yield path.stem, ""
 
 
 def until_of(committed_at: int) -> str:

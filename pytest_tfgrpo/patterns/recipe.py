@@ -197,9 +197,9 @@ def _with_python(
     project = python_project(files)
     found = guess(files, project)
     needs = told.dependencies if told.dependencies is not None else part.dependencies
-    simple = set(part.imports) <= {part.folder} and not part.variables and not told.setup
-    bare = simple and all(" ".join(item.split()) == "pytest" for item in needs)
-    reviewed = told.dependencies is not None and told.python is None
+    simple = set(part.imports) <= {part.folder} and not part.variables
+    reviewed = told.dependencies is not None
+    bare = (simple or reviewed) and all(" ".join(item.split()) == "pytest" for item in needs)
     declared = tuple(v for v in found.pythons if allows(project.requires_python, _pair(v)))
     if told.python or (bare and (reviewed or not (declared or project.requires_python))):
         return replace(part, python=None)

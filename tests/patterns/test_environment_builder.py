@@ -272,6 +272,16 @@ def test_a_recipe_that_needs_nothing_needs_no_environment(bare):
     assert bare.make(part(python=None, dependencies=("pytest",)), AT).built is None
 
 
+@pytest.mark.parametrize("values", [{"variables": {"TZ": "UTC"}}, {"imports": ("src",)}])
+def test_variables_and_folders_of_modules_need_an_environment_but_no_python(bare, values):
+    found = bare.make(part(python=None, dependencies=("pytest",), distributions={}, **values), AT)
+    assert found.built.python is None
+    assert (found.built.variables, found.built.imports) == (
+        values.get("variables", {}),
+        values.get("imports", ()),
+    )
+
+
 def test_a_recipe_that_would_do_harm_gives_no_environment(bare):
     with pytest.raises(BuildProblem, match="LD_PRELOAD"):
         bare.make(part(python=None, setup=(("true",),), variables={"LD_PRELOAD": "x"}), AT)
