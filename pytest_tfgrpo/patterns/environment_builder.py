@@ -39,7 +39,6 @@ from pytest_tfgrpo.patterns.package_tools import (
     install,
     lock,
     make_venv,
-    open_tools,
 )
 from pytest_tfgrpo.patterns.requirement_text import normal
 from pytest_tfgrpo.patterns.setup_commands import lock_node_packages, run_setup
