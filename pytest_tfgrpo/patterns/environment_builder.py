@@ -133,11 +133,13 @@ class EnvironmentBuilder:
             path = inner / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
+        before = None
         if environment.python:
-            make_venv(self._tools, self._tools.interpreter(environment.python), venv)
+            base = self._tools.interpreter(environment.python)
+            make_venv(self._tools, base, venv)
             write_distributions(environment, venv)
-        before = _identity(venv)
-        install(self._tools, environment.lock, folder, venv)
+            before = _identity(venv)
+            install(self._tools, environment.lock, folder, venv, base)
         run_setup(self._tools, environment, folder)
         if environment.python:
             self._compile(folder, venv)

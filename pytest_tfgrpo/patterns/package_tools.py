@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import CheckError
@@ -41,6 +42,9 @@ NOT_PASSED = re.compile(
 )
 """Variables that would make an installer work on another environment."""
 WHEELS = ("--only-binary", ":all:")
+QUIET_PIP = ("--disable-pip-version-check", "--no-input")
+PIP, DATED_PIP = (22, 3), (26, 0)
+"""Versions of pip that install into another environment, and that apply a date."""
 UNDATED = "is missing an upload date"
 """What uv warns of where an index does not say when a file came."""
 TAIL = 1500
@@ -133,21 +137,19 @@ def _lock_with_uv(
 def _lock_with_pip(
     tools: BuildTools, requirements: Sequence[str], until: str | None, work: Path, python: Path
 ) -> Locked:
-    make_venv(tools, python, work / "venv")
-    inner = work / "venv" / "bin" / "python"
+    inner = python
+    if pip_version(python) < PIP:
+        make_venv(tools, python, work / "venv")
+        inner = work / "venv" / "bin" / "python"
     argv = [
         *(str(inner), "-I", "-m", "pip", "install", "--dry-run", "--ignore-installed"),
-        *("--report", "report.json", "-r", "requirements.in", "--disable-pip-version-check", "--no-input"),
+        *("--report", "report.json", "-r", "requirements.in", *QUIET_PIP),
     ]
     notes: tuple[str, ...] = ()
-    if until:
-        _, options = outside(tools, [str(inner), "-I", "-m", "pip", "install", "--help"], work)
-        if "--uploaded-prior-to" in options:
-            argv += ["--uploaded-prior-to", until]
-        else:
-            notes = (
-                "this pip cannot apply a date: it was not applied; install the extra harvest, which has uv",
-            )
+    if until and pip_version(inner) >= DATED_PIP:
+        argv += ["--uploaded-prior-to", until]
+    elif until:
+        notes = ("this pip cannot apply a date: it was not applied; install the extra harvest for uv",)
     code, told = wheels_first(tools, argv, work, (inner,))
     if code:
         hint = (
@@ -195,46 +197,56 @@ def _plain(path: Path) -> str:
 
 
 def make_venv(tools: BuildTools, python: Path, folder: Path) -> None:
-    """Make a virtual environment; raises BuildProblem."""
+    """Make a virtual environment, with a pip where nothing else can install; raises BuildProblem."""
     argv = [str(python), "-I", "-m", "venv", str(folder)]
     if tools.uv is not None:
         argv = [
-            str(tools.uv),
-            "venv",
-            "--python",
-            str(python),
-            "--no-project",
-            "--no-python-downloads",
-            str(folder),
+            *(str(tools.uv), "venv", "--python", str(python), str(folder)),
+            *("--no-project", "--no-python-downloads"),
         ]
+    elif pip_version(python) >= PIP:
+        argv.append("--without-pip")
     code, told = outside(tools, argv, folder.parent)
     if code:
         raise BuildProblem(f"cannot make an environment of {str(python)!r}: {told[-TAIL:]}")
 
 
-def install(tools: BuildTools, lines: Sequence[str], folder: Path, venv: Path) -> None:
-    """Install a lock into a fresh virtual environment in `folder`; raises BuildProblem, OSError."""
+def install(tools: BuildTools, lines: Sequence[str], folder: Path, venv: Path, base: Path) -> None:
+    """Install a lock into a fresh virtual environment in `folder`, made of the Python `base`.
+
+    Raises BuildProblem, OSError.
+    """
     if not lines:
         return
     (folder / "lock.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
     python = venv / "bin" / "python"
-    argv = [
-        str(python),
-        "-I",
-        "-m",
-        "pip",
-        "install",
-        "--disable-pip-version-check",
-        "--no-input",
-        "--no-compile",
-    ]
     if tools.uv is not None:
         # copies, as the sandbox could write to the cache through hard links
         argv = [str(tools.uv), "pip", "install", "--python", str(python), "--link-mode", "copy"]
+    elif pip_version(base) >= PIP:
+        argv = [str(base), "-I", "-m", "pip", "--python", str(python), "install", "--no-compile", *QUIET_PIP]
+    else:
+        argv = [str(python), "-I", "-m", "pip", "install", "--no-compile", *QUIET_PIP]
     argv += ["--require-hashes", "--no-deps", "-r", "lock.txt"]
-    code, told = wheels_first(tools, argv, folder, (python, *([tools.uv] if tools.uv else [])))
+    code, told = wheels_first(tools, argv, folder, (Path(argv[0]), python))
     if code:
         raise BuildProblem(f"cannot install the packages: {told[-TAIL:]}")
+
+
+@cache
+def pip_version(python: Path) -> tuple[int, int]:
+    """Return the version of a Python's own pip; (0, 0) without one."""
+    try:
+        ran = subprocess.run(
+            [python, "-I", "-m", "pip", "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return 0, 0
+    found = re.match(rb"pip ([0-9]+)\.([0-9]+)", ran.stdout)
+    return (int(found[1]), int(found[2])) if found and not ran.returncode else (0, 0)
 
 
 def wheels_first(
