@@ -59,6 +59,10 @@ def declare(commands: Subparsers) -> None:
     )
     _add_sandbox(parser)
     group = parser.add_subparsers(title="commands", metavar="COMMAND")
+    first = add_command(group, "init", init_command)
+    first.add_argument("--repo", default=".", metavar="DIR", help="git repository (default: here)")
+    first.add_argument("--commit", default="HEAD", metavar="C", help="guess from its files (default: HEAD)")
+    first.add_argument("--force", action="store_true", help="overwrite a harvest.toml that exists")
     build = add_command(group, "env", env_command)
     build.add_argument("suite", metavar="SUITE", help="folder of the suite")
     _add_sandbox(build)
@@ -212,6 +216,21 @@ def _require_sandbox(isolation: Isolation) -> None:
             str(error).replace("sandbox=none", "--check-sandbox none").replace("sandbox=bwrap", "the sandbox")
         )
         raise SettingError(text) from error
+
+
+def init_command(arguments: Arguments) -> Iterator[str]:
+    """Write a first harvest.toml, which says how tests run, each value with its source."""
+    from pytest_tfgrpo.core.files import write_text
+    from pytest_tfgrpo.patterns.harvest_tools import first_recipe, open_builder
+    from pytest_tfgrpo.patterns.recipe_file import RECIPE_FILE
+
+    repository = Path(arguments.repo)
+    path = repository / RECIPE_FILE
+    if path.exists() and not arguments.force:
+        raise SettingError(f"{path} exists; review it, or overwrite it with --force")
+    builder = open_builder(os.environ, "none")  # which interpreters there are; nothing is built
+    write_text(path, first_recipe(repository, arguments.commit, builder.interpreters))
+    yield f"wrote  {path}: review it, then harvest"
 
 
 def env_command(arguments: Arguments) -> Iterator[str]:

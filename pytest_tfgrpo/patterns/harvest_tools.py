@@ -10,13 +10,17 @@ from pathlib import Path
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment, cache_folder
 from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation, SuiteRequest, SuiteRun
 from pytest_tfgrpo.patterns.environment_builder import EnvironmentBuilder
+from pytest_tfgrpo.patterns.git_objects import GitObjects
 from pytest_tfgrpo.patterns.harvest_plan import HarvestTools
+from pytest_tfgrpo.patterns.history import CommitRange, changes
 from pytest_tfgrpo.patterns.interpreters import find_interpreters
 from pytest_tfgrpo.patterns.package_tools import open_tools as open_build_tools
 from pytest_tfgrpo.patterns.recipe import RecipeKnowledge, recipe_of
 from pytest_tfgrpo.patterns.recipe_file import RECIPE_FILE, FolderRecipe, read_recipes
+from pytest_tfgrpo.patterns.recipe_init import init_text
 from pytest_tfgrpo.patterns.secrets_found import SecretSearch, secrets_in_text
 from pytest_tfgrpo.patterns.statement import Rewrite, statement_of
+from pytest_tfgrpo.patterns.tree_files import read_file
 
 DOMAIN = 60
 """Characters of a domain at most."""
@@ -32,6 +36,20 @@ def open_builder(environ: Mapping[str, str], isolation: Isolation) -> Environmen
     """Return what builds environments, with the Pythons of this machine."""
     tools = open_build_tools(find_interpreters(environ.get("PATH", os.defpath)), environ, isolation)
     return EnvironmentBuilder(tools, cache_folder())
+
+
+def first_recipe(repository: Path, commit: str, interpreters: tuple[str, ...]) -> str:
+    """Return the text of a first ``harvest.toml`` for the tree of a commit; raises SettingError."""
+    with GitObjects(repository) as objects:
+        last = objects.resolve(commit)
+        names = [entry.path for entry in objects.entries(last)]
+        newest = next(changes(objects, CommitRange(first=None, last=last), limit=1), None)
+        return init_text(
+            lambda path: read_file(objects, last, path),
+            names,
+            interpreters=interpreters,
+            committed_at=newest.committed_at if newest else 0,
+        )
 
 
 def open_tools(

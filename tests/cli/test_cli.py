@@ -22,7 +22,7 @@ COMMANDS = (
     "baseline compare", "library show",
     "library diff", "library promote", "library rebase", "lessons", "labels sample", "labels read",
     "record stat", "record verify", "record add", "record prune", "export",
-    "harvest env", "harvest verify",
+    "harvest init", "harvest env", "harvest verify",
     "live init", "live demo", "live status", "live report", "live evaluate", "live drafts", "live export",
     "live ingest", "live reset",
 )  # fmt: skip

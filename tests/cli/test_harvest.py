@@ -7,6 +7,9 @@ import pytest
 from support.repositories import Repository, everything
 from support.tools import require_tool, run_pytest, tfgrpo
 
+from pytest_tfgrpo.core.files import write_json
+from pytest_tfgrpo.harness.sandbox.environments import Environment, stamp_of, to_file
+
 BECOMES = {
     "report-a-mean-of-zero-where-there-was-no": "skipped",
     "describe-how-prices-are-written": "skipped",
@@ -145,3 +148,30 @@ def test_a_dry_run_lists_what_would_be_validated_and_writes_nothing(shop: Reposi
 def test_a_suite_that_is_none_cannot_be_verified(shop: Repository) -> None:
     assert "holds no harvested scenario" in tfgrpo("harvest", "verify", "shop", code=1)
     assert not Path("shop/harvest.jsonl").exists()
+
+
+def test_a_first_recipe_is_written_once_and_can_be_harvested_with(shop: Repository) -> None:
+    assert (
+        tfgrpo("harvest", "init", "--repo", "shop") == "wrote  shop/harvest.toml: review it, then harvest\n"
+    )
+    text = (shop.folder / "harvest.toml").read_text()
+    assert '[folder."."]\n' in text
+    assert '\nrunner = "pytest"\n' in text
+    assert "exists; review it" in tfgrpo("harvest", "init", "--repo", "shop", code=1)
+    assert "1 candidate" in tfgrpo("harvest", "--repo", "shop", *RANGE, "--dry-run")
+    tfgrpo("harvest", "init", "--repo", "shop", "--force", "--commit", "main~1")
+
+
+def test_a_suite_without_environments_needs_none(shop: Repository) -> None:
+    assert tfgrpo("harvest", "env", "shop") == "shop needs no environment\n"
+
+
+def test_an_environment_that_cannot_be_built_is_named(
+    shop: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    environment = Environment(python="3.1")
+    (tmp_path / "suite/environments").mkdir(parents=True)
+    write_json(tmp_path / f"suite/environments/{stamp_of(environment)}.json", to_file(environment))
+    error = tfgrpo("harvest", "env", "suite", "--check-sandbox", "none", code=1)
+    assert "1 of 1 environment could not be built" in error
