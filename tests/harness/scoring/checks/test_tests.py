@@ -1,20 +1,228 @@
 """The check kind ``tests``: hidden tests on a fresh copy of what an agent made."""
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.fixes import SOLVED, SmallFix
+from support.fixes import BASE, FAIL_TO_PASS, HIDDEN, NODES, PASS_TO_PASS, SOLVED, SmallFix
 from support.tools import require_tool
+
+from pytest_tfgrpo.core.errors import CheckError, ScenarioError, SettingError
+from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, ArchiveProblem
+from pytest_tfgrpo.harness.scoring.checks import fresh_tree
+from pytest_tfgrpo.harness.scoring.checks.check_sandbox import require_checks, warn_of_checks
+from pytest_tfgrpo.harness.scoring.checks.fresh_tree import distinctive_lines, make_tree, read_base
+from pytest_tfgrpo.harness.scoring.checks.tests import TESTS
+
+HALF = SOLVED.replace("sum(prices)", "3 if prices else 1")
 
 
 @pytest.fixture
 def fix(tmp_path: Path) -> SmallFix:
+    return SmallFix(folder=tmp_path / "suite")
+
+
+@pytest.fixture
+def isolated(fix: SmallFix) -> SmallFix:
     require_tool("bwrap")
-    return SmallFix(folder=tmp_path)
+    return fix
 
 
-def test_the_fix_has_full_credit_and_the_base_none(fix, tmp_path):
-    assert fix.attempt({"shop/cart.py": SOLVED}).credit == 1
+def test_the_fix_has_full_credit_and_the_base_none(isolated, tmp_path):
+    assert isolated.attempt({"shop/cart.py": SOLVED}).credit == 1
     nothing = SmallFix(folder=tmp_path / "second").attempt({})
     assert nothing.credit == 0
     assert "2 of 2 tests of the fix do not pass: tests/test_cart.py::test_total, " in nothing.reason
+
+
+@pytest.mark.parametrize(("credit", "share"), [("all", 0.0), ("share", 0.5)])
+def test_half_a_fix_has_its_share_where_shares_are_given(isolated, credit, share):
+    result = isolated.attempt({"shop/cart.py": HALF}, credit=credit)
+    assert result.credit == share
+    assert "1 of 2 tests of the fix do not pass: tests/test_cart.py::test_total_of_nothing" in result.reason
+
+
+def test_a_share_needs_all_that_passed_before(isolated):
+    broken = SOLVED.replace("len(prices)", "0")
+    result = isolated.attempt({"shop/cart.py": broken}, credit="share")
+    assert result.credit == 0
+    assert result.reason.startswith("1 tests do not pass any more: tests/test_cart.py::test_count (assert 0")
+
+
+def test_hidden_tests_see_nothing_of_the_suite(isolated):
+    look = f"import os; return sum(prices) * os.path.exists({str(isolated.folder / 'archives')!r})"
+    looking = BASE["shop/cart.py"].replace("return 0", look)
+    assert isolated.attempt({"shop/cart.py": looking}).credit == 0
+
+
+def test_without_isolation_the_same_tests_run(fix):
+    assert fix.attempt({"shop/cart.py": SOLVED}, sandbox="none").credit == 1
+
+
+def test_the_agents_own_folder_stays_as_it_is(isolated, tmp_path):
+    isolated.attempt({"shop/cart.py": SOLVED, "notes.txt": "x", "tests/test_cart.py": "x"})
+    left = isolated.folder / "workspace"
+    names = {str(path.relative_to(left)) for path in left.rglob("*") if path.is_file()}
+    assert names == {*BASE, "notes.txt"}
+    assert (left / "tests" / "test_cart.py").read_text() == "x"
+
+
+def test_an_agent_that_left_no_folder_to_run_in_scores_nothing(fix):
+    assert "is gone" in fix.attempt({}, runner={"name": "pytest", "folder": "sub"}, sandbox="none").reason
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"runner": "nose"}, "/runner: there is no runner 'nose'; known are command"),
+        ({"runner": {"name": "pytest", "folder": "../x"}}, "/runner: '../x' must be a plain relative path"),
+        ({"runner": {"name": "pytest", "run": ["x"]}}, "/runner: the runner 'command', and no other"),
+        ({"hidden": "archives/none.tar.gz"}, "/hidden: 'archives/none.tar.gz' cannot be read"),
+        ({"hidden": "../x.tar.gz"}, "/hidden: '../x.tar.gz' must be"),
+        ({"fail_to_pass": []}, "/fail_to_pass"),
+        ({"fail_to_pass": ["/etc/passwd::test_a"]}, "/fail_to_pass: '/etc/passwd' must be"),
+        ({"pass_to_pass": list(FAIL_TO_PASS)}, f"/pass_to_pass: {FAIL_TO_PASS[0]!r} is in fail_to_pass too"),
+        ({"credit": "most"}, "/credit"),
+    ],
+)
+def test_wrong_parameters_are_named(fix, params, said):
+    with pytest.raises(ScenarioError) as error:
+        fix.scenario(**params)
+    assert f"#/checks/0{said}" in str(error.value)
+
+
+def test_the_digest_of_the_hidden_tests_is_part_of_the_task_stamp(tmp_path):
+    one = SmallFix(folder=tmp_path / "a").scenario()
+    other = SmallFix(folder=tmp_path / "b", hidden={**HIDDEN, "tests/more.txt": "x"}).scenario()
+    assert one.stamp != other.stamp
+    assert one.stamp == SmallFix(folder=tmp_path / "c").scenario().stamp
+
+
+def test_hidden_tests_that_changed_since_they_were_read_are_an_error(fix):
+    scenario = fix.scenario()
+    path = fix.folder / "archives" / "one.hidden.tar.gz"
+    path.write_bytes(path.read_bytes() + b"x")
+    with pytest.raises(CheckError, match=r"'archives/one.hidden.tar.gz' was changed"):
+        TESTS.evaluate(scenario.checks[0], None)  # type: ignore[arg-type]
+
+
+def test_answers_are_the_lines_that_only_the_fix_has(fix):
+    assert TESTS.answers(fix.check()) == ("return sum(prices)  # the true fix adds all prices",)
+
+
+def test_a_suite_without_references_has_no_answers(fix):
+    check = fix.check()
+    (fix.folder / "references" / "one.tar.gz").unlink()
+    assert TESTS.answers(check) == ()
+
+
+def test_lines_that_say_little_are_no_answers():
+    fixed = {
+        "a": b"return None\n}\n----------------\nvalue = compute(1)\nold = compute(2)\n\xff",
+        "b": b"x" * 13,
+    }
+    assert distinctive_lines(fixed, {"a": b"  old = compute(2)\n"}, 9) == ("x" * 13,)
+    assert distinctive_lines({"b": b"value = compute(1)\nother = 22222\n"}, {}, 1) == ("value = compute(1)",)
+
+
+def test_a_run_with_hidden_tests_needs_bubblewrap_or_the_setting(fix, monkeypatch):
+    def missing(_isolation):
+        raise CheckError("check_sandbox=bwrap needs bubblewrap")
+
+    scenario = fix.scenario()
+    monkeypatch.setattr("pytest_tfgrpo.harness.scoring.runners.isolation._bwrap", lambda: missing(0))
+    with pytest.raises(SettingError, match="check_sandbox=auto needs bubblewrap"):
+        require_checks({"check_sandbox": "auto"}, [scenario])
+    require_checks({"check_sandbox": "none"}, [scenario])
+    require_checks({"check_sandbox": "auto"}, [])
+    assert "run the agents' code as you" in warn_of_checks({"check_sandbox": "none"}, [scenario])[0]
+    assert warn_of_checks({"check_sandbox": "none"}, []) == []
+    assert warn_of_checks({"check_sandbox": "auto"}, [scenario]) == []
+
+
+def test_a_run_needs_the_environments_and_workspaces_of_its_hidden_tests(fix):
+    scenario = fix.scenario()
+    with pytest.raises(ScenarioError, match="needs a workspace"):
+        require_checks({"check_sandbox": "none"}, [replace(scenario, workspace=None)])
+    with pytest.raises(ScenarioError, match="environments"):
+        require_checks({"check_sandbox": "none"}, [replace(scenario, environment="0" * 64)])
+
+
+def fill(tmp_path: Path, left: Path, **more: object) -> dict[str, str]:
+    scenario = SmallFix(folder=tmp_path / "suite").scenario()
+    assert scenario.workspace is not None
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    hidden = [ArchiveEntry(name=name, data=text.encode()) for name, text in HIDDEN.items()]
+    base = read_base(scenario.workspace.path, "", ())
+    make_tree(left, tree, base=base, hidden=hidden, **more)  # type: ignore[arg-type]
+    return {
+        str(path.relative_to(tree)): f"-> {path.readlink()}" if path.is_symlink() else path.read_text()
+        for path in tree.rglob("*")
+        if path.is_symlink() or path.is_file()
+    }
+
+
+def test_nothing_that_an_agent_left_is_followed_or_opened_but_plain_files(tmp_path):
+    left = tmp_path / "left"
+    (left / "shop").mkdir(parents=True)
+    (left / "shop" / "cart.py").write_text("x")
+    (left / "out.txt").symlink_to("/etc/passwd")
+    (left / "up.txt").symlink_to("../../suite")
+    (left / "inside.txt").symlink_to("shop/cart.py")
+    (left / "tests").symlink_to("/etc")
+    os.mkfifo(left / "pipe")
+    (left / "closed").mkdir(mode=0)
+    (left / "odd\nname.py").write_text("x")
+    found = fill(tmp_path, left)
+    (left / "closed").chmod(0o700)
+    assert found == {
+        "shop/cart.py": "x",
+        "inside.txt": "-> shop/cart.py",
+        "pytest.ini": BASE["pytest.ini"],
+        **HIDDEN,
+    } | ({"odd\nname.py": "x"} if "odd\nname.py" in found else {})
+
+
+def test_a_program_stays_one(tmp_path):
+    left = tmp_path / "left"
+    left.mkdir()
+    (left / "run.sh").write_text("x")
+    (left / "run.sh").chmod(0o755)
+    fill(tmp_path, left)
+    assert (tmp_path / "tree" / "run.sh").stat().st_mode & 0o100
+
+
+def test_further_globs_protect_files(tmp_path):
+    left = tmp_path / "left"
+    (left / "shop").mkdir(parents=True)
+    (left / "shop" / "cart.py").write_text("x")
+    (left / "README.md").write_text("x")
+    assert "README.md" not in fill(tmp_path, left, globs=("*.md",))
+
+
+@pytest.mark.parametrize(("limit", "value"), [("MAX_FILES", 3), ("MAX_BYTES", 3), ("DEEPEST", 1)])
+def test_too_much_is_not_copied(tmp_path, monkeypatch, limit, value):
+    left = tmp_path / "left"
+    (left / "a" / "b" / "c").mkdir(parents=True)
+    (left / "a" / "b" / "c" / "large.txt").write_text("four")
+    monkeypatch.setattr(fresh_tree, limit, value)
+    with pytest.raises(fresh_tree.TooMuch):
+        fill(tmp_path, left)
+
+
+def test_a_damaged_base_is_an_error_of_ours(fix):
+    scenario = fix.scenario()
+    (fix.folder / "archives" / "one.base.tar.gz").write_bytes(b"x")
+    with pytest.raises(ArchiveProblem):
+        read_base(scenario.workspace.path, "damaged", ())
+
+
+def test_the_tests_listed_are_those_that_run(isolated):
+    hidden = {**HIDDEN, "tests/test_other.py": "import time\ntime.sleep(600)\n"}
+    fix = SmallFix(folder=isolated.folder / "other", hidden=hidden)
+    assert fix.attempt({"shop/cart.py": SOLVED}).credit == 1
+    missing = SmallFix(folder=isolated.folder / "missing")
+    result = missing.attempt({"shop/cart.py": SOLVED}, pass_to_pass=[*PASS_TO_PASS, NODES + "test_none"])
+    assert "test_none (was not run)" in result.reason
