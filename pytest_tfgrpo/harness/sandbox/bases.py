@@ -78,6 +78,8 @@ class _Bases:
 
 
 _BASES = _Bases(KEPT_BYTES)
+_WRITING = threading.Lock()
+"""One base is written at a time: many threads of small writes take longer, as they wait for turns."""
 
 
 def open_base(archive: WorkspaceArchive) -> Base:
@@ -109,7 +111,7 @@ def lay_base(base: Base, folder: Path, ignored: Collection[str] = (), *, reposit
 
     The repository ignores what `ignored` names: it lies in the workspace, and is no part of the project.
     """
-    with TreeWriter(folder) as writer:
+    with _WRITING, TreeWriter(folder) as writer:
         for entry in base.entries.values():
             if entry.link is None:
                 writer.file(entry.name, entry.data, executable=entry.executable)

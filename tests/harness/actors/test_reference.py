@@ -8,6 +8,7 @@ from support.projects_in_archives import write_archive
 from support.tools import run_pytest
 
 from pytest_tfgrpo.core.scenarios import WorkspaceArchive
+from pytest_tfgrpo.core.stamp import stamp_bytes
 
 CHECK = "import pathlib, shop, sys; sys.exit(shop.total() != 2 or pathlib.Path('old.py').exists())"
 
@@ -45,6 +46,13 @@ def test_a_suite_scores_1_with_the_reference_and_0_with_nothing(suite: Path) -> 
     assert "1 failed" in done.stdout
 
 
+def test_what_was_done_to_a_project_is_replayed(suite: Path) -> None:
+    run_pytest(suite.parent, "suite", "--tfgrpo-actor=reference", "--tfgrpo-record=fix.jsonl")
+    (suite / "references" / "fix.tar.gz").unlink()
+    done = run_pytest(suite.parent, "suite", "--tfgrpo-actor=replay:fix.jsonl")
+    assert done.returncode == 0, done.stdout
+
+
 def test_a_missing_reference_is_a_usage_error(suite: Path) -> None:
     (suite / "references" / "fix.tar.gz").unlink()
     done = run_pytest(suite.parent, "suite", "--tfgrpo-actor=reference")
@@ -69,8 +77,6 @@ def test_a_changed_archive_is_a_usage_error(suite: Path) -> None:
 
 def test_a_damaged_archive_is_an_error_of_ours_and_not_the_agents(suite: Path) -> None:
     (suite / "archives" / "fix.base.tar.gz").write_bytes(b"no archive")
-    from pytest_tfgrpo.core.stamp import stamp_bytes
-
     path = suite / "archives" / "fix.base.tar.gz"
     write_scenario(suite, WorkspaceArchive(archive=path.name, path=path, sha256=stamp_bytes(b"no archive")))
     done = run_pytest(suite.parent, "suite", "--tfgrpo-actor=nothing")
