@@ -5,7 +5,7 @@
 It makes a git repository of each package in FOLDER from what package indexes hold, harvests it, and has a
 plain shell script prove each candidate too. A validation is false if the shell proves nothing of that change.
 It ends with 1 if there is one, or if the harvest proves less than 95 % of what the shell does. What was
-downloaded and made stays in FOLDER.
+downloaded and made stays in FOLDER; what is proven there is not proven again.
 """
 
 from __future__ import annotations
@@ -131,10 +131,11 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--set", choices=sorted(SETS), action="append", dest="sets")
     parser.add_argument("--only", action="append", metavar="NAME", help="packages; repeatable")
+    parser.add_argument("--downloads", type=Path, metavar="FOLDER", help="keep what was downloaded here")
     parser.add_argument("--jobs", type=int, default=1)
     arguments = parser.parse_args()
     folder = arguments.folder.resolve()
-    downloads = Downloads(folder / "downloads")
+    downloads = Downloads(arguments.downloads or folder / "downloads")
     total = Comparison(name="all")
     for kind in arguments.sets or SETS:
         for source in SETS[kind]:

@@ -165,12 +165,12 @@ class Downloads:
 
 def _apt_source(package: str, folder: Path) -> None:
     """Download a source package of Debian 12 with lists of our own: the machine's stay as they are."""
-    mirrors = [
-        line.split(":", 1)[1].strip()
-        for path in Path("/etc/apt/sources.list.d").glob("debian*.sources")
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if line.startswith("URIs:")
-    ]
+    sources = "".join(
+        path.read_text(encoding="utf-8")
+        for path in (*Path("/etc/apt/sources.list.d").glob("debian*.sources"), Path("/etc/apt/sources.list"))
+        if path.is_file()
+    )
+    mirrors = re.findall(r"^(?:URIs:|deb)\s+(\S+/debian(?:-security)?)/?\s", sources, re.MULTILINE)
     lines = [
         f"deb-src {mirror} bookworm{'-security' if mirror.rstrip('/').endswith('security') else ''} main\n"
         for mirror in dict.fromkeys(mirrors)
