@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 MAX_SOURCES = 15
 MAX_LINES = 1000
 """Lines that a change adds to its sources and removes from them; moved ones are not counted."""
-CHUNK = 64
-"""Changes whose lines are counted together."""
+CHUNK = 32
+"""Changes whose lines are counted together; git unpacks the files of the next ones meanwhile."""
 SLUG = 40
 SUBMODULE = "160000"
 _OTHER = re.compile(
@@ -39,7 +39,6 @@ _OTHER = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """Documentation, pictures, settings of services, lock files: a change of these alone fixes nothing."""
-_ODD = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 Screened: TypeAlias = FixCandidate | HarvestRow
 
@@ -61,35 +60,45 @@ def candidates(
 ) -> Iterator[Screened]:
     """Yield a candidate, or the row that says why it is none, for each change of a range, newest first."""
     counts, reverts = LineCounts(objects), Reverts()
-    each = iter(found)
+    each, under_way = iter(found), list[list[Screened]]()
     while chunk := list(islice(each, CHUNK)):
-        screened = [
-            candidate_of(change, rules or CandidateRules(), reverted_by=reverts.reverted_by(change))
-            for change in chunk
-        ]
-        counted = [one for one in screened if isinstance(one, FixCandidate)]
-        lines = iter(counts.of([sources_of(one) for one in counted], MAX_LINES))
-        for one in screened:
-            yield one if isinstance(one, HarvestRow) else with_lines(one, next(lines))
+        under_way.append([candidate_of(change, rules or CandidateRules(), reverts) for change in chunk])
+        counts.ask([sources_of(one) for one in under_way[-1] if isinstance(one, FixCandidate)])
+        if len(under_way) > 1:
+            yield from _counted(under_way.pop(0), counts)
+    for last in under_way:
+        yield from _counted(last, counts)
 
 
-def candidate_of(change: HistoryChange, rules: CandidateRules, *, reverted_by: str | None = None) -> Screened:
-    """Return the candidate that a change is but for its lines, or the row that says why it is none."""
+def _counted(screened: Sequence[Screened], counts: LineCounts) -> Iterator[Screened]:
+    lines = iter(counts.take(MAX_LINES))
+    for one in screened:
+        yield one if isinstance(one, HarvestRow) else with_lines(one, next(lines))
+
+
+def candidate_of(change: HistoryChange, rules: CandidateRules, reverts: Reverts) -> Screened:
+    """Return the candidate that a change is but for its lines, or the row that says why it is none.
+
+    `reverts` has seen the changes after it.
+    """
     if change.missing:
         return _row(change, f"{change.missing} is missing or damaged in the repository; fetch it", lost=True)
-    files = [file for file in change.files if not _matches(file.path, rules.left_out)]
-    protected = [file for file in files if _is_protected(file.path, rules.protected, rules.tests)]
-    sources = [file for file in files if file not in protected]
+    reverted_by = reverts.reverted_by(change)
+    files, known = change.files, (rules.protected, rules.tests)
+    if rules.left_out:
+        files = tuple(file for file in files if not _is_test(file.path, rules.left_out))
+    protected = [file for file in files if _is_protected(file.path, *known)]
+    sources = [file for file in files if not _is_protected(file.path, *known)]
     code = [file for file in sources if is_code(file.path)]
-    tests = [file.path for file in files if file.status != "deleted" and is_test(file.path, rules.tests)]
+    tests = [file.path for file in files if file.status != "deleted" and _is_test(file.path, rules.tests)]
     if reason := _why_not(change, files, code, reverted_by) or _lacks(protected, tests, code):
         return _row(change, reason)
     return FixCandidate(
         id=scenario_id(change),
         change=change,
         tests=tuple(tests),
-        protected=tuple(file.path for file in protected),
-        sources=tuple(file.path for file in sources),
+        protected=tuple([file.path for file in protected]),
+        sources=tuple([file.path for file in sources]),
     )
 
 
@@ -106,8 +115,8 @@ def with_lines(candidate: FixCandidate, lines: int | str) -> Screened:
 
 def sources_of(candidate: FixCandidate) -> tuple[ChangedFile, ...]:
     """Return the changed files of a candidate that hold code."""
-    names = set(candidate.sources)
-    return tuple(file for file in candidate.change.files if file.path in names and is_code(file.path))
+    names = {path for path in candidate.sources if is_code(path)}
+    return tuple([file for file in candidate.change.files if file.path in names])
 
 
 @lru_cache(maxsize=65_536)
@@ -133,7 +142,7 @@ def _why_not(
         return f"it is reverted by {reverted_by[:12]}"
     if reverts_another(change):
         return "it reverts another change"
-    if odd := next((file.path for file in files if _ODD.search(file.path)), ""):
+    if odd := next((path for path in [file.path for file in files] if not path.isprintable()), ""):
         return f"a file has the name {odd!r}, which no archive for every machine can hold"
     if len(code) > MAX_SOURCES:
         return f"{len(code)} source files changed, more than {MAX_SOURCES}"
@@ -153,12 +162,13 @@ def _is_protected(path: str, globs: tuple[str, ...], tests: tuple[str, ...]) -> 
     return is_protected(path, globs) or bool(tests and is_test(path, tests))
 
 
+@lru_cache(maxsize=65_536)
+def _is_test(path: str, globs: tuple[str, ...]) -> bool:
+    return is_test(path, globs)  # with globs, it looks at nothing else
+
+
 def _in_tests(path: str) -> bool:
     return any(part.lower() in TEST_FOLDERS for part in path.split("/")[:-1])
-
-
-def _matches(path: str, globs: tuple[str, ...]) -> bool:
-    return bool(globs) and is_test(path, globs)  # with globs, it looks at nothing else
 
 
 def _row(change: HistoryChange, reason: str, *, lost: bool = False) -> HarvestRow:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_tfgrpo.patterns.fixes import ChangedFile
+from pytest_tfgrpo.patterns.git_contents import CONTENT, ContentQueue
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.patterns.git_objects import GitObjects
@@ -18,60 +20,86 @@ KEPT = 32_000_000
 TOO_MANY = 1 << 30
 
 
+Content: TypeAlias = bytes | int | None
+"""Of a file: None where it is missing, its size where it is too large."""
+
+
+@dataclass(kw_only=True, slots=True)
+class _Asked:
+    """Changes whose files git is unpacking."""
+
+    changes: Sequence[Sequence[ChangedFile]]
+    found: dict[str, Content]
+    wanted: Sequence[str]
+    """Those that git was asked for."""
+    shared: Sequence[str]
+    """Those that git was asked for with the changes before these."""
+    before: dict[str, Content]
+    """What those found."""
+
+
 class LineCounts:
-    """Counts of changed lines, over the objects of one repository."""
+    """Counts of changed lines, over the objects of one repository: asked for first, taken later, in order."""
 
     def __init__(self, objects: GitObjects) -> None:
         self._objects = objects
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._queue = ContentQueue(objects.process(*CONTENT), FILE_MAX)
+        self._asked: deque[_Asked] = deque()
+        self._kept: dict[str, bytes] = {}
         self._bytes = 0
 
-    def of(self, changes: Sequence[Sequence[ChangedFile]], limit: int) -> list[int | str]:
-        """Return for each change its lines, exact where they are more than `limit`, else at least that many.
+    def ask(self, changes: Sequence[Sequence[ChangedFile]]) -> None:
+        """Ask for the lines of some changes; git unpacks their files meanwhile."""
+        ids = dict.fromkeys(one for files in changes for f in files for one in (f.old_id, f.new_id) if one)
+        last = self._asked[-1] if self._asked else None
+        under_way = set(() if last is None else last.wanted)
+        new = [one for one in ids if one not in self._kept and one not in under_way]
+        found: dict[str, Content] = {one: self._kept[one] for one in ids if one in self._kept}
+        found |= dict(zip(new, self._objects.sizes(new), strict=True))
+        wanted = [one for one in new if (size := found[one]) is not None and _fits(size)]
+        self._queue.want(wanted)
+        shared = [one for one in ids if one in under_way and one not in found]
+        before = {} if last is None else last.found
+        self._asked.append(_Asked(changes=changes, found=found, wanted=wanted, shared=shared, before=before))
 
-        A text says which file cannot be read. A file of over a million bytes is too large in any case.
+    def take(self, limit: int) -> list[int | str]:
+        """Return the lines of each change of those asked for first: exact above `limit`, else at least so many.
+
+        A text says which file cannot be read. Files of over a million bytes are too large in any case.
         """
-        contents = self._contents([one for files in changes for f in files for one in (f.old_id, f.new_id)])
-        return [_lines(files, contents, limit) for files in changes]
-
-    def _contents(self, ids: Sequence[str]) -> dict[str, bytes | int | None]:
-        """Return the objects by id: None for one that is missing, its size for one that is too large."""
-        found: dict[str, bytes | int | None] = {"": b""}
-        for one in ids:
-            if one in self._kept:
-                found[one] = self._kept[one]
-                self._kept.move_to_end(one)
-        wanted = list(dict.fromkeys(one for one in ids if one not in found))
-        sizes = self._objects.sizes(wanted)
-        small = [
-            one for one, size in zip(wanted, sizes, strict=True) if size is not None and size <= FILE_MAX
-        ]
-        found |= dict(zip(wanted, sizes, strict=True))
-        for one, content in zip(small, self._objects.contents(small, FILE_MAX), strict=True):
-            found[one] = content
+        asked = self._asked.popleft()
+        found = asked.found
+        for one in asked.wanted:
+            content = found[one] = self._queue.take()
             if content is not None:
-                self._keep(one, content)
-        return found
-
-    def _keep(self, one: str, content: bytes) -> None:
-        self._kept[one] = content
-        self._bytes += len(content)
+                self._kept[one] = content
+                self._bytes += len(content)
+        found |= {one: asked.before[one] for one in asked.shared}
         while self._bytes > KEPT:
-            self._bytes -= len(self._kept.popitem(last=False)[1])
+            self._bytes -= len(self._kept.pop(next(iter(self._kept))))
+        return [_lines(files, found, limit) for files in asked.changes]
 
 
-def _lines(files: Sequence[ChangedFile], contents: dict[str, bytes | int | None], limit: int) -> int | str:
+def _fits(size: Content) -> bool:
+    return isinstance(size, int) and size <= FILE_MAX
+
+
+def _lines(files: Sequence[ChangedFile], contents: Mapping[str, Content], limit: int) -> int | str:
     pairs: list[tuple[bytes, bytes]] = []
     for file in files:
-        before, after = contents[file.old_id], contents[file.new_id]
+        before = contents[file.old_id] if file.old_id else b""
+        after = contents[file.new_id] if file.new_id else b""
         if before is None or after is None:
             return f"the object {file.old_id if before is None else file.new_id} of a changed file is missing"
         if isinstance(before, int) or isinstance(after, int):
             return TOO_MANY
         if before != after and b"\0" not in before[:8000] and b"\0" not in after[:8000]:
-            pairs.append(_middle(before, after))
-    most = sum(_count(a) + _count(b) for a, b in pairs)
-    return most if most <= limit else sum(_differing(a, b) for a, b in pairs)
+            pairs.append((before, after))
+    most = sum([_count(a) + _count(b) for a, b in pairs])
+    if most > limit:
+        pairs = [_middle(a, b) for a, b in pairs]
+        most = sum([_count(a) + _count(b) for a, b in pairs])
+    return most if most <= limit else sum([_differing(a, b) for a, b in pairs])
 
 
 def _middle(before: bytes, after: bytes) -> tuple[bytes, bytes]:

@@ -25,8 +25,9 @@ class TreeComparison:
     """Pairs of trees sent in chunks, and what differs in each; the process works while its reader does."""
 
     def __init__(self, objects: GitObjects) -> None:
-        """Each chunk may have `git_objects.CHUNK` pairs, and two may be under way."""
+        """Each chunk may have `git_process.CHUNK` pairs, and two may be under way."""
         self._objects = objects
+        self._process = objects.process(*DIFF)
         self._under_way: deque[Sequence[TreePair]] = deque()
         self._end = f"end {secrets.token_hex()}\n".encode()
         """``diff-tree`` repeats a line that is no object's name, and flushes; no name of a file holds it."""
@@ -61,17 +62,17 @@ class TreeComparison:
         return found
 
     def _write(self, pairs: Sequence[TreePair]) -> None:
-        self._objects.send(DIFF, b"".join(f"{a} {b}\n".encode() for a, b in pairs) + self._end)
+        self._process.send("".join([f"{a} {b}\n" for a, b in pairs]).encode() + self._end)
 
     def _read(self) -> bytes | None:
         """Return what git wrote of one chunk; None when it gave up."""
         lines: list[bytes] = []
-        for line in self._objects.output(DIFF):
+        for line in self._process.output:
             if line.endswith(self._end):
                 lines.append(line.removesuffix(self._end))
                 return b"".join(lines)
             lines.append(line)
-        self._objects.end(DIFF)
+        self._process.end()
         return None
 
 
@@ -82,10 +83,12 @@ def _differences(text: bytes, pairs: Sequence[TreePair]) -> list[TreeDifference]
     at = -1
     fields = text.split(b"\0")
     for n in range(0, len(fields), 2):
-        *before, entry = fields[n].split(b"\n")
-        for head in before:
-            at = heads.index(head, at + 1)
-            found[at] = []
+        entry = fields[n]
+        if entry[:1] != b":":
+            *before, entry = entry.split(b"\n")
+            for head in before:
+                at = heads.index(head, at + 1)
+                found[at] = []
         if entry:
             files = found[at]
             assert files is not None

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import re
 import subprocess
 import tempfile
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError
+from pytest_tfgrpo.patterns.git_contents import CONTENT, ContentQueue
+from pytest_tfgrpo.patterns.git_process import CHUNK, GitProcess, finish
 from pytest_tfgrpo.patterns.git_shadow import locate, make_shadow
 
-PIPE = 1 << 20
-"""Bytes that a git process may be ahead of its reader, where the system lets it."""
-CHUNK = 128
-"""Objects asked for at once: two chunks of names fit into any pipe, so that no write waits for a read."""
 RESOLVE_S = 60
 CHECK = ("cat-file", "--batch-check=%(objectsize) %(objectname)")
-CONTENT = ("cat-file", "--batch=%(objectsize) %(objectname)")
+BUFFER = 1 << 18
 _ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
@@ -46,7 +44,8 @@ class GitObjects:
         self.place = locate(repository)
         self._shadow = tempfile.TemporaryDirectory(prefix="tfgrpo-git-")
         self._argv, self._environment = make_shadow(self.place, Path(self._shadow.name))
-        self._processes: dict[tuple[str, ...], subprocess.Popen[bytes]] = {}
+        self._processes: list[GitProcess] = []
+        self._checks, self._contents = self.process(*CHECK), self.process(*CONTENT)
 
     def __enter__(self) -> Self:
         """Return the objects."""
@@ -60,8 +59,8 @@ class GitObjects:
 
     def close(self) -> None:
         """End the git processes and remove their folder."""
-        for argv in list(self._processes):
-            self.end(argv)
+        for process in self._processes:
+            process.end()
         self._shadow.cleanup()
 
     @property
@@ -106,53 +105,55 @@ class GitObjects:
 
     def sizes(self, ids: Sequence[str]) -> list[int | None]:
         """Return the bytes of each object; None for one that is missing."""
-        return [answer and answer[0] for answer in self._ask(CHECK, ids)]
-
-    def contents(self, ids: Sequence[str], most: int) -> Iterator[bytes | None]:
-        """Yield each object's content; None for one that is missing, damaged or of more than `most` bytes."""
-        sizes = self.sizes(ids)
-        fits = [size is not None and size <= most for size in sizes]
-        wanted = [one for one, fit in zip(ids, fits, strict=True) if fit]
-        answers = self._ask(CONTENT, wanted)
-        with contextlib.closing(answers):
-            for fit in fits:
-                answer = next(answers) if fit else None
-                yield answer and answer[1]
+        return [None if line is None else int(line.partition(b" ")[0]) for line in self._check(ids)]
 
     def trees_of(self, commits: Sequence[str]) -> list[str | None]:
         """Return the id of each commit's tree; None where the commit or its tree is missing."""
-        answers = self._ask(CHECK, [f"{commit}^{{tree}}" for commit in commits])
-        return [answer and answer[1].decode("ascii") for answer in answers]
+        lines = self._check([f"{commit}^{{tree}}" for commit in commits])
+        return [None if line is None else line.split()[1].decode("ascii") for line in lines]
 
-    def send(self, argv: tuple[str, ...], text: bytes) -> None:
-        """Write to the git process `argv`, started when there is none; `text` must fit into a pipe."""
-        stdin = self._process(argv).stdin
-        assert stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it ended: the reader sees that
-            stdin.write(text)
-            stdin.flush()
+    def contents(self, ids: Sequence[str], most: int) -> Iterator[bytes | None]:
+        """Yield each object's content; None for one that is missing, damaged or of more than `most` bytes."""
+        queue = ContentQueue(self._contents, most)
+        done = 0
+        try:
+            queue.want(ids)
+            for done, _ in enumerate(ids, 1):  # noqa: B007
+                yield queue.take()
+        finally:
+            if done < len(ids):
+                queue.close()
 
-    def output(self, argv: tuple[str, ...]) -> IO[bytes]:
-        """Return the output of the git process `argv`."""
-        return _output(self._process(argv))
+    def process(self, *argv: str) -> GitProcess:
+        """Return a process of git for one user of it, ended with these objects."""
+        process = GitProcess(lambda: self._start(argv))
+        self._processes.append(process)
+        return process
 
-    def end(self, argv: tuple[str, ...]) -> None:
-        """End the git process `argv`, if there is one."""
-        process = self._processes.pop(argv, None)
-        if process is not None:
-            process.kill()
-            _finish(process)
+    def _check(self, names: Sequence[str]) -> list[bytes | None]:
+        """Return size and id of each object that `names` lists; None: it cannot be read."""
+        found: list[bytes | None] = []
+        while len(found) < len(names):
+            chunk = names[len(found) : len(found) + CHUNK]
+            self._checks.send("".join(f"{name}\n" for name in chunk).encode())
+            lines = list(islice(self._checks.output, len(chunk)))
+            found += [None if line.endswith(b" missing\n") else line for line in lines]
+            if len(lines) < len(chunk):  # it ended over a damaged object
+                self._checks.end()
+                found.append(None)
+        return found
 
     def _lines(self, *argv: str | bytes) -> Iterator[bytes]:
         with tempfile.TemporaryFile() as errors:
             process = self._start(argv, errors)
+            assert process.stdout is not None
             try:
-                yield from _output(process)
+                yield from process.stdout
             except GeneratorExit:
                 process.kill()
                 raise
             finally:
-                _finish(process)
+                finish(process)
             if process.returncode:
                 errors.seek(0)
                 said = errors.read(500).decode("utf-8", "replace").strip().replace("\n", "; ")
@@ -161,45 +162,16 @@ class GitObjects:
                     " (shallow and partial clones lack objects), or name a shorter range"
                 )
 
-    def _ask(
-        self, argv: tuple[str, ...], names: Sequence[str]
-    ) -> Generator[tuple[int, bytes] | None, None, None]:
-        """Yield size and content (or id) of each object that `names` lists; None: it cannot be read."""
-        for start in range(0, len(names), CHUNK):
-            chunk = names[start : start + CHUNK]
-            while chunk:
-                self.send(argv, "".join(f"{name}\n" for name in chunk).encode())
-                done = 0
-                try:
-                    for done, _ in enumerate(chunk, 1):  # noqa: B007
-                        try:
-                            yield _answer(_output(self._process(argv)), whole=argv == CONTENT)
-                        except EOFError:  # it ended over a damaged object
-                            self.end(argv)
-                            yield None
-                            break
-                finally:
-                    if done < len(chunk):
-                        self.end(argv)  # answers that nobody has read
-                chunk = chunk[done:]
-
-    def _process(self, argv: tuple[str, ...]) -> subprocess.Popen[bytes]:
-        if argv not in self._processes:
-            self._processes[argv] = self._start(argv)
-        return self._processes[argv]
-
     def _start(self, argv: Sequence[str | bytes], errors: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             (*self._argv, *argv),
             env=self._environment,
             cwd=self._shadow.name,
+            bufsize=BUFFER,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL if errors is None else errors,
         )
-        with contextlib.suppress(OSError, AttributeError):  # a user may have no more large pipes
-            fcntl.fcntl(_output(process), fcntl.F_SETPIPE_SZ, PIPE)
-        return process
 
 
 def _size(text: str) -> int | None:
@@ -208,32 +180,3 @@ def _size(text: str) -> int | None:
 
 def _raw(path: str) -> bytes:
     return path.encode("utf-8", "surrogateescape")
-
-
-def _output(process: subprocess.Popen[bytes]) -> IO[bytes]:
-    assert process.stdout is not None
-    return process.stdout
-
-
-def _finish(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(BrokenPipeError):
-        if process.stdin is not None:
-            process.stdin.close()
-    _output(process).close()
-    process.wait()
-
-
-def _answer(output: IO[bytes], *, whole: bool) -> tuple[int, bytes] | None:
-    """Return size and content, or id, of the next object; None: missing. Raises EOFError."""
-    line = output.readline()
-    if not line.endswith(b"\n"):
-        raise EOFError
-    size, _, name = line[:-1].rpartition(b" ")
-    if not size.isdigit():
-        return None
-    if not whole:
-        return int(size), name
-    content = output.read(int(size) + 1)
-    if len(content) <= int(size):
-        raise EOFError
-    return int(size), content[:-1]

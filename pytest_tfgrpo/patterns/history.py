@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError
 from pytest_tfgrpo.patterns.fixes import HistoryChange
 from pytest_tfgrpo.patterns.git_compare import TreeComparison
-from pytest_tfgrpo.patterns.git_objects import CHUNK
+from pytest_tfgrpo.patterns.git_process import CHUNK
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.patterns.git_objects import GitObjects
@@ -44,6 +44,12 @@ class _Commit(NamedTuple):
     message: str
 
 
+class _Step(NamedTuple):
+    commit: _Commit
+    base_tree: str
+    """"" where there is none, or it cannot be read."""
+
+
 def range_of(objects: GitObjects, text: str) -> CommitRange:
     """Return the commits that ``A..B`` or ``B`` names; raises SettingError."""
     first, dots, last = text.partition("..")
@@ -72,12 +78,12 @@ def changes(
     ends = (commits.last, *(() if commits.first is None else (f"^{commits.first}",)))
     walk = objects.walk(*way, *most, *ends, "--", *paths)
     comparison = TreeComparison(objects)
-    under_way: deque[list[HistoryChange]] = deque()
+    under_way: deque[list[_Step]] = deque()
     error = None
     while error is None:
         ids, error = _next_ids(walk)
-        under_way.append(_without_files(objects, ids))
-        comparison.send([(change.base_tree, change.tree) for change in under_way[-1]])
+        under_way.append(_steps(objects, ids))
+        comparison.send([(step.base_tree, step.commit.tree) for step in under_way[-1] if step.base_tree])
         if len(under_way) > 1:
             yield from _with_files(comparison, under_way.popleft())
     for last in under_way:
@@ -125,37 +131,35 @@ def _text(message: bytes, encoding: str) -> str:
     return message.decode("utf-8", "replace")
 
 
-def _without_files(objects: GitObjects, ids: Sequence[str]) -> list[HistoryChange]:
+def _steps(objects: GitObjects, ids: Sequence[str]) -> list[_Step]:
     contents = objects.contents(ids, COMMIT_MAX)
     commits = [_commit(one, content) for one, content in zip(ids, contents, strict=True)]
     trees = {commit.id: commit.tree for commit in commits}
     unknown = [commit.parent for commit in commits if commit.parent and commit.parent not in trees]
     trees |= {one: tree or "" for one, tree in zip(unknown, objects.trees_of(unknown), strict=True)}
-    return [_change(commit, trees.get(commit.parent, "")) for commit in commits]
+    return [_Step(commit, trees.get(commit.parent, "") if commit.tree else "") for commit in commits]
 
 
-def _change(commit: _Commit, base_tree: str) -> HistoryChange:
-    missing = ""
+def _with_files(comparison: TreeComparison, steps: Sequence[_Step]) -> Iterator[HistoryChange]:
+    differences = iter(comparison.receive())
+    for commit, base_tree in steps:
+        files, missing = (next(differences), "") if base_tree else ((), _missing(commit))
+        if files is None:
+            missing = f"a folder of tree {commit.tree} or {base_tree}"
+        yield HistoryChange(
+            commit=commit.id,
+            base=commit.parent,
+            tree=commit.tree,
+            base_tree=base_tree,
+            committed_at=commit.committed_at,
+            message=commit.message,
+            files=files or (),
+            missing=missing,
+        )
+
+
+def _missing(commit: _Commit) -> str:
+    """Return what is missing of a change that has no tree before it; "" for the first commit."""
     if not commit.tree:
-        missing = f"commit {commit.id}"
-    elif commit.parent and not base_tree:
-        missing = f"its parent {commit.parent}"
-    return HistoryChange(
-        commit=commit.id,
-        base=commit.parent,
-        tree=commit.tree,
-        base_tree="" if missing else base_tree,
-        committed_at=commit.committed_at,
-        message=commit.message,
-        missing=missing,
-    )
-
-
-def _with_files(comparison: TreeComparison, found: Sequence[HistoryChange]) -> Iterator[HistoryChange]:
-    for change, files in zip(found, comparison.receive(), strict=True):
-        if not change.base_tree:
-            yield change
-        elif files is None:
-            yield replace(change, missing=f"a folder of tree {change.tree} or {change.base_tree}")
-        else:
-            yield replace(change, files=files)
+        return f"commit {commit.id}"
+    return commit.parent and f"its parent {commit.parent}"

@@ -23,44 +23,46 @@ class Reverts:
         self._subjects: dict[str, list[str]] = {}
         self._undone: dict[int, str] = {}
         """By the hash of a difference: who made the opposite one."""
-        self._targets: dict[str, str] = {}
 
     def reverted_by(self, change: HistoryChange) -> str | None:
         """Return the later change that reverts this one, if any, and note what this one reverts."""
-        later = self._reverter(change)
+        subject = subject_of(change.message)
+        later = self._reverter(change, subject)
         if later is None:
-            self._note(change)
+            self._note(change, subject)
         return later
 
-    def _reverter(self, change: HistoryChange) -> str | None:
-        named = self._ids.get(change.commit[:7], "")
-        written, _, later = named.partition(" ")
-        if later and change.commit.startswith(written):
-            return later
-        if same := self._subjects.get(_plain(subject_of(change.message))):
+    def _reverter(self, change: HistoryChange, subject: str) -> str | None:
+        if self._ids:
+            written, _, later = self._ids.get(change.commit[:7], "").partition(" ")
+            if later and change.commit.startswith(written):
+                return later
+        if self._subjects and (same := self._subjects.get(_plain(subject))):
             return same.pop()
         if change.files:
             return self._undone.pop(_effect(change.files), None)
         return None
 
-    def _note(self, change: HistoryChange) -> None:
-        subject = subject_of(change.message)
-        if found := _BY_ID.search(change.message):
-            self._ids[found[1][:7]] = f"{found[1]} {change.commit}"
-        elif match := _BY_SUBJECT.fullmatch(subject):
-            self._subjects.setdefault(_plain(match[1]), []).append(change.commit)
+    def _note(self, change: HistoryChange, subject: str) -> None:
+        if "evert" in change.message:
+            if found := _BY_ID.search(change.message):
+                self._ids[found[1][:7]] = f"{found[1]} {change.commit}"
+            elif match := _BY_SUBJECT.fullmatch(subject):
+                self._subjects.setdefault(_plain(match[1]), []).append(change.commit)
         if change.files:
             self._undone[_effect(change.files, opposite=True)] = change.commit
 
 
 def reverts_another(change: HistoryChange) -> bool:
     """Return whether a change says that it reverts another."""
+    if "evert" not in change.message:
+        return False
     return bool(_BY_ID.search(change.message) or _BY_SUBJECT.fullmatch(subject_of(change.message)))
 
 
 def subject_of(message: str) -> str:
     """Return the first line of a commit message that says something; "" if none does."""
-    return next((line.strip() for line in message.split("\n") if line.strip()), "")
+    return message.lstrip().partition("\n")[0].rstrip()
 
 
 def _plain(subject: str) -> str:
@@ -69,5 +71,6 @@ def _plain(subject: str) -> str:
 
 def _effect(files: Sequence[ChangedFile], *, opposite: bool = False) -> int:
     """Return the hash of what a change does to its files, or of what undoes it."""
-    ids = ((f.path, f.new_id, f.old_id) if opposite else (f.path, f.old_id, f.new_id) for f in files)
-    return hash(tuple(ids))
+    if opposite:
+        return hash(tuple([(f.path, f.new_id, f.old_id) for f in files]))
+    return hash(tuple([(f.path, f.old_id, f.new_id) for f in files]))
