@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_tfgrpo.harness.scoring.checks.protected import TEST_FOLDERS, is_protected, is_test
 from pytest_tfgrpo.patterns.changed_lines import LineCounts
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MAX_SOURCES = 15
 MAX_LINES = 1000
 """Lines that a change adds to its sources and removes from them; moved ones are not counted."""
-CHUNK = 32
+CHUNK = 200
 """Changes whose lines are counted together; git unpacks the files of the next ones meanwhile."""
 SLUG = 40
 SUBMODULE = "160000"
@@ -39,6 +39,8 @@ _OTHER = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """Documentation, pictures, settings of services, lock files: a change of these alone fixes nothing."""
+
+_NO_SLUG = re.compile(r"[^a-z0-9]+")
 
 Screened: TypeAlias = FixCandidate | HarvestRow
 
@@ -87,10 +89,10 @@ def candidate_of(change: HistoryChange, rules: CandidateRules, reverts: Reverts)
     files, known = change.files, (rules.protected, rules.tests)
     if rules.left_out:
         files = tuple(file for file in files if not _is_test(file.path, rules.left_out))
-    protected = [file for file in files if _is_protected(file.path, *known)]
-    sources = [file for file in files if not _is_protected(file.path, *known)]
-    code = [file for file in sources if is_code(file.path)]
-    tests = [file.path for file in files if file.status != "deleted" and _is_test(file.path, rules.tests)]
+    kinds = [_kind(file.path, *known) for file in files]
+    protected = [file for file, kind in zip(files, kinds, strict=True) if kind.protected]
+    code = [file for file, kind in zip(files, kinds, strict=True) if kind.code]
+    tests = [f.path for f, kind in zip(files, kinds, strict=True) if kind.test and f.status != "deleted"]
     if reason := _why_not(change, files, code, reverted_by) or _lacks(protected, tests, code):
         return _row(change, reason)
     return FixCandidate(
@@ -98,7 +100,7 @@ def candidate_of(change: HistoryChange, rules: CandidateRules, reverts: Reverts)
         change=change,
         tests=tuple(tests),
         protected=tuple([file.path for file in protected]),
-        sources=tuple([file.path for file in sources]),
+        sources=tuple([f.path for f, kind in zip(files, kinds, strict=True) if not kind.protected]),
     )
 
 
@@ -127,7 +129,7 @@ def is_code(path: str) -> bool:
 
 def scenario_id(change: HistoryChange) -> str:
     """Return the id of a change's scenario: a slug of its subject, and the commit's first 12 characters."""
-    slug = re.sub(r"[^a-z0-9]+", "-", subject_of(change.message)[:200].lower())[:SLUG].strip("-")
+    slug = _NO_SLUG.sub("-", subject_of(change.message)[:200].lower())[:SLUG].strip("-")
     return f"{slug or 'change'}-{change.commit[:12]}"
 
 
@@ -157,9 +159,17 @@ def _lacks(protected: Sequence[ChangedFile], tests: Sequence[str], code: Sequenc
     return ""
 
 
+class _Kind(NamedTuple):
+    protected: bool
+    code: bool
+    test: bool
+
+
 @lru_cache(maxsize=65_536)
-def _is_protected(path: str, globs: tuple[str, ...], tests: tuple[str, ...]) -> bool:
-    return is_protected(path, globs) or bool(tests and is_test(path, tests))
+def _kind(path: str, globs: tuple[str, ...], tests: tuple[str, ...]) -> _Kind:
+    test = is_test(path, tests)
+    protected = is_protected(path, globs) or bool(tests and test)
+    return _Kind(protected, not protected and is_code(path), test)
 
 
 @lru_cache(maxsize=65_536)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FILE_MAX = 1_000_000
 """Bytes of a source file that is read."""
+CHANGE_MAX = 4_000_000
 KEPT = 32_000_000
 """Bytes of files that are kept: what one change made is what the next one began with."""
 TOO_MANY = 1 << 30
@@ -56,16 +57,18 @@ class LineCounts:
         new = [one for one in ids if one not in self._kept and one not in under_way]
         found: dict[str, Content] = {one: self._kept[one] for one in ids if one in self._kept}
         found |= dict(zip(new, self._objects.sizes(new), strict=True))
-        wanted = [one for one in new if (size := found[one]) is not None and _fits(size)]
+        large = {one for files in changes for one in _too_large(files, found)}
+        wanted = [one for one in new if isinstance(found[one], int) and one not in large]
         self._queue.want(wanted)
         shared = [one for one in ids if one in under_way and one not in found]
         before = {} if last is None else last.found
         self._asked.append(_Asked(changes=changes, found=found, wanted=wanted, shared=shared, before=before))
 
     def take(self, limit: int) -> list[int | str]:
-        """Return the lines of each change of those asked for first: exact above `limit`, else at least so many.
+        """Return the lines of each change of those asked for first: exact above `limit`.
 
-        A text says which file cannot be read. Files of over a million bytes are too large in any case.
+        A text says which file cannot be read. Up to `limit` they may be
+        fewer. Files of over a million bytes, and of CHANGE_MAX together, are too large in any case.
         """
         asked = self._asked.popleft()
         found = asked.found
@@ -80,8 +83,15 @@ class LineCounts:
         return [_lines(files, found, limit) for files in asked.changes]
 
 
-def _fits(size: Content) -> bool:
-    return isinstance(size, int) and size <= FILE_MAX
+def _too_large(files: Sequence[ChangedFile], found: Mapping[str, Content]) -> Iterator[str]:
+    """Yield the files of a change that are not read."""
+    sizes = {
+        one: size for f in files for one in (f.old_id, f.new_id) if isinstance(size := found.get(one), int)
+    }
+    if sum(sizes.values()) > CHANGE_MAX:
+        yield from sizes
+    else:
+        yield from (one for one, size in sizes.items() if size > FILE_MAX)
 
 
 def _lines(files: Sequence[ChangedFile], contents: Mapping[str, Content], limit: int) -> int | str:

@@ -15,12 +15,16 @@ from typing import IO, Self
 
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError
 from pytest_tfgrpo.patterns.git_contents import CONTENT, ContentQueue
-from pytest_tfgrpo.patterns.git_process import CHUNK, GitProcess, finish
+from pytest_tfgrpo.patterns.git_process import GitProcess, finish
 from pytest_tfgrpo.patterns.git_shadow import locate, make_shadow
 
 RESOLVE_S = 60
 CHECK = ("cat-file", "--batch-check=%(objectsize) %(objectname)")
 BUFFER = 1 << 18
+RECORD_MAX = 50_000_000
+"""Bytes of one commit, or name of a file."""
+NAMES = 800
+"""Names in one request for sizes: they fit into a pipe."""
 _ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
@@ -87,21 +91,21 @@ class GitObjects:
         hint = "; the clone is shallow, `git fetch --unshallow` completes it" if self.place.is_shallow else ""
         raise SettingError(f"there is no commit {name!r} in the git repository {self.where!r}{hint}")
 
-    def walk(self, *arguments: str) -> Iterator[str]:
-        """Yield ids of commits as ``rev-list`` lists them; raises SnapshotError where one is missing."""
-        for line in self._lines("rev-list", *arguments):
-            yield line.decode("ascii").strip()
+    def walk(self, *arguments: str) -> Iterator[bytes]:
+        """Yield commits, id and content, as ``rev-list --header`` lists them; raises SnapshotError.
+
+        That is where one is missing, or has more than RECORD_MAX bytes.
+        """
+        return self._records("rev-list", "--header", *arguments)
 
     def entries(self, tree: str, *paths: str) -> Iterator[TreeEntry]:
         """Yield all files of a tree or commit, or those below `paths`; raises SnapshotError."""
-        rest = b""
-        for line in self._lines("ls-tree", "-r", "-l", "-z", "--full-tree", tree, "--", *map(_raw, paths)):
-            *records, rest = (rest + line).split(b"\0")
-            for record in records:
-                head, _, name = record.partition(b"\t")
-                mode, _, one, size = head.decode("ascii").split()
-                path = name.decode("utf-8", "surrogateescape")
-                yield TreeEntry(path=path, mode=mode, id=one, size=_size(size))
+        options = ("-r", "-l", "-z", "--full-tree")
+        for record in self._records("ls-tree", *options, tree, "--", *map(_raw, paths)):
+            head, _, name = record.partition(b"\t")
+            mode, _, one, size = head.decode("ascii").split()
+            path = name.decode("utf-8", "surrogateescape")
+            yield TreeEntry(path=path, mode=mode, id=one, size=_size(size))
 
     def sizes(self, ids: Sequence[str]) -> list[int | None]:
         """Return the bytes of each object; None for one that is missing."""
@@ -134,7 +138,7 @@ class GitObjects:
         """Return size and id of each object that `names` lists; None: it cannot be read."""
         found: list[bytes | None] = []
         while len(found) < len(names):
-            chunk = names[len(found) : len(found) + CHUNK]
+            chunk = names[len(found) : len(found) + NAMES]
             self._checks.send("".join(f"{name}\n" for name in chunk).encode())
             lines = list(islice(self._checks.output, len(chunk)))
             found += [None if line.endswith(b" missing\n") else line for line in lines]
@@ -143,12 +147,18 @@ class GitObjects:
                 found.append(None)
         return found
 
-    def _lines(self, *argv: str | bytes) -> Iterator[bytes]:
+    def _records(self, *argv: str | bytes) -> Iterator[bytes]:
+        """Yield what git writes, between NULs; raises SnapshotError when it fails."""
         with tempfile.TemporaryFile() as errors:
             process = self._start(argv, errors)
             assert process.stdout is not None
+            rest = b""
             try:
-                yield from process.stdout
+                while part := process.stdout.read1(BUFFER):  # type: ignore[attr-defined]
+                    *records, rest = (rest + part).split(b"\0")
+                    yield from records
+                    if len(rest) > RECORD_MAX:
+                        process.kill()
             except GeneratorExit:
                 process.kill()
                 raise

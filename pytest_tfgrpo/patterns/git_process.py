@@ -10,7 +10,7 @@ from typing import IO
 
 PIPE = 1 << 20
 """Bytes that a process may be ahead of its reader, where the system lets it."""
-CHUNK = 128
+CHUNK = 200
 """Requests sent at once: two chunks of them fit into any pipe, so that no write waits for a read."""
 
 StartGit = Callable[[], subprocess.Popen[bytes]]

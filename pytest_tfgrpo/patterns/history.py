@@ -16,14 +16,9 @@ from pytest_tfgrpo.patterns.git_process import CHUNK
 if TYPE_CHECKING:
     from pytest_tfgrpo.patterns.git_objects import GitObjects
 
-COMMIT_MAX = 1_000_000
-"""Bytes of a commit that is read."""
 LAST_SECOND = 253_402_300_799
 """The end of the year 9999: later dates are none."""
-_TIME = re.compile(rb"> (\d{1,12}) [+-]\d{4}$")
-_ENCODINGS = re.compile(
-    r"iso-?8859-\d{1,2}|latin-?1|(?:windows|cp)-?\d{3,4}|koi8-[ru]|euc-(?:jp|kr)|shift_jis|gb\w+"
-)
+_TIME = re.compile(r"> (\d{1,12}) [+-]\d{4}$")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,13 +72,13 @@ def changes(
     most = () if limit is None else (f"--max-count={limit}",)
     ends = (commits.last, *(() if commits.first is None else (f"^{commits.first}",)))
     walk = objects.walk(*way, *most, *ends, "--", *paths)
-    comparison = TreeComparison(objects)
-    under_way: deque[list[_Step]] = deque()
-    error = None
-    while error is None:
-        ids, error = _next_ids(walk)
-        under_way.append(_steps(objects, ids))
+    comparison, under_way = TreeComparison(objects), deque[list[_Step]]()
+    read, error = _next_commits(walk)
+    while read:
+        more, error = ([], error) if error else _next_commits(walk)
+        under_way.append(_steps(objects, read, more))
         comparison.send([(step.base_tree, step.commit.tree) for step in under_way[-1] if step.base_tree])
+        read = more
         if len(under_way) > 1:
             yield from _with_files(comparison, under_way.popleft())
     for last in under_way:
@@ -92,58 +87,50 @@ def changes(
         raise error
 
 
-def _next_ids(walk: Iterator[str]) -> tuple[list[str], Exception | None]:
+def _next_commits(walk: Iterator[bytes]) -> tuple[list[_Commit], Exception | None]:
     """Return the next commits, and why there are no more of them."""
-    ids: list[str] = []
+    found: list[_Commit] = []
     try:
-        while len(ids) < CHUNK:
-            ids.append(next(walk))
+        while len(found) < CHUNK:
+            found.append(_commit(next(walk)))
     except (StopIteration, SnapshotError) as error:
-        return ids, error
-    return ids, None
+        return found, error
+    return found, None
 
 
-def _commit(one: str, content: bytes | None) -> _Commit:
-    if content is None:
-        return _Commit(one, "", "", 0, "")
-    header, _, message = content.partition(b"\n\n")
-    tree = parent = encoding = ""
+def _commit(record: bytes) -> _Commit:
+    """Return the commit that ``rev-list --header`` writes: its message is indented, and UTF-8."""
+    header, _, message = record.partition(b"\n\n")
+    one, *lines = header.decode("ascii", "replace").split("\n")
+    tree = parent = ""
     committed_at = 0
-    for line in header.split(b"\n"):
-        key, _, value = line.partition(b" ")
-        if key == b"tree":
-            tree = tree or value.decode("ascii", "replace")
-        elif key == b"parent":
-            parent = parent or value.decode("ascii", "replace")
-        elif key == b"committer" and (found := _TIME.search(line)):
+    for line in lines:
+        key, _, value = line.partition(" ")
+        if key == "tree":
+            tree = tree or value
+        elif key == "parent":
+            parent = parent or value
+        elif key == "committer" and (found := _TIME.search(value)):
             committed_at = min(int(found[1]), LAST_SECOND)
-        elif key == b"encoding":
-            encoding = value.decode("ascii", "replace").lower()
-    return _Commit(one, tree, parent, committed_at, _text(message, encoding))
+    text = message[4:] if message.startswith(b"    ") else message
+    text = text.replace(b"\n    ", b"\n").rstrip(b"\n")
+    return _Commit(one, tree, parent, committed_at, text.decode("utf-8", "replace"))
 
 
-def _text(message: bytes, encoding: str) -> str:
-    if _ENCODINGS.fullmatch(encoding):  # only these: some of Python's codecs are slow or no texts
-        try:
-            return message.decode(encoding, "replace")
-        except LookupError:
-            pass
-    return message.decode("utf-8", "replace")
-
-
-def _steps(objects: GitObjects, ids: Sequence[str]) -> list[_Step]:
-    contents = objects.contents(ids, COMMIT_MAX)
-    commits = [_commit(one, content) for one, content in zip(ids, contents, strict=True)]
-    trees = {commit.id: commit.tree for commit in commits}
+def _steps(objects: GitObjects, commits: Sequence[_Commit], later: Sequence[_Commit]) -> list[_Step]:
+    """Return commits with the trees of their parents, most of which are among them or those read `later`."""
+    trees = {commit.id: commit.tree for commit in (*commits, *later)}
     unknown = [commit.parent for commit in commits if commit.parent and commit.parent not in trees]
     trees |= {one: tree or "" for one, tree in zip(unknown, objects.trees_of(unknown), strict=True)}
-    return [_Step(commit, trees.get(commit.parent, "") if commit.tree else "") for commit in commits]
+    return [_Step(commit, trees.get(commit.parent, "")) for commit in commits]
 
 
 def _with_files(comparison: TreeComparison, steps: Sequence[_Step]) -> Iterator[HistoryChange]:
     differences = iter(comparison.receive())
     for commit, base_tree in steps:
-        files, missing = (next(differences), "") if base_tree else ((), _missing(commit))
+        files, missing = (next(differences), "") if base_tree else ((), "")
+        if commit.parent and not base_tree:
+            missing = f"its parent {commit.parent}"
         if files is None:
             missing = f"a folder of tree {commit.tree} or {base_tree}"
         yield HistoryChange(
@@ -156,10 +143,3 @@ def _with_files(comparison: TreeComparison, steps: Sequence[_Step]) -> Iterator[
             files=files or (),
             missing=missing,
         )
-
-
-def _missing(commit: _Commit) -> str:
-    """Return what is missing of a change that has no tree before it; "" for the first commit."""
-    if not commit.tree:
-        return f"commit {commit.id}"
-    return commit.parent and f"its parent {commit.parent}"
