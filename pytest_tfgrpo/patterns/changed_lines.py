@@ -18,6 +18,8 @@ FILE_MAX = 1_000_000
 CHANGE_MAX = 4_000_000
 KEPT = 32_000_000
 """Bytes of files that are kept: what one change made is what the next one began with."""
+SMALL = 40_000
+"""Bytes up to which counting all lines costs less than finding those that differ."""
 TOO_MANY = 1 << 30
 
 
@@ -105,11 +107,26 @@ def _lines(files: Sequence[ChangedFile], contents: Mapping[str, Content], limit:
             return TOO_MANY
         if before != after and b"\0" not in before[:8000] and b"\0" not in after[:8000]:
             pairs.append((before, after))
-    most = sum([_count(a) + _count(b) for a, b in pairs])
-    if most > limit:
-        pairs = [_middle(a, b) for a, b in pairs]
-        most = sum([_count(a) + _count(b) for a, b in pairs])
-    return most if most <= limit else sum([_differing(a, b) for a, b in pairs])
+    return lines_of_pairs(pairs, limit)
+
+
+def lines_of_pairs(pairs: Sequence[tuple[bytes, bytes]], limit: int) -> int:
+    """Return how many lines pairs of texts differ by, moved ones not counted.
+
+    Where that is more than `limit`, it is exact; else it may be fewer.
+    """
+    if sum([len(a) + len(b) for a, b in pairs]) <= SMALL and (most := _all(pairs)) <= limit:
+        return most
+    pairs = [_middle(a, b) for a, b in pairs]
+    if (most := _all(pairs)) <= limit:
+        return most
+    rows = [(_rows(a), _rows(b)) for a, b in pairs]
+    most = sum([len(a) + len(b) - 2 * len(set(a).intersection(b)) for a, b in rows])
+    return most if most <= limit else sum([_differing(a, b) for a, b in rows])
+
+
+def _all(pairs: Sequence[tuple[bytes, bytes]]) -> int:
+    return sum([_count(a) + _count(b) for a, b in pairs])
 
 
 def _middle(before: bytes, after: bytes) -> tuple[bytes, bytes]:
@@ -117,7 +134,7 @@ def _middle(before: bytes, after: bytes) -> tuple[bytes, bytes]:
     start = _common(before, after)
     start = before.rfind(b"\n", 0, start) + 1
     before, after = before[start:], after[start:]
-    end = _common(before[::-1], after[::-1])
+    end = _common_end(before, after)
     cut = before.find(b"\n", len(before) - end) + 1 if end else 0
     return (before, after) if not cut else (before[:cut], after[: len(after) - (len(before) - cut)])
 
@@ -134,10 +151,26 @@ def _common(a: bytes, b: bytes) -> int:
     return low
 
 
+def _common_end(a: bytes, b: bytes) -> int:
+    """Return how many bytes two texts have in common at their end."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[len(a) - middle : len(a) - low] == b[len(b) - middle : len(b) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
 def _count(text: bytes) -> int:
     return text.count(b"\n") + (not text.endswith(b"\n") and bool(text))
 
 
-def _differing(before: bytes, after: bytes) -> int:
-    a, b = Counter(before.split(b"\n")), Counter(after.split(b"\n"))
+def _rows(text: bytes) -> list[bytes]:
+    return text.removesuffix(b"\n").split(b"\n") if text else []
+
+
+def _differing(before: Sequence[bytes], after: Sequence[bytes]) -> int:
+    a, b = Counter(before), Counter(after)
     return (a - b).total() + (b - a).total()
