@@ -21,6 +21,8 @@ SHAPING = ("sandbox_readable", "sandbox_writable", "sandbox_env", "sandbox_netwo
 RESOURCES = {"processes": "nproc", "memory": "data", "file_size": "fsize"}
 """What prlimit calls a limit. Interpreters reserve far more addresses than they use, so memory is data."""
 SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
+ANSWERS = ("archives", "references", "provenance")
+"""Folders of a suite of fixes that hold them, and their tests."""
 OPEN = {"sandbox_network": "none"}
 """Values of these settings that change nothing."""
 
@@ -74,11 +76,11 @@ def require_apart(
         return []
     suite = [root / scenario.source.rpartition(":")[0] for scenario in scenarios]
     suite += [attachment.path for scenario in scenarios for attachment in scenario.attachments]
-    suite += [scenario.workspace.path for scenario in scenarios if scenario.workspace is not None]
+    suite += _beside_archives(scenarios)
     suite = sorted({path.resolve() for path in suite})
     for name in _existing("sandbox_writable", settings, root):
         real = name.resolve()
-        if held := next((path for path in suite if path.is_relative_to(real)), None):
+        if held := next((path for path in suite if _meet(path, real)), None):
             raise SettingError(_refusal(name, f"holds {str(held)!r} of the suite"))
         if temporary.is_relative_to(real):
             raise SettingError(_refusal(name, "holds the workspaces of all rollouts"))
@@ -89,8 +91,26 @@ def require_apart(
         f"sandbox_readable = {line(str(name), 200)} lets the agent read answers, "
         f"as it is or holds {line(str(held), 200)}; list only what the agent needs"
         for real, name in shown.items()
-        if (held := next((p for p in answers if p.is_relative_to(real)), None))
+        if (held := _held(real, answers, suite)) is not None
     ]
+
+
+def _beside_archives(scenarios: Iterable[Scenario]) -> list[Path]:
+    """Return the archives that scenarios name, and the folders beside them with the true fixes."""
+    archives = [scenario.workspace.path for scenario in scenarios if scenario.workspace is not None]
+    folders = {path.parent.parent / name for path in archives for name in ANSWERS}
+    return [*archives, *(folder for folder in folders if folder.is_dir())]
+
+
+def _meet(answers: Path, shown: Path) -> bool:
+    """Return whether a path holds answers, or is one of them, or lies in a folder of them."""
+    return answers.is_relative_to(shown) or shown.is_relative_to(answers)
+
+
+def _held(shown: Path, roots: Iterable[Path], suite: Iterable[Path]) -> Path | None:
+    """Return what an agent could read by a path that it is shown; None where it is nothing that matters."""
+    held = next((path for path in roots if path.is_relative_to(shown)), None)
+    return held or next((path for path in suite if _meet(path, shown)), None)
 
 
 def _limited(settings: SettingValues) -> Iterator[str]:

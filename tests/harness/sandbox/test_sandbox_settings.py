@@ -11,6 +11,7 @@ from support.sweeps import SETTINGS
 from support.tools import require_tool
 
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.scenarios import WorkspaceArchive
 from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.sandbox.bubblewrap import Sandbox
 from pytest_tfgrpo.harness.sandbox.programs import needed
@@ -86,6 +87,21 @@ def test_a_readable_path_that_holds_the_suite_is_allowed_with_a_warning(project:
     *_, warning = require_apart(settings, project, suite, ELSEWHERE)
     assert "/suite lets the agent read answers, as it is or holds" in warning
     assert opened(project, sandbox_readable="suite")
+
+
+@pytest.mark.parametrize("shown", ["suite/references", "suite/references/a.tar.gz", "suite/provenance"])
+def test_what_lies_beside_the_archive_of_a_workspace_is_answers_too(project: Path, shown: str) -> None:
+    for name in ("archives", "references", "provenance"):
+        (project / "suite" / name).mkdir()
+        (project / "suite" / name / "a.tar.gz").touch()
+    path = project / "suite" / "archives" / "a.tar.gz"
+    archive = WorkspaceArchive(archive="archives/a.tar.gz", path=path, sha256="0" * 64)
+    suite = [make_scenario("a", source="suite/a.scenario.yaml:1", workspace=archive)]
+    settings: Any = {"sandbox": "bwrap", "sandbox_readable": shown}
+    *_, warning = require_apart(settings, project, suite, ELSEWHERE)
+    assert f"/{shown} lets the agent read answers" in warning
+    with pytest.raises(SettingError, match=f"{shown}' holds .* of the suite"):
+        require_apart({"sandbox": "bwrap", "sandbox_writable": shown}, project, suite, ELSEWHERE)
 
 
 def test_a_readable_path_must_exist(project: Path) -> None:
