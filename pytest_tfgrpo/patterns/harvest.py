@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
-from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.errors import SnapshotError, StoreError
 from pytest_tfgrpo.patterns.candidates import CandidateRules, candidates
-from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestRow, HarvestStatus
+from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestRow, HarvestStatus, HistoryChange
 from pytest_tfgrpo.patterns.git_objects import GitObjects
 from pytest_tfgrpo.patterns.harvest_log import HarvestLog, read_log_of
 from pytest_tfgrpo.patterns.harvest_plan import HarvestedFix, HarvestPlan, HarvestStep, HarvestTools
@@ -31,10 +31,10 @@ def harvest(plan: HarvestPlan, tools: HarvestTools) -> Iterator[HarvestStep]:
     """Harvest what is new of a range; yields each change when it is done.
 
     Raises SettingError on a bad range, repository or locked suite, StoreError where the suite cannot be
-    written.
+    written, and in the end SnapshotError where the history breaks off, as in a shallow clone.
     """
     with GitObjects(plan.repository) as objects:
-        found = screened(plan, objects)
+        found, broken = screened(plan, objects)
     with HarvestLog(plan.suite) as log:
         new = [one for one in found if _is_new(one, log.rows, plan.retry)]
         rows = [one for one in new if isinstance(one, HarvestRow)]
@@ -44,22 +44,40 @@ def harvest(plan: HarvestPlan, tools: HarvestTools) -> Iterator[HarvestStep]:
             yield HarvestStep(row=row, done=done, total=len(new))
         yield from _all(plan, tools, log, todo, len(rows))
         resplit(plan.suite, log.rows.values())
+    if broken is not None:
+        raise broken
 
 
 def preview(plan: HarvestPlan) -> Iterator[FixCandidate | HarvestRow]:
-    """Yield what a harvest would do, and write nothing; raises SettingError as `harvest` does."""
+    """Yield what a harvest would do, and write nothing; raises SettingError, SnapshotError as `harvest`."""
     with GitObjects(plan.repository) as objects:
         known = read_log_of(plan.suite)
-        yield from (one for one in screened(plan, objects) if _is_new(one, known, plan.retry))
+        found, broken = screened(plan, objects)
+        yield from (one for one in found if _is_new(one, known, plan.retry))
+    if broken is not None:
+        raise broken
 
 
-def screened(plan: HarvestPlan, objects: GitObjects) -> list[FixCandidate | HarvestRow]:
-    """Return the candidates of a plan's range and the rows of other changes, the oldest first."""
+def screened(
+    plan: HarvestPlan, objects: GitObjects
+) -> tuple[list[FixCandidate | HarvestRow], SnapshotError | None]:
+    """Return the candidates of a plan's range and the rows of other changes, the oldest first.
+
+    Beside them why the history breaks off before them, if it does.
+    """
+    broken: list[SnapshotError] = []
+
+    def whole(each: Iterable[HistoryChange]) -> Iterator[HistoryChange]:
+        try:
+            yield from each
+        except SnapshotError as error:
+            broken.append(error)
+
     commits = range_of(objects, plan.commits)
     found = changes(objects, commits, each_commit=plan.each_commit, paths=plan.paths, limit=plan.limit)
     left_out = (*plan.exclude, *own_folder(plan, objects))
     rules = CandidateRules(tests=plan.tests, protected=plan.protected, left_out=left_out)
-    return list(candidates(objects, found, rules))[::-1]
+    return list(candidates(objects, whole(found), rules))[::-1], broken[0] if broken else None
 
 
 def own_folder(plan: HarvestPlan, objects: GitObjects) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ from pytest_tfgrpo.patterns.suite_files import (
     write_proof,
     write_scenario,
 )
-from pytest_tfgrpo.patterns.tests_to_run import files_to_run
+from pytest_tfgrpo.patterns.tests_to_run import files_to_run, nearest_tests
 from pytest_tfgrpo.patterns.tree_files import tree_files
 from pytest_tfgrpo.patterns.validation import ValidationPlan, check_timeout_s, validate
 from pytest_tfgrpo.patterns.work_tree import WorkTree
@@ -100,6 +100,9 @@ class HarvestWorker:
         if secrets := self._tools.secrets(trees.base, fix):
             reason = f"the fix holds a secret: {few(secrets, 3)}; --exclude leaves a file out"
             return HarvestedFix(row=_row(candidate, HarvestStatus.REFUSED, reason=reason))
+        if not candidate.tests:  # it changes what tests need
+            tests = nearest_tests(candidate.protected, fix, self._plan.tests)
+            candidate = replace(candidate, tests=tests)
         part, environment, validation = self._prove(candidate, trees)
         if part is None or validation.cause is RootCause.SCENARIO_SYNTHESIS:
             return self._needs_manual(candidate, part, validation)

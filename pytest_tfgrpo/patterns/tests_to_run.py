@@ -36,6 +36,16 @@ def files_to_run(
     return tuple(sorted((*own, *others[:MOST])))
 
 
+def nearest_tests(protected: Iterable[str], tree: Collection[str], globs: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the files with tests nearest to changed files that hold none: data of tests, `conftest.py`."""
+    tests = [name for name in tree if is_test(name, globs)]
+    found: set[str] = set()
+    for name in protected:
+        near = (below for above in _above(name) if (below := [t for t in tests if _within(t, above)]))
+        found.update(next(near, ()) if name in tree else ())
+    return tuple(sorted(found)[:MOST])
+
+
 def _is_beside(name: str, folders: Collection[str]) -> bool:
     """Return whether a test lies in a folder of sources, or one below it; all is below the tree itself."""
     return any(above in folders for above in _above(name) if above)

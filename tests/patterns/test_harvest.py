@@ -13,7 +13,7 @@ import pytest
 from support.repositories import Repository, everything, git
 from support.text_tests import TextRunner, text_plan, text_tools
 
-from pytest_tfgrpo.core.errors import SettingError, StoreError
+from pytest_tfgrpo.core.errors import SettingError, SnapshotError, StoreError
 from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteCommand
 from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestStatus, RootCause, Statement
 from pytest_tfgrpo.patterns.harvest import harvest, preview
@@ -170,10 +170,7 @@ def test_a_missing_object_is_an_integrity_failure(shop):
     shop.fix("two")
     folder = shop.repository.folder
     blob = git(folder, "rev-parse", "main:c.py")
-    for pack in list((folder / ".git/objects/pack").glob("*.pack")):
-        moved = pack.rename(folder / pack.name)
-        pack.with_suffix(".idx").unlink()
-        git(folder, "unpack-objects", "-q", given=moved.read_bytes())
+    loosen(folder)
     (folder / ".git/objects" / blob[:2] / blob[2:]).unlink()
     rows = [step.row for step in shop.harvest()]
     assert {row.cause for row in rows} == {RootCause.SNAPSHOT_INTEGRITY}
@@ -517,3 +514,35 @@ def test_files_run_in_the_order_of_a_check(shop):
     )
     shop.harvest(tools=text_tools(run))
     assert set(ordered) == {("tests/test_0.py", TEST), (TEST,)}
+
+
+def test_a_history_that_breaks_off_is_harvested_as_far_as_it_goes(shop):
+    shop.fix("one")
+    lost = shop.fix("two")
+    shop.fix("three")
+    shop.fix("four")
+    loosen(shop.repository.folder)
+    (shop.repository.folder / ".git/objects" / lost[:2] / lost[2:]).unlink()
+    steps = harvest(text_plan(shop.repository.folder, "main", shop.suite), text_tools(shop.runner))
+    with pytest.raises(SnapshotError, match="fetch what is missing"):
+        list(steps)
+    rows = read_log_of(shop.suite).values()
+    assert HarvestStatus.VALIDATED in {row.status for row in rows}
+    assert {row.cause for row in rows} <= {None, RootCause.SNAPSHOT_INTEGRITY}
+
+
+def test_a_fix_that_changes_data_of_tests_alone_is_proven_by_the_tests_that_need_them(shop):
+    shop.repository.commit(
+        {"tests/data/x.txt": "nothing", "tests/test_d.py": "t tests/data/x.txt new\n"}, "Data"
+    )
+    shop.repository.commit({"tests/data/x.txt": "new", "a.py": "zero more"}, "Change data")
+    steps = shop.harvest()
+    assert steps[-1].row.reason == "passes before the fix: no test of it fails there"
+
+
+def loosen(folder):
+    """Let each object of a repository be a file of its own."""
+    for pack in list((folder / ".git/objects/pack").glob("*.pack")):
+        moved = pack.rename(folder / pack.name)
+        pack.with_suffix(".idx").unlink()
+        git(folder, "unpack-objects", "-q", given=moved.read_bytes())

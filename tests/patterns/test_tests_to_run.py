@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_tfgrpo.patterns.tests_to_run import MOST, files_to_run
+from pytest_tfgrpo.patterns.tests_to_run import MOST, files_to_run, nearest_tests
 
 TREE = (
     *("shop/cart.py", "shop/tests/test_cart.py", "shop/tests/test_tax.py", "shop/tests/data.py"),
@@ -43,3 +43,17 @@ def test_what_runs_is_bounded_and_the_changed_ones_are_always_of_it():
     found = files_to_run((tree[-1],), (), tree, (), ".")
     assert len(found) == MOST + 1
     assert tree[-1] in found
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ("shop/tests/data.py", ("shop/tests/test_cart.py", "shop/tests/test_tax.py")),
+        ("tests/slow/__init__.py", ("tests/slow/test_cart.py", "tests/slow/test_page.py")),
+        ("web/tests/data/x.json", ("web/tests/test_page.py",)),
+        ("tests/gone.json", ()),
+    ],
+)
+def test_the_nearest_tests_a_changed_file_of_tests_are_those_that_need_it(changed, expected):
+    tree = (*TREE, "tests/slow/__init__.py", "web/tests/data/x.json")
+    assert nearest_tests((changed,), tree, ()) == expected
