@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from support.growth import growth
 
 from pytest_tfgrpo.core import redact as redaction
-from pytest_tfgrpo.core.redact import RULES, find_secret, redact, unescaped
+from pytest_tfgrpo.core import secret_shapes
+from pytest_tfgrpo.core.redact import Redactor, find_secret, redact
+from pytest_tfgrpo.core.secret_rules import RULES
+from pytest_tfgrpo.core.unescape import unescaped
 
 SECRETS = {
     "api_key": "sk-proj-" + "a1B2c3D4" * 4,
@@ -81,27 +84,72 @@ def test_what_was_redacted_in_a_text_with_escapes_stays_redacted(text: str) -> N
     assert redact(once) == once
 
 
+LETTERS = "abcdefghijklmnopqrstuvwxyz" * 3
+CAPITALS = LETTERS.upper()
+HEX = "0123456789abcdef" * 4
 EXAMPLES = {
     "private key": "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----",
     "password in a URL": "https://me:open-sesame@host",
+    "Bearer": "Bearer abcdefghijkl",
+    "Basic": "Basic abcdefghijkl",
+    "signature in a URL": f"?sv=1&sig={LETTERS[:40]}%3D",
+    "Slack webhook": f"hooks.slack.com/services/T{CAPITALS[:8]}/B{CAPITALS[:8]}/{LETTERS[:24]}",
+    "Discord webhook": f"discord.com/api/webhooks/{HEX[:10] * 2}/{LETTERS[:60]}".replace("abc", "a-c"),
+    "Telegram": f"123456789:AA{LETTERS[:10]}_{LETTERS[:22]}",
     "sk-": "sk-abcd-efgh-ijkl-mnop",
     "sk_live": "rk_live_abcdefghij",
+    "whsec_": f"whsec_{LETTERS[:24]}",
     "AIza": "AIza" + "ab-_" * 8,
     "hf_": "hf_abcdefghijklmnopqrst",
     "gsk_": "gsk_abcdefghijklmnopqrst",
+    "xai-": f"pplx-{LETTERS[:24]}",
+    "r8_": f"r8_{LETTERS[:37]}",
+    "pcsk_": f"pcsk_{LETTERS[:6]}_{LETTERS[:40]}",
+    "lsv2_": f"lsv2_pt_{HEX[:32]}_{HEX[:10]}",
+    "lin_api_": f"lin_api_{LETTERS[:40]}",
+    "secret_": f"secret_{LETTERS[:43]}",
     "npm_": "npm_" + "abcde" * 6,
     "pypi-": "pypi-" + "ab-_c" * 6,
+    "rubygems_": f"rubygems_{HEX[:48]}",
     "SG.": "SG.abcdefghijklmnop.abcdefghijklmnop",
+    "key-": f"key-{HEX[:32]}",
+    "SK": f"SK{HEX[:32]}",
+    "shpat_": f"shpat_{HEX[:32]}",
+    "sq0": f"sq0atp-{LETTERS[:22]}",
+    "rzp_": f"rzp_live_{LETTERS[:14]}",
+    "dp.": f"dp.pt.{LETTERS[:43]}",
+    "hvs.": f"hvs.{LETTERS[:24]}",
+    "glsa_": f"glsa_{LETTERS[:32]}_{HEX[:8]}",
+    "NRAK-": f"NRAK-{CAPITALS[:27]}",
+    "sntrys_": f"sntrys_{LETTERS[:40]}",
+    "sbp_": f"sbp_{HEX[:40]}",
+    "pscale_": f"pscale_tkn_{LETTERS[:43]}",
+    "HRKU-": f"HRKU-{LETTERS[:8]}-{LETTERS[:25]}",
+    "dckr_": f"dckr_pat_{LETTERS[:27]}",
+    "dapi": f"dapi{HEX[:32]}",
+    "figd_": f"figd_{LETTERS[:40]}",
+    "PMAK-": f"PMAK-{HEX[:24]}-{HEX[:34]}",
+    "pul-": f"pul-{HEX[:40]}",
+    "ATATT3": f"ATATT3{LETTERS[:60]}",
+    "CFPAT-": f"CFPAT-{LETTERS[:43]}",
+    "dt0c01.": f"dt0c01.{CAPITALS[:24]}.{CAPITALS[:64]}",
+    "tskey-": f"tskey-auth-{LETTERS[:12]}-{LETTERS[:20]}",
+    "AGE-": f"AGE-SECRET-KEY-1{CAPITALS[:58]}",
+    "dop_v1_": f"dop_v1_{HEX[:64]}",
+    "AKIA": "ASIAABCDEFGHIJKLMNOP",
+    "LTAI": f"LTAI{LETTERS[:20]}",
+    "GOCSPX-": f"GOCSPX-{LETTERS[:28]}",
+    "ya29.": f"ya29.{LETTERS[:50]}",
     "gh_": "gho_abcdefghijklmnopqrst",
     "github_pat": "github_pat_abcdefghijklmnopqrst",
     "glpat": "glpat-abcdefghijklmnop",
     "xox": "xoxp-abcdefghij",
-    "AKIA": "ASIAABCDEFGHIJKLMNOP",
+    "xapp": f"xapp-1-{CAPITALS[:10]}-{LETTERS[:20]}",
+    "Discord": f"M{LETTERS[:23]}.{LETTERS[:6]}.{LETTERS[:27]}",
     "JWT": "eyJhbGciOiJ.eyJzdWIiOiIx.c2lnbmF0",
     "name of a secret": "api_key=hello",
+    "option": "--api-key hello",
     "name of what may be one": "authorization: abc123",
-    "Bearer": "Bearer abcdefghijkl",
-    "Basic": "Basic abcdefghijkl",
     "entropy": "wJalrXUtnFEMIK7MDENGbPxRfiCY",
 }
 
@@ -115,7 +163,7 @@ def test_no_rule_can_be_left_out(rule: str, example: str, monkeypatch: pytest.Mo
     assert find_secret(example) == RULES[rule].kind
     assert redact(f"first {example} last") != f"first {example} last"
     others = {name: other for name, other in RULES.items() if name != rule}
-    monkeypatch.setattr(redaction, "RULES", others)
+    monkeypatch.setattr(secret_shapes, "RULES", others)
     assert find_secret(example) is None
 
 
@@ -199,6 +247,10 @@ def test_digests_and_paths_with_random_names_are_no_secrets() -> None:
 
 
 HOSTILE = (
+    "+1 ", "1-", "0 1", "+1(2)", "1 / ", "(1)", "phone 1", "4 4 ", "4111-", "DE89 ", "DE89370", "1.2.", "::1",
+    "a@", "@a.a", "@a-", "sk-a", "glpat-", "pwd=secret=", "--pwd ", 'password="a\\', "M-", "key=key",
+    "api_key='", "-----BEGIN PRIVATE KEY----- a", "iVBORw0KGgo\n", "data:;base64,", "?sig=a", "AA:AA", "=>",
+    "T/B/a", "é", "漢+1",
     "a-", "A1", "password:    ", "-----BEGIN PRIVATE KEY-----", "://a:", "secret_", "eyJa.", "eyJa-", "sk-",
     "/a", "/.7tnOtBqK2Q/lowest/bin/pyth3", " /.", "token: a ", "SG.a-", "\\", "&#", "%2", "\\u0041", "&amp;",
     "Bearer ", "xox",
@@ -207,9 +259,128 @@ HOSTILE = (
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_the_time_for_a_hostile_text_grows_with_its_length(piece: str) -> None:
-    assert growth(lambda n: redact(piece * n), 250_000 // 16 // len(piece)) < 64
+    everything = Redactor(b"key", addresses=True)
+    assert growth(lambda n: everything.redacted(piece * n), 250_000 // 16 // len(piece)) < 64
 
 
 def test_quadratic_time_would_show() -> None:
     unbounded = re.compile(r"eyJ[A-Za-z0-9_-]{8,}+\.")
     assert growth(lambda n: unbounded.search("eyJa-" * n), 400) > 64
+
+
+# -- personal data, and placeholders with a key
+
+PRIVATE = {
+    "email": [
+        "Ada.Lovelace+x@mail.example.co.uk",
+        "zoë@exämple.de",
+        "o'brien@example.org",
+        "bob%40example.org",
+    ],
+    "phone": [
+        "+14155552671",
+        "+49 (0) 30 901820",
+        "(415) 555-2671",
+        "020 7946 0958",
+        "06 12 34 56 78",
+        "030/9018203",
+    ],
+    "card": ["4111 1111 1111 1111", "378282246310005", "5555-5555-5555-4444", "6011000990139424"],
+    "iban": ["DE89 3704 0044 0532 0130 00", "GB82WEST12345698765432", "NO93 8601 1117 947"],
+}
+
+
+@pytest.mark.parametrize(("kind", "value"), [(kind, value) for kind, row in PRIVATE.items() for value in row])
+def test_personal_data_is_taken_out_where_it_is_asked_for_and_left_else(kind: str, value: str) -> None:
+    text = f"it is {value}, I think"
+    redactor = Redactor()
+    assert redactor.text(text) == f"it is [redacted:{kind}], I think"
+    assert redactor.counts == {kind: 1}
+    assert redact(text) == text
+    assert find_secret(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4111 1111 1111 1112",
+        "1234567812345670",
+        "DE89 3704 0044 0532 0130 01",
+        "XX89 3704 0044 0532 0130 00",
+        "logo@2x.png",
+        "git@github.com:owner/name",
+        "@pytest.mark.parametrize",
+        "pkg@1.2.3",
+        "2025-12-08T12:00:00.123456Z",
+        "0.0123456789",
+        "1.234.567,89",
+        "[100, 200, 3000, 40000]",
+        "3f2504e0-4f89-4141-9a0c-030582330155",
+        "std::chrono::abs",
+        "call(12345678)",
+        "order 4155552671",
+        "10:20:30",
+    ],
+)
+def test_what_only_looks_like_personal_data_stays(text: str) -> None:
+    assert Redactor(addresses=True).text(text) == text
+
+
+@pytest.mark.parametrize("address", ["93.184.216.34", "2001:db8::8a2e:370:7334", "fe80::1ff:fe23:4567:890a"])
+def test_an_ip_address_is_taken_out_where_it_is_asked_for(address: str) -> None:
+    text = f"from {address} to 127.0.0.1 and ::1, version 1.2.3.4.5"
+    assert Redactor(addresses=True).text(text) == text.replace(address, "[redacted:ip]")
+    assert Redactor().text(text) == text
+
+
+def test_with_a_key_equal_values_have_equal_placeholders_however_they_are_written() -> None:
+    redactor, other = Redactor(b"one"), Redactor(b"two")
+    shown = redactor.text("Bob@Example.org")
+    assert re.fullmatch(r"\[redacted:email:[0-9a-f]{6}\]", shown)
+    assert shown == redactor.text("bob@example.org") == redactor.text("bob%40example.org")
+    assert shown not in (redactor.text("eve@example.org"), other.text("bob@example.org"))
+    assert redactor.text("4111 1111 1111 1111") == redactor.text("4111111111111111")
+    assert redactor.text("token=abc123") != redactor.text("token=abc124")
+
+
+def test_a_value_is_judged_with_its_key() -> None:
+    redactor = Redactor(b"k")
+    for key in ("password", "db_password", "userPassword", "x-api-key", "clientSecret", "accessToken"):
+        assert redactor.value(key, "hunter two").startswith("[redacted:named:")
+    for key, text in (
+        ("token", "the"),
+        ("tokens", "hunter22"),
+        ("password", ""),
+        ("passwords_seen", "hunter2"),
+    ):
+        assert redactor.value(key, text) == text
+    assert redactor.value("token", "abc-12345").startswith("[redacted:named:")
+    assert redactor.value("home_phone", "5550143").startswith("[redacted:phone:")
+    assert redactor.value("", "me@example.org").startswith("[redacted:email:")
+    assert redactor.value("password", redactor.value("password", "hunter2")).count("[redacted") == 1
+
+
+MIXED = "ab1:/@=- _.,'\"+()sk-password eyJ.AKIADE89 4111phone\\n%40"
+
+
+@given(st.text(st.sampled_from(MIXED), max_size=200))
+def test_what_was_redacted_with_a_key_stays_redacted(text: str) -> None:
+    redactor = Redactor(b"key", addresses=True)
+    once = redactor.text(text)
+    assert redactor.text(once) == once
+
+
+def test_a_repeated_text_is_searched_once_and_counted_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    redactor = Redactor(b"key")
+    first = redactor.text("mail me@example.org")
+    monkeypatch.setattr(Redactor, "redacted", None)
+    assert redactor.text("mail me@example.org") == first
+    assert redactor.counts == {"email": 2}
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_REMEMBERED", 1000)
+    redactor = Redactor(b"key")
+    for n in range(200):
+        redactor.text(f"{n} me@example.org")
+    assert len(redactor._known) < 60

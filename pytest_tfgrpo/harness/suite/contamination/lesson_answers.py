@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
-from pytest_tfgrpo.core.redact import unescaped
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.unescape import unescaped
 from pytest_tfgrpo.core.words import STOP
 from pytest_tfgrpo.harness.suite.contamination.answers import (
     MIN_ANSWER_CHARACTERS,
