@@ -5,6 +5,7 @@ from __future__ import annotations
 from pytest_tfgrpo.core.text import block
 from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.patterns.fixes import FixCandidate, FixValidation, RecipePart
+from pytest_tfgrpo.patterns.recipe_file import toml_text
 
 ADVICE = """# {id}
 
@@ -14,9 +15,9 @@ Say in `harvest.toml`, in the root of the repository, how the tests run (`tfgrpo
 file to start from):
 
 ```toml
-[{folder}]
+[folder.{folder}]
 runner = "{runner}"    # pytest, node-test, vitest, jest, or command
-# run = ["make", "test", "REPORT={{report}}"]    # for command: it writes JUnit XML to {{report}}
+run = ["make", "test", "REPORT={{report}}"]    # for command alone: it writes JUnit XML to {{report}}
 # python = "3.11"
 # setup = [["python", "setup.py", "build"]]
 # dependencies = ["pytest"]
@@ -43,7 +44,7 @@ def manual_advice(candidate: FixCandidate, part: RecipePart | None, validation: 
         id=candidate.id,
         commit=candidate.change.commit,
         reason=block(validation.reason, 500).replace("`", "'"),
-        folder='"."' if folder == "." else f'"{folder}"',
+        folder=toml_text(folder),
         runner="command" if part is None else part.command.runner,
         tests=_listed(candidate.tests or candidate.protected),
         sources=_listed(candidate.sources),

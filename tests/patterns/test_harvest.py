@@ -20,7 +20,9 @@ from pytest_tfgrpo.patterns.harvest import harvest, preview
 from pytest_tfgrpo.patterns.harvest_log import HarvestLog, read_log_of
 from pytest_tfgrpo.patterns.package_tools import BuildProblem
 from pytest_tfgrpo.patterns.provenance import read_provenance
+from pytest_tfgrpo.patterns.recipe_file import parse_recipes
 from pytest_tfgrpo.patterns.scenario_text import split_in
+from pytest_tfgrpo.patterns.secrets_found import SecretSearch, secrets_in_text
 from pytest_tfgrpo.patterns.suite_files import SuitePaths
 from pytest_tfgrpo.patterns.verify import verify
 from pytest_tfgrpo.patterns.work_folder import work_folder
@@ -546,3 +548,59 @@ def loosen(folder):
         moved = pack.rename(folder / pack.name)
         pack.with_suffix(".idx").unlink()
         git(folder, "unpack-objects", "-q", given=moved.read_bytes())
+
+
+def test_a_change_that_is_reverted_or_changes_a_submodule_is_skipped(shop):
+    commit = shop.fix("one")
+    shop.repository.commit(
+        {"a.py": "zero", TEST: "old a.py zero\n"}, f'Revert "Add one"\n\nThis reverts commit {commit}.'
+    )
+    shop.repository.commit(
+        {"sub": "0" * 39 + "1", "b.py": "x", TEST: "x"}, "Move sub", modes={"sub": "160000"}
+    )
+    reasons = [step.row.reason for step in shop.harvest()]
+    assert reasons[0].startswith("it is reverted by ")
+    assert reasons[1:] == ["it reverts another change", "it changes a submodule"]
+    assert shop.runner.runs == []
+
+
+KEY = "AKIA" + "Q3EGRZ7XN5WDPLMB"
+
+
+@pytest.fixture
+def searching(shop):
+    return text_tools(shop.runner, secrets=SecretSearch().added, secrets_in_text=secrets_in_text)
+
+
+def test_a_real_secret_in_a_fix_is_refused_by_kind_and_line_and_excluded_by_its_glob(shop, searching):
+    shop.fix("one", **{"conf/cloud.ini": f"[aws]\nkey = {KEY}\n"})
+    (step,) = shop.harvest(tools=searching)
+    assert step.row.status is HarvestStatus.REFUSED
+    assert "conf/cloud.ini:2: " in step.row.reason
+    assert KEY not in (shop.suite / "harvest.jsonl").read_text()
+    (step,) = shop.harvest(tools=searching, retry=True, exclude=("conf/**",))
+    assert step.row.status is HarvestStatus.VALIDATED
+
+
+def test_a_real_secret_before_the_fix_is_named(shop, searching):
+    shop.repository.commit({"conf/cloud.ini": f"key = {KEY}\n"}, "Configure")
+    shop.fix("one")
+    step = shop.harvest(tools=searching)[-1]
+    assert step.row.status is HarvestStatus.VALIDATED
+    assert "conf/cloud.ini:1: " in step.row.reason
+
+
+def test_a_real_secret_in_the_message_is_refused(shop, searching):
+    shop.fix("one", message=f"Add one, which needs {KEY}")
+    (step,) = shop.harvest(tools=searching)
+    assert step.row.status is HarvestStatus.REFUSED
+    assert step.row.reason.startswith("the prompt holds a secret: line 1")
+
+
+def test_a_person_is_told_what_to_do(shop, golden):
+    commit = shop.fix("one")
+    shop.harvest(tools=text_tools(shop.runner, recipes=lambda *_: ()))
+    (advice,) = shop.suite.glob("*.manual.md")
+    (recipe,) = parse_recipes(advice.read_text().partition("```toml\n")[2].partition("```")[0])
+    assert (recipe.folder, recipe.runner) == (".", "command")
+    golden("harvest-manual.md", advice.read_text().replace(commit, "c" * 40).replace(commit[:12], "c" * 12))
