@@ -168,15 +168,19 @@ def growth(folder: Path, count: int) -> None:
     """Measure the last tenth of many events against the first, beside a bare file at the same times."""
     bus, bare = open_embedded(folder / "grown.db"), BareFile(folder / "bare")
     parts: list[tuple[float, float]] = []
+    processor: list[float] = []
     tenth = count // 10
     for part in range(10):
-        ours = theirs = 0.0
+        ours = theirs = used = 0.0
         for _ in range(tenth // BATCH):
             events = made(BATCH)
+            before = time.process_time()
             ours += 1 / rate(1, lambda events=events: bus.publish(events))  # type: ignore[misc]
+            used += time.process_time() - before
             if part in (0, 9):
                 theirs += 1 / rate(1, lambda events=events: bare.batch(events))  # type: ignore[misc]
         parts.append((ours, theirs))
+        processor.append(used)
     (first, first_bare), (last, last_bare) = parts[0], parts[-1]
     ratio, steady = first / last, first / last * last_bare / first_bare
     print(
@@ -185,6 +189,7 @@ def growth(folder: Path, count: int) -> None:
         flush=True,
     )
     print("    tenths, s: " + " ".join(f"{ours:.2f}" for ours, _ in parts))
+    print("    of the processor, s: " + " ".join(f"{used:.2f}" for used in processor))
     bare.close()
     bus.close()
 

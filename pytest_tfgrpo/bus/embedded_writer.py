@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from pytest_tfgrpo.bus.embedded_blocks import append, expire, ids_bytes, last_sequence
-from pytest_tfgrpo.bus.embedded_file import advised
+from pytest_tfgrpo.bus.embedded_file import BUSY_S, advised
 from pytest_tfgrpo.bus.embedded_ids import RecentIds
 from pytest_tfgrpo.bus.protocol import BusEvent
 from pytest_tfgrpo.bus.streams import StreamSpec, by_subject
@@ -205,17 +205,22 @@ class GroupWriter:
                 return  # the next BEGIN says what is wrong
 
     def _sweep(self) -> None:
-        """Let go of what is too old, a little in each transaction."""
-        for stream in self._streams:
-            more = True
-            while more:
-                with self._changed:
-                    if self._calls or self._closed:
-                        return
-                try:
+        """Let go of what is too old, a little in each transaction, until somebody wants to write."""
+        before = self._db.total_changes
+        try:
+            for stream in self._streams:
+                more = True
+                while more:
+                    with self._changed:
+                        if self._calls or self._closed:
+                            return
                     self._db.execute("BEGIN IMMEDIATE")
                     more = expire(self._db, stream, self._clock(), _SWEEP_BLOCKS)
                     self._db.execute("COMMIT")
-                except sqlite3.Error:
-                    self._roll_back()
-                    return
+            if self._db.total_changes > before:  # the log has what is gone; it is emptied if nobody reads it
+                self._db.execute("PRAGMA busy_timeout = 0")
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error:
+            self._roll_back()
+        finally:
+            self._db.execute(f"PRAGMA busy_timeout = {int(BUSY_S * 1000)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import time
 import uuid
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ _OPERATION, _REMOVED = "KV-Operation", ("DEL", "PURGE")
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _NO_MESSAGE, _WRONG_LAST = 10037, (10071, 10164)
 _LONGEST_S = 60.0
+_REMOVED_S = 3600.0
+"""How long the mark of a removed key stays for those who watch."""
 
 
 class NatsTable:
@@ -31,6 +34,8 @@ class NatsTable:
     def __init__(self, link: NatsLink, name: str) -> None:
         self._link, bucket = link, f"tfgrpo_{name}"
         self._stream, self._prefix = f"KV_{bucket}", f"$KV.{bucket}."
+        self._marks: deque[tuple[float, int]] = deque()
+        """When this process marked keys as removed, for those who watch, and where."""
         link.run(provide(link, [bucket_config(bucket)]))
 
     def get(self, key: str) -> tuple[bytes | None, int]:
@@ -89,7 +94,11 @@ class NatsTable:
         if not revision:
             self._link.run(self.check(check_key(key), 0))
             return
-        self._link.run(self.write(check_key(key), b"", revision, {_OPERATION: "DEL"}))
+        mark = self._link.run(self.write(check_key(key), b"", revision, {_OPERATION: "DEL"}))
+        now = time.monotonic()
+        self._marks.append((now, mark))
+        while self._marks[0][0] < now - _REMOVED_S:
+            self._link.run(erase(self._link, self._stream, [self._marks.popleft()[1]]))
 
     def list(self, prefix: str = "") -> dict[str, tuple[bytes, int]]:
         """Return values and revisions by key, of the keys that start with `prefix`."""

@@ -316,7 +316,11 @@ def test_a_removed_row_is_gone_and_may_come_back(place: BusPlace) -> None:
     revision = table.put("a", b"a value that has to go", 0)
     with pytest.raises(RevisionConflict):
         table.remove("a", revision + 1)
+    with pytest.raises(RevisionConflict):
+        table.remove("a", 0)
     table.remove("a", revision)
+    table.remove("a", 0)
+    table.remove("never-there", 0)
     assert table.get("a") == (None, 0)
     assert table.list() == {}
     assert bytes_in(place.folder, b"a value that has to go") == []

@@ -28,6 +28,7 @@ from support.buses import (
     texts,
 )
 
+from pytest_tfgrpo.bus import embedded as embedded_module
 from pytest_tfgrpo.bus import embedded_file
 from pytest_tfgrpo.bus.embedded import open_embedded
 from pytest_tfgrpo.bus.embedded_file import PAGE_BYTES, blocks
@@ -156,8 +157,10 @@ def test_streams_that_nobody_writes_to_are_swept(tmp_path: Path, monkeypatch: py
         time.sleep(0.01)
     assert list(bus.replay(STREAM)) == []
     assert bus.last(STREAM) == 40
-    bus.close()
+    while bytes_in(tmp_path, b"a secret that is too old") and time.monotonic() < until:
+        time.sleep(0.01)
     assert bytes_in(tmp_path, b"a secret that is too old") == []
+    bus.close()
 
 
 # consumers
@@ -215,6 +218,24 @@ def test_an_id_that_is_none_deletes_nothing(bus: Bus) -> None:
     assert bus.delete(STREAM, ["", "no id", "%", event(5).id]) == 0
     assert bus.delete(STREAM, []) == 0
     assert texts(list(bus.replay(STREAM))) == ["event 0"]
+
+
+def test_a_reader_that_keeps_the_log_from_being_emptied_is_an_error(
+    embedded: EmbeddedPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded_file, "BUSY_S", 0.05)
+    monkeypatch.setattr(embedded_module, "BUSY_S", 0.05)
+    bus = embedded.open()
+    bus.publish(events(2))
+    reader = sqlite3.connect(embedded.path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute(f"SELECT count(*) FROM {blocks(STREAM)}").fetchone()
+    with pytest.raises(BusError, match=r"another process reads it.*delete it again then"):
+        bus.delete(STREAM, [event(0).id])
+    reader.execute("COMMIT")
+    reader.close()
+    bus.delete(STREAM, [event(0).id])
+    assert bytes_in(embedded.folder, b"event 0") == []
 
 
 # transactions

@@ -14,7 +14,7 @@ import pytest
 from support.buses import REWARD, REWARDS, STREAM, NatsPlace, drain, event, events, texts
 from support.nats_server import NatsServer
 
-from pytest_tfgrpo.bus import nats_link
+from pytest_tfgrpo.bus import nats_link, nats_scan, nats_table
 from pytest_tfgrpo.bus.nats import open_nats
 from pytest_tfgrpo.bus.nats_link import NatsLink, NatsMessage
 from pytest_tfgrpo.bus.nats_streams import differing, stream_config
@@ -175,6 +175,34 @@ def test_a_fetch_and_a_watch_go_on_when_the_server_is_back(start: Start) -> None
     restarting.join()
     bus.close()
     other.close()
+
+
+@pytest.mark.service
+def test_a_replay_goes_on_when_the_server_is_back(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nats_scan, "_AT_ONCE", 50)
+    server = start()
+    bus = open_nats(server.url)
+    bus.publish(events(300))
+    replay = bus.replay(STREAM, since_time=time.time() - 60)
+    got = [next(replay).sequence for _ in range(70)]
+    server.kill()
+    server.start()
+    got += [e.sequence for e in replay]
+    assert got == list(range(1, 301))
+    assert list(bus.replay("RL_REWARDS")) == []
+    bus.close()
+
+
+@pytest.mark.service
+def test_marks_of_removed_rows_go_after_a_while(on_nats: NatsPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = on_nats.open().table("state")
+    for key in ("a", "b"):
+        table.remove(key, table.put(key, b"1", 0))
+    monkeypatch.setattr(nats_table, "_REMOVED_S", 0.0)
+    table.remove("c", table.put("c", b"1", 0))
+    told = by_hand(on_nats.server, "STREAM.INFO.KV_tfgrpo_state", {})
+    assert told["state"]["messages"] <= 1  # type: ignore[index]
+    assert table.put("a", b"2", 0)
 
 
 @pytest.mark.service
