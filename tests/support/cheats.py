@@ -128,6 +128,11 @@ RUNTIME: dict[str, str] = {
     f"for id in {IDS}:\n    for when in ('setup', 'call', 'teardown'):\n"
     "        sys.audit('pytest_results', 'r', id, when, 'passed', 0.1, '')\n"
     "sys.audit('pytest_results', 'end', 0)\nos._exit(0)\n",
+    "speaks to the reporter with texts that equal nothing": CART + "import sys, os\n"
+    "class Text(str):\n    __hash__ = str.__hash__\n    def __eq__(self, other):\n        return False\n"
+    f"for id in {IDS}:\n    for when in ('setup', 'call', 'teardown'):\n"
+    "        sys.audit('pytest_results', 'r', id, Text(when), Text('passed'), 0.1, '')\n"
+    "sys.audit('pytest_results', 'end', 0)\nos._exit(0)\n",
     "digs for the reporter's function": CART + WALK + DIG
     + "config = _find('Config') or _find('Session').config\n_seen = set()\n"
     "for plugin in config.pluginmanager.get_plugins():\n"

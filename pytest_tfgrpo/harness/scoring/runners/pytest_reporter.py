@@ -40,9 +40,15 @@ DECIDING = (
 """Hooks that decide about outcomes."""
 TEST_PLACE = re.compile(r"(?:^|/)(?:tests?/|conftest\.py$|test_[^/]*\.py$|[^/]*_tests?\.py$)", re.IGNORECASE)
 MEMORY = re.compile(r"/proc/(?:self|thread-self|\d+)/(?:task/\d+/)?mem")
+TOGETHER = 32
+"""Reports that wait for the start of the next test, so that each test costs one message."""
+VITAL = {
+    "runtestprotocol", "call_and_report", "call_runtest_hook", "pytest_runtest_makereport", "runtest",
+    "pytest_runtest_call", "from_call", "from_item_and_call", "pytest_pyfunc_call", "_multicall", "_hookexec",
+}  # fmt: skip
+"""What is looked at with each test; the rest of pytest and unittest is at the end."""
 NEVER_LOADED = ("tfgrpo", "randomly", "random_order")
-"""Plugins of this interpreter that must not take part: ours, and those that choose an order."""
-
+"""Plugins that must not take part: ours, and those that choose an order."""
 tell = sys.audit
 
 
@@ -66,7 +72,7 @@ def _run(request: Dict[str, Any]) -> None:
     sys.dont_write_bytecode = True
     try:
         pytest: Any = importlib.import_module("pytest")
-        import unittest.case  # noqa: F401
+        importlib.import_module("unittest.case")
     except BaseException as error:
         tell(EVENT, "p", f"pytest cannot be imported: {error!r}"[:MESSAGE])
         raise
@@ -104,20 +110,24 @@ def _keep(number: int, key: bytes) -> None:
     The interpreter holds it in a list that no code can reach and traces nothing in it. Anybody can speak to
     it: what would do good to a test counts only from pytest's own calls, and bad is always believed.
     """
-    write, digest, dumps, own, here = os.write, hashlib.blake2b, json.dumps, os.getpid(), os.getpid
-    lock, get_frame, get_thread, thread = (
-        threading.RLock(), sys._getframe, threading.get_ident, threading.get_ident(),
-    )  # fmt: skip
+    write, digest, dumps, loads, here = os.write, hashlib.blake2b, json.dumps, json.loads, os.getpid
+    lock, get_frame, get_thread = threading.RLock(), sys._getframe, threading.get_ident
+    own, thread = here(), get_thread()
     guards: List[Callable[[Any], str]] = []
     codes: Dict[str, int] = {}
     said: List[str] = []
+    pending: List[Tuple[Any, ...]] = []
 
     def send(values: Tuple[Any, ...]) -> None:
         nonlocal key
         if here() != own:  # a fork that a test left running
             return
         with lock:
-            body = dumps(values).encode("utf-8", "surrogatepass")
+            pending.append(values)
+            if values[0] == "r" and len(pending) < TOGETHER:
+                return
+            body = dumps(pending).encode("utf-8", "surrogatepass")
+            pending.clear()
             line = digest(body, key=key, digest_size=16).hexdigest().encode() + b" " + body + b"\n"
             key = digest(b"next", key=key, digest_size=32).digest()
             while line:
@@ -129,6 +139,8 @@ def _keep(number: int, key: bytes) -> None:
             send(("x", why))
 
     def take(verb: str, values: Tuple[Any, ...], frame: Any) -> None:
+        if verb == "r":  # plain values: a text of another class could equal anything
+            values = tuple(loads(dumps(values)))
         if verb == "guard" and not guards:
             guards.append(_guard(*values))
         elif verb == "tests":
@@ -136,7 +148,7 @@ def _keep(number: int, key: bytes) -> None:
                 codes.setdefault(name, code)
         elif verb == "torn" and (codes.get(values[0]) != values[1] or values[2]):
             tampered(f"the test {values[0]!r} was replaced")
-        elif verb == "r" and values[2] not in ("failed", "skipped"):
+        elif (verb == "r" and values[1:3] == ("call", "passed")) or "rerun" in values[2:3]:
             found = guards[0](frame) if guards and get_thread() == thread else "-"
             tampered(found.strip("-"))
             if not found:
@@ -179,9 +191,7 @@ class _Names:
 
     def __call__(self, nodeid: str) -> str:
         path, colons, rest = nodeid.partition("::")
-        if not path:
-            return nodeid
-        name = self._relative(self._join(self.root, path), self.tree)
+        name = self._relative(self._join(self.root, path), self.tree) if path else ""
         return name.replace(os.sep, "/") + colons + rest
 
 
@@ -334,23 +344,17 @@ def _foreign(function: Any, tree: str) -> bool:
 def _snapshot() -> List[Tuple[Any, str, Any, Any, bool]]:
     """Return where each function of pytest and unittest is held, its name, itself and its code."""
     found: List[Tuple[Any, str, Any, Any, bool]] = []
-    vital = ("_pytest.runner", "_pytest.reports")
     for module in _of_runner():
         names = vars(module)
         for name, value in list(names.items()):
-            close = (
-                module.__name__ in vital
-                or module.__name__[:6] == "pluggy"
-                or name in ("Function", "TestCaseFunction")
-            )
             if isinstance(value, types.FunctionType):
-                found.append((names, name, value, value.__code__, close))
+                found.append((names, name, value, value.__code__, name in VITAL))
             elif isinstance(value, type) and str(value.__module__) == module.__name__:
-                found.append((names, name, value, None, close))
                 own = value.__dict__
+                found.append((names, name, value, None, not VITAL.isdisjoint(own)))
                 for part, held in list(own.items()):
                     if isinstance(held, (types.FunctionType, staticmethod, classmethod, property)):
-                        found.append((own, part, held, getattr(held, "__code__", None), close))
+                        found.append((own, part, held, getattr(held, "__code__", None), part in VITAL))
     return found
 
 

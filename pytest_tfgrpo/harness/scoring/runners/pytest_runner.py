@@ -30,7 +30,7 @@ HEADER = struct.Struct("<q")
 RESTARTS = 20
 """How often the rest of the tests is run again, after one that hung or ended the process."""
 CANARY_FILES = 3
-LINE_MAX = 65_536
+LINE_MAX = 16 << 20
 SPOKEN_MAX = 256 << 20
 DETAIL = 2000
 NO_PLUGINS = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
@@ -107,8 +107,8 @@ class _Conversation:
             self.tampered = "a line of the report is not from the reporter"
             return
         self.heard = True
-        kind, *values = json.loads(body)
-        getattr(self, f"_{kind}")(*values)
+        for kind, *values in json.loads(body):
+            getattr(self, f"_{kind}")(*values)
 
     def _n(self, _count: int) -> None:
         return
