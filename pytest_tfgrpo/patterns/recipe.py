@@ -62,8 +62,9 @@ def recipe_of(
     """
     knowledge = knowledge or RecipeKnowledge()
     tree = ProjectFiles(read=read, names=frozenset(names))
-    folder = _folder_of(tree, candidate.tests, knowledge.reviewed)
-    part = folder_recipe(tree, folder, candidate.tests, knowledge, candidate.change.committed_at)
+    tests = candidate.tests or candidate.protected  # what tests share can change alone
+    folder = _folder_of(tree, tests, knowledge.reviewed)
+    part = folder_recipe(tree, folder, tests, knowledge, candidate.change.committed_at)
     if part is None:
         return ()
     relaxed = tuple(item for item in part.dependencies if not is_linter(item))

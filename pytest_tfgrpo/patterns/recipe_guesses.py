@@ -159,8 +159,9 @@ def _pythons(files: ProjectFiles, project: PythonProject) -> Iterator[tuple[str,
     if project.pythons:
         yield project.sources["pythons"], project.pythons
     envs = files.ini("tox.ini").get("tox", {})
-    named = re.findall(r"py\{([^}]*)\}", listed := envs.get("envlist") or envs.get("env_list") or "")
-    digits = [digit for group in named for digit in re.split(r"\s*,\s*", group)]
+    listed = envs.get("envlist") or envs.get("env_list") or ""
+    named = re.findall(r"\bpy(3?)\.?\{([^}]*)\}", listed)
+    digits = [major + digit for major, group in named for digit in re.split(r"\s*,\s*", group.strip())]
     digits += re.findall(r"\bpy(3[0-9]+|3\.[0-9]+)\b", listed)
     yield "tox.ini [tox] envlist", minors(" ".join(re.sub(r"^3\.?", "3.", digit) for digit in digits))
     for name, text in workflows(files):

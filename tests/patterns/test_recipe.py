@@ -1,12 +1,14 @@
 """Recipes: what is reviewed beats what is guessed, and every value has a source."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.project_trees import recipe
+from support.project_trees import candidate, project_files, recipe
 
+from pytest_tfgrpo.patterns.recipe import recipe_of
 from pytest_tfgrpo.patterns.recipe_file import parse_recipes
 
 PYPROJECT = """
@@ -28,6 +30,13 @@ def test_a_project_that_says_nothing_and_needs_pytest_alone_runs_in_this_interpr
     (part,) = recipe({"shop.py": ""})
     assert (part.command.runner, part.python, part.dependencies) == ("pytest", None, ("pytest",))
     assert part.sources["dependencies"] == "template (pytest)"
+
+
+def test_a_fix_that_changes_only_what_tests_share_runs_with_their_runner():
+    files = project_files({"shop.py": "", "tests/__init__.py": ""})
+    shared = replace(candidate(), protected=("tests/__init__.py",))
+    (part,) = recipe_of(files.read, files.names, shared)
+    assert part.command.runner == "pytest"
 
 
 def test_a_declared_project_is_read_from_its_manifest():

@@ -99,7 +99,13 @@ def test_what_tests_need_is_found_with_its_source(tree, requirements, source):
             ("3.8", "3.9", "3.10"),
             "tox.ini [tox] envlist",
         ),
-        ({"tox.ini": "[tox]\nenv_list = py3{8,9}, 3.10"}, (), None),
+        ({"tox.ini": "[tox]\nenv_list = pypy3{7,8}, 3.10"}, (), None),
+        (
+            {"tox.ini": "[tox]\nenvlist =\n  py3{11,10, 9},pypy3{8,7}\n  style"},
+            ("3.11", "3.10", "3.9"),
+            "tox.ini [tox] envlist",
+        ),
+        ({"tox.ini": "[tox]\nenvlist = py3.{8,9}"}, ("3.8", "3.9"), "tox.ini [tox] envlist"),
         ({".github/workflows/tests.yml": WORKFLOW}, ("3.8", "3.11"), ".github/workflows/tests.yml"),
     ],
 )
