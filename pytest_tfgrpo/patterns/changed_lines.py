@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_tfgrpo.patterns.fixes import ChangedFile
-from pytest_tfgrpo.patterns.git_contents import CONTENT, ContentQueue
+from pytest_tfgrpo.patterns.git_contents import ContentQueue
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.patterns.git_objects import GitObjects
@@ -46,7 +46,7 @@ class LineCounts:
 
     def __init__(self, objects: GitObjects) -> None:
         self._objects = objects
-        self._queue = ContentQueue(objects.process(*CONTENT), FILE_MAX)
+        self._queue = ContentQueue(objects.ask, FILE_MAX)
         self._asked: deque[_Asked] = deque()
         self._kept: dict[str, bytes] = {}
         self._bytes = 0

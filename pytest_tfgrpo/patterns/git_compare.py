@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_tfgrpo.patterns.fixes import ChangedFile, FileStatus
+from pytest_tfgrpo.patterns.git_answers import GitAnswers
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.patterns.git_objects import GitObjects
@@ -25,28 +25,20 @@ class TreeComparison:
     """Pairs of trees sent in chunks, and what differs in each; the process works while its reader does."""
 
     def __init__(self, objects: GitObjects) -> None:
-        """Each chunk may have `git_process.CHUNK` pairs, and two may be under way."""
         self._objects = objects
-        self._process = objects.process(*DIFF)
-        self._under_way: deque[Sequence[TreePair]] = deque()
-        self._end = f"end {secrets.token_hex()}\n".encode()
-        """``diff-tree`` repeats a line that is no object's name, and flushes; no name of a file holds it."""
+        self._under_way: deque[tuple[Sequence[TreePair], GitAnswers]] = deque()
 
     def send(self, pairs: Sequence[TreePair]) -> None:
         """Have the pairs compared."""
-        self._under_way.append(pairs)
-        self._write(pairs)
+        self._under_way.append((pairs, self._ask(pairs)))
 
     def receive(self) -> list[TreeDifference]:
         """Return what differs in each pair of the chunk that was sent first."""
-        pairs = self._under_way.popleft()
-        text = self._read()
-        if text is not None:
+        pairs, answers = self._under_way.popleft()
+        text = answers.output.read()
+        if not answers.end(complete=True):
             return _differences(text, pairs)
-        found = self._one_by_one(pairs)
-        for others in self._under_way:  # the process has ended, and took them with it
-            self._write(others)
-        return found
+        return self._one_by_one(pairs)
 
     def _one_by_one(self, pairs: Sequence[TreePair]) -> list[TreeDifference]:
         """Compare pairs of which one is damaged so that git gives up."""
@@ -54,26 +46,17 @@ class TreeComparison:
         found: list[TreeDifference] = []
         for pair in pairs:
             before, after = next(sizes), next(sizes)
-            text = None
-            if before is not None and after is not None:
-                self._write([pair])
-                text = self._read()
-            found.append(None if text is None else _differences(text, [pair])[0])
+            whole = before is not None and after is not None
+            found.append(self._difference(pair) if whole else None)
         return found
 
-    def _write(self, pairs: Sequence[TreePair]) -> None:
-        self._process.send("".join([f"{a} {b}\n" for a, b in pairs]).encode() + self._end)
+    def _difference(self, pair: TreePair) -> TreeDifference:
+        answers = self._ask([pair])
+        text = answers.output.read()
+        return None if answers.end(complete=True) else _differences(text, [pair])[0]
 
-    def _read(self) -> bytes | None:
-        """Return what git wrote of one chunk; None when it gave up."""
-        lines: list[bytes] = []
-        for line in self._process.output:
-            if line.endswith(self._end):
-                lines.append(line.removesuffix(self._end))
-                return b"".join(lines)
-            lines.append(line)
-        self._process.end()
-        return None
+    def _ask(self, pairs: Sequence[TreePair]) -> GitAnswers:
+        return self._objects.ask(DIFF, [f"{a} {b}" for a, b in pairs])
 
 
 def _differences(text: bytes, pairs: Sequence[TreePair]) -> list[TreeDifference]:

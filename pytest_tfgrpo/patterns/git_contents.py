@@ -3,52 +3,48 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import IO
 
-from pytest_tfgrpo.patterns.git_process import CHUNK, GitProcess
+from pytest_tfgrpo.patterns.git_answers import AskGit, GitAnswers
 
-CONTENT = ("cat-file", "--batch=%(objectsize)")
+CONTENT = ("cat-file", "--buffer", "--batch=%(objectsize)")
 PIECE = 1 << 16
 
 
 class ContentQueue:
     """Contents of objects in the order in which they were wanted."""
 
-    def __init__(self, process: GitProcess, most: int) -> None:
-        """`process` runs CONTENT, for this queue alone; objects of more than `most` bytes are left out."""
-        self._process = process
+    def __init__(self, ask: AskGit, most: int) -> None:
+        """Objects of more than `most` bytes are left out."""
+        self._ask = ask
         self._most = most
-        self._wanted: deque[str] = deque()
-        self._under_way: deque[str] = deque()
+        self._batches: deque[tuple[GitAnswers, deque[str]]] = deque()
 
-    def want(self, ids: Iterable[str]) -> None:
+    def want(self, ids: Sequence[str]) -> None:
         """Ask for objects."""
-        self._wanted.extend(ids)
-        self._send()
+        if ids:
+            self._batches.append((self._ask(CONTENT, ids), deque(ids)))
 
     def take(self) -> bytes | None:
         """Return the next content; None for an object that is missing, damaged or too large."""
-        self._under_way.popleft()
+        answers, ids = self._batches[0]
+        ids.popleft()
         try:
-            content = _content(self._process.output, self._most)
+            content = _content(answers.output, self._most)
         except EOFError:  # it ended over a damaged object, and took the others with it
-            self.close()
+            answers.end()
             content = None
-        self._send()
+            if ids:
+                self._batches[0] = (self._ask(CONTENT, tuple(ids)), ids)
+        if not ids:
+            self._batches.popleft()[0].end()
         return content
 
     def close(self) -> None:
-        """Drop the answers that are under way; what was asked for is asked for again."""
-        self._process.end()
-        self._wanted.extendleft(reversed(self._under_way))
-        self._under_way.clear()
-
-    def _send(self) -> None:
-        while self._wanted and len(self._under_way) <= CHUNK:
-            chunk = [self._wanted.popleft() for _ in range(min(CHUNK, len(self._wanted)))]
-            self._under_way.extend(chunk)
-            self._process.send("\n".join((*chunk, "")).encode())
+        """Drop what nobody has taken."""
+        while self._batches:
+            self._batches.popleft()[0].end()
 
 
 def _content(output: IO[bytes], most: int) -> bytes | None:

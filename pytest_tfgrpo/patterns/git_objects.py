@@ -6,25 +6,22 @@ import contextlib
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError
-from pytest_tfgrpo.patterns.git_contents import CONTENT, ContentQueue
-from pytest_tfgrpo.patterns.git_process import GitProcess, finish
+from pytest_tfgrpo.patterns.git_answers import GitAnswers
+from pytest_tfgrpo.patterns.git_contents import ContentQueue
 from pytest_tfgrpo.patterns.git_shadow import locate, make_shadow
 
 RESOLVE_S = 60
-CHECK = ("cat-file", "--batch-check=%(objectsize) %(objectname)")
+CHECK = ("cat-file", "--buffer", "--batch-check=%(objectsize) %(objectname)")
 BUFFER = 1 << 18
 RECORD_MAX = 50_000_000
 """Bytes of one commit, or name of a file."""
-NAMES = 800
-"""Names in one request for sizes: they fit into a pipe."""
 _ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
@@ -48,8 +45,7 @@ class GitObjects:
         self.place = locate(repository)
         self._shadow = tempfile.TemporaryDirectory(prefix="tfgrpo-git-")
         self._argv, self._environment = make_shadow(self.place, Path(self._shadow.name))
-        self._processes: list[GitProcess] = []
-        self._checks, self._contents = self.process(*CHECK), self.process(*CONTENT)
+        self._asked: set[GitAnswers] = set()
 
     def __enter__(self) -> Self:
         """Return the objects."""
@@ -63,8 +59,8 @@ class GitObjects:
 
     def close(self) -> None:
         """End the git processes and remove their folder."""
-        for process in self._processes:
-            process.end()
+        for answers in list(self._asked):
+            answers.end()
         self._shadow.cleanup()
 
     @property
@@ -118,53 +114,48 @@ class GitObjects:
 
     def contents(self, ids: Sequence[str], most: int) -> Iterator[bytes | None]:
         """Yield each object's content; None for one that is missing, damaged or of more than `most` bytes."""
-        queue = ContentQueue(self._contents, most)
-        done = 0
+        queue = ContentQueue(self.ask, most)
         try:
             queue.want(ids)
-            for done, _ in enumerate(ids, 1):  # noqa: B007
+            for _ in ids:
                 yield queue.take()
         finally:
-            if done < len(ids):
-                queue.close()
+            queue.close()
 
-    def process(self, *argv: str) -> GitProcess:
-        """Return a process of git for one user of it, ended with these objects."""
-        process = GitProcess(lambda: self._start(argv))
-        self._processes.append(process)
-        return process
+    def ask(self, argv: Sequence[str], lines: Iterable[str]) -> GitAnswers:
+        """Have a process of git answer lines; it works while its reader does."""
+        with tempfile.TemporaryFile(dir=self._shadow.name) as given:
+            given.write("".join([f"{line}\n" for line in lines]).encode())
+            given.seek(0)
+            return GitAnswers(self._start(argv, given), self._asked)
 
     def _check(self, names: Sequence[str]) -> list[bytes | None]:
         """Return size and id of each object that `names` lists; None: it cannot be read."""
         found: list[bytes | None] = []
         while len(found) < len(names):
-            chunk = names[len(found) : len(found) + NAMES]
-            self._checks.send("".join(f"{name}\n" for name in chunk).encode())
-            lines = list(islice(self._checks.output, len(chunk)))
+            answers = self.ask(CHECK, names[len(found) :])
+            lines = list(answers.output)
+            answers.end()
             found += [None if line.endswith(b" missing\n") else line for line in lines]
-            if len(lines) < len(chunk):  # it ended over a damaged object
-                self._checks.end()
+            if len(found) < len(names):  # it ended over a damaged object
                 found.append(None)
         return found
 
     def _records(self, *argv: str | bytes) -> Iterator[bytes]:
         """Yield what git writes, between NULs; raises SnapshotError when it fails."""
         with tempfile.TemporaryFile() as errors:
-            process = self._start(argv, errors)
-            assert process.stdout is not None
-            rest = b""
+            answers = GitAnswers(self._start(argv, subprocess.DEVNULL, errors), self._asked)
+            rest, complete = b"", False
             try:
-                while part := process.stdout.read1(BUFFER):  # type: ignore[attr-defined]
+                while part := answers.output.read1(BUFFER):  # type: ignore[attr-defined]
                     *records, rest = (rest + part).split(b"\0")
                     yield from records
                     if len(rest) > RECORD_MAX:
-                        process.kill()
-            except GeneratorExit:
-                process.kill()
-                raise
+                        break
+                complete = len(rest) <= RECORD_MAX
             finally:
-                finish(process)
-            if process.returncode:
+                failed = answers.end(complete=complete)
+            if failed:
                 errors.seek(0)
                 said = errors.read(500).decode("utf-8", "replace").strip().replace("\n", "; ")
                 raise SnapshotError(
@@ -172,13 +163,15 @@ class GitObjects:
                     " (shallow and partial clones lack objects), or name a shorter range"
                 )
 
-    def _start(self, argv: Sequence[str | bytes], errors: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
+    def _start(
+        self, argv: Sequence[str | bytes], given: IO[bytes] | int, errors: IO[bytes] | None = None
+    ) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             (*self._argv, *argv),
             env=self._environment,
             cwd=self._shadow.name,
             bufsize=BUFFER,
-            stdin=subprocess.PIPE,
+            stdin=given,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL if errors is None else errors,
         )

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError
 from pytest_tfgrpo.patterns.fixes import HistoryChange
 from pytest_tfgrpo.patterns.git_compare import TreeComparison
-from pytest_tfgrpo.patterns.git_process import CHUNK
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.patterns.git_objects import GitObjects
 
+CHUNK = 500
+"""Commits compared by one process of git, while the reader works on those before."""
 LAST_SECOND = 253_402_300_799
 """The end of the year 9999: later dates are none."""
 _TIME = re.compile(r"> (\d{1,12}) [+-]\d{4}$")
