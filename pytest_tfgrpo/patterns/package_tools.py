@@ -124,10 +124,12 @@ def _lock_with_uv(
     ]
     dated = ["--exclude-newer", until] if until else []
     notes: tuple[str, ...] = ()
-    if dated and UNDATED in outside(tools, [*argv, *dated, *WHEELS], work)[1]:
+    first = outside(tools, [*argv, *dated, *WHEELS], work)
+    if dated and first[0] and UNDATED in first[1]:
         dated, notes = [], ("the package index does not say when files came: the date was not applied",)
+        first = outside(tools, [*argv, *WHEELS], work)
     wanted = _some(requirements)
-    code, told = wheels_first(tools, [*argv, *dated], work, (uv, python))
+    code, told = else_from_source(tools, [*argv, *dated], work, (uv, python), first)
     if code:
         raise BuildProblem(f"cannot resolve {wanted}: {told[-TAIL:]}")
     text = _plain(work / "lock.txt")
@@ -253,11 +255,17 @@ def wheels_first(
     tools: BuildTools, argv: Sequence[str], folder: Path, programs: Sequence[Path]
 ) -> tuple[int, str]:
     """Run an installer with wheels alone, and where that fails in the sandbox, with builds from source."""
-    code, told = outside(tools, [*argv, *WHEELS], folder)
-    if not code:
-        return code, told
+    return else_from_source(tools, argv, folder, programs, outside(tools, [*argv, *WHEELS], folder))
+
+
+def else_from_source(
+    tools: BuildTools, argv: Sequence[str], folder: Path, programs: Sequence[Path], first: tuple[int, str]
+) -> tuple[int, str]:
+    """Return how an installer ended with wheels alone, and where that failed, in the sandbox from source."""
+    if not first[0]:
+        return first
     again, more = inside(tools, argv, folder, programs)
-    return again, more if not again else f"{told[-TAIL // 2 :]}\n{more[-TAIL // 2 :]}"
+    return again, more if not again else f"{first[1][-TAIL // 2 :]}\n{more[-TAIL // 2 :]}"
 
 
 def outside(tools: BuildTools, argv: Sequence[str], folder: Path) -> tuple[int, str]:
