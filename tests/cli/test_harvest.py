@@ -30,25 +30,29 @@ LINE = re.compile(
 )
 
 
-@pytest.fixture(scope="module")
-def harvested(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """The example project, harvested, and what the command printed."""
+@pytest.mark.service
+@pytest.mark.timeout(400)
+def test_six_fixes_of_the_example_become_scenarios_that_the_true_fix_solves_and_doing_nothing_does_not(
+    tmp_path: Path,
+) -> None:
     for program in ("git", "bwrap"):
         require_tool(program)
-    folder = tmp_path_factory.mktemp("history")
-    tfgrpo("init", "--example", "history", str(folder))
-    out = tfgrpo(
-        *("harvest", "--repo", str(folder / "shop"), "--from-git", "FIRST..main"),
-        *("--into", str(folder / "suite"), "--jobs", "2"),
-    )
-    return folder, out.splitlines()
+    tfgrpo("init", "--example", "history", str(tmp_path))
+    words = ["--repo", str(tmp_path / "shop"), "--from-git", "FIRST..main", "--into", str(tmp_path / "suite")]
+    check_lines(tfgrpo("harvest", *words, "--jobs", "2").splitlines())
+    before = everything(tmp_path / "suite")
+    again = tfgrpo("harvest", *words)
+    assert again == "nothing is new in FIRST..main; --retry does again what failed\n"
+    assert everything(tmp_path / "suite") == before
+    for actor, summary, score in (("reference", "6 passed", "1.000"), ("nothing", "6 failed", "0.000")):
+        done = run_pytest(tmp_path, "suite", f"--tfgrpo-actor={actor}")
+        assert summary in done.stdout.splitlines()[-1], done.stdout + done.stderr
+        assert re.search(rf"^epoch1-eval +\S+ +6 +0 +{score}", done.stdout, re.MULTILINE)
 
 
-@pytest.mark.service
-def test_each_change_of_the_example_has_a_line_with_what_became_of_it(
-    harvested: tuple[Path, list[str]],
-) -> None:
-    _, (*lines, last) = harvested
+def check_lines(printed: list[str]) -> None:
+    """Check that each change has a line with what became of it."""
+    *lines, last = printed
     found = [match for line in lines if (match := LINE.fullmatch(line))]
     assert {match["id"]: match["status"] for match in found} == BECOMES
     assert sorted(int(match["done"]) for match in found) == list(range(1, 13))
@@ -58,33 +62,6 @@ def test_each_change_of_the_example_has_a_line_with_what_became_of_it(
     assert why["draw-the-ticket-that-wins-the-raffle"].startswith("test_failure: flaky: tests/test_raffle.py")
     assert any(line.endswith(" left)") for line in lines)
     assert last.startswith("4 skipped, 6 validated, 2 validation_failed; next: pytest ")
-
-
-@pytest.mark.service
-@pytest.mark.parametrize(
-    ("actor", "summary", "score"), [("reference", "6 passed", "1.000"), ("nothing", "6 failed", "0.000")]
-)
-def test_the_true_fix_scores_1_on_all_six_and_doing_nothing_0(
-    harvested: tuple[Path, list[str]], actor: str, summary: str, score: str
-) -> None:
-    folder, _ = harvested
-    done = run_pytest(folder, "suite", f"--tfgrpo-actor={actor}")
-    assert summary in done.stdout.splitlines()[-1], done.stdout + done.stderr
-    assert re.search(rf"^epoch1-eval +\S+ +6 +0 +{score}", done.stdout, re.MULTILINE)
-
-
-@pytest.mark.service
-def test_the_suite_of_the_example_is_proven_again_and_a_second_harvest_has_nothing_to_do(
-    harvested: tuple[Path, list[str]],
-) -> None:
-    folder, _ = harvested
-    before = everything(folder / "suite")
-    again = tfgrpo(
-        *("harvest", "--repo", str(folder / "shop"), "--from-git", "FIRST..main"),
-        *("--into", str(folder / "suite")),
-    )
-    assert again == "nothing is new in FIRST..main; --retry does again what failed\n"
-    assert everything(folder / "suite") == before
 
 
 @pytest.fixture
