@@ -11,6 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -115,10 +116,21 @@ class NatsLink:
 
     def run(self, work: Coroutine[object, object, T]) -> T:
         """Return what a coroutine returns, run in the loop's thread."""
-        if self._closed:
+        closed = BusError(f"the bus on NATS at {self.where} is closed")
+        if not self.is_open():
             work.close()
-            raise BusError(f"the bus on NATS at {self.where} is closed")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+            raise closed
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        except (CancelledError, RuntimeError) as error:  # closed by another thread
+            if self.is_open():
+                raise
+            work.close()
+            raise closed from error
+
+    def is_open(self) -> bool:
+        """Return whether nobody has closed this."""
+        return not self._closed
 
     async def _connect(self, options: Mapping[str, object]) -> Client:
         async def note(error: Exception) -> None:
@@ -305,17 +317,19 @@ class NatsLink:
         async def one(receipt: str) -> None:
             await self.patiently(lambda: self.client.request(receipt, word, timeout=_ANSWER_S))
 
-        async with asyncio.TaskGroup() as group:
-            for receipt in receipts:
-                group.create_task(one(receipt))
+        outcomes = await asyncio.gather(*map(one, receipts), return_exceptions=True)
+        for outcome in outcomes:
+            if outcome is not None:
+                raise outcome
 
     def close(self) -> None:
         """Let go of the server."""
         if self._closed:
             return
-        with suppress(*self._failures):
-            self.run(self.client.close())
+        closing = asyncio.run_coroutine_threadsafe(self.client.close(), self._loop)
         self._closed = True
+        with suppress(*self._failures):
+            closing.result()
         self._stop()
 
     def _stop(self) -> None:

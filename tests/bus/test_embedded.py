@@ -27,6 +27,7 @@ from support.buses import (
     events,
     texts,
 )
+from support.campaign import Campaign
 
 from pytest_tfgrpo.bus import embedded as embedded_module
 from pytest_tfgrpo.bus import embedded_file
@@ -307,13 +308,15 @@ def publisher(path: Path, start: int, program: str = PUBLISHER) -> subprocess.Po
 
 
 @pytest.mark.faults
-def test_a_publisher_that_is_killed_loses_nothing_that_was_acknowledged(embedded: EmbeddedPlace) -> None:
-    done = 0
-    for _ in range(4):
+def test_a_publisher_that_is_killed_loses_nothing_that_was_acknowledged(
+    embedded: EmbeddedPlace, campaign: Campaign
+) -> None:
+    done, chance = 0, campaign.random("publisher")
+    for _ in range(campaign.count(4, 100)):
         child = publisher(embedded.path, done)
         assert child.stdout is not None
         assert child.stdout.readline()
-        time.sleep(random.random() / 10)
+        time.sleep(chance.random() / 10)
         child.send_signal(signal.SIGKILL)
         printed, _ = child.communicate()
         acknowledged = max([done + 3, *(int(line) for line in printed.splitlines() if line.isdigit())])

@@ -213,9 +213,14 @@ def test_a_server_that_does_not_answer_is_an_error_and_a_repeat_stores_once(
     bus = open_nats(server.url, patience_s=0.3)
     monkeypatch.setattr(nats_link, "_ANSWER_S", 0.2)
     bus.publish(events(1))
+    consumer = bus.consumer(STREAM, "one")
+    got = consumer.fetch(1, 5)
     server.pause(True)
-    with pytest.raises(BusError, match=rf"127.0.0.1:{server.port} has not answered for 0.3 s"):
+    silent = rf"127.0.0.1:{server.port} has not answered for 0.3 s"
+    with pytest.raises(BusError, match=silent):
         bus.publish(events(3))
+    with pytest.raises(BusError, match=silent):
+        consumer.ack(got)
     server.pause(False)
     monkeypatch.setattr(nats_link, "_ANSWER_S", 5.0)
     assert sorted(bus.publish(events(3))) == [1, 2, 3]
