@@ -133,8 +133,11 @@ class Redactor:
 
     def places(self, text: str) -> list[_Place]:
         """Return what is taken out of `text`, in order, without overlaps."""
+        found = list(self._found(text, _ROUNDS))
+        if not found:
+            return found
         disjoint: list[_Place] = []
-        for place in sorted(self._found(text, _ROUNDS), key=lambda f: (f[0], -f[1])):
+        for place in sorted(found, key=lambda f: (f[0], -f[1])):
             if not disjoint or place[0] >= disjoint[-1][1]:
                 disjoint.append(place)
         return disjoint

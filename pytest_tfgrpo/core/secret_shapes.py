@@ -97,11 +97,11 @@ def secrets_of(text: str) -> Iterator[FoundSpan]:
                 for match in pattern.finditer(text):
                     yield (*match.span("secret"), kind)
                 break
-    if plan.heads is not None:
+    if plan.heads is not None and len(text) >= _SHORT:
         yield from _tokens(text, plain, plan.heads, plan.tokens)
     if plan.names:
         yield from _named(text, plain.lower(), plan.names)
-    if plan.entropy:
+    if plan.entropy and len(text) >= _LONG:
         yield from _random(text, plain)
 
 
@@ -150,9 +150,13 @@ _OPTION = re.compile(r"--[A-Za-z-]{0,24}\Z")
 
 
 def _named(text: str, lowered: bytes, patterns: Mapping[str, re.Pattern[str]]) -> Iterator[FoundSpan]:
+    if not (b":" in lowered or b"=" in lowered or b"--" in lowered):
+        return
     for word, starts in _WORDS.items():
-        done = dict.fromkeys(patterns, 0)
         at = lowered.find(word)
+        if at < 0:
+            continue
+        done = dict.fromkeys(patterns, 0)
         while at >= 0:
             for start in _name_starts(text, lowered, at, starts):
                 for name, pattern in patterns.items():
