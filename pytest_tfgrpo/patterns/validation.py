@@ -119,23 +119,28 @@ class _Series:
 
     def _run(self, name: TreeName) -> SuiteRun:
         tree = self.trees.tree(name)
-        self.work.become(tree)
-        ran = self.run(
-            SuiteRequest(
-                tree=self.work.folder,
-                command=self.plan.command,
-                files=tuple(file for file in self.plan.files if file in tree),
-                timeout_s=self.plan.timeout_s,
-                hang_s=min(self.hang_s, self.plan.timeout_s),
-                environment=self.plan.environment,
-                isolation=self.plan.isolation,
-            )
-        )
+        files = tuple(file for file in self.plan.files if file in tree)
+        if files or not self.plan.files:
+            self.work.become(tree)
+            ran = self.run(self._request(files))
+        else:  # without files the runner would run all that it finds
+            ran = SuiteRun(outcomes={}, problem=RunProblem.NOTHING_COLLECTED)
         if name == "fix" and ran.problem is None:
             self.hang_s = max(HANG_S, HANG_TIMES * max(ran.seconds.values(), default=0.0))
         self.runs[name].append(ran)
         self.rows.append(_row(name, ran))
         return ran
+
+    def _request(self, files: tuple[str, ...]) -> SuiteRequest:
+        return SuiteRequest(
+            tree=self.work.folder,
+            command=self.plan.command,
+            files=files,
+            timeout_s=self.plan.timeout_s,
+            hang_s=min(self.hang_s, self.plan.timeout_s),
+            environment=self.plan.environment,
+            isolation=self.plan.isolation,
+        )
 
 
 @dataclass(frozen=True, slots=True)

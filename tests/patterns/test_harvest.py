@@ -604,3 +604,12 @@ def test_a_person_is_told_what_to_do(shop, golden):
     (recipe,) = parse_recipes(advice.read_text().partition("```toml\n")[2].partition("```")[0])
     assert (recipe.folder, recipe.runner) == (".", "command")
     golden("harvest-manual.md", advice.read_text().replace(commit, "c" * 40).replace(commit[:12], "c" * 12))
+
+
+def test_a_base_that_has_none_of_the_tests_runs_none(shop):
+    shop.repository.commit({"b.py": "new", "fresh/test_n.py": "t b.py new\n"}, "Add with tests")
+    (step,) = shop.harvest()
+    assert (step.row.status, step.row.tests) == (HarvestStatus.VALIDATED, 1)
+    assert len(shop.runner.runs) == 6
+    runs = read_provenance(shop.suite / f"provenance/{step.row.id}.json").validation.runs
+    assert [run.problem for run in runs if run.tree == "base"] == ["nothing_collected"] * 3
