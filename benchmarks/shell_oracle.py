@@ -51,11 +51,11 @@ class ShellOracle:
             if not chosen:
                 return set()
             passed = [self._passed(after, chosen) for _ in range(RUNS)]
-            ever = [self._passed(before, chosen) for _ in range(RUNS)]
+            ever: set[str] = set().union(*(self._passed(before, chosen) for _ in range(RUNS)))
         finally:
             for tree in (after, before):
                 git(self._repository, "worktree", "remove", "--force", str(tree))
-        return set.intersection(*passed) - set.union(*ever)
+        return set.intersection(*passed) - ever
 
     @staticmethod
     def _holds_tests(name: str) -> bool:
