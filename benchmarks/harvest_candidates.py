@@ -75,7 +75,7 @@ def git(folder: Path, *arguments: str) -> None:
 def screened(repository: Path, span: str) -> Counter[str]:
     """Return how many changes are candidates, and how many are not, by reason."""
     with GitObjects(repository) as objects:
-        found = candidates(objects, changes(objects, range_of(objects, span)))
+        found = candidates(changes(objects, range_of(objects, span)))
         return Counter("candidate" if isinstance(one, FixCandidate) else one.reason[:20] for one in found)
 
 

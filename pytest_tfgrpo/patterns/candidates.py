@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_tfgrpo.harness.scoring.checks.protected import TEST_FOLDERS, is_protected, is_test
-from pytest_tfgrpo.patterns.changed_lines import LineCounts
+from pytest_tfgrpo.patterns.changed_lines import changed_lines
 from pytest_tfgrpo.patterns.fixes import (
     ChangedFile,
     FixCandidate,
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 MAX_SOURCES = 15
 MAX_LINES = 1000
 """Lines that a change adds to its sources and removes from them; moved ones are not counted."""
-CHUNK = 200
-"""Changes whose lines are counted together; git unpacks the files of the next ones meanwhile."""
 SLUG = 40
 SUBMODULE = "160000"
 _OTHER = re.compile(
@@ -57,25 +54,14 @@ class CandidateRules:
     """Folders and globs that belong to no change: the suite's own folder."""
 
 
-def candidates(
-    objects: GitObjects, found: Iterable[HistoryChange], rules: CandidateRules | None = None
-) -> Iterator[Screened]:
-    """Yield a candidate, or the row that says why it is none, for each change of a range, newest first."""
-    counts, reverts = LineCounts(objects), Reverts()
-    each, under_way = iter(found), list[list[Screened]]()
-    while chunk := list(islice(each, CHUNK)):
-        under_way.append([candidate_of(change, rules or CandidateRules(), reverts) for change in chunk])
-        counts.ask([sources_of(one) for one in under_way[-1] if isinstance(one, FixCandidate)])
-        if len(under_way) > 1:
-            yield from _counted(under_way.pop(0), counts)
-    for last in under_way:
-        yield from _counted(last, counts)
+def candidates(found: Iterable[HistoryChange], rules: CandidateRules | None = None) -> Iterator[Screened]:
+    """Yield a candidate, or the row that says why it is none, for each change of a range, newest first.
 
-
-def _counted(screened: Sequence[Screened], counts: LineCounts) -> Iterator[Screened]:
-    lines = iter(counts.take(MAX_LINES))
-    for one in screened:
-        yield one if isinstance(one, HarvestRow) else with_lines(one, next(lines))
+    Their lines are not counted yet: that takes the contents of their files (see `few_lines`).
+    """
+    reverts = Reverts()
+    for change in found:
+        yield candidate_of(change, rules or CandidateRules(), reverts)
 
 
 def candidate_of(change: HistoryChange, rules: CandidateRules, reverts: Reverts) -> Screened:
@@ -104,21 +90,16 @@ def candidate_of(change: HistoryChange, rules: CandidateRules, reverts: Reverts)
     )
 
 
-def with_lines(candidate: FixCandidate, lines: int | str) -> Screened:
-    """Return a candidate, or why it is none by its lines: too many, or as text: what cannot be read."""
+def few_lines(objects: GitObjects, candidate: FixCandidate) -> Screened:
+    """Return a candidate, or the row that says why its lines make it none."""
+    files = [file for file in candidate.change.files if file.path in candidate.sources and is_code(file.path)]
+    lines = changed_lines(objects, files)
     if isinstance(lines, str):
-        return _row(candidate.change, lines, lost=True)
+        return _row(candidate.change, f"{lines} in the repository; fetch it", lost=True)
     if lines > MAX_LINES:
-        return _row(
-            candidate.change, f"over {MAX_LINES} lines of source changed; split it, or write it by hand"
-        )
+        reason = f"over {MAX_LINES} lines of source changed; split it, or write it by hand"
+        return _row(candidate.change, reason)
     return candidate
-
-
-def sources_of(candidate: FixCandidate) -> tuple[ChangedFile, ...]:
-    """Return the changed files of a candidate that hold code."""
-    names = {path for path in candidate.sources if is_code(path)}
-    return tuple([file for file in candidate.change.files if file.path in names])
 
 
 @lru_cache(maxsize=65_536)

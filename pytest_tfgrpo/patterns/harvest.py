@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import SnapshotError, StoreError
-from pytest_tfgrpo.patterns.candidates import CandidateRules, candidates
+from pytest_tfgrpo.patterns.candidates import CandidateRules, candidates, few_lines
 from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestRow, HarvestStatus, HistoryChange
 from pytest_tfgrpo.patterns.git_objects import GitObjects
 from pytest_tfgrpo.patterns.harvest_log import HarvestLog, read_log_of
@@ -53,7 +53,9 @@ def preview(plan: HarvestPlan) -> Iterator[FixCandidate | HarvestRow]:
     with GitObjects(plan.repository) as objects:
         known = read_log_of(plan.suite)
         found, broken = screened(plan, objects)
-        yield from (one for one in found if _is_new(one, known, plan.retry))
+        for one in found:
+            if _is_new(one, known, plan.retry):
+                yield few_lines(objects, one) if isinstance(one, FixCandidate) else one
     if broken is not None:
         raise broken
 
@@ -77,7 +79,7 @@ def screened(
     found = changes(objects, commits, each_commit=plan.each_commit, paths=plan.paths, limit=plan.limit)
     left_out = (*plan.exclude, *own_folder(plan, objects))
     rules = CandidateRules(tests=plan.tests, protected=plan.protected, left_out=left_out)
-    return list(candidates(objects, whole(found), rules))[::-1], broken[0] if broken else None
+    return list(candidates(whole(found), rules))[::-1], broken[0] if broken else None
 
 
 def own_folder(plan: HarvestPlan, objects: GitObjects) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from pytest_tfgrpo.harness.sandbox.archives import ArchiveProblem
 from pytest_tfgrpo.harness.sandbox.environments import Environment
 from pytest_tfgrpo.harness.scoring.checks.protected import matches
 from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteRequest, SuiteRun
+from pytest_tfgrpo.patterns.candidates import few_lines
 from pytest_tfgrpo.patterns.fix_trees import FixTrees, by_name, left_out_by_checks
 from pytest_tfgrpo.patterns.fixes import (
     FixCandidate,
@@ -93,6 +94,8 @@ class HarvestWorker:
         return replace(found, row=row, notes=(*found.notes, *dict.fromkeys(self._notes)))
 
     def _harvest(self, candidate: FixCandidate) -> HarvestedFix:
+        if isinstance(checked := few_lines(self._objects, candidate), HarvestRow):
+            return HarvestedFix(row=checked)
         trees = self._trees(candidate)
         if (kept := self._proven_before(candidate, trees)) is not None:
             return kept

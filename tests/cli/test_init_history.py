@@ -38,7 +38,7 @@ def test_the_repository_is_the_same_wherever_it_is_made(made: Path, tmp_path: Pa
 
 def test_what_becomes_of_its_changes_is_what_the_example_says(made: Path) -> None:
     with GitObjects(made / "shop") as objects:
-        found = list(candidates(objects, changes(objects, range_of(objects, "FIRST..main"))))
+        found = list(candidates(changes(objects, range_of(objects, "FIRST..main"))))
     reasons = [one.reason for one in found if isinstance(one, HarvestRow)]
     assert [reason.partition(" by ")[0] for reason in reasons] == [
         "it reverts another change",

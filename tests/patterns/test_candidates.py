@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.repositories import Repository, remove_object
 
-from pytest_tfgrpo.patterns.candidates import CandidateRules, candidates
+from pytest_tfgrpo.patterns.candidates import CandidateRules, candidates, few_lines
 from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestRow, RootCause
 from pytest_tfgrpo.patterns.git_objects import GitObjects
 from pytest_tfgrpo.patterns.history import changes, range_of
@@ -23,8 +23,8 @@ def repository(tmp_path: Path) -> Repository:
 def screened(repository: Repository, rules: CandidateRules | None = None) -> list[FixCandidate | HarvestRow]:
     """Return what becomes of each change but the first, oldest first."""
     with GitObjects(repository.folder) as objects:
-        found = candidates(objects, changes(objects, range_of(objects, "main")), rules)
-        return list(found)[-2::-1]
+        found = list(candidates(changes(objects, range_of(objects, "main")), rules))[-2::-1]
+        return [few_lines(objects, one) if isinstance(one, FixCandidate) else one for one in found]
 
 
 def only(repository: Repository, rules: CandidateRules | None = None) -> FixCandidate | HarvestRow:

@@ -1,57 +1,50 @@
-"""Changed lines: as exact as the limit needs."""
+"""Changed lines: those added and those removed, whatever their order."""
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.repositories import Repository
 
-from pytest_tfgrpo.patterns import changed_lines
-from pytest_tfgrpo.patterns.changed_lines import LineCounts, lines_of_pairs
+from pytest_tfgrpo.patterns import changed_lines as module
+from pytest_tfgrpo.patterns.changed_lines import TOO_MANY, changed_lines, differing_lines
 from pytest_tfgrpo.patterns.git_objects import GitObjects
 from pytest_tfgrpo.patterns.history import changes, range_of
 
-TEXTS = st.lists(st.sampled_from([b"a", b"b", b"c", b"", b"d"]), max_size=12).map(b"\n".join)
+LINES = st.lists(st.sampled_from([b"a", b"b", b"c", b"d"]), max_size=12)
 
 
-@settings(deadline=None)
-@given(st.lists(st.tuples(TEXTS, TEXTS), max_size=3), st.integers(0, 12))
-def test_a_count_is_exact_above_the_limit_and_at_most_that_below(
-    pairs: list[tuple[bytes, bytes]], limit: int
+def lines_of_last(repository: Repository) -> int | str:
+    with GitObjects(repository.folder) as objects:
+        last = next(changes(objects, range_of(objects, "main")))
+        return changed_lines(objects, last.files)
+
+
+@given(LINES, LINES, LINES)
+def test_what_both_texts_share_counts_nothing_and_all_else_once(
+    shared: list[bytes], gone: list[bytes], new: list[bytes]
 ) -> None:
-    exact = sum(differing(a, b) for a, b in pairs)
-    found = lines_of_pairs(pairs, limit)
-    assert found == exact if found > limit else exact <= limit
+    alone = [b"old " + line for line in gone], [b"new " + line for line in new]
+    before, after = b"\n".join([*alone[0], *shared]), b"\n".join([*shared[::-1], *alone[1]])
+    assert differing_lines(before, after) == len(gone) + len(new)
+    assert differing_lines(after, before) == differing_lines(before, after)
 
 
-def differing(a: bytes, b: bytes) -> int:
-    before, after = Counter(a.splitlines()), Counter(b.splitlines())
-    return (before - after).total() + (after - before).total()
-
-
-def test_contents_that_several_changes_share_are_read_once_and_right(tmp_path: Path) -> None:
+def test_all_files_of_a_change_count_and_binary_ones_do_not(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "project")
-    for n in range(9):
-        repository.commit({"a.py": f"{n}\n" * (n + 1), "b.py": "x\n"})
-    with GitObjects(repository.folder) as objects:
-        found = [c.files for c in changes(objects, range_of(objects, "main"))][:-1]
-        counts = LineCounts(objects)
-        for n in range(0, 8, 2):
-            counts.ask([found[n], found[n + 1]])
-        lines = [line for _ in range(4) for line in counts.take(0)]
-    assert lines == [2 * n + 1 for n in range(8, 0, -1)]
+    repository.commit({"a.py": "1\n2\n", "b.py": "1\n", "c.bin": b"\0\n" * 9})
+    repository.commit({"a.py": "2\n3\n", "b.py": None, "c.bin": b"\0\n" * 5, "d.py": "4\n5"})
+    assert lines_of_last(repository) == 2 + 1 + 2
 
 
-def test_what_was_forgotten_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changed_lines, "KEPT", 250)
+@pytest.mark.parametrize("name", ["FILE_MAX", "CHANGE_MAX"])
+def test_files_that_are_too_large_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     repository = Repository(tmp_path / "project")
-    for n in range(6):
-        repository.commit({"a.py": f"{n}\n" * 100})
-    with GitObjects(repository.folder) as objects:
-        counts, lines = LineCounts(objects), list[int | str]()
-        for change in changes(objects, range_of(objects, "main")):
-            counts.ask([change.files])
-            lines += counts.take(0)
-    assert lines == [200] * 5 + [0]
+    repository.commit({"a.py": "1\n"})
+    repository.commit({"a.py": "1\n2\n", "b.py": "1234567\n"})
+    assert lines_of_last(repository) == 2
+    monkeypatch.setattr(module, name, 7)
+    assert lines_of_last(repository) == TOO_MANY
