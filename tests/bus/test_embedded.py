@@ -308,6 +308,7 @@ def publisher(path: Path, start: int, program: str = PUBLISHER) -> subprocess.Po
 
 
 @pytest.mark.faults
+@pytest.mark.timeout(600)
 def test_a_publisher_that_is_killed_loses_nothing_that_was_acknowledged(
     embedded: EmbeddedPlace, campaign: Campaign
 ) -> None:

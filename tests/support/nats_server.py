@@ -56,6 +56,8 @@ class NatsServer:
         """Stop the process, or let it go on."""
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGSTOP if stopped else signal.SIGCONT)
+        if stopped:
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
 
     def close(self) -> None:
         """End."""
