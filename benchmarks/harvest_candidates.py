@@ -17,10 +17,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_tfgrpo.patterns.candidates import candidates
 from pytest_tfgrpo.patterns.fixes import FixCandidate
-from pytest_tfgrpo.patterns.git_objects import GitObjects
-from pytest_tfgrpo.patterns.history import changes, range_of
+from pytest_tfgrpo.patterns.history.candidates import candidates
+from pytest_tfgrpo.patterns.history.changes import changes, range_of
+from pytest_tfgrpo.patterns.history.git_objects import GitObjects
 
 COMMITS = 10_000
 FILES = 2000

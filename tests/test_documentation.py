@@ -27,7 +27,7 @@ from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
 from pytest_tfgrpo.live.config import load_live_config
 from pytest_tfgrpo.live.settings import PREFIX
 from pytest_tfgrpo.live.settings import TABLE as LIVE_TABLE
-from pytest_tfgrpo.patterns.recipe_file import parse_recipes
+from pytest_tfgrpo.patterns.recipe.recipe_file import parse_recipes
 from pytest_tfgrpo.sinks.otlp_destination import DEFAULT_ENDPOINT
 
 PAGES = [

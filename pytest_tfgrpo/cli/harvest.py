@@ -15,9 +15,9 @@ from pytest_tfgrpo.core.text import plural
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation
     from pytest_tfgrpo.patterns.fixes import HarvestRow
-    from pytest_tfgrpo.patterns.harvest_plan import HarvestPlan, HarvestStep, HarvestTools
-    from pytest_tfgrpo.patterns.recipe_file import FolderRecipe
-    from pytest_tfgrpo.patterns.verify import VerifiedScenario
+    from pytest_tfgrpo.patterns.harvest.plan import HarvestPlan, HarvestStep, HarvestTools
+    from pytest_tfgrpo.patterns.harvest.verify import VerifiedScenario
+    from pytest_tfgrpo.patterns.recipe.recipe_file import FolderRecipe
 
 STATUS_WIDTH = 21
 MOST_JOBS = 64
@@ -93,7 +93,7 @@ def harvest_command(arguments: Arguments) -> Iterator[str]:
         arguments.parser.error(f"--jobs must be from 1 to {MOST_JOBS}, not {arguments.jobs}")
     if arguments.limit is not None and arguments.limit < 1:
         arguments.parser.error(f"--limit must be at least 1, not {arguments.limit}")
-    from pytest_tfgrpo.patterns.harvest_tools import reviewed_recipes
+    from pytest_tfgrpo.patterns.harvest.tools import reviewed_recipes
 
     reviewed = reviewed_recipes(Path(arguments.repo))
     plan = _plan(arguments, reviewed)
@@ -102,8 +102,8 @@ def harvest_command(arguments: Arguments) -> Iterator[str]:
 
 def _plan(arguments: Arguments, reviewed: tuple[FolderRecipe, ...]) -> HarvestPlan:
     """Return the plan of a command line; raises SettingError."""
-    from pytest_tfgrpo.patterns.harvest_plan import HarvestPlan
-    from pytest_tfgrpo.patterns.harvest_tools import domain_of
+    from pytest_tfgrpo.patterns.harvest.plan import HarvestPlan
+    from pytest_tfgrpo.patterns.harvest.tools import domain_of
 
     repository = Path(arguments.repo)
     return HarvestPlan(
@@ -126,8 +126,8 @@ def _plan(arguments: Arguments, reviewed: tuple[FolderRecipe, ...]) -> HarvestPl
 def _with_prompts(
     arguments: Arguments, plan: HarvestPlan, reviewed: tuple[FolderRecipe, ...]
 ) -> Iterator[str]:
-    from pytest_tfgrpo.patterns.harvest_tools import open_builder, open_tools
-    from pytest_tfgrpo.patterns.issues_file import read_issues
+    from pytest_tfgrpo.patterns.harvest.tools import open_builder, open_tools
+    from pytest_tfgrpo.patterns.prompt.issues_file import read_issues
 
     issues = read_issues(Path(arguments.issues)) if arguments.issues else {}
     builder = open_builder(os.environ, plan.isolation)
@@ -143,7 +143,7 @@ def _with_prompts(
 
 
 def _harvest(plan: HarvestPlan, tools: HarvestTools) -> Iterator[str]:
-    from pytest_tfgrpo.patterns.harvest import harvest
+    from pytest_tfgrpo.patterns.harvest.harvest import harvest
 
     if plan.isolation == "none":
         yield "warning: the tests run without isolation; what they do, they do to this machine"
@@ -187,7 +187,7 @@ def _summary(counts: Counter[str], plan: HarvestPlan) -> str:
 
 def _dry_run(plan: HarvestPlan) -> Iterator[str]:
     from pytest_tfgrpo.patterns.fixes import FixCandidate
-    from pytest_tfgrpo.patterns.harvest import preview
+    from pytest_tfgrpo.patterns.harvest.harvest import preview
 
     counts: Counter[str] = Counter()
     for one in preview(plan):
@@ -221,8 +221,8 @@ def _require_sandbox(isolation: Isolation) -> None:
 def init_command(arguments: Arguments) -> Iterator[str]:
     """Write a first harvest.toml, which says how tests run, each value with its source."""
     from pytest_tfgrpo.core.files import write_text
-    from pytest_tfgrpo.patterns.harvest_tools import first_recipe, open_builder
-    from pytest_tfgrpo.patterns.recipe_file import RECIPE_FILE
+    from pytest_tfgrpo.patterns.harvest.tools import first_recipe, open_builder
+    from pytest_tfgrpo.patterns.recipe.recipe_file import RECIPE_FILE
 
     repository = Path(arguments.repo)
     path = repository / RECIPE_FILE
@@ -236,9 +236,9 @@ def init_command(arguments: Arguments) -> Iterator[str]:
 def env_command(arguments: Arguments) -> Iterator[str]:
     """Build the environments of a harvested suite on this machine."""
     from pytest_tfgrpo.harness.sandbox.environments import read_environment
-    from pytest_tfgrpo.patterns.harvest_tools import open_builder
-    from pytest_tfgrpo.patterns.package_tools import BuildProblem
-    from pytest_tfgrpo.patterns.suite_files import ENVIRONMENTS
+    from pytest_tfgrpo.patterns.environment.package_tools import BuildProblem
+    from pytest_tfgrpo.patterns.harvest.tools import open_builder
+    from pytest_tfgrpo.patterns.suite.suite_files import ENVIRONMENTS
 
     files = sorted((Path(arguments.suite) / ENVIRONMENTS).glob("*.json"))
     if not files:
@@ -262,8 +262,8 @@ def env_command(arguments: Arguments) -> Iterator[str]:
 
 def verify_command(arguments: Arguments) -> Iterator[str]:
     """Prove the scenarios of a harvested suite again, from its own files."""
-    from pytest_tfgrpo.patterns.harvest_tools import find_environment, run_tests
-    from pytest_tfgrpo.patterns.verify import verify
+    from pytest_tfgrpo.patterns.harvest.tools import find_environment, run_tests
+    from pytest_tfgrpo.patterns.harvest.verify import verify
 
     _require_sandbox(arguments.check_sandbox)
     suite, lost = Path(arguments.suite), []

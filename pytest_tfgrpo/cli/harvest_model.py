@@ -9,7 +9,7 @@ from pytest_tfgrpo.cli.parsers import Arguments, project_of
 from pytest_tfgrpo.core.errors import SettingError
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.patterns.statement_model import StatementModel
+    from pytest_tfgrpo.patterns.prompt.statement_model import StatementModel
 
 MODEL = "openai:"
 
@@ -19,7 +19,7 @@ def open_statement_model(arguments: Arguments) -> StatementModel:
     from pytest_tfgrpo.harness.suite.models_file import load_models
     from pytest_tfgrpo.llm.budget import Budget, require_affordable
     from pytest_tfgrpo.llm.models import Models
-    from pytest_tfgrpo.patterns.statement_model import StatementModel
+    from pytest_tfgrpo.patterns.prompt.statement_model import StatementModel
 
     project = project_of(arguments)
     settings = project.settings

@@ -15,7 +15,6 @@ from pytest_tfgrpo.harness.scoring.runners.protocol import (
     SuiteRequest,
     SuiteRun,
 )
-from pytest_tfgrpo.patterns.fix_trees import FixTrees, TreeName
 from pytest_tfgrpo.patterns.fixes import (
     FixValidation,
     HarvestRow,
@@ -24,9 +23,10 @@ from pytest_tfgrpo.patterns.fixes import (
     Statement,
     ValidationRun,
 )
-from pytest_tfgrpo.patterns.provenance import Provenance
-from pytest_tfgrpo.patterns.validation import ValidationPlan, validate
-from pytest_tfgrpo.patterns.work_tree import WorkTree
+from pytest_tfgrpo.patterns.proof.fix_trees import FixTrees, TreeName
+from pytest_tfgrpo.patterns.proof.validation import ValidationPlan, validate
+from pytest_tfgrpo.patterns.proof.work_tree import WorkTree
+from pytest_tfgrpo.patterns.suite.provenance import Provenance
 
 COMMIT, BASE = "c" * 40, "b" * 40
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_tfgrpo.patterns.fixes import FixCandidate, HistoryChange, RecipePart
-from pytest_tfgrpo.patterns.project_files import ProjectFiles
-from pytest_tfgrpo.patterns.recipe import RecipeKnowledge, recipe_of
-from pytest_tfgrpo.patterns.recipe_file import FolderRecipe
+from pytest_tfgrpo.patterns.recipe.project_files import ProjectFiles
+from pytest_tfgrpo.patterns.recipe.recipe import RecipeKnowledge, recipe_of
+from pytest_tfgrpo.patterns.recipe.recipe_file import FolderRecipe
 
 SUMMER_2022 = 1656633600
 

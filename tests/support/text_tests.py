@@ -19,9 +19,9 @@ from pytest_tfgrpo.harness.scoring.runners.protocol import (
     SuiteRequest,
     SuiteRun,
 )
-from pytest_tfgrpo.patterns.environment_builder import MadeEnvironment
+from pytest_tfgrpo.patterns.environment.builder import MadeEnvironment
 from pytest_tfgrpo.patterns.fixes import FixCandidate, RecipePart, Statement
-from pytest_tfgrpo.patterns.harvest_plan import HarvestPlan, HarvestTools
+from pytest_tfgrpo.patterns.harvest.plan import HarvestPlan, HarvestTools
 
 
 class TextRunner:

@@ -1,0 +1,1 @@
+"""Build what tests need, as of a commit's date."""

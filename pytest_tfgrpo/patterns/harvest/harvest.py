@@ -1,0 +1,167 @@
+"""The harvest: candidates of a history, one after another, become proven scenarios of a suite.
+
+What is proven is written at once: first the proof, then the archives, the scenario last, then the row. A
+harvest that was killed goes on after what is there, and proves nothing twice.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+
+from pytest_tfgrpo.core.errors import SnapshotError, StoreError
+from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestRow, HarvestStatus, HistoryChange
+from pytest_tfgrpo.patterns.harvest.plan import HarvestedFix, HarvestPlan, HarvestStep, HarvestTools
+from pytest_tfgrpo.patterns.harvest.work_folder import work_folder
+from pytest_tfgrpo.patterns.harvest.worker import HarvestWorker
+from pytest_tfgrpo.patterns.history.candidates import CandidateRules, candidates, few_lines
+from pytest_tfgrpo.patterns.history.changes import changes, range_of
+from pytest_tfgrpo.patterns.history.git_objects import GitObjects
+from pytest_tfgrpo.patterns.suite.harvest_log import HarvestLog, read_log_of
+from pytest_tfgrpo.patterns.suite.suite_files import resplit
+
+AGAIN = (HarvestStatus.VALIDATION_FAILED, HarvestStatus.NEEDS_MANUAL, HarvestStatus.REFUSED)
+"""What ``retry`` does again."""
+
+
+def harvest(plan: HarvestPlan, tools: HarvestTools) -> Iterator[HarvestStep]:
+    """Harvest what is new of a range; yields each change when it is done.
+
+    Raises SettingError on a bad range, repository or locked suite, StoreError where the suite cannot be
+    written, and in the end SnapshotError where the history breaks off, as in a shallow clone.
+    """
+    with GitObjects(plan.repository) as objects:
+        found, broken = screened(plan, objects)
+    with HarvestLog(plan.suite) as log:
+        new = [one for one in found if _is_new(one, log.rows, plan.retry)]
+        rows = [one for one in new if isinstance(one, HarvestRow)]
+        todo = [one for one in new if isinstance(one, FixCandidate)]
+        log.append(rows)
+        for done, row in enumerate(rows, 1):
+            yield HarvestStep(row=row, done=done, total=len(new))
+        yield from _all(plan, tools, log, todo, len(rows))
+        resplit(plan.suite, log.rows.values())
+    if broken is not None:
+        raise broken
+
+
+def preview(plan: HarvestPlan) -> Iterator[FixCandidate | HarvestRow]:
+    """Yield what a harvest would do, and write nothing; raises SettingError, SnapshotError as `harvest`."""
+    with GitObjects(plan.repository) as objects:
+        known = read_log_of(plan.suite)
+        found, broken = screened(plan, objects)
+        for one in found:
+            if _is_new(one, known, plan.retry):
+                yield few_lines(objects, one) if isinstance(one, FixCandidate) else one
+    if broken is not None:
+        raise broken
+
+
+def screened(
+    plan: HarvestPlan, objects: GitObjects
+) -> tuple[list[FixCandidate | HarvestRow], SnapshotError | None]:
+    """Return the candidates of a plan's range and the rows of other changes, the oldest first.
+
+    Beside them why the history breaks off before them, if it does.
+    """
+    broken: list[SnapshotError] = []
+
+    def whole(each: Iterable[HistoryChange]) -> Iterator[HistoryChange]:
+        try:
+            yield from each
+        except SnapshotError as error:
+            broken.append(error)
+
+    commits = range_of(objects, plan.commits)
+    found = changes(objects, commits, each_commit=plan.each_commit, paths=plan.paths, limit=plan.limit)
+    left_out = (*plan.exclude, *own_folder(plan, objects))
+    rules = CandidateRules(tests=plan.tests, protected=plan.protected, left_out=left_out)
+    return list(candidates(whole(found), rules))[::-1], broken[0] if broken else None
+
+
+def own_folder(plan: HarvestPlan, objects: GitObjects) -> tuple[str, ...]:
+    """Return the suite's folder as the repository calls it, where it lies there."""
+    root, suite = Path(objects.where).resolve(), plan.suite.resolve()
+    if not suite.is_relative_to(root) or suite == root:
+        return ()
+    return (suite.relative_to(root).as_posix(),)
+
+
+def _is_new(one: FixCandidate | HarvestRow, known: dict[str, HarvestRow], retry: bool) -> bool:
+    commit = one.commit if isinstance(one, HarvestRow) else one.change.commit
+    return commit not in known or (retry and known[commit].status in AGAIN)
+
+
+def _all(
+    plan: HarvestPlan, tools: HarvestTools, log: HarvestLog, todo: list[FixCandidate], done: int
+) -> Iterator[HarvestStep]:
+    """Validate candidates with as many workers as the plan has, and keep each row at once."""
+    if not todo:
+        return
+    began, total = time.monotonic(), done + len(todo)
+    told: set[str] = set()
+    with work_folder() as folder, _Workers(plan, tools, folder) as workers:
+        for count, found in enumerate(workers.each(todo), 1):
+            log.append([found.row])
+            left = (time.monotonic() - began) / count * (len(todo) - count)
+            yield HarvestStep(
+                row=found.row,
+                done=done + count,
+                total=total,
+                left_s=left if count < len(todo) else None,
+                notes=tuple(note for note in found.notes if note not in told),
+            )
+            told.update(found.notes)
+
+
+class _Workers:
+    """Threads that each have a folder and a connection to the repository; processes do most of the work."""
+
+    def __init__(self, plan: HarvestPlan, tools: HarvestTools, folder: Path) -> None:
+        self._plan, self._tools, self._folder = plan, tools, folder
+        self._stop = threading.Event()
+        self._free: list[HarvestWorker] = []
+        self._pool = ThreadPoolExecutor(plan.jobs, thread_name_prefix="tfgrpo-harvest")
+
+    def __enter__(self) -> _Workers:
+        with GitObjects(self._plan.repository) as objects:
+            left_out = own_folder(self._plan, objects)
+        self._free = [
+            HarvestWorker(self._plan, self._tools, self._folder / f"tree-{n}", left_out, self._stop.is_set)
+            for n in range(self._plan.jobs)
+        ]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._pool.shutdown(cancel_futures=True)
+        for worker in self._free:
+            worker.close()
+
+    def each(self, todo: list[FixCandidate]) -> Iterator[HarvestedFix]:
+        """Yield what comes of each candidate, as it ends; raises StoreError."""
+        waiting, running = iter(todo), set[Future[HarvestedFix]]()
+        while True:
+            while len(running) < self._plan.jobs and (one := next(waiting, None)) is not None:
+                running.add(self._pool.submit(self._one, one))
+            if not running:
+                return
+            ended, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in ended:
+                yield future.result()
+
+    def _one(self, candidate: FixCandidate) -> HarvestedFix:
+        worker = self._free.pop()
+        try:
+            return worker.harvest(candidate)
+        except OSError as error:
+            if isinstance(error, StoreError):
+                raise
+            raise StoreError(
+                f"cannot go on with {candidate.id}: {error}; make room and harvest again"
+            ) from error
+        finally:
+            self._free.append(worker)

@@ -1,0 +1,93 @@
+"""The tools of a real harvest: recipes, environments, runners, prompts and the search for secrets."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment, cache_folder
+from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation, SuiteRequest, SuiteRun
+from pytest_tfgrpo.patterns.environment.builder import EnvironmentBuilder
+from pytest_tfgrpo.patterns.environment.package_tools import open_tools as open_build_tools
+from pytest_tfgrpo.patterns.harvest.plan import HarvestTools
+from pytest_tfgrpo.patterns.history.changes import CommitRange, changes
+from pytest_tfgrpo.patterns.history.git_objects import GitObjects
+from pytest_tfgrpo.patterns.history.tree_files import read_file
+from pytest_tfgrpo.patterns.prompt.secrets_found import SecretSearch, secrets_in_text
+from pytest_tfgrpo.patterns.prompt.statement import Rewrite, statement_of
+from pytest_tfgrpo.patterns.recipe.interpreters import find_interpreters
+from pytest_tfgrpo.patterns.recipe.recipe import RecipeKnowledge, recipe_of
+from pytest_tfgrpo.patterns.recipe.recipe_file import RECIPE_FILE, FolderRecipe, read_recipes
+from pytest_tfgrpo.patterns.recipe.recipe_init import init_text
+
+DOMAIN = 60
+"""Characters of a domain at most."""
+
+
+def reviewed_recipes(repository: Path) -> tuple[FolderRecipe, ...]:
+    """Return what the repository's ``harvest.toml`` says, nothing without one; raises SettingError."""
+    path = repository / RECIPE_FILE
+    return read_recipes(path) if path.exists() else ()
+
+
+def open_builder(environ: Mapping[str, str], isolation: Isolation) -> EnvironmentBuilder:
+    """Return what builds environments, with the Pythons of this machine."""
+    tools = open_build_tools(find_interpreters(environ.get("PATH", os.defpath)), environ, isolation)
+    return EnvironmentBuilder(tools, cache_folder())
+
+
+def first_recipe(repository: Path, commit: str, interpreters: tuple[str, ...]) -> str:
+    """Return the text of a first ``harvest.toml`` for the tree of a commit; raises SettingError."""
+    with GitObjects(repository) as objects:
+        last = objects.resolve(commit)
+        names = [entry.path for entry in objects.entries(last)]
+        newest = next(changes(objects, CommitRange(first=None, last=last), limit=1), None)
+        return init_text(
+            lambda path: read_file(objects, last, path),
+            names,
+            interpreters=interpreters,
+            committed_at=newest.committed_at if newest else 0,
+        )
+
+
+def open_tools(
+    reviewed: tuple[FolderRecipe, ...],
+    builder: EnvironmentBuilder,
+    issues: Mapping[int, str] | None = None,
+    rewrite: Rewrite | None = None,
+) -> HarvestTools:
+    """Return the tools of a harvest; `issues` are texts by number, `rewrite` is a model."""
+    search = SecretSearch()
+    knowledge = RecipeKnowledge(reviewed=reviewed, interpreters=builder.interpreters)
+    return HarvestTools(
+        recipes=lambda read, names, candidate: recipe_of(read, names, candidate, knowledge),
+        environment=builder.make,
+        run=run_tests,
+        statement=lambda candidate, trees, validation: statement_of(
+            candidate, trees, validation, issues=issues, rewrite=rewrite
+        ),
+        secrets=search.added,
+        secrets_in_text=secrets_in_text,
+    )
+
+
+def run_tests(request: SuiteRequest) -> SuiteRun:
+    """Run tests with the runner that a request names."""
+    from pytest_tfgrpo.harness.scoring.runners.registry import run_suite
+
+    return run_suite(request)
+
+
+def find_environment(suite: Path, stamp: str) -> BuiltEnvironment:
+    """Return an environment that was built before; raises TfgrpoError that says how to build it."""
+    from pytest_tfgrpo.harness.sandbox.environments import find_built
+
+    return find_built(suite, stamp)
+
+
+def domain_of(repository: Path) -> str:
+    """Return the domain of a repository's scenarios: the name of its folder, as an id may be."""
+    name = repository.resolve().name.removesuffix(".git")
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:DOMAIN] or "repository"

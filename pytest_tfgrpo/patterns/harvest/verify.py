@@ -1,0 +1,133 @@
+"""Verification: the scenarios of a harvested suite are proven again, from its own files alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_tfgrpo.core.errors import SettingError, StoreError, TfgrpoError
+from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.text import few, line
+from pytest_tfgrpo.harness.sandbox.archives import ArchiveProblem, read_archive
+from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
+from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation
+from pytest_tfgrpo.patterns.fixes import FixValidation, RootCause
+from pytest_tfgrpo.patterns.harvest.work_folder import work_folder
+from pytest_tfgrpo.patterns.proof.fix_trees import FixTrees, by_name
+from pytest_tfgrpo.patterns.proof.tests_to_run import files_to_run
+from pytest_tfgrpo.patterns.proof.validation import RunTests, ValidationPlan, validate
+from pytest_tfgrpo.patterns.proof.work_tree import WorkTree
+from pytest_tfgrpo.patterns.suite.harvest_log import HarvestLog
+from pytest_tfgrpo.patterns.suite.provenance import Provenance, read_provenance
+from pytest_tfgrpo.patterns.suite.suite_files import PROVENANCE, SuitePaths
+
+FindEnvironment = Callable[[Path, str], BuiltEnvironment]
+"""Finds the environment of a suite by stamp; raises TfgrpoError that says how to build it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VerifiedScenario:
+    """What came of proving a scenario again."""
+
+    id: str
+    cause: RootCause | None
+    """None: it is proven."""
+    reason: str
+    tests: int
+    elapsed_s: float
+    done: int
+    total: int
+
+
+def verify(
+    suite: Path, run: RunTests, find: FindEnvironment, *, isolation: Isolation
+) -> Iterator[VerifiedScenario]:
+    """Prove each scenario of a suite again, as it was proven; yields each when it is done.
+
+    Raises SettingError where there is nothing to prove or another process works on the suite, StoreError
+    where a file of provenance is damaged.
+    """
+    ids = sorted(path.stem for path in (suite / PROVENANCE).glob("*.json"))
+    ids = [id for id in ids if SuitePaths(suite=suite, id=id).scenario.is_file()]
+    if not ids:
+        raise SettingError(
+            f"{suite} holds no harvested scenario; harvest some with tfgrpo harvest --into {suite}"
+        )
+    with HarvestLog(suite), work_folder() as folder:
+        work = WorkTree(folder / "tree")
+        for done, id in enumerate(ids, 1):
+            began = time.monotonic()
+            provenance = read_provenance(SuitePaths(suite=suite, id=id).provenance)
+            cause, reason = _verify(suite, provenance, work, run, find, isolation)
+            yield VerifiedScenario(
+                id=id,
+                cause=cause,
+                reason=reason,
+                tests=len(provenance.validation.fail_to_pass),
+                elapsed_s=round(time.monotonic() - began, 3),
+                done=done,
+                total=len(ids),
+            )
+
+
+def _verify(
+    suite: Path,
+    provenance: Provenance,
+    work: WorkTree,
+    run: RunTests,
+    find: FindEnvironment,
+    isolation: Isolation,
+) -> tuple[RootCause | None, str]:
+    try:
+        trees = _trees(suite, provenance)
+    except (ArchiveProblem, OSError) as error:
+        return RootCause.SNAPSHOT_INTEGRITY, line(str(error), 300)
+    stamp = provenance.validation.environment
+    try:
+        built = None if stamp is None else find(suite, stamp)
+    except StoreError:
+        raise
+    except TfgrpoError as error:
+        return RootCause.ENVIRONMENT, line(str(error), 300)
+    recipe = provenance.recipe
+    fix = trees.tree("fix")
+    tests = tuple(name for name in provenance.protected if name in fix)
+    listed = (*provenance.validation.fail_to_pass, *provenance.validation.pass_to_pass)
+    files = dict.fromkeys(name for test in listed if (name := test.partition("::")[0]) in fix)
+    again = files_to_run(files, provenance.sources, fix.keys(), recipe.tests, recipe.folder)
+    plan = ValidationPlan(
+        command=recipe.command,
+        files=again,
+        tests=tests,
+        environment=built,
+        isolation=isolation,
+        relaxed=recipe.relaxed,
+    )
+    return _compared(provenance.validation, validate(trees, plan, work, run))
+
+
+def _trees(suite: Path, provenance: Provenance) -> FixTrees:
+    """Return the trees that the archives hold; raises ArchiveProblem, OSError."""
+    paths = SuitePaths(suite=suite, id=provenance.id)
+    parts = []
+    for path in (paths.base, paths.hidden, paths.reference):
+        name = path.relative_to(suite).as_posix()
+        if stamp_bytes(path.read_bytes()) != provenance.archives.get(name):
+            raise ArchiveProblem(f"{name} is not the archive that was proven: its sha256 differs; restore it")
+        parts.append(by_name(read_archive(path)))
+    return FixTrees(base=parts[0], hidden=parts[1], reference=parts[2], removed=provenance.removed)
+
+
+def _compared(before: FixValidation, now: FixValidation) -> tuple[RootCause | None, str]:
+    """Return whether all that was proven is proven again."""
+    if now.cause is not None:
+        return now.cause, now.reason
+    lost = sorted({*before.fail_to_pass} - {*now.fail_to_pass})
+    if lost:
+        return RootCause.TEST_FAILURE, f"no longer from fail to pass: {few(lost, 3)}"
+    lost = sorted({*before.pass_to_pass} - {*now.pass_to_pass})
+    if lost:
+        return RootCause.TEST_FAILURE, f"no longer from pass to pass: {few(lost, 3)}"
+    return None, ""

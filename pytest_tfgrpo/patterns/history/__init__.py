@@ -1,0 +1,1 @@
+"""Read a git repository by plumbing alone: changes, trees, and which changes may be fixes."""

@@ -1,0 +1,1 @@
+"""The prompt of a fix, without its solution and without secrets."""

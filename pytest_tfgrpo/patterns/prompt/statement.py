@@ -1,0 +1,104 @@
+"""Statements: the prompt of a scenario, from an issue, the commit message, or the tests that fail."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.core.text import cut, line
+from pytest_tfgrpo.core.words import content
+from pytest_tfgrpo.patterns.fixes import FixCandidate, FixValidation, Statement
+from pytest_tfgrpo.patterns.prompt.issues_file import fixed_issues
+from pytest_tfgrpo.patterns.prompt.leaked_lines import fixed_code, without_leaks
+from pytest_tfgrpo.patterns.prompt.needed_names import needed_names
+from pytest_tfgrpo.patterns.proof.fix_trees import FixTrees
+
+WORDS = 8
+"""Content words from which a text says something."""
+MOST = 8000
+"""Characters of a text that becomes a prompt."""
+TESTS = 20
+"""Failing tests that a prompt names."""
+TASK = "Change the code in this folder accordingly. Tests that are not in it will check what you do."
+_TRAILER = re.compile(
+    r"^(?:(?:[A-Z][a-z]+(?:-[a-z]+)*-by|Cc|Change-Id|Bug|Bug-Url|Refs?|Closes|Fixes|Resolves|PR-URL|Issue|Ticket|"
+    r"git-svn-id|Co-Authored-By|Co-authored-by)\s*:.*|\(cherry picked from commit [0-9a-f]+\)"
+    r"|Merge (?:pull request|branch|remote-tracking branch) .*)$",
+    re.IGNORECASE,
+)
+_REQUEST = re.compile(r"\s*\((?:(?:[\w.-]+/[\w.-]+)?#|gh-)\d+\)", re.IGNORECASE)
+_LINK = re.compile(
+    r"<?https?://[^\s>]+/(?:pull|pulls|commit|commits|compare|merge_requests|changeset)/[^\s>]*>?"
+)
+
+Rewrite = Callable[[str, tuple[str, ...]], str | None]
+"""Takes a text and the failing tests, returns it rewritten; None: the budget is used up, or no use of it."""
+
+
+def statement_of(
+    candidate: FixCandidate,
+    trees: FixTrees,
+    validation: FixValidation,
+    *,
+    issues: Mapping[int, str] | None = None,
+    rewrite: Rewrite | None = None,
+) -> Statement:
+    """Return the prompt of a proven fix: the first text that says something once lines of the fix are cut."""
+    fixed, leaks = fixed_code(trees), list[str]()
+    tests = _failing(validation)
+    text = source = ""
+    for given, called in _texts(candidate, issues or {}):
+        cleaned, lost = without_leaks(_clean(given), fixed)
+        leaks += lost
+        if len(content(cleaned)) >= WORDS:
+            text, source = cleaned, called
+            break
+    else:
+        subject = candidate.change.message.strip().partition("\n")[0]
+        listed = "\n".join((_clean(subject), "", "These tests fail:", "", *tests))
+        (text, lost), source = without_leaks(listed, fixed), "failing tests"
+        leaks += lost
+    if rewrite is not None and (rewritten := rewrite(text, tests)) is not None:
+        better, lost = without_leaks(_clean(rewritten), fixed)
+        leaks += lost
+        if len(content(better)) >= WORDS:
+            text, source = better, "model"
+    whole = "\n\n".join((cut(text, MOST), TASK, *_names(needed_names(trees))))
+    return Statement(text=whole, source=source, cut=tuple(dict.fromkeys(leaks)))
+
+
+def message_text(message: str) -> str:
+    """Return what a commit message says, without trailers, numbers of requests, and links to the change."""
+    rows = [row.rstrip() for row in message.replace("\r\n", "\n").split("\n")]
+    kept = "\n".join(row for row in rows if not _TRAILER.match(row.strip()))
+    return re.sub(r"\n{3,}", "\n\n", kept).strip()
+
+
+def _texts(candidate: FixCandidate, issues: Mapping[int, str]) -> Iterator[tuple[str, str]]:
+    message = candidate.change.message
+    for number in fixed_issues(message):
+        if number in issues:
+            yield issues[number], f"issue {number}"
+    yield message_text(message), "commit message"
+
+
+def _clean(text: str) -> str:
+    """Return a text without links to changes, which hold the fix, and numbers of requests."""
+    return _LINK.sub("", _REQUEST.sub("", text))
+
+
+def _failing(validation: FixValidation) -> tuple[str, ...]:
+    named = []
+    for test in validation.fail_to_pass[:TESTS]:
+        said = validation.messages.get(test, "")
+        named.append(f"- {line(test, 200)}" + (f": {line(redact(said), 300)}" if said else ""))
+    if (more := len(validation.fail_to_pass) - TESTS) > 0:
+        named.append(f"- and {more} more")
+    return tuple(named)
+
+
+def _names(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names:
+        return ()
+    return (f"Those tests use names that are not there yet: {', '.join(names)}.",)

@@ -1,0 +1,1 @@
+"""Prove that tests fail before a fix and pass after it."""

@@ -1,0 +1,256 @@
+"""Validation: nine runs of the tests prove that some fail before a fix and pass after it (decision 42)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_tfgrpo.core.text import few, line
+from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
+from pytest_tfgrpo.harness.scoring.runners.protocol import (
+    CaseOutcome,
+    Isolation,
+    RunProblem,
+    SuiteCommand,
+    SuiteRequest,
+    SuiteRun,
+)
+from pytest_tfgrpo.patterns.fixes import FixValidation, RootCause, ValidationRun
+from pytest_tfgrpo.patterns.proof.fix_trees import FixTrees, TreeName
+from pytest_tfgrpo.patterns.proof.work_tree import WorkTree
+
+ROUNDS = 3
+ORDER: tuple[TreeName, ...] = ("fix", "base_with_tests", "base")
+"""In each round; the fix first, as it says how long tests may take."""
+RUN_TIMEOUT_S = 900.0
+HANG_S, HANG_TIMES = 30.0, 5.0
+"""A test hangs that takes longer than this, and than so many times its time after the fix."""
+FIX_HANG_S = 180.0
+"""Where the fix's own run has not said yet how long tests take."""
+CHECK_MAX_S = 3600
+"""Seconds that a check may have at most."""
+NAMED = 200
+"""How many wavering tests are named."""
+
+RunTests = Callable[[SuiteRequest], SuiteRun]
+
+CAUSES = {
+    RunProblem.NO_RUNNER: (RootCause.SCENARIO_SYNTHESIS, "no runner"),
+    RunProblem.NO_REPORT: (RootCause.SCENARIO_SYNTHESIS, "no report"),
+    RunProblem.TAMPERED: (RootCause.SCENARIO_SYNTHESIS, "its own tests that must pass and fail did not"),
+    RunProblem.NOTHING_COLLECTED: (RootCause.ENVIRONMENT, "nothing collected"),
+    RunProblem.TIMEOUT: (RootCause.ENVIRONMENT, "out of time"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ValidationPlan:
+    """How the tests of a fix run."""
+
+    command: SuiteCommand
+    files: tuple[str, ...]
+    """Files with the tests to run, as they are called after the fix; those that a tree lacks are left out."""
+    tests: tuple[str, ...]
+    """Those of them that the fix changed."""
+    environment: BuiltEnvironment | None = None
+    isolation: Isolation = "bwrap"
+    timeout_s: float = RUN_TIMEOUT_S
+    relaxed: bool = False
+
+
+def validate(trees: FixTrees, plan: ValidationPlan, work: WorkTree, run: RunTests) -> FixValidation:
+    """Run the tests of a fix on its three trees, three times each, unless it is clear before.
+
+    Raises OSError where a tree cannot be written.
+    """
+    began = time.perf_counter()
+    series = _Series(trees, plan, work, run)
+    found = series.prove()
+    return replace(
+        found,
+        runs=tuple(series.rows),
+        elapsed_s=round(time.perf_counter() - began, 3),
+        environment=plan.environment.stamp if plan.environment else None,
+        isolation=plan.isolation,
+        relaxed=plan.relaxed,
+    )
+
+
+class _Series:
+    """The runs of one validation."""
+
+    def __init__(self, trees: FixTrees, plan: ValidationPlan, work: WorkTree, run: RunTests) -> None:
+        self.trees, self.plan, self.work, self.run = trees, plan, work, run
+        self.rows: list[ValidationRun] = []
+        self.runs: dict[TreeName, list[SuiteRun]] = {name: [] for name in ORDER}
+        self.hang_s = FIX_HANG_S
+
+    def prove(self) -> FixValidation:
+        """Run round after round; return what they prove."""
+        result = TreeOutcomes({}, {}, {})
+        for _ in range(ROUNDS):
+            for name in ORDER:
+                ran = self._run(name)
+                if (problem := _problem(name, ran)) is not None:
+                    return problem
+            result = self._outcomes()
+            if not result.fail_to_pass():
+                return self._unproven(result)
+        before = self.runs["base_with_tests"][0].messages
+        proven = result.fail_to_pass()
+        return FixValidation(
+            fail_to_pass=proven,
+            pass_to_pass=result.pass_to_pass(),
+            wavering=result.wavering()[:NAMED],
+            messages={test: line(before[test], 500) for test in proven if test in before},
+        )
+
+    def _outcomes(self) -> TreeOutcomes:
+        return TreeOutcomes(*(_together(self.runs[name]) for name in ORDER))
+
+    def _unproven(self, result: TreeOutcomes) -> FixValidation:
+        """Return why there is no proof; what fails after the fix is run again, as it may be flaky."""
+        while _failing(result, self.plan.tests) and not result.wavering() and len(self.runs["fix"]) < ROUNDS:
+            if (problem := _problem("fix", self._run("fix"))) is not None:
+                return problem
+            result = self._outcomes()
+        return _unproven(result, self.plan.tests)
+
+    def _run(self, name: TreeName) -> SuiteRun:
+        tree = self.trees.tree(name)
+        files = tuple(file for file in self.plan.files if file in tree)
+        if files or not self.plan.files:
+            self.work.become(tree)
+            ran = self.run(self._request(files))
+        else:  # without files the runner would run all that it finds
+            ran = SuiteRun(outcomes={}, problem=RunProblem.NOTHING_COLLECTED)
+        if name == "fix" and ran.problem is None:
+            self.hang_s = max(HANG_S, HANG_TIMES * max(ran.seconds.values(), default=0.0))
+        self.runs[name].append(ran)
+        self.rows.append(_row(name, ran))
+        return ran
+
+    def _request(self, files: tuple[str, ...]) -> SuiteRequest:
+        return SuiteRequest(
+            tree=self.work.folder,
+            command=self.plan.command,
+            files=files,
+            timeout_s=self.plan.timeout_s,
+            hang_s=min(self.hang_s, self.plan.timeout_s),
+            environment=self.plan.environment,
+            isolation=self.plan.isolation,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TreeOutcomes:
+    """What came of each test on each tree: its one outcome, or None where it wavered."""
+
+    fix: Mapping[str, CaseOutcome | None]
+    before: Mapping[str, CaseOutcome | None]
+    """On the base with the fix's tests."""
+    base: Mapping[str, CaseOutcome | None]
+
+    def fail_to_pass(self) -> tuple[str, ...]:
+        """Return the tests that passed after the fix, and failed, hung or were missing before it."""
+        failed = (None, CaseOutcome.PASSED, CaseOutcome.SKIPPED)
+        return tuple(
+            sorted(test for test in self._passed() if self.before.get(test, CaseOutcome.FAILED) not in failed)
+        )
+
+    def pass_to_pass(self) -> tuple[str, ...]:
+        """Return the tests that passed before and after."""
+        return tuple(sorted(t for t in self._passed() if self.before.get(t) is CaseOutcome.PASSED))
+
+    def wavering(self) -> tuple[str, ...]:
+        """Return the tests that came out differently on the same tree."""
+        every = (self.fix, self.before, self.base)
+        return tuple(sorted({test for tests in every for test, outcome in tests.items() if outcome is None}))
+
+    def _passed(self) -> Iterable[str]:
+        wavering = set(self.wavering())
+        return (t for t, end in self.fix.items() if end is CaseOutcome.PASSED and t not in wavering)
+
+
+def _together(runs: Sequence[SuiteRun]) -> dict[str, CaseOutcome | None]:
+    """Return the outcome of each test where all runs of a tree agree, else None; a missing one failed."""
+    made: dict[str, CaseOutcome | None] = {}
+    for test in {test: None for run in runs for test in run.outcomes}:
+        ends = {_end(run.outcomes.get(test, CaseOutcome.FAILED)) for run in runs}
+        made[test] = ends.pop() if len(ends) == 1 else None
+    return made
+
+
+def _end(outcome: CaseOutcome) -> CaseOutcome:
+    return CaseOutcome.FAILED if outcome is CaseOutcome.HUNG else outcome
+
+
+def _problem(name: TreeName, run: SuiteRun) -> FixValidation | None:
+    """Return why a run proves nothing; None where it counts.
+
+    What keeps all tests from being found before the fix fails them; on the base alone nothing is asked.
+    """
+    lenient = {"base_with_tests": {RunProblem.NOTHING_COLLECTED}, "base": set(RunProblem)}
+    if run.problem is None or run.problem in lenient.get(name, ()):
+        return None
+    cause, what = CAUSES[run.problem]
+    where = "after the fix" if name == "fix" else "before the fix"
+    detail = line(run.detail, 200)
+    return FixValidation(
+        fail_to_pass=(),
+        pass_to_pass=(),
+        cause=cause,
+        reason=f"{what} {where}" + (f": {detail}" if detail else ""),
+    )
+
+
+def _unproven(tests: TreeOutcomes, changed: Sequence[str]) -> FixValidation:
+    """Return why no test proves the fix, by the tests in the files that it changed."""
+    wavering = tests.wavering()
+    own = [test for test in tests.fix if test.partition("::")[0] in changed]
+    failing = _failing(tests, changed)
+    skipped = [t for t in own if tests.fix[t] is CaseOutcome.SKIPPED]
+    if wavering:
+        reason = f"flaky: {few(wavering, 2)}"
+    elif failing:
+        reason = f"fails after the fix: {few(failing, 2)}"
+    elif own and len(skipped) == len(own):
+        reason = f"skipped after the fix: {few(skipped, 2)}"
+    elif own:
+        reason = "passes before the fix: no test of it fails there"
+    else:
+        reason = "its tests are not among those that ran"
+    return FixValidation(
+        fail_to_pass=(),
+        pass_to_pass=(),
+        wavering=wavering[:NAMED],
+        cause=RootCause.TEST_FAILURE,
+        reason=reason,
+    )
+
+
+def _failing(tests: TreeOutcomes, changed: Sequence[str]) -> list[str]:
+    """Return the tests in the files that the fix changed that fail after it."""
+    return [
+        t for t, end in tests.fix.items() if end is CaseOutcome.FAILED and t.partition("::")[0] in changed
+    ]
+
+
+def _row(name: TreeName, run: SuiteRun) -> ValidationRun:
+    ends = list(run.outcomes.values())
+    return ValidationRun(
+        tree=name,
+        passed=ends.count(CaseOutcome.PASSED),
+        failed=ends.count(CaseOutcome.FAILED),
+        skipped=ends.count(CaseOutcome.SKIPPED),
+        hung=ends.count(CaseOutcome.HUNG),
+        elapsed_s=round(run.elapsed_s, 3),
+        problem=None if run.problem is None else run.problem.value,
+    )
+
+
+def check_timeout_s(validation: FixValidation) -> float:
+    """Return how long the tests may take in a check: well over what the slowest run of the fix took."""
+    slowest = max((run.elapsed_s for run in validation.runs if run.tree == "fix"), default=0.0)
+    return float(min(max(60, 30 * round(HANG_TIMES * slowest / 30 + 1)), CHECK_MAX_S))

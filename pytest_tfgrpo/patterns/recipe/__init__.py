@@ -1,0 +1,1 @@
+"""How the tests of a fix run: reviewed, or guessed from a project's own files."""

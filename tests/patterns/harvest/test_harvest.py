@@ -1,0 +1,615 @@
+"""The harvest: what becomes of each change, and that nothing is proven twice."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.repositories import Repository, everything, git
+from support.text_tests import TextRunner, text_plan, text_tools
+
+from pytest_tfgrpo.core.errors import SettingError, SnapshotError, StoreError
+from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteCommand
+from pytest_tfgrpo.patterns.environment.package_tools import BuildProblem
+from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestStatus, RootCause, Statement
+from pytest_tfgrpo.patterns.harvest.harvest import harvest, preview
+from pytest_tfgrpo.patterns.harvest.verify import verify
+from pytest_tfgrpo.patterns.harvest.work_folder import work_folder
+from pytest_tfgrpo.patterns.prompt.secrets_found import SecretSearch, secrets_in_text
+from pytest_tfgrpo.patterns.recipe.recipe_file import parse_recipes
+from pytest_tfgrpo.patterns.suite.harvest_log import HarvestLog, read_log_of
+from pytest_tfgrpo.patterns.suite.provenance import read_provenance
+from pytest_tfgrpo.patterns.suite.scenario_text import split_in
+from pytest_tfgrpo.patterns.suite.suite_files import SuitePaths
+
+TEST = "tests/test_a.py"
+
+
+class Shop:
+    """A repository of text tests, and a suite for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.repository = Repository(folder / "shop")
+        self.suite = folder / "suite"
+        self.first = self.repository.commit(
+            {"a.py": "zero", TEST: "old a.py zero\n", "README.md": "x"}, "First"
+        )
+        self.words = "zero"
+        self.tests = "old a.py zero\n"
+        self.runner = TextRunner()
+
+    def fix(self, word, message=None, **files):
+        """Commit a fix, which adds a word and a test of it."""
+        self.words += f" {word}"
+        self.tests += f"has_{word} a.py {word}\n"
+        return self.repository.commit(
+            {"a.py": self.words, TEST: self.tests, **files}, message or f"Add {word}"
+        )
+
+    def change(self, source, test, message="Change"):
+        """Commit a source and a file with tests of its own."""
+        number = len(list(self.suite.parent.iterdir()))
+        return self.repository.commit({"b.py": source, f"tests/test_{number}_{source}.py": test}, message)
+
+    def harvest(self, commits="", tools=None, **more):
+        """Harvest what is new; return the rows by commit."""
+        plan = text_plan(self.repository.folder, commits or f"{self.first}..main", self.suite, **more)
+        return list(harvest(plan, tools or text_tools(self.runner)))
+
+
+@pytest.fixture
+def shop(tmp_path):
+    return Shop(tmp_path)
+
+
+def test_a_fix_becomes_a_scenario_and_each_change_has_a_row(shop):
+    commit = shop.fix("one")
+    shop.repository.commit({"README.md": "y"}, "Explain")
+    steps = shop.harvest()
+    assert [(s.row.status, s.row.tests, s.done, s.total) for s in steps] == [
+        (HarvestStatus.SKIPPED, 0, 1, 2),
+        (HarvestStatus.VALIDATED, 1, 2, 2),
+    ]
+    id = f"add-one-{commit[:12]}"
+    provenance = read_provenance(shop.suite / f"provenance/{id}.json")
+    assert provenance.validation.fail_to_pass == (f"{TEST}::has_one",)
+    assert provenance.validation.pass_to_pass == (f"{TEST}::old",)
+    assert len(provenance.validation.runs) == len(shop.runner.runs) == 9
+    assert (shop.suite / f"{id}.scenario.yaml").is_file()
+
+
+def test_a_second_harvest_does_only_what_is_new(shop):
+    shop.fix("one")
+    shop.harvest()
+    files, shop.runner.runs = everything(shop.suite), []
+    assert shop.harvest() == []
+    assert (everything(shop.suite), shop.runner.runs) == (files, [])
+    shop.fix("two")
+    assert [step.row.tests for step in shop.harvest()] == [1]
+    assert len(shop.runner.runs) == 9
+
+
+@pytest.mark.parametrize(
+    ("test", "status", "cause", "reason"),
+    [
+        ("t b.py old", "validation_failed", "test_failure", "fails after the fix"),
+        ("t a.py zero", "validation_failed", "test_failure", "passes before the fix"),
+        ("t b.py FLAKY", "validation_failed", "test_failure", "flaky"),
+        ("t b.py SKIP", "validation_failed", "test_failure", "skipped after the fix"),
+        ("", "validation_failed", "environment", "nothing collected"),
+        ("BREAK timeout", "validation_failed", "environment", "out of time"),
+        ("BREAK no_runner", "needs_manual_scenario", "scenario_synthesis", "no runner"),
+        ("BREAK no_report", "needs_manual_scenario", "scenario_synthesis", "no report"),
+    ],
+)
+def test_what_bad_tests_get(shop, test, status, cause, reason):
+    shop.repository.commit({"b.py": "new", "other/test_b.py": test}, "Change b")
+    (step,) = shop.harvest()
+    assert (step.row.status, step.row.cause) == (HarvestStatus(status), RootCause(cause))
+    assert step.row.reason.startswith(reason)
+    assert not list(shop.suite.glob("*.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({"b.py": "x"}, "no test changed"),
+        ({TEST: "t a.py zero"}, "no source changed"),
+        ({TEST: "x", **{f"s{n}.py": "x" for n in range(16)}}, "16 source files changed, more than 15"),
+        ({TEST: "x", "b.py": "x\n" * 1001}, "over 1000 lines of source changed"),
+    ],
+)
+def test_a_change_that_is_no_candidate_is_skipped(shop, files, reason):
+    shop.repository.commit(files, "Change")
+    (step,) = shop.harvest()
+    assert step.row.status is HarvestStatus.SKIPPED
+    assert step.row.reason.startswith(reason)
+    assert shop.runner.runs == []
+
+
+def test_a_change_without_an_environment_fails_and_the_next_part_of_its_recipe_is_tried(shop):
+    shop.fix("one")
+    tried = []
+
+    def environment(part, date):
+        tried.append(part.relaxed)
+        raise BuildProblem("no version of left-pad")
+
+    tools = text_tools(shop.runner)
+
+    def twice(*given):
+        (part,) = tools.recipes(*given)
+        return part, replace(part, relaxed=True)
+
+    (step,) = shop.harvest(tools=replace(tools, recipes=twice, environment=environment))
+    assert tried == [False, True]
+    assert step.row.cause is RootCause.ENVIRONMENT
+    assert step.row.reason == "no environment: no version of left-pad"
+
+
+def test_without_a_recipe_a_person_gets_what_is_known_and_retry_proves_it_later(shop):
+    commit = shop.fix("one")
+    tools = text_tools(shop.runner)
+    (step,) = shop.harvest(tools=replace(tools, recipes=lambda *_: ()))
+    assert step.row.status is HarvestStatus.NEEDS_MANUAL
+    (partial,) = shop.suite.glob("*.scenario.partial.json")
+    advice = (shop.suite / f"add-one-{commit[:12]}.manual.md").read_text()
+    assert "harvest.toml" in advice
+    assert "`tests/test_a.py`" in advice
+    assert shop.harvest() == []
+    assert [step.row.status for step in shop.harvest(retry=True)] == [HarvestStatus.VALIDATED]
+    assert not partial.exists()
+    assert shop.harvest(retry=True) == []
+
+
+def test_a_missing_object_is_an_integrity_failure(shop):
+    shop.fix("one", **{"c.py": "precious"})
+    shop.fix("two")
+    folder = shop.repository.folder
+    blob = git(folder, "rev-parse", "main:c.py")
+    loosen(folder)
+    (folder / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    rows = [step.row for step in shop.harvest()]
+    assert {row.cause for row in rows} == {RootCause.SNAPSHOT_INTEGRITY}
+    assert {row.status for row in rows} == {HarvestStatus.VALIDATION_FAILED}
+
+
+def test_a_secret_in_the_fix_is_refused_and_one_before_it_is_named(shop):
+    shop.fix("one")
+
+    def secrets(before, after):
+        return tuple(name for name in after if name not in before and name == "a.py")
+
+    (step,) = shop.harvest(tools=text_tools(shop.runner, secrets=lambda before, after: ("key in a.py:1",)))
+    assert step.row.status is HarvestStatus.REFUSED
+    assert step.row.reason == "the fix holds a secret: key in a.py:1; --exclude leaves a file out"
+    assert shop.runner.runs == []
+    (step,) = shop.harvest(tools=text_tools(shop.runner, secrets=secrets), retry=True)
+    assert step.row.status is HarvestStatus.VALIDATED
+    assert step.notes == ("the files before the fix hold secrets: a.py; --exclude leaves them out",)
+
+
+def test_a_secret_in_the_prompt_is_refused(shop):
+    shop.fix("one")
+    (step,) = shop.harvest(tools=text_tools(shop.runner, secrets_in_text=lambda text: ("token",)))
+    assert (step.row.status, step.row.reason) == (HarvestStatus.REFUSED, "the prompt holds a secret: token")
+    assert not list(shop.suite.glob("*.yaml"))
+
+
+def test_an_excluded_file_is_in_no_tree(shop):
+    shop.fix("one", **{"conf/secret.env": "x", "keep.txt": "x"})
+    held = []
+
+    def run(request):
+        held.append((request.tree / "conf/secret.env").exists())
+        return shop.runner(request)
+
+    (step,) = shop.harvest(tools=text_tools(run), exclude=("conf/*.env",))
+    assert step.row.status is HarvestStatus.VALIDATED
+    assert held == [False] * 9
+
+
+def test_the_suite_in_the_repository_is_part_of_no_tree(shop):
+    shop.suite = shop.repository.folder / "bench" / "suite"
+    shop.fix("one", **{"bench/suite/answers.yaml": "x"})
+    shop.fix("two")
+    held = []
+
+    def run(request):
+        held.append((request.tree / "bench").exists())
+        return shop.runner(request)
+
+    assert len(shop.harvest(tools=text_tools(run))) == 2
+    assert held == [False] * 18
+
+
+def test_a_dry_run_lists_candidates_and_writes_nothing(shop, tmp_path):
+    shop.fix("one")
+    shop.repository.commit({"README.md": "y"}, "Explain")
+    before = everything(tmp_path)
+    found = list(preview(text_plan(shop.repository.folder, f"{shop.first}..main", shop.suite)))
+    assert [isinstance(one, FixCandidate) for one in found] == [True, False]
+    assert everything(tmp_path) == before
+
+
+@pytest.mark.parametrize("commits", ["nope..main", "main..nope", "a...b"])
+def test_a_bad_range_is_a_usage_error_that_leaves_no_suite(shop, commits):
+    with pytest.raises(SettingError):
+        shop.harvest(commits)
+    assert not shop.suite.exists()
+
+
+def test_no_repository_is_a_usage_error(tmp_path):
+    with pytest.raises(SettingError, match="no git repository"):
+        list(harvest(text_plan(tmp_path, "a..b", tmp_path / "suite"), text_tools(TextRunner())))
+
+
+def test_a_locked_suite_is_a_usage_error(shop):
+    shop.fix("one")
+    with HarvestLog(shop.suite), pytest.raises(SettingError, match="is locked"):
+        shop.harvest()
+
+
+@pytest.mark.parametrize("jobs", [1, 4])
+def test_several_workers_find_the_same(shop, jobs):
+    for number in range(6):
+        shop.fix(f"w{number}")
+    steps = shop.harvest(jobs=jobs)
+    assert sorted(step.done for step in steps) == [1, 2, 3, 4, 5, 6]
+    assert {step.row.status for step in steps} == {HarvestStatus.VALIDATED}
+    assert steps[-1].left_s is None
+    assert all(step.left_s is not None for step in steps[:-1])
+    assert len(set(shop.runner.runs)) <= jobs
+
+
+def test_the_split_goes_by_time(shop, monkeypatch):
+    monkeypatch.setattr("pytest_tfgrpo.patterns.suite.split_by_time.SPLIT_FROM", 4)
+    for number in range(4):
+        shop.fix(f"w{number}")
+    shop.harvest(jobs=2)
+    rows = sorted(read_log_of(shop.suite).values(), key=lambda row: row.committed_at)
+    texts = [(shop.suite / f"{row.id}.scenario.yaml").read_text() for row in rows]
+    assert [split_in(text) for text in texts] == ["train", "train", "dev", "eval"]
+
+
+class Killed(BaseException):
+    """Stands for a process that ends at once."""
+
+
+def kill_at(stop_at, monkeypatch):
+    """End the process, so to say, at the given write."""
+    replace_really, fsync_really, places = Path.replace, os.fsync, []
+
+    def reach():
+        places.append(None)
+        if len(places) == stop_at:
+            raise Killed
+
+    def replace_file(self, target):
+        reach()
+        done = replace_really(self, target)
+        reach()
+        return done
+
+    def fsync(handle):
+        reach()
+        fsync_really(handle)
+
+    monkeypatch.setattr(Path, "replace", replace_file)
+    monkeypatch.setattr(os, "fsync", fsync)
+
+
+def test_a_kill_at_any_write_leaves_no_half_scenario_and_nothing_is_proven_twice(shop, tmp_path, monkeypatch):
+    shop.fix("one")
+    shop.harvest()
+    expected, rows = everything(shop.suite), rows_of(shop)
+    for stop_at in range(1, 60, 2):
+        shop.suite, shop.runner.runs = tmp_path / f"suite-{stop_at}", []
+        kill_at(stop_at, monkeypatch)
+        try:
+            shop.harvest()
+            break
+        except Killed:
+            monkeypatch.undo()
+        proven = list((shop.suite / "provenance").glob("*.json"))
+        if list(shop.suite.glob("*.yaml")):
+            assert proven
+            assert len(list((shop.suite / "archives").glob("*.gz"))) == 2
+            assert len(list((shop.suite / "references").glob("*.gz"))) == 1
+        ran = len(shop.runner.runs)
+        shop.harvest()
+        assert len(shop.runner.runs) == (ran if proven else ran + 9)
+        assert everything(shop.suite).keys() == expected.keys()
+        assert rows_of(shop) == rows
+    assert stop_at > 10
+
+
+def rows_of(shop):
+    return [replace(row, elapsed_s=0.0) for row in read_log_of(shop.suite).values()]
+
+
+def test_a_full_disk_ends_the_harvest_and_nothing_counts_as_a_result(shop, monkeypatch):
+    shop.fix("one")
+    really = Path.replace
+
+    def full(self, target):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(StoreError, match="make room"):
+        shop.harvest()
+    monkeypatch.setattr(Path, "replace", really)
+    assert read_log_of(shop.suite) == {}
+    assert [step.row.status for step in shop.harvest()] == [HarvestStatus.VALIDATED]
+
+
+def test_too_little_room_for_tests_is_no_result(shop, monkeypatch):
+    shop.fix("one")
+    monkeypatch.setattr("pytest_tfgrpo.patterns.harvest.worker.LEAST_ROOM", 10**18)
+    with pytest.raises(StoreError, match="make room and harvest again"):
+        shop.harvest()
+    assert read_log_of(shop.suite) == {}
+
+
+def test_verification_proves_all_again_and_finds_what_changed(shop):
+    shop.fix("one")
+    shop.fix("two")
+    shop.harvest()
+    runs = len(shop.runner.runs)
+
+    def again(run=shop.runner):
+        return [(one.cause, one.reason) for one in verify(shop.suite, run, no_environment, isolation="none")]
+
+    assert again() == [(None, "")] * 2
+    assert len(shop.runner.runs) == runs + 18
+
+    def lazy(request):
+        ran = shop.runner(request)
+        return replace(ran, outcomes={test: end for test, end in ran.outcomes.items() if "old" not in test})
+
+    assert again(lazy)[0] == (RootCause.TEST_FAILURE, f"no longer from pass to pass: {TEST}::old")
+    archive = next((shop.suite / "archives").glob("*two*.hidden.tar.gz"))
+    archive.write_bytes(archive.read_bytes() + b"x")
+    causes = [cause for cause, _ in again()]
+    assert sorted(causes, key=str) == [None, RootCause.SNAPSHOT_INTEGRITY]
+
+
+def no_environment(suite, stamp):
+    raise AssertionError("no scenario has one")
+
+
+def test_a_suite_without_scenarios_cannot_be_verified(tmp_path):
+    with pytest.raises(SettingError, match="holds no harvested scenario"):
+        list(verify(tmp_path, TextRunner(), no_environment, isolation="none"))
+
+
+def test_a_recipe_for_a_folder_is_kept_with_the_check(shop):
+    shop.fix("one")
+    tools = text_tools(shop.runner)
+
+    def recipes(*given):
+        (part,) = tools.recipes(*given)
+        return (replace(part, command=SuiteCommand(runner="command", run=("make", "{report}"))),)
+
+    shop.harvest(tools=replace(tools, recipes=recipes))
+    (scenario,) = shop.suite.glob("*.yaml")
+    assert "runner:\n      name: command" in scenario.read_text()
+
+
+def test_a_prompt_that_a_model_fails_to_write_is_no_scenario(shop):
+    shop.fix("one")
+
+    def statement(*given):
+        raise SettingError("the model has left")
+
+    (step,) = shop.harvest(tools=text_tools(shop.runner, statement=statement))
+    assert (step.row.cause, step.row.reason) == (
+        RootCause.SCENARIO_SYNTHESIS,
+        "no prompt: the model has left",
+    )
+
+
+def test_a_leaking_prompt_is_tagged_in_the_row(shop):
+    shop.fix("one")
+    leaking = Statement(text="Mend", source="issue 1", cut=("x",))
+    (step,) = shop.harvest(tools=text_tools(shop.runner, statement=lambda *_: leaking))
+    assert step.row.tags == ("harvested", "leak")
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from support.text_tests import TextRunner, text_plan, text_tools
+from pytest_tfgrpo.patterns.harvest.harvest import harvest
+
+repository, commits, suite, stop_at, mark = sys.argv[1:]
+places, really = [], {"replace": Path.replace, "fsync": os.fsync}
+
+def reach():
+    places.append(None)
+    if len(places) == int(stop_at):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def replace(self, target):
+    reach()
+    done = really["replace"](self, target)
+    reach()
+    return done
+
+def fsync(handle):
+    reach()
+    really["fsync"](handle)
+
+Path.replace, os.fsync = replace, fsync
+runner = TextRunner()
+list(harvest(text_plan(Path(repository), commits, Path(suite), jobs=2), text_tools(runner)))
+Path(mark).write_text("done")
+"""
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("stop_at", [5, 12, 19, 26, 40])
+def test_a_harvest_with_two_workers_that_is_killed_goes_on(shop, tmp_path, stop_at):
+    for word in ("one", "two", "three"):
+        shop.fix(word)
+    mark = tmp_path / "mark"
+    words = [str(shop.repository.folder), f"{shop.first}..main", str(shop.suite), str(stop_at), str(mark)]
+    support = str(Path(__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": support, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", KILLED, *words], env=environment, timeout=60)
+    assert (done.returncode, mark.exists()) in ((-signal.SIGKILL, False), (0, True))
+    for scenario in shop.suite.glob("*.yaml"):
+        paths = SuitePaths(suite=shop.suite, id=scenario.name.removesuffix(".scenario.yaml"))
+        assert all(path.is_file() for path in (paths.base, paths.hidden, paths.reference, paths.provenance))
+    proven = len(list((shop.suite / "provenance").glob("*.json")))
+    shop.harvest()
+    assert len(shop.runner.runs) == 9 * (3 - proven)
+    assert len(list(shop.suite.glob("*.yaml"))) == 3
+    assert {row.status for row in read_log_of(shop.suite).values()} == {HarvestStatus.VALIDATED}
+    assert not list(shop.suite.rglob("*.tmp"))
+
+
+def test_what_a_killed_harvest_left_is_removed_and_what_is_in_use_is_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "tfgrpo-harvest-dead" / "tree-0").mkdir(parents=True)
+    with work_folder() as first:
+        (first / "x").touch()
+        with work_folder() as second:
+            assert sorted(tmp_path.iterdir()) == sorted([first, second])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_ends_the_harvest_after_the_run_and_keeps_what_is_proven(shop):
+    shop.fix("one")
+    shop.fix("two")
+    plan = text_plan(shop.repository.folder, f"{shop.first}..main", shop.suite)
+    steps = harvest(plan, text_tools(shop.runner))
+    next(steps)
+    with pytest.raises(KeyboardInterrupt):
+        steps.throw(KeyboardInterrupt())
+    assert len(read_log_of(shop.suite)) == 1
+    shop.runner.runs = []
+    assert [step.row.status for step in shop.harvest()] == [HarvestStatus.VALIDATED]
+
+
+def test_a_fix_that_adds_a_module_which_stands_in_for_another_needs_a_person(shop):
+    shop.fix("one", **{"json.py": "x = 1\n", "pkg/json.py": "", "pkg/__init__.py": ""})
+    (step,) = shop.harvest()
+    assert step.row.status is HarvestStatus.NEEDS_MANUAL
+    assert step.row.reason == "the fix adds modules that no check takes from an agent: json.py"
+
+
+def test_files_run_in_the_order_of_a_check(shop):
+    ordered = []
+
+    def run(request):
+        ordered.append(request.files)
+        return shop.runner(request)
+
+    shop.repository.commit(
+        {"a.py": "zero new", TEST: "t a.py new\n", "tests/test_0.py": "t a.py zero\n"}, "Change both"
+    )
+    shop.harvest(tools=text_tools(run))
+    assert set(ordered) == {("tests/test_0.py", TEST), (TEST,)}
+
+
+def test_a_history_that_breaks_off_is_harvested_as_far_as_it_goes(shop):
+    shop.fix("one")
+    lost = shop.fix("two")
+    shop.fix("three")
+    shop.fix("four")
+    loosen(shop.repository.folder)
+    (shop.repository.folder / ".git/objects" / lost[:2] / lost[2:]).unlink()
+    steps = harvest(text_plan(shop.repository.folder, "main", shop.suite), text_tools(shop.runner))
+    with pytest.raises(SnapshotError, match="fetch what is missing"):
+        list(steps)
+    rows = read_log_of(shop.suite).values()
+    assert HarvestStatus.VALIDATED in {row.status for row in rows}
+    assert {row.cause for row in rows} <= {None, RootCause.SNAPSHOT_INTEGRITY}
+
+
+def test_a_fix_that_changes_data_of_tests_alone_is_proven_by_the_tests_that_need_them(shop):
+    shop.repository.commit(
+        {"tests/data/x.txt": "nothing", "tests/test_d.py": "t tests/data/x.txt new\n"}, "Data"
+    )
+    shop.repository.commit({"tests/data/x.txt": "new", "a.py": "zero more"}, "Change data")
+    steps = shop.harvest()
+    assert steps[-1].row.reason == "passes before the fix: no test of it fails there"
+
+
+def loosen(folder):
+    """Let each object of a repository be a file of its own."""
+    for pack in list((folder / ".git/objects/pack").glob("*.pack")):
+        moved = pack.rename(folder / pack.name)
+        pack.with_suffix(".idx").unlink()
+        git(folder, "unpack-objects", "-q", given=moved.read_bytes())
+
+
+def test_a_change_that_is_reverted_or_changes_a_submodule_is_skipped(shop):
+    commit = shop.fix("one")
+    shop.repository.commit(
+        {"a.py": "zero", TEST: "old a.py zero\n"}, f'Revert "Add one"\n\nThis reverts commit {commit}.'
+    )
+    shop.repository.commit(
+        {"sub": "0" * 39 + "1", "b.py": "x", TEST: "x"}, "Move sub", modes={"sub": "160000"}
+    )
+    reasons = [step.row.reason for step in shop.harvest()]
+    assert reasons[0].startswith("it is reverted by ")
+    assert reasons[1:] == ["it reverts another change", "it changes a submodule"]
+    assert shop.runner.runs == []
+
+
+KEY = "AKIA" + "Q3EGRZ7XN5WDPLMB"
+
+
+@pytest.fixture
+def searching(shop):
+    return text_tools(shop.runner, secrets=SecretSearch().added, secrets_in_text=secrets_in_text)
+
+
+def test_a_real_secret_in_a_fix_is_refused_by_kind_and_line_and_excluded_by_its_glob(shop, searching):
+    shop.fix("one", **{"conf/cloud.ini": f"[aws]\nkey = {KEY}\n"})
+    (step,) = shop.harvest(tools=searching)
+    assert step.row.status is HarvestStatus.REFUSED
+    assert "conf/cloud.ini:2: " in step.row.reason
+    assert KEY not in (shop.suite / "harvest.jsonl").read_text()
+    (step,) = shop.harvest(tools=searching, retry=True, exclude=("conf/**",))
+    assert step.row.status is HarvestStatus.VALIDATED
+
+
+def test_a_real_secret_before_the_fix_is_named(shop, searching):
+    shop.repository.commit({"conf/cloud.ini": f"key = {KEY}\n"}, "Configure")
+    shop.fix("one")
+    step = shop.harvest(tools=searching)[-1]
+    assert step.row.status is HarvestStatus.VALIDATED
+    assert "conf/cloud.ini:1: " in step.row.reason
+
+
+def test_a_real_secret_in_the_message_is_refused(shop, searching):
+    shop.fix("one", message=f"Add one, which needs {KEY}")
+    (step,) = shop.harvest(tools=searching)
+    assert step.row.status is HarvestStatus.REFUSED
+    assert step.row.reason.startswith("the prompt holds a secret: line 1")
+
+
+def test_a_person_is_told_what_to_do(shop, golden):
+    commit = shop.fix("one")
+    shop.harvest(tools=text_tools(shop.runner, recipes=lambda *_: ()))
+    (advice,) = shop.suite.glob("*.manual.md")
+    (recipe,) = parse_recipes(advice.read_text().partition("```toml\n")[2].partition("```")[0])
+    assert (recipe.folder, recipe.runner) == (".", "command")
+    golden("harvest-manual.md", advice.read_text().replace(commit, "c" * 40).replace(commit[:12], "c" * 12))
+
+
+def test_a_base_that_has_none_of_the_tests_runs_none(shop):
+    shop.repository.commit({"b.py": "new", "fresh/test_n.py": "t b.py new\n"}, "Add with tests")
+    (step,) = shop.harvest()
+    assert (step.row.status, step.row.tests) == (HarvestStatus.VALIDATED, 1)
+    assert len(shop.runner.runs) == 6
+    runs = read_provenance(shop.suite / f"provenance/{step.row.id}.json").validation.runs
+    assert [run.problem for run in runs if run.tree == "base"] == ["nothing_collected"] * 3

@@ -1,0 +1,166 @@
+"""Which changes are worth validating, and why the others are not."""
+
+from pathlib import Path
+
+import pytest
+from support.repositories import Repository, remove_object
+
+from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestRow, RootCause
+from pytest_tfgrpo.patterns.history.candidates import CandidateRules, candidates, few_lines
+from pytest_tfgrpo.patterns.history.changes import changes, range_of
+from pytest_tfgrpo.patterns.history.git_objects import GitObjects
+
+SOURCE, TEST = "shop/cart.py", "tests/test_cart.py"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    made = Repository(tmp_path / "project")
+    made.commit({SOURCE: "a\n", TEST: "a\n", "README.md": "a\n"}, "Begin")
+    return made
+
+
+def screened(repository: Repository, rules: CandidateRules | None = None) -> list[FixCandidate | HarvestRow]:
+    """Return what becomes of each change but the first, oldest first."""
+    with GitObjects(repository.folder) as objects:
+        found = list(candidates(changes(objects, range_of(objects, "main")), rules))[-2::-1]
+        return [few_lines(objects, one) if isinstance(one, FixCandidate) else one for one in found]
+
+
+def only(repository: Repository, rules: CandidateRules | None = None) -> FixCandidate | HarvestRow:
+    (one,) = screened(repository, rules)
+    return one
+
+
+def candidate(repository: Repository, rules: CandidateRules | None = None) -> FixCandidate:
+    one = only(repository, rules)
+    assert isinstance(one, FixCandidate), one
+    return one
+
+
+def reason(repository: Repository, rules: CandidateRules | None = None) -> str:
+    one = only(repository, rules)
+    assert isinstance(one, HarvestRow), one
+    return one.reason
+
+
+def test_a_change_of_tests_and_sources_is_a_candidate(repository: Repository) -> None:
+    commit = repository.commit(
+        {SOURCE: "b\n", TEST: "b\n", "tests/data.txt": "x", "README.md": "b\n", "pyproject.toml": ""},
+        "Count every item, not every second (#12)\n\nBody",
+    )
+    one = candidate(repository)
+    assert one.id == f"count-every-item-not-every-second-12-{commit[:12]}"
+    assert one.tests == (TEST,)
+    assert one.protected == ("pyproject.toml", "tests/data.txt", TEST)
+    assert one.sources == ("README.md", SOURCE)
+
+
+def test_data_of_tests_counts_as_a_test(repository: Repository) -> None:
+    repository.commit({SOURCE: "b\n", "tests/fixtures/carts.txt": "x"})
+    assert candidate(repository).tests == ()
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        pytest.param({SOURCE: "b\n"}, "no test changed", id="no-test"),
+        pytest.param({SOURCE: "b\n", TEST: None}, "no test changed", id="a-test-deleted"),
+        pytest.param({TEST: "b\n"}, "no source changed", id="no-source"),
+        pytest.param(
+            {TEST: "b\n", "README.md": "b", "docs/a.py": "b"}, "no source changed", id="documentation"
+        ),
+        pytest.param({TEST: "b\n", "uv.lock": "b", ".ci/x": "b"}, "no source changed", id="services"),
+        pytest.param({SOURCE: "b\n" * 1200, TEST: "b\n"}, "over 1000 lines", id="large"),
+        pytest.param({"shop/huge.py": "x" * 1_000_001, TEST: "b\n"}, "over 1000 lines", id="huge-file"),
+        pytest.param({f"s{n}.py": "" for n in range(16)} | {TEST: "b"}, "16 source files", id="many"),
+        pytest.param({SOURCE: "b\n", TEST: "b", "a\nb": "x"}, r"the name 'a\\nb'", id="odd-name"),
+        pytest.param({SOURCE: "b\n", TEST: "b", b"\xff": "x"}, "which no archive", id="no-utf8"),
+    ],
+)
+def test_what_is_no_candidate_says_why(repository: Repository, files: dict[str, str], why: str) -> None:
+    repository.commit(files)  # type: ignore[arg-type]
+    assert why.replace("\\\\", "\\") in reason(repository)
+
+
+def test_a_submodule_that_changes_or_goes_is_no_candidate(repository: Repository) -> None:
+    repository.commit({SOURCE: "b", TEST: "b", "sub": "1" * 40}, modes={"sub": "160000"})
+    repository.commit({SOURCE: "c", TEST: "c", "sub": None})
+    rows = screened(repository)
+    assert [row.reason for row in rows if isinstance(row, HarvestRow)] == ["it changes a submodule"] * 2
+
+
+def test_moved_lines_and_pictures_are_not_counted(repository: Repository) -> None:
+    numbers = [f"{n}\n" for n in range(1200)]
+    repository.commit({SOURCE: "".join(numbers)})
+    repository.commit({SOURCE: "".join(numbers[600:] + numbers[:600]), TEST: "b", "logo.bin": b"\0" * 50_000})
+    assert isinstance(screened(repository)[-1], FixCandidate)
+
+
+def test_exactly_a_thousand_lines_are_few_enough(repository: Repository) -> None:
+    repository.commit({SOURCE: "".join(f"{n}\n" for n in range(999)), TEST: "b"}, "1000")
+    repository.commit({SOURCE: "".join(f"{n}\n" for n in range(2000)), TEST: "c"}, "1001")
+    few, many = screened(repository)
+    assert isinstance(few, FixCandidate)
+    assert isinstance(many, HarvestRow)
+
+
+# Reverts
+
+
+def both(repository: Repository, message: str, **files: str) -> list[str]:
+    repository.commit({SOURCE: files.get("source", "a\n"), TEST: "a\n"}, message)
+    return [one.reason if isinstance(one, HarvestRow) else "" for one in screened(repository)]
+
+
+def test_a_change_that_a_later_one_reverts_by_id_goes_with_it(repository: Repository) -> None:
+    fix = repository.commit({SOURCE: "b\n", TEST: "b\n"}, "Fix")
+    reasons = both(repository, f'Revert "Fix"\n\nThis reverts commit {fix}.', source="a\nmerged\n")
+    assert reasons[0].startswith("it is reverted by ")
+    assert reasons[1] == "it reverts another change"
+
+
+def test_a_change_that_a_later_one_reverts_by_its_subject_goes_with_it(repository: Repository) -> None:
+    repository.commit({SOURCE: "b\n", TEST: "b\n"}, "Fix it (#7)")
+    reasons = both(repository, 'Revert "Fix it (#7)" (#8)', source="a\nmerged\n")
+    assert reasons[0].startswith("it is reverted by ")
+
+
+def test_a_change_that_a_later_one_undoes_without_a_word_is_reverted(repository: Repository) -> None:
+    repository.commit({SOURCE: "b\n", TEST: "b\n"}, "Fix")
+    assert both(repository, "Make it better")[0].startswith("it is reverted by ")
+
+
+def test_what_is_reverted_and_applied_again_stays(repository: Repository) -> None:
+    fix = repository.commit({SOURCE: "b\n", TEST: "b\n"}, "Fix")
+    revert = repository.commit({SOURCE: "a\nx\n", TEST: "a\n"}, f"This reverts commit {fix}.")
+    repository.commit({SOURCE: "b\ny\n", TEST: "b\n"}, f"This reverts commit {revert}.")
+    first, second, third = screened(repository)
+    assert isinstance(first, FixCandidate)
+    assert isinstance(second, HarvestRow)
+    assert isinstance(third, HarvestRow)
+
+
+# Rules
+
+
+def test_globs_say_what_else_is_a_test_and_what_is_protected(repository: Repository) -> None:
+    repository.commit({SOURCE: "b\n", "checks/cart_check.py": "x", "checks/data.txt": "x"})
+    rules = CandidateRules(tests=("checks/*_check.py",), protected=("checks/**",))
+    one = candidate(repository, rules)
+    assert one.tests == ("checks/cart_check.py",)
+    assert one.protected == ("checks/cart_check.py", "checks/data.txt")
+
+
+def test_the_folder_of_the_suite_belongs_to_no_change(repository: Repository) -> None:
+    repository.commit({SOURCE: "b\n", "suite/references/tests/test_x.py": "x"})
+    assert reason(repository, CandidateRules(left_out=("suite",))) == "no test changed"
+
+
+def test_a_source_that_is_missing_is_a_failed_validation(repository: Repository) -> None:
+    repository.commit({SOURCE: "b\n", TEST: "b\n"})
+    remove_object(repository, f"main:{SOURCE}")
+    one = only(repository)
+    assert isinstance(one, HarvestRow)
+    assert one.cause is RootCause.SNAPSHOT_INTEGRITY
+    assert "is missing" in one.reason

@@ -1,0 +1,136 @@
+"""Validation: three runs of each tree, and what of a test's outcomes proves a fix."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.harvests import FakeTests
+
+from pytest_tfgrpo.harness.scoring.runners.protocol import RunProblem
+from pytest_tfgrpo.patterns.fixes import RootCause
+from pytest_tfgrpo.patterns.proof.validation import check_timeout_s
+
+X, Y = "tests/test_a.py::test_x", "tests/test_a.py::test_y"
+OTHER = "tests/test_b.py::test_z"
+
+
+@pytest.fixture
+def fake(tmp_path):
+    return FakeTests(tmp_path)
+
+
+def test_a_test_that_failed_thrice_and_passed_thrice_proves_the_fix(fake):
+    found = fake.validate(base={Y: "p"}, base_with_tests={X: "f", Y: "p"}, fix={X: "p", Y: "p"})
+    assert (found.fail_to_pass, found.pass_to_pass) == ((X,), (Y,))
+    assert found.cause is None
+    assert [run.tree for run in found.runs] == ["fix", "base_with_tests", "base"] * 3
+    assert (found.runs[1].passed, found.runs[1].failed) == (1, 1)
+    assert found.messages == {X: "because of f"}
+
+
+def test_each_run_has_its_tree(fake):
+    fake.validate(base={Y: "p"}, base_with_tests={X: "f", Y: "p"}, fix={X: "p", Y: "p"})
+    assert fake.trees["base"] == {"a.py": b"wrong", "gone.py": b"", "tests/test_a.py": b"old"}
+    assert fake.trees["base_with_tests"] == {"a.py": b"wrong", "gone.py": b"", "tests/test_a.py": b"new"}
+    assert fake.trees["fix"] == {"a.py": b"right", "tests/test_a.py": b"new"}
+
+
+def test_a_test_that_hangs_before_the_fix_fails_alone(fake):
+    found = fake.validate(base_with_tests={X: "h", Y: "p"}, fix={X: "p", Y: "p"}, seconds=0.5)
+    assert (found.fail_to_pass, found.pass_to_pass) == ((X,), (Y,))
+    assert found.runs[1].hung == 1
+    assert [request.hang_s for request in fake.requests[:2]] == [180.0, 30.0]
+
+
+def test_a_test_may_take_5_times_as_long_as_after_the_fix(fake):
+    fake.validate(base_with_tests={X: "f"}, fix={X: "p"}, seconds=20.0)
+    assert fake.requests[1].hang_s == 100.0
+
+
+def test_a_test_that_is_not_found_before_the_fix_failed_there(fake):
+    found = fake.validate(base_with_tests={"tests/test_a.py": "f"}, fix={X: "p", Y: "p"})
+    assert found.fail_to_pass == (X, Y)
+
+
+def test_a_test_that_is_skipped_proves_nothing(fake):
+    found = fake.validate(base_with_tests={X: "s", Y: "f"}, fix={X: "p", Y: "p", OTHER: "s"})
+    assert (found.fail_to_pass, found.pass_to_pass) == ((Y,), ())
+
+
+@pytest.mark.parametrize("tree", ["base", "base_with_tests", "fix"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_test_that_wavers_is_in_neither_list_and_named(fake, tree, place):
+    ends = {"base": "ppp", "base_with_tests": "fff", "fix": "ppp"}
+    ends[tree] = "".join({"f": "p", "p": "f"}[end] if i == place else end for i, end in enumerate(ends[tree]))
+    given = {name: {X: ends[name], Y: "f" if name == "base_with_tests" else "p"} for name in ends}
+    found = fake.validate(**given)
+    assert (found.fail_to_pass, found.pass_to_pass, found.wavering) == ((Y,), (), (X,))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ({X: "p"}, {X: "p"}, "passes before the fix: no test of it fails there"),
+        ({X: "f"}, {X: "f"}, f"fails after the fix: {X}"),
+        ({X: "f"}, {X: "s"}, f"skipped after the fix: {X}"),
+        ({X: "fpf"}, {X: "p"}, f"flaky: {X}"),
+        ({X: "f"}, {X: "ppf"}, f"flaky: {X}"),
+        ({}, {OTHER: "f"}, "its tests are not among those that ran"),
+    ],
+)
+def test_a_change_that_proves_nothing_is_told_why(fake, before, after, reason):
+    found = fake.validate(base_with_tests=before, fix=after)
+    assert (found.cause, found.reason) == (RootCause.TEST_FAILURE, reason)
+    assert found.fail_to_pass == ()
+
+
+def test_a_change_whose_tests_pass_before_takes_one_round(fake):
+    assert len(fake.validate(base_with_tests={X: "p"}, fix={X: "p"}).runs) == 3
+
+
+@pytest.mark.parametrize(
+    ("problem", "cause", "reason"),
+    [
+        (RunProblem.NO_RUNNER, RootCause.SCENARIO_SYNTHESIS, "no runner after the fix: it said why"),
+        (RunProblem.NO_REPORT, RootCause.SCENARIO_SYNTHESIS, "no report after the fix: it said why"),
+        (RunProblem.NOTHING_COLLECTED, RootCause.ENVIRONMENT, "nothing collected after the fix: it said why"),
+        (RunProblem.TIMEOUT, RootCause.ENVIRONMENT, "out of time after the fix: it said why"),
+    ],
+)
+def test_a_run_without_results_ends_the_validation(fake, problem, cause, reason):
+    found = fake.validate(fix={X: "p"}, problems={"fix": problem})
+    assert (found.cause, found.reason, len(found.runs)) == (cause, reason, 1)
+    assert found.runs[0].problem == problem.value
+
+
+def test_a_base_that_ends_its_runner_proves_nothing(fake):
+    found = fake.validate(fix={X: "p"}, problems={"base_with_tests": RunProblem.NO_REPORT})
+    assert (found.cause, found.reason) == (
+        RootCause.SCENARIO_SYNTHESIS,
+        "no report before the fix: it said why",
+    )
+
+
+def test_a_base_on_which_nothing_is_found_fails_all(fake):
+    problems = {"base_with_tests": RunProblem.NOTHING_COLLECTED, "base": RunProblem.NOTHING_COLLECTED}
+    assert fake.validate(fix={X: "p"}, problems=problems).fail_to_pass == (X,)
+
+
+def test_a_check_has_well_more_time_than_the_fix_took(fake):
+    found = fake.validate(base_with_tests={X: "f"}, fix={X: "p"})
+    assert check_timeout_s(found) == 60.0
+
+
+series = st.text("pfsh", min_size=3, max_size=3)
+outcomes = st.dictionaries(st.sampled_from([X, Y, OTHER]), series)
+
+
+@given(outcomes, outcomes)
+def test_whatever_comes_out_a_listed_test_did_so_in_all_six_runs(tmp_path_factory, before, after):
+    found = FakeTests(tmp_path_factory.mktemp("any")).validate(base_with_tests=before, fix=after)
+    for test in found.fail_to_pass:
+        assert set(before.get(test, "f")) <= {"f", "h"}
+        assert after[test] == "ppp"
+    for test in found.pass_to_pass:
+        assert before[test] == after[test] == "ppp"
+    assert (found.cause is None) == bool(found.fail_to_pass)
+    assert not {*found.wavering} & {*found.fail_to_pass, *found.pass_to_pass}

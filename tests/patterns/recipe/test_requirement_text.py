@@ -1,0 +1,121 @@
+"""Requirements as text: what a lock can hold, and nothing that an installer would take for an option."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_tfgrpo.patterns.recipe.requirement_text import (
+    allows,
+    install_items,
+    is_linter,
+    name_of,
+    poetry,
+    requirement_list,
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a",
+        "a-b.c",
+        "a[x,y]",
+        "a>=1",
+        "a >= 1, <2",
+        "a(>=1)",
+        "a==1.*; python_version < '3.8'",
+        "a~=1.0",
+        "a===x",
+    ],
+)
+def test_requirements_by_name_are_kept(text):
+    assert requirement_list([text]).requirements == (text,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-e x",
+        "--index-url http://x",
+        "a @ https://x",
+        "git+https://x",
+        "./a",
+        "a b",
+        "a --hash=sha256:1",
+        "a; x --global-option y",
+        "a>=1 --config-settings=x",
+        "../a",
+        "a>",
+        "[x]",
+    ],
+)
+def test_what_no_lock_can_hold_is_named(text):
+    found = requirement_list([text])
+    assert (found.requirements, found.dropped) == ((), (text,))
+
+
+@given(st.text(max_size=40))
+def test_no_requirement_has_lines_or_is_an_option(text):
+    for item in requirement_list([text]).requirements:
+        assert not item.startswith("-")
+        assert len(item.splitlines()) == 1
+        assert "--" not in item.partition(";")[2]
+        assert name_of(item)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("^1.2.3", "x>=1.2.3,<2"),
+        ("^0.2.3", "x>=0.2.3,<0.3"),
+        ("^0.0.3", "x>=0.0.3,<0.0.4"),
+        ("~1.2", "x>=1.2,<1.3"),
+        ("~1", "x>=1,<2"),
+        ("*", "x"),
+        ("1.0", "x==1.0"),
+        (">=1,<3", "x>=1,<3"),
+        ({"version": "1.*", "extras": ["a"]}, "x[a]==1.*"),
+        ({"git": "x"}, ""),
+        ({"version": "1", "optional": True}, ""),
+        ([{"version": "^1"}], "x>=1,<2"),
+        (3, ""),
+    ],
+)
+def test_poetry_is_translated(value, expected):
+    assert poetry("x", value) == expected
+
+
+@pytest.mark.parametrize(
+    ("specifier", "yes", "no"),
+    [
+        (">=3.7", ["3.7", "3.12"], ["3.6"]),
+        (">=3.7,<4", ["3.12"], ["3.6"]),
+        ("^3.8", ["3.9"], ["3.7"]),
+        ("!=3.8.*,>=3.7", ["3.9"], ["3.8"]),
+        ("==3.9.*", ["3.9"], ["3.10"]),
+        (">=3.7, <3.11", ["3.10"], ["3.11"]),
+        ("~=3.7", ["3.11"], ["3.6"]),
+        (">=3.8.1", ["3.8", "3.9"], ["3.7"]),
+        ("<3.11.5,>3.8", ["3.11", "3.9"], ["3.8", "3.12"]),
+        ("", ["3.6"], []),
+        ("nonsense", ["3.6"], []),
+        (">=3", ["3.6"], []),
+        ("<=3.9", ["3.9"], ["3.10"]),
+    ],
+)
+def test_a_range_of_pythons_is_understood(specifier, yes, no):
+    def allowed(version):
+        return allows(specifier, tuple(map(int, version.split("."))))
+
+    assert all(map(allowed, yes))
+    assert not any(map(allowed, no))
+
+
+def test_the_words_of_an_installation_are_told_apart():
+    words = ["-U", "-r", "req.txt", "--index-url", "http://x/y", "a==1", "-e", ".[t]", "-c", "c.txt", "b"]
+    assert list(install_items(words, {"req.txt": "q\n"}.get)) == ["q", "a==1", ".[t]", "b"]
+
+
+def test_what_checks_formats_and_documents_is_a_linter():
+    assert all(map(is_linter, ["flake8>=3", "Black", "sphinx_rtd_theme", "mypy; python_version>'3'"]))
+    assert not any(map(is_linter, ["pytest", "hypothesis", "blackjack", "typing-extensions"]))

@@ -1,0 +1,42 @@
+"""The text of a harvested scenario reads back as it was."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
+from pytest_tfgrpo.patterns.suite.scenario_text import scenario_text, split_in, with_split
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.text(
+    "ab: #|-\n\t'\"{}[]&*!%@`", max_size=12
+)
+scalars = st.none() | st.booleans() | st.integers() | st.floats(-1e6, 1e6).map(lambda x: round(x, 3)) | texts
+keys = st.from_regex("[a-z_]{1,8}", fullmatch=True)
+values = st.recursive(
+    scalars, lambda v: st.lists(v, max_size=3) | st.dictionaries(keys, v, max_size=3), max_leaves=8
+)
+
+
+@given(st.dictionaries(keys, values, max_size=4))
+def test_any_value_reads_back_as_it_was(value):
+    assert parse_yaml(scenario_text(value, "heading")).value == (value or None)
+
+
+def test_a_prompt_of_several_lines_is_a_block_that_a_person_can_edit():
+    text = scenario_text(
+        {"id": "x", "split": "eval", "prompt": "One.\n\n  Two: #3\n", "tags": ["a", "no"]}, "From c"
+    )
+    assert text == (
+        '# From c\nid: x\nsplit: eval\nprompt: |\n  One.\n\n    Two: #3\ntags:\n  - a\n  - "no"\n'
+    )
+
+
+@pytest.mark.parametrize("tail", ["", "prompt: |\n  split: train\n"])
+def test_the_split_changes_on_its_own_line_alone(tail):
+    text = f"id: x\nsplit: eval  \n{tail}"
+    assert with_split(text, "dev") == f"id: x\nsplit: dev\n{tail}"
+    assert split_in(text) == "eval"
+
+
+def test_a_scenario_without_a_line_for_its_split_keeps_it():
+    assert with_split("id: x\nprompt: |\n  split: train\n", "dev") is None

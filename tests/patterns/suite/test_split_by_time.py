@@ -1,0 +1,38 @@
+"""The split by time: nothing is learned from the future."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_tfgrpo.patterns.suite.split_by_time import splits_by_time
+
+RANK = {"train": 0, "dev": 1, "eval": 2}
+times = st.dictionaries(st.text("abcdef", min_size=1, max_size=4), st.integers(0, 50), max_size=90)
+
+
+def test_below_40_all_measure():
+    assert set(splits_by_time((f"{n}", n) for n in range(39)).values()) == {"eval"}
+
+
+def test_from_40_on_the_oldest_half_teaches_and_the_newest_third_measures():
+    found = splits_by_time((f"s{n}", -n) for n in range(40))
+    counts = {split: list(found.values()).count(split) for split in RANK}
+    assert counts == {"train": 20, "dev": 8, "eval": 12}
+    assert found["s39"] == "train"
+    assert found["s0"] == "eval"
+
+
+@given(times)
+def test_time_goes_from_train_over_dev_to_eval(found):
+    splits = splits_by_time(found.items())
+    ordered = [RANK[splits[id]] for id in sorted(found, key=lambda id: (found[id], id))]
+    assert ordered == sorted(ordered)
+
+
+@given(times, times)
+def test_what_taught_never_measures_later(first, more):
+    before = splits_by_time(first.items())
+    after = splits_by_time({**more, **first}.items(), before)
+    assert all(RANK[after[id]] <= RANK[before[id]] for id in first)
+    both = {**more, **first}
+    ordered = [RANK[after[id]] for id in sorted(both, key=lambda id: (both[id], id))]
+    assert ordered == sorted(ordered)
