@@ -17,6 +17,7 @@ from support.wheels import make_sdist, make_wheel, variables
 
 from pytest_tfgrpo.harness.sandbox.environments import BUILT, Environment, find_built, stamp_of, to_file
 from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteCommand
+from pytest_tfgrpo.patterns.environment import builder as builder_module
 from pytest_tfgrpo.patterns.environment.builder import EnvironmentBuilder, until_of
 from pytest_tfgrpo.patterns.environment.package_tools import BuildProblem, BuildTools, open_tools
 from pytest_tfgrpo.patterns.fixes import RecipePart
@@ -127,8 +128,8 @@ def test_modules_are_compiled_as_no_run_can_write_them(made):
 
 def test_an_equal_recipe_is_made_once(made, monkeypatch):
     builder, recipe, _, found = made
-    monkeypatch.setattr(builder, "make_venv", None)
-    monkeypatch.setattr(builder, "lock", None)
+    monkeypatch.setattr(builder_module, "make_venv", None)
+    monkeypatch.setattr(builder_module, "lock", None)
     again = builder.make(recipe, AT + 3600)
     assert again == found
 
@@ -262,7 +263,7 @@ def test_a_requirement_that_cannot_be_met_is_named_and_not_tried_again(index, tm
     builder = EnvironmentBuilder(tools_for(index, "uv"), tmp_path)
     with pytest.raises(BuildProblem, match=r"cannot resolve soap>=3"):
         builder.make(part(dependencies=("soap>=3",)), AT)
-    monkeypatch.setattr(builder, "lock", None)
+    monkeypatch.setattr(builder_module, "lock", None)
     with pytest.raises(BuildProblem, match=r"cannot resolve soap>=3"):
         builder.make(part(dependencies=("soap>=3",)), AT)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.repositories import Repository
 
-from pytest_tfgrpo.patterns import changed_lines as module
+from pytest_tfgrpo.patterns.history import changed_lines as module
 from pytest_tfgrpo.patterns.history.changed_lines import TOO_MANY, changed_lines, differing_lines
 from pytest_tfgrpo.patterns.history.changes import changes, range_of
 from pytest_tfgrpo.patterns.history.git_objects import GitObjects
