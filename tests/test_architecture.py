@@ -56,7 +56,7 @@ HOMES = {
     "math_verify": {"harness/scoring/checks/math_worker.py"},
     "sympy": {"harness/scoring/checks/math_worker.py"},
     "pyreqwest": {"llm/transport.py"},
-    "nats": {"bus/nats_link.py"},
+    "nats": {"bus/nats/link.py"},
     "opentelemetry": {"sinks/otel.py", "traces/span_processor.py"},
     "xdist": {"plugin/distributed.py"},
 }

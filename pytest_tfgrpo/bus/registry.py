@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pytest_tfgrpo.bus.embedded import open_embedded
+from pytest_tfgrpo.bus.embedded.bus import open_embedded
 from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.bus.streams import STREAMS, StreamSpec
 from pytest_tfgrpo.core.errors import BusError
@@ -24,7 +24,7 @@ def open_bus(
             raise BusError(f"the embedded bus takes no options, and got {', '.join(sorted(options))}")
         return open_embedded(Path(where), streams)
     if kind == "nats" and where:
-        from pytest_tfgrpo.bus.nats import open_nats
+        from pytest_tfgrpo.bus.nats.bus import open_nats
 
         return open_nats(where, streams, options)
     raise BusError(f"the bus {spec!r} is not known; use embedded:<path> or nats:<url>")

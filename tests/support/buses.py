@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from pytest_tfgrpo.bus.embedded import open_embedded
-from pytest_tfgrpo.bus.nats import open_nats
-from pytest_tfgrpo.bus.nats_link import NatsLink
+from pytest_tfgrpo.bus.embedded.bus import open_embedded
+from pytest_tfgrpo.bus.nats.bus import open_nats
+from pytest_tfgrpo.bus.nats.link import NatsLink
 from pytest_tfgrpo.bus.protocol import Bus, BusEvent, Consumer
 from pytest_tfgrpo.bus.streams import STREAMS, StreamSpec
 from support.nats_server import NatsServer

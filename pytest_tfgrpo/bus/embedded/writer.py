@@ -11,9 +11,9 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from pytest_tfgrpo.bus.embedded_blocks import append, expire, ids_bytes, last_sequence
-from pytest_tfgrpo.bus.embedded_file import BUSY_S, advised
-from pytest_tfgrpo.bus.embedded_ids import RecentIds
+from pytest_tfgrpo.bus.embedded.blocks import append, expire, ids_bytes, last_sequence
+from pytest_tfgrpo.bus.embedded.file import BUSY_S, advised
+from pytest_tfgrpo.bus.embedded.ids import RecentIds
 from pytest_tfgrpo.bus.protocol import BusEvent
 from pytest_tfgrpo.bus.streams import StreamSpec, by_subject
 from pytest_tfgrpo.core.errors import BusError

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from pytest_tfgrpo.bus.dead_letters import MAX_DELIVERIES_CODE, died
-from pytest_tfgrpo.bus.embedded_blocks import first_sequence, last_sequence, read_events
-from pytest_tfgrpo.bus.embedded_writer import BusOperation, BusTransaction, T
+from pytest_tfgrpo.bus.embedded.blocks import first_sequence, last_sequence, read_events
+from pytest_tfgrpo.bus.embedded.writer import BusOperation, BusTransaction, T
 from pytest_tfgrpo.bus.protocol import FETCH_BYTES, MAX_DELIVERIES, MAX_PENDING, BusEvent
 from pytest_tfgrpo.bus.streams import StreamSpec
 

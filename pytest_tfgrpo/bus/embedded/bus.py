@@ -8,17 +8,17 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
-from pytest_tfgrpo.bus.embedded_blocks import (
+from pytest_tfgrpo.bus.embedded.blocks import (
     erase,
     first_sequence,
     last_sequence,
     read_blocks,
     sequence_at,
 )
-from pytest_tfgrpo.bus.embedded_consumer import EmbeddedConsumer
-from pytest_tfgrpo.bus.embedded_file import BUSY_S, advised, connect, open_file
-from pytest_tfgrpo.bus.embedded_table import EmbeddedTable, check_puts, write_rows
-from pytest_tfgrpo.bus.embedded_writer import BusOperation, BusTransaction, GroupWriter, T
+from pytest_tfgrpo.bus.embedded.consumer import EmbeddedConsumer
+from pytest_tfgrpo.bus.embedded.file import BUSY_S, advised, connect, open_file
+from pytest_tfgrpo.bus.embedded.table import EmbeddedTable, check_puts, write_rows
+from pytest_tfgrpo.bus.embedded.writer import BusOperation, BusTransaction, GroupWriter, T
 from pytest_tfgrpo.bus.protocol import (
     ACK_WAIT_S,
     STATE,

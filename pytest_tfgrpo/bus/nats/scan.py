@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.bus.nats_link import NatsLink, NatsRefusal
+from pytest_tfgrpo.bus.nats.link import NatsLink, NatsRefusal
 from pytest_tfgrpo.bus.protocol import FETCH_BYTES
 from pytest_tfgrpo.core.wire import Json
 

@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.bus.nats_consumer import ID_HEADER
-from pytest_tfgrpo.bus.nats_link import NatsLink, NatsMessage, NatsRefusal
-from pytest_tfgrpo.bus.nats_scan import NatsScan
-from pytest_tfgrpo.bus.nats_streams import bucket_config, provide
+from pytest_tfgrpo.bus.nats.consumer import ID_HEADER
+from pytest_tfgrpo.bus.nats.link import NatsLink, NatsMessage, NatsRefusal
+from pytest_tfgrpo.bus.nats.scan import NatsScan
+from pytest_tfgrpo.bus.nats.streams import bucket_config, provide
 from pytest_tfgrpo.bus.protocol import TableEntry, check_key
 from pytest_tfgrpo.core.errors import RevisionConflict
 from pytest_tfgrpo.core.wire import Json

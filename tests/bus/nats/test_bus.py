@@ -14,10 +14,12 @@ import pytest
 from support.buses import REWARD, REWARDS, STREAM, NatsPlace, drain, event, events, texts
 from support.nats_server import NatsServer
 
-from pytest_tfgrpo.bus import nats_link, nats_scan, nats_table
-from pytest_tfgrpo.bus.nats import open_nats
-from pytest_tfgrpo.bus.nats_link import NatsLink, NatsMessage
-from pytest_tfgrpo.bus.nats_streams import differing, stream_config
+from pytest_tfgrpo.bus.nats import link as nats_link
+from pytest_tfgrpo.bus.nats import scan as nats_scan
+from pytest_tfgrpo.bus.nats import table as nats_table
+from pytest_tfgrpo.bus.nats.bus import open_nats
+from pytest_tfgrpo.bus.nats.link import NatsLink, NatsMessage
+from pytest_tfgrpo.bus.nats.streams import differing, stream_config
 from pytest_tfgrpo.bus.protocol import TablePut
 from pytest_tfgrpo.bus.streams import DEAD, STREAMS
 from pytest_tfgrpo.core.errors import BusError, RevisionConflict

@@ -29,10 +29,10 @@ from support.buses import (
 )
 from support.campaign import Campaign
 
-from pytest_tfgrpo.bus import embedded as embedded_module
-from pytest_tfgrpo.bus import embedded_file
-from pytest_tfgrpo.bus.embedded import open_embedded
-from pytest_tfgrpo.bus.embedded_file import PAGE_BYTES, blocks
+from pytest_tfgrpo.bus.embedded import bus as embedded_module
+from pytest_tfgrpo.bus.embedded import file as embedded_file
+from pytest_tfgrpo.bus.embedded.bus import open_embedded
+from pytest_tfgrpo.bus.embedded.file import PAGE_BYTES, blocks
 from pytest_tfgrpo.bus.protocol import ACK_WAIT_S, DEDUPE_S, MAX_PENDING, Bus, TablePut
 from pytest_tfgrpo.bus.streams import DEAD, STREAMS
 from pytest_tfgrpo.core.errors import BusError, RevisionConflict
@@ -143,7 +143,7 @@ def test_what_is_too_old_goes_and_its_sequences_do_not_come_again(tmp_path: Path
 
 
 def test_streams_that_nobody_writes_to_are_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pytest_tfgrpo.bus import embedded_writer
+    from pytest_tfgrpo.bus.embedded import writer as embedded_writer
 
     clock = Clock()
     place = limited(tmp_path, clock, max_age_s=DAY_S)
@@ -179,7 +179,7 @@ def test_a_consumer_has_only_so_much_in_hand(bus: Bus) -> None:
 
 
 def test_a_fetch_of_large_events_returns_some_of_them(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pytest_tfgrpo.bus import embedded_consumer
+    from pytest_tfgrpo.bus.embedded import consumer as embedded_consumer
 
     monkeypatch.setattr(embedded_consumer, "FETCH_BYTES", 250_000)
     bus.publish([event(n, bytes(100_000)) for n in range(7)])
@@ -284,7 +284,7 @@ PUBLISHER = """
 import sys
 from pathlib import Path
 from support.buses import event
-from pytest_tfgrpo.bus.embedded import open_embedded
+from pytest_tfgrpo.bus.embedded.bus import open_embedded
 from pytest_tfgrpo.bus.protocol import TablePut
 
 bus, start = open_embedded(Path(sys.argv[1])), int(sys.argv[2])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from pytest_tfgrpo.bus.nats_consumer import ID_HEADER, TIME_HEADER, NatsConsumer, event_of
-from pytest_tfgrpo.bus.nats_link import PATIENCE_S, NatsLink, NatsMessage
-from pytest_tfgrpo.bus.nats_scan import NatsScan
-from pytest_tfgrpo.bus.nats_streams import provide, stream_config
-from pytest_tfgrpo.bus.nats_table import NatsTable, erase
+from pytest_tfgrpo.bus.nats.consumer import ID_HEADER, TIME_HEADER, NatsConsumer, event_of
+from pytest_tfgrpo.bus.nats.link import PATIENCE_S, NatsLink, NatsMessage
+from pytest_tfgrpo.bus.nats.scan import NatsScan
+from pytest_tfgrpo.bus.nats.streams import provide, stream_config
+from pytest_tfgrpo.bus.nats.table import NatsTable, erase
 from pytest_tfgrpo.bus.protocol import (
     ACK_WAIT_S,
     STATE,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from pytest_tfgrpo.bus.embedded_blocks import ID_BYTES
-from pytest_tfgrpo.bus.embedded_file import blocks
+from pytest_tfgrpo.bus.embedded.blocks import ID_BYTES
+from pytest_tfgrpo.bus.embedded.file import blocks
 from pytest_tfgrpo.bus.protocol import DEDUPE_S
 
 _PARTS = 4

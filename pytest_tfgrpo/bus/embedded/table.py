@@ -6,8 +6,8 @@ import sqlite3
 import time
 from collections.abc import Sequence
 
-from pytest_tfgrpo.bus.embedded_consumer import EmbeddedFile
-from pytest_tfgrpo.bus.embedded_writer import BusTransaction
+from pytest_tfgrpo.bus.embedded.consumer import EmbeddedFile
+from pytest_tfgrpo.bus.embedded.writer import BusTransaction
 from pytest_tfgrpo.bus.protocol import TableEntry, TablePut, check_key
 from pytest_tfgrpo.core.errors import RevisionConflict
 

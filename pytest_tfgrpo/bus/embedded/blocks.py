@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from uuid import UUID
 
-from pytest_tfgrpo.bus.embedded_file import PAGE_BYTES, blocks
+from pytest_tfgrpo.bus.embedded.file import PAGE_BYTES, blocks
 from pytest_tfgrpo.bus.protocol import BusEvent
 from pytest_tfgrpo.bus.streams import StreamSpec
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pytest_tfgrpo.bus.nats_link import NatsLink, NatsRefusal
+from pytest_tfgrpo.bus.nats.link import NatsLink, NatsRefusal
 from pytest_tfgrpo.bus.protocol import DEDUPE_S
 from pytest_tfgrpo.bus.streams import StreamSpec
 from pytest_tfgrpo.core.errors import BusError

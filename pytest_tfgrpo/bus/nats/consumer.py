@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.bus.dead_letters import MAX_DELIVERIES_CODE, died
-from pytest_tfgrpo.bus.nats_link import NatsLink
+from pytest_tfgrpo.bus.nats.link import NatsLink
 from pytest_tfgrpo.bus.protocol import FETCH_BYTES, MAX_DELIVERIES, MAX_PENDING, BusEvent
 
 if TYPE_CHECKING:
