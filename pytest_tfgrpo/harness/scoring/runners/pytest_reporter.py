@@ -31,21 +31,17 @@ LEAST_DESCRIPTOR = 64
 EVENT = "pytest_results"
 """Audit event by which the plugin speaks to the hook that holds the key."""
 DECIDING = (
-    "pytest_runtest_protocol",
-    "pytest_runtest_makereport",
-    "pytest_pyfunc_call",
-    "pytest_runtest_call",
+    "pytest_runtest_protocol", "pytest_runtest_makereport", "pytest_pyfunc_call", "pytest_runtest_call",
     "pytest_runtest_logreport",
-)
+)  # fmt: skip
 """Hooks that decide about outcomes."""
 TEST_PLACE = re.compile(r"(?:^|/)(?:tests?/|conftest\.py$|test_[^/]*\.py$|[^/]*_tests?\.py$)", re.IGNORECASE)
 MEMORY = re.compile(r"/proc/(?:self|thread-self|\d+)/(?:task/\d+/)?mem")
 TOGETHER = 32
 """Reports that wait for the start of the next test, so that each test costs one message."""
-VITAL = {
-    "runtestprotocol", "call_and_report", "call_runtest_hook", "pytest_runtest_makereport", "runtest",
-    "pytest_runtest_call", "from_call", "from_item_and_call", "pytest_pyfunc_call", "_multicall", "_hookexec",
-}  # fmt: skip
+VITAL = {"runtestprotocol", "call_and_report", "call_runtest_hook", "pytest_runtest_makereport", "runtest",
+         "pytest_runtest_call", "from_call", "from_item_and_call", "pytest_pyfunc_call", "_multicall",
+         "_hookexec"}  # fmt: skip
 """What is looked at with each test; the rest of pytest and unittest is at the end."""
 NEVER_LOADED = ("tfgrpo", "randomly", "random_order")
 """Plugins that must not take part: ours, and those that choose an order."""
@@ -112,11 +108,9 @@ def _keep(number: int, key: bytes) -> None:
     """
     write, digest, dumps, loads, here = os.write, hashlib.blake2b, json.dumps, json.loads, os.getpid
     lock, get_frame, get_thread = threading.RLock(), sys._getframe, threading.get_ident
-    own, thread = here(), get_thread()
+    own, thread, codes = here(), get_thread(), {}  # type: Tuple[int, int, Dict[str, int]]
     guards: List[Callable[[Any], str]] = []
-    codes: Dict[str, int] = {}
-    said: List[str] = []
-    pending: List[Tuple[Any, ...]] = []
+    said, pending = [], []  # type: Tuple[List[str], List[Tuple[Any, ...]]]
 
     def send(values: Tuple[Any, ...]) -> None:
         nonlocal key
@@ -183,16 +177,23 @@ def _plugin(request: Dict[str, Any], pytest: Any) -> Any:
 
 
 class _Names:
-    """Names of tests relative to the tree, wherever pytest has its root."""
+    """Names of tests relative to the tree, wherever pytest has its root; nobody can forge them."""
 
     def __init__(self, tree: str) -> None:
-        self.tree = self.root = tree
-        self._join, self._relative = os.path.join, os.path.relpath
+        self.tree = self.root = tree.split("/")
 
     def __call__(self, nodeid: str) -> str:
-        path, colons, rest = nodeid.partition("::")
-        name = self._relative(self._join(self.root, path), self.tree) if path else ""
-        return name.replace(os.sep, "/") + colons + rest
+        path, colons, rest = str.partition(nodeid, "::")
+        parts, tree = [*self.root], self.tree
+        for part in path.split("/"):
+            if part == "..":
+                parts.pop()
+            elif part not in ("", "."):
+                parts.append(part)
+        same = 0
+        while parts[same : same + 1] == tree[same : same + 1] != []:
+            same += 1
+        return "/".join([".."] * (len(tree) - same) + parts[same:]) * bool(path) + colons + rest
 
 
 def _collecting(request: Dict[str, Any], names: _Names) -> Tuple[Any, ...]:
@@ -203,6 +204,8 @@ def _collecting(request: Dict[str, Any], names: _Names) -> Tuple[Any, ...]:
     own = {os.path.normpath(join(tree, name)) for name in canaries}
 
     def pytest_load_initial_conftests(early_config: Any) -> Any:
+        root = getattr(early_config, "rootpath", None) or early_config.rootdir  # before pytest 6.1
+        names.root = str(root).rstrip("/").split("/")
         for name, text in canaries.items():
             with open(join(tree, name), "x", encoding="utf-8") as file:  # noqa: PTH123
                 file.write(_canary(text, early_config.getini("python_functions")))
@@ -212,7 +215,6 @@ def _collecting(request: Dict[str, Any], names: _Names) -> Tuple[Any, ...]:
             tell(EVENT, "v", repr(outcome.excinfo[1])[:MESSAGE])
 
     def pytest_configure(config: Any) -> None:
-        names.root = str(getattr(config, "rootpath", None) or config.rootdir)  # before pytest 6.1
         config.args.extend(join(tree, name) for name in added)
 
     def pytest_collection_modifyitems(items: List[Any]) -> Any:
@@ -229,10 +231,8 @@ def _collecting(request: Dict[str, Any], names: _Names) -> Tuple[Any, ...]:
         if report.failed:
             tell(EVENT, "c", names(report.nodeid), _message(report))
 
-    return (
-        pytest_load_initial_conftests, pytest_configure, pytest_collection_modifyitems,
-        pytest_collection_finish, pytest_collectreport,
-    )  # fmt: skip
+    return (pytest_load_initial_conftests, pytest_configure, pytest_collection_modifyitems,
+            pytest_collection_finish, pytest_collectreport)  # fmt: skip
 
 
 def _reporting(names: _Names) -> Tuple[Any, ...]:

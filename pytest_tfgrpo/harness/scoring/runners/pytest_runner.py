@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.removal import remove
 from pytest_tfgrpo.harness.scoring.runners.canaries import Canary, judged, random_word
+from pytest_tfgrpo.harness.scoring.runners.deciding_files import DecidingFiles
 from pytest_tfgrpo.harness.scoring.runners.isolation import (
     Exchange,
     IsolatedRun,
@@ -41,12 +42,13 @@ def run_pytest(request: SuiteRequest) -> SuiteRun:
     """Run the tests of `request` with pytest; raises CheckError where they cannot be isolated."""
     began = time.monotonic()
     canaries: list[Canary] = []
-    found = _Results()
+    found, deciding = _Results(), DecidingFiles(request)
     for _ in range(RESTARTS + 1):
         left = began + request.timeout_s - time.monotonic()
         fresh = _canaries(request) if request.canary else ()
         canaries += fresh
         talk, run = _run_once(request, fresh, found, max(left, 0.0))
+        talk.tampered = talk.tampered or deciding.changed()
         if not talk.ended_alone(run):
             break
     for canary in canaries:

@@ -216,6 +216,54 @@ def test_modules_are_imported_from_the_folders_that_the_environment_names(tree):
     assert run(tree, "test_a.py", environment=environment).outcomes == {"test_a.py::test_a": PASSED}
 
 
+WRITES = """
+import os, pathlib
+from shop import total
+def write(name, text):
+    path = pathlib.Path(__file__).with_name(name)
+    before = path.read_text() if path.exists() else None
+    path.write_text(text)
+    return path, before
+"""
+
+
+def test_tests_that_a_run_exchanges_on_the_disk_are_seen(tree):
+    put(
+        tree,
+        test_a_py=WRITES + "write('test_b.py', 'def test_b(): pass')\ndef test_a(): pass\n",
+        test_b_py="from shop import total\ndef test_b(): assert total([]) == 1\n",
+    )
+    found = run(tree, "test_a.py", "test_b.py")
+    assert (found.problem, found.detail) == (
+        RunProblem.TAMPERED,
+        "'test_b.py' was written while the tests ran",
+    )
+
+
+def test_tests_that_are_put_back_and_a_conftest_for_the_next_process_are_seen(tree):
+    put(
+        tree,
+        test_a_py=WRITES + "path, text = write('test_b.py', '')\npath.write_text(text)\ndef test_a(): pass\n",
+        test_b_py="def test_b(): pass\n",
+        test_c_py=WRITES + "def test_c(): write('conftest.py', ''); os._exit(0)\n",
+    )
+    assert "'test_b.py' was written" in run(tree, "test_a.py", "test_b.py").detail
+    assert "'conftest.py' was written" in run(tree, "test_c.py").detail
+
+
+def test_what_tests_write_beside_them_is_no_harm(tree):
+    put(tree, test_a_py=WRITES + "def test_a(): write('data.txt', 'x'); write('test_new.py', 'x')\n")
+    found = run(tree, "test_a.py")
+    assert (found.problem, found.outcomes) == (None, {"test_a.py::test_a": PASSED})
+
+
+def test_names_of_tests_come_from_no_function_that_tests_can_exchange(tree):
+    text = "import os\ndef test_a(): os.path.commonprefix = None\ndef test_b(): pass\n"
+    put(tree, sub__test_a_py=text)
+    found = run(tree, "sub/test_a.py")
+    assert found.outcomes == {"sub/test_a.py::test_a": PASSED, "sub/test_a.py::test_b": PASSED}
+
+
 def test_a_conftest_that_cannot_be_imported_fails_its_files(tree):
     put(tree, conftest_py="import nothing_of_the_kind\n", test_a_py="def test_a(): pass\n")
     found = run(tree, "test_a.py")
