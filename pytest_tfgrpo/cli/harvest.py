@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command
 from pytest_tfgrpo.core.errors import SettingError, StoreError
-from pytest_tfgrpo.core.text import plural
+from pytest_tfgrpo.core.text import few, plural
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation
@@ -149,10 +149,14 @@ def _harvest(plan: HarvestPlan, tools: HarvestTools) -> Iterator[str]:
         yield "warning: the tests run without isolation; what they do, they do to this machine"
     _require_sandbox(plan.isolation)
     counts: Counter[str] = Counter()
-    for step in harvest(plan, tools):
-        counts[step.row.status] += 1
-        yield step_line(step)
-        yield from (f"    {note}" for note in step.notes)
+    try:
+        for step in harvest(plan, tools):
+            counts[step.row.status] += 1
+            yield step_line(step)
+            yield from (f"    {note}" for note in step.notes)
+    except KeyboardInterrupt:
+        yield "interrupted: what has a line stays; the same command goes on with the rest"
+        raise
     yield _summary(counts, plan)
 
 
@@ -180,9 +184,23 @@ def _time(seconds: float) -> str:
 
 def _summary(counts: Counter[str], plan: HarvestPlan) -> str:
     if not counts:
-        return f"nothing is new in {plan.commits}; --retry does again what failed"
+        return _nothing(plan)
     listed = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+    if counts["needs_manual_scenario"]:
+        listed += f"; {plan.suite}/*.manual.md say what to do"
+    if not any(plan.suite.glob("*.scenario.yaml")):
+        return listed
     return f"{listed}; next: pytest {plan.suite} --tfgrpo-actor reference"
+
+
+def _nothing(plan: HarvestPlan) -> str:
+    """Return why a harvest found nothing to do."""
+    from pytest_tfgrpo.patterns.harvest.harvest import holds_changes
+
+    if holds_changes(plan):
+        return f"nothing is new in {plan.commits}; --retry does again what failed"
+    where = f" touches {' or '.join(plan.paths)}" if plan.paths else ""
+    return f"no change of {plan.commits}{where}; A..B means the commits that B has and A has not"
 
 
 def _dry_run(plan: HarvestPlan) -> Iterator[str]:
@@ -198,7 +216,7 @@ def _dry_run(plan: HarvestPlan) -> Iterator[str]:
         else:
             counts[one.status] += 1
             yield f"{one.status.value:<{STATUS_WIDTH}}  {one.id}  {_cause(one)}{one.reason}"
-    listed = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "nothing is new"
+    listed = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or _nothing(plan)
     yield f"{listed}; nothing was written"
 
 
@@ -242,6 +260,8 @@ def env_command(arguments: Arguments) -> Iterator[str]:
 
     files = sorted((Path(arguments.suite) / ENVIRONMENTS).glob("*.json"))
     if not files:
+        if not any(Path(arguments.suite).glob("*.scenario.yaml")):
+            raise SettingError(f"{arguments.suite} holds no scenario; name the folder of a suite")
         yield f"{arguments.suite} needs no environment"
         return
     _require_sandbox(arguments.check_sandbox)
@@ -272,8 +292,8 @@ def verify_command(arguments: Arguments) -> Iterator[str]:
         if one.cause is not None:
             lost.append(one.id)
     if lost:
-        raise StoreError(f"{len(lost)} of {one.total} scenarios are not proven: {', '.join(lost[:5])}")
-    yield f"all {one.total} scenarios are proven"
+        raise StoreError(f"{len(lost)} of {plural(one.total, 'scenario')} not proven: {few(lost, 5)}")
+    yield f"{plural(one.total, 'scenario')} proven"
 
 
 def verified_line(one: VerifiedScenario) -> str:

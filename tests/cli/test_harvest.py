@@ -139,8 +139,29 @@ def test_a_first_recipe_is_written_once_and_can_be_harvested_with(shop: Reposito
     tfgrpo("harvest", "init", "--repo", "shop", "--force", "--commit", "main~1")
 
 
-def test_a_suite_without_environments_needs_none(shop: Repository) -> None:
-    assert tfgrpo("harvest", "env", "shop") == "shop needs no environment\n"
+def test_a_suite_without_environments_needs_none(tmp_path: Path) -> None:
+    (tmp_path / "one.scenario.yaml").write_text("id: one\n")
+    assert tfgrpo("harvest", "env", str(tmp_path)) == f"{tmp_path} needs no environment\n"
+
+
+@pytest.mark.parametrize("folder", ["shop", "nowhere"])
+def test_a_folder_without_scenarios_is_no_suite_that_needs_no_environment(
+    shop: Repository, folder: str
+) -> None:
+    assert f"{folder} holds no scenario" in tfgrpo("harvest", "env", folder, code=1)
+
+
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (["--from-git", "main..main"], "no change of main..main;"),
+        (["--from-git", "main~1..main", "--path", "docs"], "no change of main~1..main touches docs;"),
+    ],
+)
+def test_a_range_without_changes_is_told_from_one_that_is_done(
+    shop: Repository, argv: list[str], why: str
+) -> None:
+    assert why in tfgrpo("harvest", "--repo", "shop", "--into", "suite", *argv, "--dry-run")
 
 
 def test_an_environment_that_cannot_be_built_is_named(

@@ -82,6 +82,14 @@ def screened(
     return list(candidates(whole(found), rules))[::-1], broken[0] if broken else None
 
 
+def holds_changes(plan: HarvestPlan) -> bool:
+    """Return whether the range of a plan holds any change; raises SettingError, SnapshotError."""
+    with GitObjects(plan.repository) as objects:
+        commits = range_of(objects, plan.commits)
+        found = changes(objects, commits, each_commit=plan.each_commit, paths=plan.paths, limit=1)
+        return any(True for _ in found)
+
+
 def own_folder(plan: HarvestPlan, objects: GitObjects) -> tuple[str, ...]:
     """Return the suite's folder as the repository calls it, where it lies there."""
     root, suite = Path(objects.where).resolve(), plan.suite.resolve()
