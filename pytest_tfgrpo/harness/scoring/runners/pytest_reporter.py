@@ -200,7 +200,6 @@ def _collecting(request: Dict[str, Any], names: _Names) -> Tuple[Any, ...]:
     """Return the hooks that put canaries among the tests, and note what is found."""
     tree, canaries, skipped = request["tree"], dict(request["canaries"]), frozenset(request["skipped"])
     places, join = list(request["at"]), os.path.join
-    added = [] if request["files"] else sorted(canaries)
     own = {os.path.normpath(join(tree, name)) for name in canaries}
 
     def pytest_load_initial_conftests(early_config: Any) -> Any:
@@ -213,9 +212,6 @@ def _collecting(request: Dict[str, Any], names: _Names) -> Tuple[Any, ...]:
         outcome = yield
         if outcome.excinfo is not None:
             tell(EVENT, "v", repr(outcome.excinfo[1])[:MESSAGE])
-
-    def pytest_configure(config: Any) -> None:
-        config.args.extend(join(tree, name) for name in added)
 
     def pytest_collection_modifyitems(items: List[Any]) -> Any:
         ours = [item for item in items if str(item.fspath) in own]
@@ -231,8 +227,8 @@ def _collecting(request: Dict[str, Any], names: _Names) -> Tuple[Any, ...]:
         if report.failed:
             tell(EVENT, "c", names(report.nodeid), _message(report))
 
-    return (pytest_load_initial_conftests, pytest_configure, pytest_collection_modifyitems,
-            pytest_collection_finish, pytest_collectreport)  # fmt: skip
+    return (pytest_load_initial_conftests, pytest_collection_modifyitems, pytest_collection_finish,
+            pytest_collectreport)  # fmt: skip
 
 
 def _reporting(names: _Names) -> Tuple[Any, ...]:

@@ -11,9 +11,11 @@ import struct
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.sandbox.paths import walk
 from pytest_tfgrpo.harness.sandbox.removal import remove
 from pytest_tfgrpo.harness.scoring.runners.canaries import Canary, judged, random_word
 from pytest_tfgrpo.harness.scoring.runners.deciding_files import DecidingFiles
@@ -41,6 +43,10 @@ NO_PLUGINS = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
 def run_pytest(request: SuiteRequest) -> SuiteRun:
     """Run the tests of `request` with pytest; raises CheckError where they cannot be isolated."""
     began = time.monotonic()
+    request = request if request.files else replace(request, files=_found(request))
+    if not request.files:
+        none = "no file is called test_*.py or *_test.py"
+        return SuiteRun(outcomes={}, problem=RunProblem.NOTHING_COLLECTED, detail=none)
     canaries: list[Canary] = []
     found, deciding = _Results(), DecidingFiles(request)
     for _ in range(RESTARTS + 1):
@@ -55,6 +61,16 @@ def run_pytest(request: SuiteRequest) -> SuiteRun:
         with contextlib.suppress(OSError):
             (request.tree / canary.path).unlink()
     return _concluded(request, canaries, found, talk, run, time.monotonic() - began)
+
+
+def _found(request: SuiteRequest) -> tuple[str, ...]:
+    """Return the files that pytest would find without being told; canaries have to be named, so all have."""
+    folder = request.tree / request.command.folder
+    try:
+        names = [PurePosixPath(request.command.folder) / name for name in walk(folder)]
+    except (OSError, ValueError):  # more than can be looked through
+        return ()
+    return tuple(sorted(str(n) for n in names if n.match("test_*.py") or n.match("*_test.py")))
 
 
 class _Results:
@@ -216,7 +232,7 @@ def _request(
 ) -> dict[str, Json]:
     folder = request.command.folder
     start = PurePosixPath(folder)
-    files = [*request.files, *(canary.path for canary in canaries if request.files)]
+    files = [*request.files, *(canary.path for canary in canaries)]
     imports = request.environment.imports if request.environment else ()
     return {
         "key": key.hex(),
@@ -243,11 +259,7 @@ def _is_there(request: SuiteRequest, name: str, canaries: Sequence[Canary]) -> b
 
 def _canaries(request: SuiteRequest) -> tuple[Canary, ...]:
     """Return canaries for some of the folders where the tests are."""
-    if request.files:
-        folders = sorted({str(PurePosixPath(name).parent) for name in request.files})
-    else:
-        near = [PurePosixPath(request.command.folder) / name for name in ("", "tests", "test")]
-        folders = sorted({str(path) for path in near})
+    folders = sorted({str(PurePosixPath(name).parent) for name in request.files})
     there = [name for name in folders if (request.tree / name).is_dir()]
     secrets.SystemRandom().shuffle(there)
     return tuple(_canary(folder) for folder in there[:CANARY_FILES])
