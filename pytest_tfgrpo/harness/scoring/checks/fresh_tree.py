@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from pytest_tfgrpo.core.scenarios import WorkspaceArchive
 from pytest_tfgrpo.harness.sandbox.archives import (
     ArchiveEntry,
     ArchiveProblem,
     check_link,
     check_member,
     lay,
-    read_archive,
 )
+from pytest_tfgrpo.harness.sandbox.bases import open_base
+from pytest_tfgrpo.harness.sandbox.differences import INSTALLED
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
 from pytest_tfgrpo.harness.scoring.checks.protected import is_protected, shadows
 
@@ -25,6 +27,8 @@ MAX_FILES = 100_000
 MAX_BYTES = 1_000_000_000
 """Bytes of all files that an agent leaves; more is no work on a project."""
 DEEPEST = 100
+VENV = "pyvenv.cfg"
+"""Lies in a virtual environment; one that an agent made is no part of its work, whatever it is called."""
 OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 CHUNK = 1 << 20
@@ -45,14 +49,16 @@ class BaseTree:
 
 
 @lru_cache(maxsize=4)
-def read_base(path: Path, _sha256: str, globs: tuple[str, ...]) -> BaseTree:
-    """Return what the archive at `path` has; kept for the next check. Raises ArchiveProblem, OSError."""
+def read_base(archive: WorkspaceArchive, globs: tuple[str, ...]) -> BaseTree:
+    """Return what an archive has, kept for the next check; raises ArchiveProblem, OSError.
+
+    The archive has the digest that the scenario names.
+    """
     protected, places = [], set[str]()
-    for entry in read_archive(path):
+    for entry in open_base(archive).entries.values():
         if is_protected(entry.name, globs):
             protected.append(entry)
-        places.add(entry.name)
-        above = entry.name.rpartition("/")[0]
+        above = entry.name
         while above and above not in places:
             places.add(above)
             above = above.rpartition("/")[0]
@@ -89,6 +95,9 @@ class _Rules:
     roots: tuple[str, ...]
 
     def skips_folder(self, path: str) -> bool:
+        """Return whether nothing of a folder is taken: it is protected, or holds what is installed."""
+        if path.rpartition("/")[2] in INSTALLED and path not in self.base.places:
+            return True
         return is_protected(f"{path}/x", self.globs)
 
     def skips(self, path: str, packages: set[str]) -> bool:
@@ -120,6 +129,8 @@ class _Copy:
             raise TooMuch(f"there are folders more than {DEEPEST} deep")
         with os.scandir(within) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
+        if path and path not in self._rules.base.places and any(entry.name == VENV for entry in found):
+            return
         if any(entry.name == "__init__.py" for entry in found):
             self._packages.add(path)
         made = False

@@ -42,7 +42,7 @@ def run_hidden(check: Check, context: CheckContext) -> CheckResult:
     archive = context.workspace.archive
     if archive is None:
         raise CheckError("a check of kind 'tests' needs a workspace; name its archive in the scenario")
-    environment = _environment(archive, context.environment)
+    environment = context.workspace.environment or _environment(archive, context.environment)
     tree = Path(tempfile.mkdtemp(prefix="tfgrpo-check-"))
     try:
         _fill(tree, check, context, archive, hidden, environment)
@@ -101,7 +101,7 @@ def _fill(
     make_tree(
         context.workspace.path,
         tree,
-        base=read_base(archive.path, archive.sha256, globs),
+        base=read_base(archive, globs),
         hidden=read_archive(hidden),
         globs=globs,
         environment=environment,

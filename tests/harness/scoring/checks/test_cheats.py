@@ -49,7 +49,7 @@ def test_a_file_that_cheats_does_not_reach_the_tests(tmp_path, name):
         (left / file).write_text(text)
     tree.mkdir()
     hidden = [ArchiveEntry(name=file, data=text.encode()) for file, text in HIDDEN.items()]
-    make_tree(left, tree, base=read_base(scenario.workspace.path, "", ()), hidden=hidden)
+    make_tree(left, tree, base=read_base(scenario.workspace, ()), hidden=hidden)
     found = {str(path.relative_to(tree)): path.read_text() for path in tree.rglob("*") if path.is_file()}
     assert found == {**BASE, **HIDDEN}
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.fixes import BASE, FAIL_TO_PASS, HIDDEN, NODES, PASS_TO_PASS, SOLVED, SmallFix
+from support.fixes import BASE, FAIL_TO_PASS, HIDDEN, NODES, PASS_TO_PASS, SOLVED, SmallFix, archive
 from support.tools import require_tool
 
 from pytest_tfgrpo.core.errors import CheckError, ScenarioError, SettingError
+from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, ArchiveProblem
 from pytest_tfgrpo.harness.scoring.checks import fresh_tree
 from pytest_tfgrpo.harness.scoring.checks.check_sandbox import require_checks, warn_of_checks
@@ -155,7 +156,7 @@ def fill(tmp_path: Path, left: Path, **more: object) -> dict[str, str]:
     tree = tmp_path / "tree"
     tree.mkdir()
     hidden = [ArchiveEntry(name=name, data=text.encode()) for name, text in HIDDEN.items()]
-    base = read_base(scenario.workspace.path, "", ())
+    base = read_base(scenario.workspace, ())
     make_tree(left, tree, base=base, hidden=hidden, **more)  # type: ignore[arg-type]
     return {
         str(path.relative_to(tree)): f"-> {path.readlink()}" if path.is_symlink() else path.read_text()
@@ -212,11 +213,28 @@ def test_too_much_is_not_copied(tmp_path, monkeypatch, limit, value):
         fill(tmp_path, left)
 
 
+def test_what_an_agent_installed_to_work_is_not_its_work(tmp_path, monkeypatch):
+    left = tmp_path / "left"
+    for name in (".venv/lib/a.py", "my-env/lib/b.py", "my-env/pyvenv.cfg", "sub/.tox/c.py", "shop/cart.py"):
+        (left / name).parent.mkdir(parents=True, exist_ok=True)
+        (left / name).write_text("x")
+    monkeypatch.setattr(fresh_tree, "MAX_BYTES", 1)
+    assert fill(tmp_path, left).keys() == {"shop/cart.py", "pytest.ini", *HIDDEN}
+
+
+def test_a_base_that_changed_since_the_scenario_was_read_is_an_error_of_ours(fix):
+    scenario = fix.scenario()
+    other = archive({**BASE, "shop/cart.py": SOLVED, "README.md": "changed"})
+    (fix.folder / "archives" / "one.base.tar.gz").write_bytes(other)
+    with pytest.raises(ArchiveProblem, match="changed since"):
+        read_base(replace(scenario.workspace, sha256="0" * 64), ())
+
+
 def test_a_damaged_base_is_an_error_of_ours(fix):
     scenario = fix.scenario()
     (fix.folder / "archives" / "one.base.tar.gz").write_bytes(b"x")
     with pytest.raises(ArchiveProblem):
-        read_base(scenario.workspace.path, "damaged", ())
+        read_base(replace(scenario.workspace, sha256=stamp_bytes(b"x")), ())
 
 
 def test_the_tests_listed_are_those_that_run(isolated):
