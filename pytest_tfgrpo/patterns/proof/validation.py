@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_tfgrpo.core.text import few, line
@@ -85,6 +85,7 @@ class _Series:
         self.rows: list[ValidationRun] = []
         self.runs: dict[TreeName, list[SuiteRun]] = {name: [] for name in ORDER}
         self.hang_s = FIX_HANG_S
+        self.files = plan.files
 
     def prove(self) -> FixValidation:
         """Run round after round; return what they prove."""
@@ -97,6 +98,7 @@ class _Series:
             result = self._outcomes()
             if not result.fail_to_pass():
                 return self._unproven(result)
+            self._narrow()
         before = self.runs["base_with_tests"][0].messages
         proven = result.fail_to_pass()
         return FixValidation(
@@ -106,8 +108,23 @@ class _Series:
             messages={test: line(before[test], 500) for test in proven if test in before},
         )
 
+    def _narrow(self) -> None:
+        """Leave out the files of which no test passed after the fix: a check does not run them either.
+
+        A test that passes only beside one of them would not pass in a check.
+        """
+        passed = {
+            test.partition("::")[0]
+            for run in self.runs["fix"]
+            for test, outcome in run.outcomes.items()
+            if outcome is CaseOutcome.PASSED
+        }
+        if passed <= {*self.files}:  # else a report names tests by something else
+            self.files = tuple(file for file in self.files if file in passed)
+
     def _outcomes(self) -> TreeOutcomes:
-        return TreeOutcomes(*(_together(self.runs[name]) for name in ORDER))
+        out = {*self.plan.files} - {*self.files}
+        return TreeOutcomes(*(_together(self.runs[name], out) for name in ORDER))
 
     def _unproven(self, result: TreeOutcomes) -> FixValidation:
         """Return why there is no proof; what fails after the fix is run again, as it may be flaky."""
@@ -173,10 +190,13 @@ class TreeOutcomes:
         return (t for t, end in self.fix.items() if end is CaseOutcome.PASSED and t not in wavering)
 
 
-def _together(runs: Sequence[SuiteRun]) -> dict[str, CaseOutcome | None]:
-    """Return the outcome of each test where all runs of a tree agree, else None; a missing one failed."""
+def _together(runs: Sequence[SuiteRun], out: Collection[str]) -> dict[str, CaseOutcome | None]:
+    """Return the outcome of each test where all runs of a tree agree, else None; a missing one failed.
+
+    `out` are files that were not run each time, and have no say.
+    """
     made: dict[str, CaseOutcome | None] = {}
-    for test in {test: None for run in runs for test in run.outcomes}:
+    for test in {t: None for run in runs for t in run.outcomes if t.partition("::")[0] not in out}:
         ends = {_end(run.outcomes.get(test, CaseOutcome.FAILED)) for run in runs}
         made[test] = ends.pop() if len(ends) == 1 else None
     return made

@@ -27,6 +27,16 @@ def test_a_test_that_failed_thrice_and_passed_thrice_proves_the_fix(fake):
     assert found.messages == {X: "because of f"}
 
 
+def test_a_file_of_which_no_test_passes_is_left_out_as_no_check_runs_it(fake):
+    found = fake.validate(base_with_tests={X: "f"}, fix={X: "p", OTHER: "sps"})
+    assert (found.fail_to_pass, found.pass_to_pass, found.wavering) == ((X,), (), ())
+
+
+def test_a_report_that_names_no_files_leaves_none_out(fake):
+    found = fake.validate(base_with_tests={"a.B::x": "f"}, fix={"a.B::x": "p", OTHER: "sps"})
+    assert (found.fail_to_pass, found.wavering) == (("a.B::x",), (OTHER,))
+
+
 def test_each_run_has_its_tree(fake):
     fake.validate(base={Y: "p"}, base_with_tests={X: "f", Y: "p"}, fix={X: "p", Y: "p"})
     assert fake.trees["base"] == {"a.py": b"wrong", "gone.py": b"", "tests/test_a.py": b"old"}
