@@ -1,6 +1,7 @@
 """The check kind ``tests``: hidden tests on a fresh copy of what an agent made."""
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,6 +43,13 @@ def test_half_a_fix_has_its_share_where_shares_are_given(isolated, credit, share
     result = isolated.attempt({"shop/cart.py": HALF}, credit=credit)
     assert result.credit == share
     assert "1 of 2 tests of the fix do not pass: tests/test_cart.py::test_total_of_nothing" in result.reason
+
+
+def test_tests_that_a_report_names_by_modules_run_from_their_files(isolated):
+    run = [sys.executable, "-m", "pytest", "-p", "no:tfgrpo", "--junitxml={report}", "{tests}"]
+    named = {"fail_to_pass": ["tests.test_cart::test_total"], "pass_to_pass": ["tests.test_cart::test_count"]}
+    found = isolated.attempt({"shop/cart.py": SOLVED}, runner={"name": "command", "run": run}, **named)
+    assert (found.credit, found.reason) == (1, "")
 
 
 def test_a_share_needs_all_that_passed_before(isolated):
