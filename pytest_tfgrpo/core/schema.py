@@ -140,7 +140,11 @@ def _meant(value: Any, names: Sequence[str]) -> str:
     if "boolean" in names and isinstance(value, str):
         return "; write true or false"
     if "array" in names and isinstance(value, str):
-        return f"; write [{value}]" if len(value) <= 40 and value.isprintable() else "; write a list"
+        return (
+            f"; write [{json.dumps(value, ensure_ascii=False)}]"
+            if len(value) <= 40 and value.isprintable()
+            else "; write a list"
+        )
     return ""
 
 

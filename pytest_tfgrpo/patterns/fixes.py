@@ -116,7 +116,7 @@ class Statement:
 
     text: str
     source: str
-    """``issue 12``, ``commit message``, ``failing tests`` or ``model``."""
+    """``issue 12``, ``issue 12, failing tests``, ``commit message``, ``failing tests`` or ``model``."""
     cut: tuple[str, ...] = ()
     """Lines of the fix that were cut from it; not empty: the scenario is tagged ``leak``."""
 

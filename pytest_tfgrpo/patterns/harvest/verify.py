@@ -13,13 +13,13 @@ from pytest_tfgrpo.core.text import few, line
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveProblem, read_archive
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
 from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation
-from pytest_tfgrpo.patterns.fixes import FixValidation, RootCause
+from pytest_tfgrpo.patterns.fixes import FixValidation, HarvestStatus, RootCause
 from pytest_tfgrpo.patterns.harvest.work_folder import work_folder
 from pytest_tfgrpo.patterns.proof.fix_trees import FixTrees, by_name
 from pytest_tfgrpo.patterns.proof.tests_to_run import files_to_run
 from pytest_tfgrpo.patterns.proof.validation import RunTests, ValidationPlan, validate
 from pytest_tfgrpo.patterns.proof.work_tree import WorkTree
-from pytest_tfgrpo.patterns.suite.harvest_log import HarvestLog
+from pytest_tfgrpo.patterns.suite.harvest_log import HarvestLog, read_log_of
 from pytest_tfgrpo.patterns.suite.provenance import Provenance, read_provenance
 from pytest_tfgrpo.patterns.suite.suite_files import PROVENANCE, SuitePaths
 
@@ -46,11 +46,10 @@ def verify(
 ) -> Iterator[VerifiedScenario]:
     """Prove each scenario of a suite again, as it was proven; yields each when it is done.
 
-    Raises SettingError where there is nothing to prove or another process works on the suite, StoreError
-    where a file of provenance is damaged.
+    A scenario whose provenance is gone or damaged is not proven. Raises SettingError where there is nothing
+    to prove or another process works on the suite, StoreError where the log is damaged.
     """
-    ids = sorted(path.stem for path in (suite / PROVENANCE).glob("*.json"))
-    ids = [id for id in ids if SuitePaths(suite=suite, id=id).scenario.is_file()]
+    ids = _harvested(suite)
     if not ids:
         raise SettingError(
             f"{suite} holds no harvested scenario; harvest some with tfgrpo harvest --into {suite}"
@@ -59,17 +58,31 @@ def verify(
         work = WorkTree(folder / "tree")
         for done, id in enumerate(ids, 1):
             began = time.monotonic()
-            provenance = read_provenance(SuitePaths(suite=suite, id=id).provenance)
-            cause, reason = _verify(suite, provenance, work, run, find, isolation)
+            tests, reason = 0, ""
+            cause: RootCause | None = RootCause.SNAPSHOT_INTEGRITY
+            try:
+                provenance = read_provenance(SuitePaths(suite=suite, id=id).provenance)
+            except StoreError as error:
+                reason = line(str(error), 300)
+            else:
+                tests = len(provenance.validation.fail_to_pass)
+                cause, reason = _verify(suite, provenance, work, run, find, isolation)
             yield VerifiedScenario(
                 id=id,
                 cause=cause,
                 reason=reason,
-                tests=len(provenance.validation.fail_to_pass),
+                tests=tests,
                 elapsed_s=round(time.monotonic() - began, 3),
                 done=done,
                 total=len(ids),
             )
+
+
+def _harvested(suite: Path) -> list[str]:
+    """Return the ids of the scenarios that a harvest wrote; raises StoreError."""
+    proven = {path.stem for path in (suite / PROVENANCE).glob("*.json")}
+    proven |= {row.id for row in read_log_of(suite).values() if row.status is HarvestStatus.VALIDATED}
+    return sorted(id for id in proven if SuitePaths(suite=suite, id=id).scenario.is_file())
 
 
 def _verify(
@@ -114,6 +127,8 @@ def _trees(suite: Path, provenance: Provenance) -> FixTrees:
     parts = []
     for path in (paths.base, paths.hidden, paths.reference):
         name = path.relative_to(suite).as_posix()
+        if not path.exists():
+            raise ArchiveProblem(f"{name} is missing; restore it")
         if stamp_bytes(path.read_bytes()) != provenance.archives.get(name):
             raise ArchiveProblem(f"{name} is not the archive that was proven: its sha256 differs; restore it")
         parts.append(by_name(read_archive(path)))

@@ -21,6 +21,7 @@ MOST = 8000
 TESTS = 20
 """Failing tests that a prompt names."""
 TASK = "Change the code in this folder accordingly. Tests that are not in it will check what you do."
+MESSAGE = "commit message"
 _TRAILER = re.compile(
     r"^(?:(?:[A-Z][a-z]+(?:-[a-z]+)*-by|Cc|Change-Id|Bug|Bug-Url|Refs?|Closes|Fixes|Resolves|PR-URL|Issue|Ticket|"
     r"git-svn-id|Co-Authored-By|Co-authored-by)\s*:.*|\(cherry picked from commit [0-9a-f]+\)"
@@ -55,9 +56,9 @@ def statement_of(
             text, source = cleaned, called
             break
     else:
-        subject = candidate.change.message.strip().partition("\n")[0]
-        listed = "\n".join((_clean(subject), "", "These tests fail:", "", *tests))
-        (text, lost), source = without_leaks(listed, fixed), "failing tests"
+        heading, source = _heading(candidate, issues or {})
+        listed = "\n".join((_clean(heading), "", "These tests fail:", "", *tests))
+        text, lost = without_leaks(listed, fixed)
         leaks += lost
     if rewrite is not None and (rewritten := rewrite(text, tests)) is not None:
         better, lost = without_leaks(_clean(rewritten), fixed)
@@ -80,7 +81,15 @@ def _texts(candidate: FixCandidate, issues: Mapping[int, str]) -> Iterator[tuple
     for number in fixed_issues(message):
         if number in issues:
             yield issues[number], f"issue {number}"
-    yield message_text(message), "commit message"
+    yield message_text(message), MESSAGE
+
+
+def _heading(candidate: FixCandidate, issues: Mapping[int, str]) -> tuple[str, str]:
+    """Return what stands above the failing tests, a brief issue or a subject, and the source of it all."""
+    for given, called in _texts(candidate, issues):
+        if called != MESSAGE and given.strip():
+            return given.strip(), f"{called}, failing tests"
+    return candidate.change.message.strip().partition("\n")[0], "failing tests"
 
 
 def _clean(text: str) -> str:

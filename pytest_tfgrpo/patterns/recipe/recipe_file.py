@@ -52,12 +52,26 @@ def parse_recipes(text: str, source: str = RECIPE_FILE) -> tuple[FolderRecipe, .
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise SettingError(f"{source}: not TOML: {error}; correct it") from None
-    found = violations("harvest-file", data) or list(_faults(data))
+    found = list(_misplaced(data)) or violations("harvest-file", data) or list(_faults(data))
     if found:
         lines = (f"{source}:{_line(text, v.path)}: {v.pointer or '/'}: {v.message}" for v in found)
         raise SettingError("\n".join(lines))
     folders = data["folder"]
     return tuple(from_wire(FolderRecipe, {"folder": name, **folders[name]}) for name in sorted(folders))
+
+
+def _misplaced(data: Json) -> Iterator[Violation]:
+    """Find what the schema would name less plainly: keys above all folders, and folders that are none."""
+    for key in data:
+        if key in FolderRecipe.__dataclass_fields__ and key != "folder":
+            yield Violation((key,), f'the key {key!r} belongs below a folder\'s line such as [folder."."]')
+    folders = data.get("folder")
+    for name in folders if isinstance(folders, dict) else ():
+        if name != "." and (name.startswith("/") or "\\" in name or {"", ".", ".."} & {*name.split("/")}):
+            yield Violation(
+                ("folder", name),
+                f"{name!r} is no folder of the repository; write '.' or a path such as 'web/api'",
+            )
 
 
 def _faults(data: Json) -> Iterator[Violation]:

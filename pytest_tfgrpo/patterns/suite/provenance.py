@@ -51,7 +51,8 @@ def read_provenance(path: Path) -> Provenance:
         value = json.loads(read_plain(path))
     except (OSError, ValueError, RecursionError) as error:
         raise StoreError(
-            f"cannot read {path}: {error}; restore it, or delete it with its scenario and harvest again"
+            f"cannot read {path}: {error}; restore it, or delete it, its scenario and their line in "
+            "harvest.jsonl, and harvest again"
         ) from error
     if found := violations("provenance", value):
         raise StoreError(f"{path}: #{found[0].pointer}: {found[0].message}; restore the file")

@@ -79,7 +79,7 @@ YAML = [
     (with_line("min_score: .nan"), "7: #/min_score", "'.nan' is not of type number"),
     (with_line("timeout_s: 0"), "7: #/timeout_s", "0 is less than or equal to the minimum of 0"),
     (with_line("timeout_s: 1:30"), "7: #/timeout_s", "'1:30' is not of type number"),
-    (with_line("tools: count"), "7: #/tools", "'count' is not of type array; write [count]"),
+    (with_line("tools: count"), "7: #/tools", "'count' is not of type array; write [\"count\"]"),
     (with_line("tools: [a, a]"), "7: #/tools", "['a', 'a'] has non-unique elements"),
     (with_line("tags: [a, b c]"), "7: #/tags/1", "'b c' does not match"),
     (with_line("zeal: 1"), "7: #/zeal", "unknown key 'zeal'"),

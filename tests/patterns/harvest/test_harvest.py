@@ -379,6 +379,28 @@ def test_verification_proves_all_again_and_finds_what_changed(shop):
     assert sorted(causes, key=str) == [None, RootCause.SNAPSHOT_INTEGRITY]
 
 
+@pytest.mark.parametrize("damage", ["junk", "gone"])
+def test_a_scenario_whose_provenance_is_lost_is_not_proven_and_the_others_are_proven(shop, damage):
+    shop.fix("one")
+    shop.fix("two")
+    shop.harvest()
+    (lost,) = (shop.suite / "provenance").glob("*one*.json")
+    lost.unlink() if damage == "gone" else lost.write_text(damage)
+    found = list(verify(shop.suite, shop.runner, no_environment, isolation="none"))
+    assert {one.id: one.cause for one in found if one.cause} == {lost.stem: RootCause.SNAPSHOT_INTEGRITY}
+    assert [(one.done, one.total) for one in found] == [(1, 2), (2, 2)]
+    assert any("restore it" in one.reason for one in found)
+
+
+def test_a_reference_that_is_gone_is_named(shop):
+    shop.fix("one")
+    shop.harvest()
+    (lost,) = (shop.suite / "references").iterdir()
+    lost.unlink()
+    (one,) = verify(shop.suite, shop.runner, no_environment, isolation="none")
+    assert one.reason == f"references/{lost.name} is missing; restore it"
+
+
 def no_environment(suite, stamp):
     raise AssertionError("no scenario has one")
 

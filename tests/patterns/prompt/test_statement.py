@@ -55,6 +55,14 @@ def test_an_issue_that_the_message_fixes_comes_first() -> None:
     assert prompt(f"{LONG}\n\nFixes #7", issues={7: "It fails."}).source == "commit message"
 
 
+def test_a_brief_issue_stands_above_the_failing_tests_where_the_message_is_brief_too() -> None:
+    found = prompt("Fix prices, fixes #7", issues={7: "1,234 is no price\n\nIt fails."})
+    assert found.source == "issue 7, failing tests"
+    assert found.text.startswith(
+        "1,234 is no price\n\nIt fails.\n\nThese tests fail:\n\n- tests/test_money.py::test_x"
+    )
+
+
 def test_a_message_that_says_too_little_gives_way_to_the_failing_tests() -> None:
     found = prompt("Fix prices\n")
     assert found.source == "failing tests"

@@ -34,7 +34,12 @@ def test_folders_are_read_and_what_is_left_out_is_none():
         ('[folder."."]\nrunner = "pytst"', r"harvest.toml:2: /folder/\./runner: .*'pytst'"),
         ('[folder."."]\n\n[folder.web]\npython = 3.11', r"harvest.toml:4: /folder/web/python: .*quote it"),
         ('[folder."."]\nenv = {LD_PRELOAD = "x"}', r"harvest.toml:2: .*LD_PRELOAD"),
-        ('[folder."../x"]\nrunner = "pytest"', r"harvest.toml:\d: .*\.\./x"),
+        ('[folder."../x"]\nrunner = "pytest"', r"harvest.toml:1: /folder/\.\.~1x: '\.\./x' is no folder of"),
+        (
+            'x = 1\nrunner = "pytest"',
+            r"harvest.toml:2: /runner: the key 'runner' belongs below a folder's line",
+        ),
+        ('[folder."."]\ndependencies = "a"', r'is not of type array; write \["a"\]'),
         ('[folder."."]\nrunner = "command"', r"harvest.toml:2: .*needs a key run .* got None"),
         (
             '[folder."."]\nrunner = "command"\nrun = ["make"]',
