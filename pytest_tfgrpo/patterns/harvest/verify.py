@@ -13,6 +13,8 @@ from pytest_tfgrpo.core.text import few, line
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveProblem, read_archive
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
 from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation
+from pytest_tfgrpo.harness.suite.document import Refused
+from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
 from pytest_tfgrpo.patterns.fixes import FixValidation, HarvestStatus, RootCause
 from pytest_tfgrpo.patterns.harvest.work_folder import work_folder
 from pytest_tfgrpo.patterns.proof.fix_trees import FixTrees, by_name
@@ -21,7 +23,7 @@ from pytest_tfgrpo.patterns.proof.validation import RunTests, ValidationPlan, va
 from pytest_tfgrpo.patterns.proof.work_tree import WorkTree
 from pytest_tfgrpo.patterns.suite.harvest_log import HarvestLog, read_log_of
 from pytest_tfgrpo.patterns.suite.provenance import Provenance, read_provenance
-from pytest_tfgrpo.patterns.suite.suite_files import PROVENANCE, SuitePaths
+from pytest_tfgrpo.patterns.suite.suite_files import PROVENANCE, SuitePaths, scenario_value
 
 FindEnvironment = Callable[[Path, str], BuiltEnvironment]
 """Finds the environment of a suite by stamp; raises TfgrpoError that says how to build it."""
@@ -95,6 +97,7 @@ def _verify(
 ) -> tuple[RootCause | None, str]:
     try:
         trees = _trees(suite, provenance)
+        _require_proven_check(suite, provenance)
     except (ArchiveProblem, OSError) as error:
         return RootCause.SNAPSHOT_INTEGRITY, line(str(error), 300)
     stamp = provenance.validation.environment
@@ -133,6 +136,37 @@ def _trees(suite: Path, provenance: Provenance) -> FixTrees:
             raise ArchiveProblem(f"{name} is not the archive that was proven: its sha256 differs; restore it")
         parts.append(by_name(read_archive(path)))
     return FixTrees(base=parts[0], hidden=parts[1], reference=parts[2], removed=provenance.removed)
+
+
+def _require_proven_check(suite: Path, provenance: Provenance) -> None:
+    """Raise ArchiveProblem where a scenario's check is not what was proven, OSError.
+
+    Tests may be taken out of its lists, as long as one is left that the fix makes pass.
+    """
+    path = SuitePaths(suite=suite, id=provenance.id).scenario
+    try:
+        value = parse_yaml(path.read_text("utf-8", "replace")).value
+    except Refused as error:
+        raise ArchiveProblem(f"{path.name}:{error.problem.line}: {error}; restore it") from error
+    proven = scenario_value(provenance, "")
+    checks = value.get("checks") if isinstance(value, dict) else None
+    given = checks if isinstance(checks, list) else []
+    found = [one for one in given if isinstance(one, dict) and one.get("kind") == "tests"]
+    if len(found) != 1:
+        raise ArchiveProblem(f"{path.name} has {len(found)} checks of kind 'tests', not one; restore it")
+    (check,), (was,) = found, proven["checks"]
+    if value.get("workspace") != proven["workspace"]:
+        raise ArchiveProblem(f"the workspace in {path.name} is not the one that was proven; restore it")
+    for key in ("runner", "hidden"):
+        if check.get(key) != was[key]:
+            raise ArchiveProblem(f"{key} in {path.name} is {check.get(key)!r}, not {was[key]!r}; restore it")
+    for key in ("fail_to_pass", "pass_to_pass"):
+        named = check.get(key)
+        tests = named if isinstance(named, list) else []
+        if odd := [str(one) for one in tests if one not in was[key]]:
+            raise ArchiveProblem(f"{key} in {path.name} lists what was not proven: {few(odd, 3)}")
+    if not isinstance(check.get("fail_to_pass"), list) or not check["fail_to_pass"]:
+        raise ArchiveProblem(f"fail_to_pass in {path.name} is empty; restore it")
 
 
 def _compared(before: FixValidation, now: FixValidation) -> tuple[RootCause | None, str]:

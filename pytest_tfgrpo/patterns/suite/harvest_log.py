@@ -27,6 +27,8 @@ class HarvestLog:
         cannot be written.
         """
         self.path = suite / HARVEST_LOG
+        if suite.exists() and not suite.is_dir():
+            raise SettingError(f"{suite} is no folder; name the folder of a suite")
         try:
             suite.mkdir(parents=True, exist_ok=True)
             self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)

@@ -392,6 +392,36 @@ def test_a_scenario_whose_provenance_is_lost_is_not_proven_and_the_others_are_pr
     assert any("restore it" in one.reason for one in found)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("::has_one", "::old", "fail_to_pass in {} lists what was not proven: tests/test_a.py::old"),
+        ("kind: tests", "kind: exact", "{} has 0 checks of kind 'tests', not one; restore it"),
+        ("hidden: archives/", "hidden: x/", "hidden in {} is "),
+        ("checks:", "chequers: [", "{}:"),
+        ("checks:", "checks: 5\nchecked:", "{} has 0 checks of kind 'tests', not one; restore it"),
+        ("fail_to_pass:", "fail_to_pass: 5\n    failing:", "fail_to_pass in {} is empty; restore it"),
+        ("tags:\n", "tags:\n  - hard\n", None),
+    ],
+)
+def test_a_scenario_whose_check_is_not_what_was_proven_is_not_proven(shop, old, new, why):
+    shop.fix("one")
+    shop.harvest()
+    (path,) = shop.suite.glob("*.scenario.yaml")
+    path.write_text(path.read_text().replace(old, new))
+    (found,) = verify(shop.suite, shop.runner, no_environment, isolation="none")
+    assert found.reason.startswith("" if why is None else why.format(path.name))
+    assert found.cause is (None if why is None else RootCause.SNAPSHOT_INTEGRITY)
+
+
+def test_a_file_is_no_folder_for_a_suite(shop, tmp_path):
+    shop.suite = tmp_path / "file"
+    shop.suite.write_text("")
+    shop.fix("one")
+    with pytest.raises(SettingError, match="file is no folder"):
+        shop.harvest()
+
+
 def test_a_reference_that_is_gone_is_named(shop):
     shop.fix("one")
     shop.harvest()
