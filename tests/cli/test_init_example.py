@@ -83,7 +83,7 @@ def test_the_suite_is_sound_and_its_pack_is_stamped(made: Path) -> None:
 )
 def test_the_scripted_agent_learns_to_test_in_either_format(project: Path, events: str, lesson: str) -> None:
     actor = f"command:{SCRIPT} --events {events}"
-    small = ("--tfgrpo-epochs=2", "--tfgrpo-group-size=3", "--tfgrpo-eval-rollouts=2")
+    small = ("--tfgrpo-epochs=2", "--tfgrpo-group-size=3", "--tfgrpo-eval-rollouts=3")
     done = run_pytest(
         project, "--tfgrpo", f"--tfgrpo-actor={actor}", f"--tfgrpo-command-output={events}", *small
     )
