@@ -157,12 +157,29 @@ def poetry(name: str, value: Json) -> str:
         extras = value.get("extras")
         inner = f"[{','.join(map(str, extras))}]" if isinstance(extras, list) else ""
         text = poetry(name + inner, value["version"])
-        marker = value.get("markers")
-        return f"{text}; {marker}" if text and isinstance(marker, str) else text
+        found = [marker for key in ("markers", "python") if (marker := _marker(key, value.get(key)))]
+        joined = found[0] if len(found) == 1 else " and ".join(f"({marker})" for marker in found)
+        return f"{text}; {joined}" if text and joined else text
     if not isinstance(value, str):
         return ""
     ranges = [bounds for part in value.split(",") for bounds in _bounds(part.strip())]
     return name + ",".join(ranges)
+
+
+def _marker(key: str, value: Json) -> str:
+    """Return the marker that a key of a dependency means: ``python = "~2.7 || ^3.5"`` is one too."""
+    if not isinstance(value, str):
+        return ""
+    if key == "markers":
+        return value
+    every = []
+    for one in value.split("||"):
+        bounds = [bound for part in one.split(",") for bound in _bounds(part.strip())]
+        if not bounds:
+            return ""  # any version
+        compared = [re.sub(r"^([<>=!~]+)\s*(.+)$", r'python_version \1 "\2"', bound) for bound in bounds]
+        every.append(" and ".join(compared))
+    return every[0] if len(every) == 1 else " or ".join(f"({one})" for one in every)
 
 
 def _bounds(part: str) -> list[str]:

@@ -77,6 +77,16 @@ def test_no_requirement_has_lines_or_is_an_option(text):
         ({"version": "1.*", "extras": ["a"]}, "x[a]==1.*"),
         ({"git": "x"}, ""),
         ({"version": "1", "optional": True}, ""),
+        ({"version": "1", "python": "~2.7"}, 'x==1; python_version >= "2.7" and python_version < "2.8"'),
+        (
+            {"version": "1", "python": "<3.4 || 3.6"},
+            'x==1; (python_version < "3.4") or (python_version == "3.6")',
+        ),
+        ({"version": "1", "python": "*"}, "x==1"),
+        (
+            {"version": "1", "python": ">=3.7", "markers": "os_name == 'posix'"},
+            "x==1; (os_name == 'posix') and (python_version >= \"3.7\")",
+        ),
         ([{"version": "^1"}], "x>=1,<2"),
         (3, ""),
     ],
