@@ -131,9 +131,15 @@ def _lock_with_uv(
     wanted = _some(requirements)
     code, told = else_from_source(tools, [*argv, *dated], work, (uv, python), first)
     if code:
-        raise BuildProblem(f"cannot resolve {wanted}: {told[-TAIL:]}")
+        raise BuildProblem(f"cannot resolve {wanted}: {_reasons(told)}")
     text = _plain(work / "lock.txt")
     return Locked(lines=_lines(re.sub(r"\\\n", " ", text).splitlines()), notes=notes)
+
+
+def _reasons(told: str) -> str:
+    """Return the end of what a program said, without the lines that pip says of every index."""
+    rows = [row for row in told.splitlines() if not row.lstrip().startswith(("WARNING:", "Looking in "))]
+    return "\n".join(rows)[-TAIL:]
 
 
 def _lock_with_pip(
@@ -157,7 +163,7 @@ def _lock_with_pip(
         hint = (
             "; this pip is too old, install the extra harvest" if "no such option: --report" in told else ""
         )
-        raise BuildProblem(f"cannot resolve {_some(requirements)}{hint}: {told[-TAIL:]}")
+        raise BuildProblem(f"cannot resolve {_some(requirements)}{hint}: {_reasons(told)}")
     try:
         report = json.loads(_plain(work / "report.json"))
         lines = [

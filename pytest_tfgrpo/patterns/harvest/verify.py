@@ -12,6 +12,7 @@ from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.core.text import few, line
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveProblem, read_archive
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
+from pytest_tfgrpo.harness.scoring.checks.protected import is_test
 from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation
 from pytest_tfgrpo.harness.suite.document import Refused
 from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
@@ -111,7 +112,9 @@ def _verify(
     fix = trees.tree("fix")
     tests = tuple(name for name in provenance.protected if name in fix)
     listed = (*provenance.validation.fail_to_pass, *provenance.validation.pass_to_pass)
-    files = dict.fromkeys(name for test in listed if (name := test.partition("::")[0]) in fix)
+    files = dict.fromkeys(test.partition("::")[0] for test in listed)
+    if not files.keys() <= fix.keys():  # a report of JUnit named modules in place of files
+        files = dict.fromkeys(name for name in tests if is_test(name))
     again = files_to_run(files, provenance.sources, fix.keys(), recipe.tests, recipe.folder)
     plan = ValidationPlan(
         command=recipe.command,
