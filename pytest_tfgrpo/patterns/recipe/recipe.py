@@ -67,10 +67,15 @@ def recipe_of(
     part = folder_recipe(tree, folder, tests, knowledge, candidate.change.committed_at)
     if part is None:
         return ()
-    relaxed = tuple(item for item in part.dependencies if not is_linter(item))
+    relaxed = tuple(_unpinned(item) for item in part.dependencies if not is_linter(item))
     if not (part.python or part.setup or set(relaxed) != set(part.dependencies)):
         return (part,)
     return part, replace(part, dependencies=relaxed, relaxed=True)
+
+
+def _unpinned(item: str) -> str:
+    """Return a requirement; of pytest, which an old project may hold at one of before 6, any version."""
+    return "pytest" if name_of(item) == "pytest" else item
 
 
 def folder_recipe(

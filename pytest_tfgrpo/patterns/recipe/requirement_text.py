@@ -196,7 +196,14 @@ def _bounds(part: str) -> list[str]:
 
 
 def allows(specifier: str, version: tuple[int, int]) -> bool:
-    """Return whether a ``requires-python`` allows a minor version; what is no range allows all."""
+    """Return whether a ``requires-python`` allows a minor version; what is no range allows all.
+
+    Poetry's ``||`` stands between ranges of which one has to.
+    """
+    return any(_allows(one, version) for one in specifier.split("||"))
+
+
+def _allows(specifier: str, version: tuple[int, int]) -> bool:
     for part in re.split(r"[,\s]+", re.sub(r"([<>=!~^])\s+", r"\1", specifier.strip())):
         found = re.fullmatch(r"(===?|~=|!=|<=|>=|<|>|\^|~)?v?([0-9]+)(?:\.([0-9]+))?([.0-9*a-z]*)", part)
         if found is not None and not _fits(found, version):

@@ -50,7 +50,7 @@ def test_a_declared_project_is_read_from_its_manifest():
     assert "pyproject.toml [project.optional-dependencies] test" in strict.sources["dependencies"]
     assert not strict.relaxed
     assert relaxed.relaxed
-    assert relaxed.dependencies == strict.dependencies[:3]
+    assert relaxed.dependencies == (strict.dependencies[0], "pytest", strict.dependencies[2])
 
 
 @pytest.mark.parametrize(
@@ -203,3 +203,11 @@ def test_no_manifest_can_break_a_recipe(tree):
     for part in recipe(tree):
         assert part.command.runner == "pytest"
         assert all("\n" not in item and not item.startswith("-") for item in part.dependencies)
+
+
+def test_the_relaxed_recipe_lets_go_of_an_old_pytest():
+    project = '[project]\nname = "x"\nrequires-python = ">=3.8"\n'
+    project += '[dependency-groups]\ntest = ["pytest<5", "six<2"]\n'
+    strict, relaxed = recipe({"pyproject.toml": project, "x.py": ""})
+    assert strict.dependencies == ("pytest<5", "six<2")
+    assert relaxed.dependencies == ("pytest", "six<2")
