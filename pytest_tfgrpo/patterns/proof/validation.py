@@ -216,7 +216,7 @@ def _problem(name: TreeName, run: SuiteRun) -> FixValidation | None:
         return None
     cause, what = CAUSES[run.problem]
     where = "after the fix" if name == "fix" else "before the fix"
-    detail = line(run.detail, 200)
+    detail = line(run.detail.strip().rpartition("\n")[2], 200)  # of a traceback, what was raised
     return FixValidation(
         fail_to_pass=(),
         pass_to_pass=(),
