@@ -158,7 +158,7 @@ def test_an_unknown_example_is_refused_with_the_nearest_before_anything_is_writt
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert "unknown example 'codign'; known: coding; did you mean 'coding'?" in tfgrpo(
+    assert "unknown example 'codign'; known: coding, history; did you mean 'coding'?" in tfgrpo(
         "init", "--example", "codign", code=1
     )
     assert list(tmp_path.iterdir()) == []

@@ -1,10 +1,13 @@
 """Every kind of check judges what an agent did, in a scenario file that pytest collects."""
 
 import json
+from typing import Any
 
 import pytest
 from support.project import Project
 
+from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, pack
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 
 AGENT2 = """
@@ -30,19 +33,36 @@ CHECKS = {
     "file": {"path": "out.txt", "pattern": "total 3"},
     "command": {"run": "grep -q 3 out.txt"},
     "python": {"target": "judges:judge"},
+    "tests": {
+        "runner": "pytest",
+        "hidden": "hidden.tar.gz",
+        "fail_to_pass": ["tests/test_out.py::test_out"],
+    },
 }
+HIDDEN = b"def test_out():\n    with open('out.txt') as file:\n        assert file.read() == 'total 3\\n'\n"
 
 
 def test_each_kind_has_its_example_here() -> None:
     assert CHECKS.keys() == KINDS.keys()
 
 
+def write_archives(project: Project) -> str:
+    """Write the archives of the kind tests; return the digest of the workspace's."""
+    base = pack([ArchiveEntry(name="README.md", data=b"Write out.txt.")])
+    (project.root / "base.tar.gz").write_bytes(base)
+    (project.root / "hidden.tar.gz").write_bytes(pack([ArchiveEntry(name="tests/test_out.py", data=HIDDEN)]))
+    return stamp_bytes(base)
+
+
 @pytest.mark.parametrize("kind", CHECKS)
 def test_a_check_passes_what_is_right_and_fails_what_is_wrong(project: Project, kind: str) -> None:
-    one = {"split": "eval", "prompt": kind, "checks": [{"kind": kind} | CHECKS[kind]]}
+    one: dict[str, Any] = {"split": "eval", "prompt": kind, "checks": [{"kind": kind} | CHECKS[kind]]}
+    if kind == "tests":
+        one["workspace"] = {"archive": "base.tar.gz", "sha256": write_archives(project)}
     scenarios = [one | {"id": name, "domain": name} for name in ("good", "bad")]
     project.agent(AGENT2).write("judges.py", JUDGES)
-    project.write("suite.scenario.json", json.dumps(scenarios)).ini(actor="python:agent2:solve")
+    project.write("suite.scenario.json", json.dumps(scenarios))
+    project.ini(actor="python:agent2:solve", check_sandbox="none")
     result = project.run("-rpf", "-o", "pythonpath=.")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(
