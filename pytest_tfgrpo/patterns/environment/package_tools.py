@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import CheckError
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.programs import needed
 from pytest_tfgrpo.harness.scoring.runners.isolation import SYSTEM_PATH, run_isolated
 from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation
@@ -142,6 +143,16 @@ def _reasons(told: str) -> str:
     return "\n".join(rows)[-TAIL:]
 
 
+def _digest(archive: dict[str, Json]) -> str:
+    """Return the digest of what pip reports that it downloaded; before 23.1 it is one text."""
+    if "hashes" in archive:
+        return str(archive["hashes"]["sha256"])
+    kind, _, digest = str(archive["hash"]).partition("=")
+    if kind != "sha256":
+        raise KeyError("sha256")
+    return digest
+
+
 def _lock_with_pip(
     tools: BuildTools, requirements: Sequence[str], until: str | None, work: Path, python: Path
 ) -> Locked:
@@ -168,7 +179,7 @@ def _lock_with_pip(
         report = json.loads(_plain(work / "report.json"))
         lines = [
             f"{item['metadata']['name'].lower()}=={item['metadata']['version']} "
-            f"--hash=sha256:{item['download_info']['archive_info']['hashes']['sha256']}"
+            f"--hash=sha256:{_digest(item['download_info']['archive_info'])}"
             for item in report["install"]
         ]
     except (ValueError, KeyError, TypeError) as error:
