@@ -38,8 +38,10 @@ RULES: Mapping[str, SecretRule] = MappingProxyType(
         "private key": SecretRule(
             "private_key",
             r"(?P<secret> -----BEGIN\ [A-Z ]{0,30}PRIVATE\ KEY(?:\ BLOCK)?-----"
-            r"  (?: (?:(?!-----)[\s\S]){0,20000}+ -----END\ [A-Z ]{0,30}KEY(?:\ BLOCK)?-----"
-            r"    | (?:\s{0,4}[A-Za-z0-9+/=]{16,}+)*+ ) )",
+            # a lookahead takes its first match and no other, as a possessive group does from Python 3.11.4 on
+            r"  (?: (?=(?P<body>(?:(?!-----)[\s\S]){0,20000}))(?P=body)"
+            r"      -----END\ [A-Z ]{0,30}KEY(?:\ BLOCK)?-----"
+            r"    | (?=(?P<rest>(?:\s{0,4}[A-Za-z0-9+/=]{16,}+)*))(?P=rest) ) )",
             "hinted",
             ("-----BEGIN ",),
         ),
