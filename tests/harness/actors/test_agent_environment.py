@@ -64,9 +64,14 @@ def workspace(tmp_path: Path, built: BuiltEnvironment) -> Workspace:
 
 @pytest.mark.parametrize("sandbox", ["none", "bwrap"])
 def test_an_agent_finds_the_programs_of_its_environment(
-    ask: Callable[..., AttemptResult], tmp_path: Path, workspace: Workspace, sandbox: str
+    ask: Callable[..., AttemptResult],
+    tmp_path: Path,
+    workspace: Workspace,
+    sandbox: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     require_tool("git")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     if sandbox == "bwrap":
         require_tool("bwrap")
     (tmp_path / "agent.py").write_text(AGENT)
