@@ -11,6 +11,10 @@ DAY_S = 86400.0
 DEAD = "RL_DEAD"
 """The stream of the dead letters."""
 DEAD_SUBJECT = "agent.rl.dead.v1"
+AUDIT_SUBJECT = "agent.rl.audit.v1"
+"""Who left out or forgot what, and when; never what it was."""
+SPANS_SUBJECT = "agent.rl.spans.v1"
+"""Spans of one trace, redacted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +37,7 @@ class StreamSpec:
 
 
 STREAMS = (
-    StreamSpec(name="RL_SPANS", subjects=("agent.rl.spans.v1",), max_age_s=7 * DAY_S, max_count=1_000_000),
+    StreamSpec(name="RL_SPANS", subjects=(SPANS_SUBJECT,), max_age_s=DAY_S, max_count=1_000_000),
     StreamSpec(
         name="RL_TRAJECTORIES",
         subjects=("agent.rl.trajectory.v1",),
@@ -55,8 +59,9 @@ STREAMS = (
     ),
     StreamSpec(name="RL_DEPLOYMENTS", subjects=("agent.rl.model.deployed.v1",), max_age_s=90 * DAY_S),
     StreamSpec(name=DEAD, subjects=(DEAD_SUBJECT,), max_age_s=30 * DAY_S, max_count=100_000),
+    StreamSpec(name="RL_AUDIT", subjects=(AUDIT_SUBJECT,), max_age_s=365 * DAY_S),
 )
-"""What is kept by default. Spans stay for the week in which their runs may end and be judged."""
+"""What is kept by default (decision 33, amended)."""
 
 
 def by_subject(streams: Sequence[StreamSpec]) -> Mapping[str, StreamSpec]:

@@ -45,6 +45,8 @@ class TraceSpan:
     """Of the status."""
     place: str = ""
     """Where it stands, as ``file:line``."""
+    resource: Mapping[str, Json] = field(default_factory=dict)
+    """Attributes of what made it; shared by spans, do not modify it."""
 
 
 class RefusedTrace(StrEnum):
@@ -101,6 +103,13 @@ class TraceStep:
     """Text of the model, or result of a tool that succeeded."""
     conversation: str = ""
     """Id that the application gave the conversation."""
+    model: str = ""
+    temperature: float | None = None
+    tokens: int | None = None
+    """Read and written by a model; None where it is not said."""
+    cost_usd: float | None = None
+    thoughts: tuple[str, ...] = ()
+    """What a model said to itself before it answered."""
 
 
 class TraceOutcome(NamedTuple):
@@ -119,6 +128,12 @@ class SpanReading:
     step: TraceStep | None = None
     """None: of no interest but for its place in the tree."""
     outcomes: tuple[TraceOutcome, ...] = ()
+    session: str = ""
+    """Id of the conversation with the user; empty where the span has none."""
+    user: str = ""
+    """Whom the agent served, as the application names it."""
+    notes: Mapping[str, Json] = field(default_factory=dict)
+    """Attributes ``tfgrpo.*`` of the span and its resource, without that prefix."""
 
 
 Dialect: TypeAlias = Callable[[TraceSpan], SpanReading]

@@ -57,13 +57,14 @@ def test_the_streams_are_those_of_the_table() -> None:
     configs = {config["name"]: config for config in map(stream_config, STREAMS)}
     day = 86400 * 10**9
     assert [(name, c["subjects"], c["max_age"] // day, c["max_msgs"]) for name, c in configs.items()] == [
-        ("RL_SPANS", ["agent.rl.spans.v1"], 7, 1_000_000),
+        ("RL_SPANS", ["agent.rl.spans.v1"], 1, 1_000_000),
         ("RL_TRAJECTORIES", ["agent.rl.trajectory.v1"], 30, 1_000_000),
         ("RL_FEEDBACK", ["agent.rl.feedback.v1"], 30, 1_000_000),
         ("RL_REWARDS", ["agent.rl.reward.v1"], 30, 1_000_000),
         ("RL_TRAINING", ["agent.rl.training.>"], 7, 10_000),
         ("RL_DEPLOYMENTS", ["agent.rl.model.deployed.v1"], 90, -1),
         ("RL_DEAD", ["agent.rl.dead.v1"], 30, 100_000),
+        ("RL_AUDIT", ["agent.rl.audit.v1"], 365, -1),
     ]
 
 

@@ -1,0 +1,117 @@
+"""One process at a time does a job: a row of a table that its holder renews.
+
+No clock is compared with another's: whoever sees the row unchanged for `ttl_s` of its own time takes it. What
+the holder publishes goes along with the row, so that it fails once somebody else has taken it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from pytest_tfgrpo.bus.protocol import STATE, Bus, BusEvent, TablePut
+from pytest_tfgrpo.core.errors import BusError, RevisionConflict
+from pytest_tfgrpo.core.wire import Json
+
+TTL_S = 15.0
+"""How long the row stays unchanged before another process takes it."""
+
+
+class Lease:
+    """A job that one process does, and what it keeps of it; not for several threads."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        job: str,
+        owner: str,
+        *,
+        ttl_s: float = TTL_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`owner` names this process alone, never the one before a restart."""
+        self.state: Json = None
+        """What the last holder kept; valid while the lease is held."""
+        self._bus = bus
+        self._table = bus.table(STATE)
+        self._key = f"lease.{job}"
+        self._owner = owner
+        self._ttl_s = ttl_s
+        self._clock = clock
+        self._revision = 0
+        self._seen: tuple[int, float] | None = None
+        """Revision of somebody else's row, and when it was first seen."""
+        self._renewed: float | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether this process held the lease when it last looked."""
+        return self._renewed is not None
+
+    def hold(self) -> bool:
+        """Take or renew the lease where that is due; False: somebody else has it. Raises BusError."""
+        now = self._clock()
+        if self._renewed is not None and now - self._renewed < self._ttl_s / 3:
+            return True
+        if self._renewed is not None:
+            return self._write(self.state)
+        value, revision = self._table.get(self._key)
+        row = _row(value)
+        if row["owner"] not in ("", self._owner):
+            if self._seen is None or self._seen[0] != revision:
+                self._seen = (revision, now)
+            if now - self._seen[1] < self._ttl_s:
+                return False
+        self._revision = revision
+        return self._write(row["state"])
+
+    def publish(self, events: list[BusEvent], state: Json) -> list[int] | None:
+        """Publish events and the new state; None where the lease was lost, and nothing is stored.
+
+        Raises BusError. Where the bus is not atomic, the events may be stored without the state.
+        """
+        put = TablePut(key=self._key, value=self._value(self._owner, state), revision=self._revision)
+        try:
+            sequences = self._bus.publish(events, [put])
+        except RevisionConflict:
+            self._lose()
+            return None
+        value, revision = self._table.get(self._key)
+        if _row(value)["owner"] != self._owner:  # taken since: what was published stands
+            self._lose()
+            return sequences
+        self._revision = revision
+        self.state, self._renewed = state, self._clock()
+        return sequences
+
+    def release(self) -> None:
+        """Let the next process take it at once."""
+        if self._renewed is None:
+            return
+        with suppress(BusError):  # it runs out by itself
+            self._table.put(self._key, self._value("", self.state), self._revision)
+        self._lose()
+
+    def _write(self, state: Json) -> bool:
+        try:
+            self._revision = self._table.put(self._key, self._value(self._owner, state), self._revision)
+        except RevisionConflict:
+            self._lose()
+            return False
+        self.state, self._renewed = state, self._clock()
+        return True
+
+    def _lose(self) -> None:
+        self._renewed = self._seen = None
+
+    def _value(self, owner: str, state: Json) -> bytes:
+        return json.dumps({"owner": owner, "state": state}, separators=(",", ":")).encode()
+
+
+def _row(value: bytes | None) -> dict[str, Json]:
+    if value is None:
+        return {"owner": "", "state": None}
+    row: dict[str, Json] = json.loads(value)
+    return row
