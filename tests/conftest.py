@@ -125,6 +125,9 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Note in the JUnit file which part of CI a test belongs to."""
     for item in items:
+        if {"bus", "feedback"} & set(item.path.parts):
+            item.user_properties.append(("part", "loop"))
+            continue
         for part in ("service", "browser", "faults"):
             if item.get_closest_marker(part) is not None:
                 live = "live " if part == "faults" and item.path.stem == "test_live_store" else ""

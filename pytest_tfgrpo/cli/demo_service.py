@@ -149,8 +149,10 @@ def fixtures() -> Path:
     return packaged if packaged.is_dir() else Path(__file__).resolve().parents[2]
 
 
-def open_service(folder: Path, seed: int, *, shuffled: bool = False) -> DemoService:
-    """Return the application; it serves the tasks that its library was not learned from."""
+def open_service(
+    folder: Path, seed: int, *, shuffled: bool = False, splits: Sequence[str] = ("dev", "eval")
+) -> DemoService:
+    """Return the application; by default it serves the tasks that its library was not learned from."""
     from pytest_tfgrpo.harness.actors.offline.agent import open_offline
     from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
     from pytest_tfgrpo.harness.suite.packs import load_packs
@@ -161,7 +163,7 @@ def open_service(folder: Path, seed: int, *, shuffled: bool = False) -> DemoServ
     found = [s for path in paths for s in load_scenarios(path, root=root, kinds=KINDS)]
     return DemoService(
         folder=folder,
-        scenarios=[scenario for scenario in found if scenario.split != "train"],
+        scenarios=[scenario for scenario in found if scenario.split in splits],
         packs=load_packs(root / "prompt-packs"),
         actor=open_offline(),
         seed=seed,

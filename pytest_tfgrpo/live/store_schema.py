@@ -7,7 +7,6 @@ was before the transaction or after it.
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -146,7 +145,7 @@ def _prepare(
         _check_pages(db, path)
     db.execute("COMMIT")
     if path is not None:
-        _write_ahead(db, path)
+        _share(db, path)
     db.execute("PRAGMA synchronous = FULL")
     db.execute("BEGIN IMMEDIATE")
     version = _check(db, path, len(migrations))
@@ -163,6 +162,16 @@ def _prepare(
         raise StoreError(
             f"live store {_name(path)} is of the namespace {found!r}, not {namespace!r}; set `namespace` to "
             "that, or name another file as `store`"
+        )
+
+
+def _share(db: sqlite3.Connection, path: Path) -> None:
+    from pytest_tfgrpo.bus.embedded.file import write_ahead
+
+    if not write_ahead(db, BUSY_S):
+        raise StoreError(
+            f"live store {_name(path)}: its file system cannot share memory between processes, which "
+            "SQLite's write-ahead log needs; name a file on a local disk as `store`"
         )
 
 
@@ -193,23 +202,4 @@ def _check_pages(db: sqlite3.Connection, path: Path | None) -> None:
         raise StoreError(
             f"live store {_name(path)} is damaged: {' '.join(found.split())}; it is left as it is: restore "
             "a copy, or move it away and start a new one"
-        )
-
-
-def _write_ahead(db: sqlite3.Connection, path: Path) -> None:
-    """Switch to write-ahead logging; SQLite does not wait for a lock there, so this does."""
-    until = time.monotonic() + BUSY_S
-    while True:
-        try:
-            mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-            break
-        except sqlite3.OperationalError as error:
-            locked = error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
-            if not locked or time.monotonic() > until:
-                raise
-            time.sleep(0.01)
-    if mode != "wal":
-        raise StoreError(
-            f"live store {_name(path)}: its file system cannot share memory between processes, which "
-            "SQLite's write-ahead log needs; name a file on a local disk as `store`"
         )

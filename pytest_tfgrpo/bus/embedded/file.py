@@ -107,7 +107,11 @@ def _prepare(db: sqlite3.Connection, path: Path, streams: Sequence[StreamSpec]) 
     _check(db, path)
     db.execute("COMMIT")
     db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-    _write_ahead(db, path)
+    if not write_ahead(db):
+        raise BusError(
+            f"embedded bus {str(path)!r}: its file system cannot share memory between processes, which "
+            "SQLite's write-ahead log needs; name a file on a local disk"
+        )
     db.execute("PRAGMA synchronous = FULL")
     db.execute("PRAGMA secure_delete = ON")
     db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
@@ -139,20 +143,17 @@ def _check(db: sqlite3.Connection, path: Path) -> int:
     return version
 
 
-def _write_ahead(db: sqlite3.Connection, path: Path) -> None:
-    """Switch to write-ahead logging; SQLite does not wait for a lock there, so this does."""
-    until = time.monotonic() + BUSY_S
+def write_ahead(db: sqlite3.Connection, busy_s: float = BUSY_S) -> bool:
+    """Switch to write-ahead logging; False where the file system cannot share memory between processes.
+
+    SQLite does not wait for a lock there, so this does; raises sqlite3.OperationalError after `busy_s`.
+    """
+    until = time.monotonic() + busy_s
     while True:
         try:
-            mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-            break
+            return bool(db.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal")
         except sqlite3.OperationalError as error:
             locked = error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
             if not locked or time.monotonic() > until:
                 raise
             time.sleep(0.01)
-    if mode != "wal":
-        raise BusError(
-            f"embedded bus {str(path)!r}: its file system cannot share memory between processes, which "
-            "SQLite's write-ahead log needs; name a file on a local disk"
-        )
