@@ -57,7 +57,7 @@ HOMES = {
     "sympy": {"harness/scoring/checks/math_worker.py"},
     "pyreqwest": {"llm/transport.py"},
     "nats": {"bus/nats/link.py"},
-    "opentelemetry": {"sinks/otel.py", "traces/span_processor.py"},
+    "opentelemetry": {"sinks/otel.py", "traces/otlp_protobuf.py", "traces/span_processor.py"},
     "xdist": {"plugin/distributed.py"},
 }
 """The file that each heavy or optional dependency lives in, imported inside a function; one for each room."""

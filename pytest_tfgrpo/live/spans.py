@@ -23,6 +23,7 @@ from pytest_tfgrpo.live.records import EventKind, LiveEvent, LiveRules
 from pytest_tfgrpo.live.settings import LiveSettings
 from pytest_tfgrpo.live.states import RefusedEvent
 from pytest_tfgrpo.live.store import LiveStore
+from pytest_tfgrpo.traces.forest import SpanForest
 from pytest_tfgrpo.traces.genai import read_genai
 from pytest_tfgrpo.traces.otlp_lines import read_otlp_lines
 from pytest_tfgrpo.traces.turns import (
@@ -30,7 +31,6 @@ from pytest_tfgrpo.traces.turns import (
     RefusedSpan,
     RefusedTrace,
     SpanEvent,
-    SpanForest,
     SpanKey,
     TraceOutcome,
     TraceStep,
@@ -191,6 +191,8 @@ def _score(
 ) -> tuple[LiveEvent | None, list[RefusedSpan]]:
     refused = []
     for outcome in outcomes:
+        if outcome.value is None and outcome.label:
+            continue
         if (reason := _wrong(outcome)) is not None:
             refused.append(RefusedSpan(reason, outcome.place))
             continue

@@ -6,13 +6,21 @@ of the span before.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.traces.turns import SpanReading, TraceOutcome, TraceSpan, TraceStep
+from pytest_tfgrpo.traces.messages import (
+    ModelExchange,
+    arguments,
+    conversation,
+    messages,
+    parsed,
+    said_by_tool,
+    text,
+)
+from pytest_tfgrpo.traces.turns import SpanEvent, SpanReading, TraceOutcome, TraceSpan, TraceStep
 
 KINDS: Mapping[str, Literal["agent", "turn", "tool"]] = MappingProxyType(
     {
@@ -27,12 +35,24 @@ KINDS: Mapping[str, Literal["agent", "turn", "tool"]] = MappingProxyType(
 _NAMES = {"agent": "gen_ai.agent.name", "turn": "gen_ai.request.model", "tool": "gen_ai.tool.name"}
 _INPUTS = ("gen_ai.input.messages", "pydantic_ai.all_messages")
 """Attributes with the messages of the user; the second is all that pydantic-ai gives its agents' spans."""
-_RESULT = "gen_ai.evaluation.result"
+RESULT = "gen_ai.evaluation.result"
+"""Event of an evaluation."""
+_RESULT_KEYS = {"gen_ai.evaluation.score.value", "gen_ai.evaluation.score.label"}
 _DETAILS = "gen_ai.client.inference.operation.details"
 """Event that holds messages as attributes do."""
-_ASKED, _ANSWERED = "gen_ai.user.message", "gen_ai.choice"
-"""Events that hold one message each, before 1.37."""
-_TOOL_ASKED = "gen_ai.tool.message"
+_ANSWERED, _TOOL_ASKED = "gen_ai.choice", "gen_ai.tool.message"
+_ASKED = MappingProxyType(
+    {"gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant", _TOOL_ASKED: "tool"}
+)
+"""Roles by events that hold one message each, before 1.37."""
+COSTS = ("gen_ai.usage.cost", "operation.cost", "gen_ai.usage.cost_usd", "llm.cost.total")
+"""Attributes with dollars, as frameworks name them: the conventions have none."""
+_TOTAL_TOKENS = ("gen_ai.usage.total_tokens",)
+_TOKENS = (
+    ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "gen_ai.aggregated_usage.input_tokens"),
+    ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "gen_ai.aggregated_usage.output_tokens"),
+)
+_LARGEST = 2.0**53
 _OTHER = "_OTHER"
 """The conventions' error type where there is no better one."""
 
@@ -42,17 +62,8 @@ def read_genai(span: TraceSpan) -> SpanReading:
     for messages that are not as the conventions have them."""
     operation = span.attributes.get("gen_ai.operation.name")
     kind = KINDS.get(operation) if isinstance(operation, str) else None
-    outcomes = tuple(
-        TraceOutcome(
-            str(event.attributes.get("gen_ai.evaluation.name", "")),
-            event.attributes["gen_ai.evaluation.score.value"],
-            event.at_ns,
-            span.place,
-        )
-        for event in span.events
-        if event.name == _RESULT and "gen_ai.evaluation.score.value" in event.attributes
-    )
-    return SpanReading(step=None if kind is None else _step(span, kind), outcomes=outcomes)
+    step = None if kind is None else _step(span, kind)
+    return SpanReading(step=step, outcomes=outcomes_of(span))
 
 
 def is_agent(attributes: Mapping[str, Json]) -> bool:
@@ -60,43 +71,99 @@ def is_agent(attributes: Mapping[str, Json]) -> bool:
     return attributes.get("gen_ai.operation.name") == "invoke_agent"
 
 
-def _step(span: TraceSpan, kind: Literal["agent", "turn", "tool"]) -> TraceStep:
-    error = _error(span)
-    asked, answered = _of_tool(span) if kind == "tool" else _of_model(span)
-    return TraceStep(
-        kind=kind,
-        name=_text(span.attributes.get(_NAMES[kind])),
-        start_ns=span.start_ns,
-        end_ns=span.end_ns,
-        error=error,
-        asked=asked,
-        answered="" if error is not None else answered,
-        conversation=_text(span.attributes.get("gen_ai.conversation.id")),
+def outcomes_of(span: TraceSpan) -> tuple[TraceOutcome, ...]:
+    """Return the evaluations among the events of a span."""
+    return tuple(
+        TraceOutcome(
+            text(event.attributes.get("gen_ai.evaluation.name")),
+            event.attributes.get("gen_ai.evaluation.score.value"),
+            event.at_ns,
+            span.place,
+            text(event.attributes.get("gen_ai.evaluation.score.label")),
+            text(event.attributes.get("gen_ai.evaluation.explanation")),
+        )
+        for event in span.events
+        if event.name == RESULT and not _RESULT_KEYS.isdisjoint(event.attributes)
     )
 
 
-def _error(span: TraceSpan) -> str | None:
+def amount(attributes: Mapping[str, Json], keys: Iterable[str]) -> float | None:
+    """Return the first number under `keys` that is finite and not negative."""
+    for key in keys:
+        found = attributes.get(key)
+        if found.__class__ in (int, float) and 0 <= found < _LARGEST:
+            return float(found)
+    return None
+
+
+def tokens_of(
+    attributes: Mapping[str, Json], *, total: Sequence[str], parts: Sequence[Sequence[str]]
+) -> int | None:
+    """Return the tokens of a call: their total, or else the sum of those read and written."""
+    said = amount(attributes, total)
+    if said is None:
+        found = [one for keys in parts if (one := amount(attributes, keys)) is not None]
+        said = sum(found) if found else None
+    return None if said is None else int(said)
+
+
+def _step(span: TraceSpan, kind: Literal["agent", "turn", "tool"]) -> TraceStep:
+    error = error_of(span)
+    table = span.attributes
+    asked, answered = _of_tool(span) if kind == "tool" else ("", "")
+    said = ModelExchange(asked, answered) if kind == "tool" else _of_model(span)
+    return TraceStep(
+        kind=kind,
+        name=text(table.get(_NAMES[kind])),
+        start_ns=span.start_ns,
+        end_ns=span.end_ns,
+        error=error,
+        asked=said.asked,
+        answered="" if error is not None else said.answered,
+        conversation=text(table.get("gen_ai.conversation.id")),
+        model=text(table.get("gen_ai.response.model")) or text(table.get("gen_ai.request.model")),
+        temperature=amount(table, ("gen_ai.request.temperature",)),
+        tokens=tokens_of(table, total=_TOTAL_TOKENS, parts=_TOKENS),
+        cost_usd=amount(table, COSTS),
+        thoughts=said.thoughts,
+        call=text(table.get("gen_ai.tool.call.id")) if kind == "tool" else "",
+        calls=said.calls,
+        answers=said.answers,
+    )
+
+
+def error_of(span: TraceSpan) -> str | None:
     """Return message, or else type, of a span's error; None where it has none."""
-    kind = _text(span.attributes.get("error.type"))
+    kind = text(span.attributes.get("error.type"))
     if not span.failed and not kind:
         return None
     said = [
-        _text(event.attributes.get("exception.message")) for event in span.events if event.name == "exception"
+        text(event.attributes.get("exception.message")) for event in span.events if event.name == "exception"
     ]
     return next(filter(None, (*reversed(said), span.message, kind)), _OTHER)
 
 
-def _of_model(span: TraceSpan) -> tuple[str, str]:
-    """Return the last text of the user, and the text of the model."""
+def _of_model(span: TraceSpan) -> ModelExchange:
     tables = [span.attributes, *(event.attributes for event in span.events if event.name == _DETAILS)]
-    asked = [text for table in tables for name in _INPUTS for text in _messages(table.get(name), "user")]
-    answered = [text for table in tables for text in _messages(table.get("gen_ai.output.messages"), "")]
+    asked = [one for table in tables for name in _INPUTS for one in messages(table.get(name))]
+    answered = [one for table in tables for one in messages(table.get("gen_ai.output.messages"))]
     for event in span.events:
-        if event.name == _ASKED:
-            asked += filter(None, [_content(_parsed(event.attributes.get("content")))])
-        elif event.name == _ANSWERED:
-            answered += filter(None, [_content(_parsed(event.attributes.get("message")))])
-    return asked[-1] if asked else "", "\n".join(answered)
+        if event.name == _ANSWERED:
+            answered.append(_old_message("assistant", event, "message"))
+        elif event.name in _ASKED:
+            asked.append(_old_message(_ASKED[event.name], event, "content"))
+    return conversation(asked, answered)
+
+
+def _old_message(role: str, event: SpanEvent, key: str) -> dict[str, Json]:
+    """Return the message that an event before 1.37 is."""
+    found = parsed(event.attributes.get(key))
+    if isinstance(found, Mapping) and ("content" in found or "tool_calls" in found):
+        return {"content": None, **found, "role": role}
+    calls = parsed(event.attributes.get("tool_calls"))
+    message = {"role": role, "content": found, "tool_calls": calls}
+    identity = event.attributes.get("id")
+    return message if identity is None else message | {"tool_call_id": identity}
 
 
 def _of_tool(span: TraceSpan) -> tuple[str, str]:
@@ -108,50 +175,4 @@ def _of_tool(span: TraceSpan) -> tuple[str, str]:
             asked = event.attributes.get("content")
         elif event.name == _ANSWERED and result is None:
             result = event.attributes.get("message")
-    arguments = _parsed(asked)
-    as_json = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    return "" if arguments is None else as_json, _content(_parsed(result))
-
-
-def _messages(found: Json, role: str) -> Iterator[str]:
-    """Yield the texts of the messages of a role, or of any, that have some."""
-    messages = _parsed(found)
-    for message in () if messages is None or isinstance(messages, str) else messages:  # a text is cut short
-        parts = message["parts"] if "parts" in message else message["content"]
-        text = _content(parts) if role in ("", message["role"]) else ""
-        if text:
-            yield text
-
-
-def _content(found: Json) -> str:
-    """Return the text of a message: its own, or that of its parts."""
-    if isinstance(found, str):
-        return found.strip()
-    if isinstance(found, Mapping):  # the message of an older event, or a single part
-        return _content(found["content"]) if "content" in found else _part(found)
-    if isinstance(found, Iterable):
-        return "\n".join(filter(None, map(_part, found))).strip()
-    return "" if found is None else json.dumps(found)
-
-
-def _part(part: Json) -> str:
-    """Return the text of a part, by whatever name it has; calls and files have none."""
-    if isinstance(part, str):
-        return part
-    if part.get("type", "text") != "text":
-        return ""
-    return _text(part.get("content", part.get("text")))
-
-
-def _parsed(found: Json) -> Json:
-    """Return what an attribute holds: structured itself, as JSON, or a plain text."""
-    if isinstance(found, str) and found[:1] in ("[", "{"):
-        try:
-            return json.loads(found)
-        except (ValueError, RecursionError):
-            return found
-    return found
-
-
-def _text(found: Json) -> str:
-    return found if isinstance(found, str) else ""
+    return arguments(asked), said_by_tool(parsed(result))

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.traces.forest import MARK, SpanForest
 from pytest_tfgrpo.traces.genai import is_agent, read_genai
-from pytest_tfgrpo.traces.turns import MARK, AgentRun, SpanEvent, SpanForest, SpanKey, TraceSpan
+from pytest_tfgrpo.traces.turns import AgentRun, SpanEvent, SpanKey, TraceSpan
 
 if TYPE_CHECKING:
     from opentelemetry import trace

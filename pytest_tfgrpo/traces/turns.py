@@ -1,12 +1,8 @@
-"""Spans, and the runs of agents that they amount to: each a tree below its outermost agent.
-
-Spans come late, twice and in any order, so that runs are made once all are there. What cannot be used is
-refused, never repaired: a run that lacks one of its spans would look shorter than it was.
-"""
+"""Spans, what a dialect reads from one, and the run of an agent that several amount to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
@@ -68,6 +64,7 @@ class RefusedTrace(StrEnum):
     NO_RUN = "no_run"
     """A turn or tool call without an agent around it: orphaned, or of no agent."""
     NOT_JSON = "not_json"
+    NOT_PROTOBUF = "not_protobuf"
     OUTCOME_NOT_A_NUMBER = "outcome_not_a_number"
     OUTCOME_OUT_OF_RANGE = "outcome_out_of_range"
     TOO_LARGE = "too_large"
@@ -83,6 +80,19 @@ class RefusedSpan(NamedTuple):
     key: SpanKey | None = None
     """Of the span, as far as that is known."""
     parent: str = ""
+
+
+class TraceCall(NamedTuple):
+    """A call of a tool, as the messages to and from a model tell it."""
+
+    id: str
+    """Empty where the messages have none."""
+    name: str
+    arguments: str
+    """As JSON; a text that is none as it is."""
+    result: str | None = None
+    """None: not there yet."""
+    failed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,6 +120,12 @@ class TraceStep:
     cost_usd: float | None = None
     thoughts: tuple[str, ...] = ()
     """What a model said to itself before it answered."""
+    call: str = ""
+    """Id of the call that a tool ran for."""
+    calls: tuple[TraceCall, ...] = ()
+    """Of a turn or an agent: the calls since the user's last message, those of its answer last."""
+    answers: int = 0
+    """How many of `calls` are of its answer."""
 
 
 class TraceOutcome(NamedTuple):
@@ -117,8 +133,11 @@ class TraceOutcome(NamedTuple):
 
     name: str
     value: Json
+    """None where there is a label alone."""
     at_ns: int
     place: str
+    label: str = ""
+    explanation: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,7 +152,9 @@ class SpanReading:
     user: str = ""
     """Whom the agent served, as the application names it."""
     notes: Mapping[str, Json] = field(default_factory=dict)
-    """Attributes ``tfgrpo.*`` of the span and its resource, without that prefix."""
+    """Attributes ``tfgrpo.*`` of the span, without that prefix."""
+    shared_notes: Mapping[str, Json] = field(default_factory=dict)
+    """Those of its resource, which hold where no span of a run says otherwise."""
 
 
 Dialect: TypeAlias = Callable[[TraceSpan], SpanReading]
@@ -145,6 +166,7 @@ class AgentRun:
     """One run of an agent: an outermost agent's span, and what happened within."""
 
     key: SpanKey
+    """Of the agent's span; a trace without agents has no span id."""
     agent: TraceStep
     steps: tuple[TraceStep, ...]
     """Turns and tool calls, in the order of their starts."""
@@ -153,6 +175,14 @@ class AgentRun:
     marks: tuple[SpanEvent, ...]
     """Events ``tfgrpo.*`` within the run, or else of the nearest span around it that has some."""
     place: str
+    closed: bool = False
+    """The spans around the agent's are all here, up to the root of the trace."""
+    session: str = ""
+    """As the agent's span, a span around it, or else one within says; the application's own before an id
+    that a framework gave the conversation."""
+    user: str = ""
+    notes: Mapping[str, Json] = field(default_factory=dict)
+    """As `session`; those of resources where no span has one of that name."""
 
     @property
     def prompt(self) -> str:
@@ -165,146 +195,28 @@ class AgentRun:
         said = [self.agent.answered, *(step.answered for step in self._turns())]
         return "" if self.agent.error is not None else said[0] or said[-1]
 
+    @property
+    def model(self) -> str:
+        """Model of the last turn that names one, or of the agent."""
+        return next((step.model for step in (*reversed(self.steps), self.agent) if step.model), "")
+
+    @property
+    def temperature(self) -> float | None:
+        """Temperature of the last turn that has one, or of the agent."""
+        said = (step.temperature for step in (*reversed(self.steps), self.agent))
+        return next((one for one in said if one is not None), None)
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens that the turns read and wrote, or else what the agent says; None where nobody says it."""
+        said = [step.tokens for step in self.steps if step.tokens is not None]
+        return sum(said) if said else self.agent.tokens
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Cost of the turns, or else what the agent says; None where nobody says it."""
+        said = [step.cost_usd for step in self.steps if step.cost_usd is not None]
+        return sum(said) if said else self.agent.cost_usd
+
     def _turns(self) -> Iterator[TraceStep]:
         return (step for step in self.steps if step.kind == "turn")
-
-
-@dataclass(slots=True)
-class _Node:
-    """What is kept of a span: not its texts, which repeat the whole conversation in each turn."""
-
-    key: SpanKey
-    parent: str
-    place: str
-    reading: SpanReading = field(default_factory=SpanReading)
-    marks: tuple[SpanEvent, ...] = ()
-    whole: bool = True
-
-
-class _Place(NamedTuple):
-    """Where a span is: its outermost agent, and the nearest marks around that."""
-
-    top: SpanKey | None
-    around: tuple[SpanEvent, ...]
-    looped: bool = False
-
-
-_NOWHERE = _Place(None, ())
-_LOOPED = _Place(None, (), looped=True)
-MARK = "tfgrpo."
-"""Start of the names of events that are ours."""
-UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError)
-
-
-class SpanForest:
-    """Takes spans in any order, and gives the runs among them once all are there."""
-
-    def __init__(self, dialect: Dialect) -> None:
-        self._dialect = dialect
-        self._nodes: dict[SpanKey, _Node] = {}
-        self._torn: set[str] = set()
-        """Traces in which a span without a place was refused."""
-        self.refused: list[RefusedSpan] = []
-        self.strays: dict[SpanKey, list[TraceOutcome]] = {}
-        """Outcomes of spans that are not here, by the keys of these."""
-
-    def take(self, found: Iterable[TraceSpan | RefusedSpan]) -> int:
-        """Take spans, and what was refused of them; return how many were read."""
-        number = 0
-        for number, one in enumerate(found, 1):  # noqa: B007 - the last number counts
-            if isinstance(one, RefusedSpan):
-                self._refuse(one)
-            elif one.key in self._nodes:
-                self.refused.append(RefusedSpan(RefusedTrace.DUPLICATE, one.place, one.key))
-            else:
-                self._add(one)
-        return number
-
-    def _add(self, span: TraceSpan) -> None:
-        try:
-            reading = self._dialect(span)
-        except UNREADABLE:
-            self._refuse(RefusedSpan(RefusedTrace.MALFORMED, span.place, span.key, span.parent))
-            return
-        marks = tuple(event for event in span.events if event.name.startswith(MARK))
-        self._nodes[span.key] = _Node(span.key, span.parent, span.place, reading, marks)
-
-    def _refuse(self, refusal: RefusedSpan) -> None:
-        self.refused.append(refusal)
-        if refusal.key is not None:
-            trace, own = refusal.key
-            if not own:
-                self._torn.add(trace)
-            elif refusal.key not in self._nodes:
-                self._nodes[refusal.key] = _Node(refusal.key, refusal.parent, refusal.place, whole=False)
-
-    def runs(self) -> list[AgentRun]:
-        """Return the runs that are whole, in the order of their starts; the rest joins what is refused."""
-        places: dict[SpanKey, _Place] = {}
-        members: dict[SpanKey, list[_Node]] = {}
-        for key, node in self._nodes.items():
-            place = self._place(key, places)
-            step = node.reading.step
-            if place.top is not None:
-                members.setdefault(place.top, []).append(node)
-            elif node.reading.outcomes and step is None and not place.looped:
-                self.strays.setdefault((key[0], node.parent), []).extend(node.reading.outcomes)
-            elif place.looped or (step is not None and step.kind != "agent"):
-                reason = RefusedTrace.LOOP if place.looped else RefusedTrace.NO_RUN
-                self.refused.append(RefusedSpan(reason, node.place, key))
-        found = []
-        for top, nodes in members.items():
-            if top[0] in self._torn or not all(node.whole for node in nodes):
-                self.refused.append(RefusedSpan(RefusedTrace.INCOMPLETE, self._nodes[top].place, top))
-            else:
-                found.append(_run(self._nodes[top], nodes, places[top].around))
-        return sorted(found, key=lambda run: (run.agent.start_ns, run.key))
-
-    def _place(self, key: SpanKey, places: dict[SpanKey, _Place]) -> _Place:
-        """Return where a span is, without recursion: a chain of parents may be long, or a circle."""
-        path: list[_Node] = []
-        seen: set[SpanKey] = set()
-        at: SpanKey = key
-        place = places.get(at)
-        while place is None:
-            node = self._nodes.get(at)
-            if at in seen:
-                place = _LOOPED
-            elif node is None:
-                place = _NOWHERE
-            else:
-                seen.add(at)
-                path.append(node)
-                at = (at[0], node.parent)
-                place = places.get(at) if node.parent else _NOWHERE
-        for node in reversed(path):
-            if place.top is None and not place.looped:
-                step = node.reading.step
-                is_top = step is not None and step.kind == "agent"
-                place = _Place(
-                    node.key if is_top else None, place.around if is_top else node.marks or place.around
-                )
-            places[node.key] = place
-        return place
-
-
-def _run(top: _Node, nodes: Iterable[_Node], around: tuple[SpanEvent, ...]) -> AgentRun:
-    steps = []
-    outcomes: list[TraceOutcome] = []
-    marks: list[SpanEvent] = []
-    for node in nodes:
-        step = node.reading.step
-        if step is not None and step.kind != "agent":
-            steps.append((step.start_ns, step.end_ns, node.key, step))
-        outcomes += node.reading.outcomes
-        marks += node.marks
-    agent = top.reading.step
-    assert agent is not None
-    return AgentRun(
-        key=top.key,
-        agent=agent,
-        steps=tuple(step for *_, step in sorted(steps, key=lambda one: one[:3])),
-        outcomes=tuple(sorted(outcomes, key=lambda outcome: outcome.at_ns)),
-        marks=tuple(sorted(marks, key=lambda mark: mark.at_ns)) or around,
-        place=top.place,
-    )

@@ -34,7 +34,7 @@ def nested(depth: int) -> dict[str, Any]:
         ({"intValue": "-12"}, -12),
         ({"intValue": 12}, 12),
         ({"doubleValue": 0.5}, 0.5),
-        ({"doubleValue": "Infinity"}, float("inf")),
+        ({"doubleValue": "Infinity"}, "Infinity"),
         ({"bytesValue": "AAE="}, "AAE="),
         ({"arrayValue": {"values": [{"intValue": "1"}, {}]}}, [1, None]),
         ({"arrayValue": {}}, []),

@@ -13,9 +13,9 @@ from pytest_tfgrpo.core.scenarios import Prompt
 from pytest_tfgrpo.sinks.genai_spans import SpanWriter
 from pytest_tfgrpo.sinks.otlp import envelope, request
 from pytest_tfgrpo.sinks.span_content import SpanContent
+from pytest_tfgrpo.traces.forest import SpanForest
 from pytest_tfgrpo.traces.genai import read_genai
 from pytest_tfgrpo.traces.otlp_lines import read_otlp_lines
-from pytest_tfgrpo.traces.turns import SpanForest
 
 RUN = "20260101T000000-12345678"
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.live.spans import events_of
+from pytest_tfgrpo.traces.forest import SpanForest
 from pytest_tfgrpo.traces.genai import read_genai
 from pytest_tfgrpo.traces.otlp_lines import read_otlp_lines
-from pytest_tfgrpo.traces.turns import AgentRun, RefusedTrace, SpanForest
+from pytest_tfgrpo.traces.turns import AgentRun, RefusedTrace
 
 RECORDED = Path(__file__).parent / "recorded"
 FILES = sorted(path.name for path in RECORDED.glob("*.jsonl"))

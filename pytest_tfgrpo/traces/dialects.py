@@ -1,0 +1,83 @@
+"""Which dialect a span speaks, and what every dialect has alike: session, user and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.traces.forest import MARK
+from pytest_tfgrpo.traces.genai import outcomes_of, read_genai
+from pytest_tfgrpo.traces.turns import SpanReading, TraceSpan
+
+SESSION_KEYS = (
+    "langfuse.session.id",
+    "session.id",
+    "traceloop.association.properties.session_id",
+    "langsmith.trace.session_id",
+    "ai.telemetry.metadata.sessionId",
+    "gen_ai.conversation.id",
+)
+"""Attributes of a span or its resource with the id of the conversation with a user, the surest first."""
+USER_KEYS = (
+    "langfuse.user.id",
+    "user.id",
+    "enduser.id",
+    "enduser.pseudo.id",
+    "traceloop.association.properties.user_id",
+    "ai.telemetry.metadata.userId",
+)
+"""Attributes of a span or its resource with the id of a user, the surest first."""
+
+
+class SpanIdentity(NamedTuple):
+    """To whom a span belongs, and what the application noted in it."""
+
+    session: str
+    """Empty where the span has none."""
+    user: str
+    notes: Mapping[str, Json]
+    """Attributes ``tfgrpo.*`` of the span, without that prefix."""
+    shared_notes: Mapping[str, Json]
+    """Those of its resource."""
+
+
+def identity(attributes: Mapping[str, Json], resource: Mapping[str, Json]) -> SpanIdentity:
+    """Return session, user and notes of a span; its own attributes come before those of its resource."""
+    return SpanIdentity(
+        _first((attributes, resource), SESSION_KEYS),
+        _first((attributes, resource), USER_KEYS),
+        _notes(attributes),
+        _notes(resource),
+    )
+
+
+def read_span(span: TraceSpan) -> SpanReading:
+    """Return what a span says in its dialect.
+
+    Raises ValueError, TypeError, KeyError or AttributeError for content that the dialect does not have.
+    """
+    session, user, notes, shared = identity(span.attributes, span.resource)
+    return replace(
+        read_genai(span),
+        outcomes=outcomes_of(span),
+        session=session,
+        user=user,
+        notes=notes,
+        shared_notes=shared,
+    )
+
+
+def _first(tables: Iterable[Mapping[str, Json]], keys: Iterable[str]) -> str:
+    """Return the first value that can be an id: a text, or a whole number as one."""
+    for table in tables:
+        for key in keys:
+            found = table.get(key)
+            if found.__class__ is int or (isinstance(found, str) and found.strip()):
+                return str(found).strip()
+    return ""
+
+
+def _notes(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
+    return {key.removeprefix(MARK): value for key, value in attributes.items() if key.startswith(MARK)}

@@ -1,0 +1,196 @@
+"""Messages to and from a model, in the spellings that frameworks have for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.traces.turns import TraceCall
+
+_THOUGHTS = ("reasoning", "thinking")
+"""Types of the parts in which a model talks to itself."""
+_CALLS = ("function", "tool_call", "tool_use", "function_call")
+_RESULTS = ("tool_call_response", "tool_result", "tool_response", "function_call_output")
+_RESULT_KEYS = ("response", "result", "content", "output")
+_RESULT_IDS = ("id", "tool_use_id", "toolUseId", "tool_call_id", "call_id")
+
+
+class ModelExchange(NamedTuple):
+    """What messages say of one call of a model."""
+
+    asked: str
+    """Last text of the user."""
+    answered: str
+    """Text of the model."""
+    thoughts: tuple[str, ...] = ()
+    calls: tuple[TraceCall, ...] = ()
+    """Since the last text of the user."""
+    answers: int = 0
+    """How many of `calls` are of the answer."""
+
+
+def conversation(inputs: Iterable[Json], outputs: Iterable[Json]) -> ModelExchange:
+    """Return what the messages to a model, and those of its answer, say.
+
+    Raises TypeError, KeyError or AttributeError for messages without a role or content.
+    """
+    asked, recent = "", list[Json]()
+    for message in inputs:
+        said = content(body(message)) if message["role"] == "user" else ""
+        if said and not any(_result(part) for part in _parts(message)):
+            recent = []
+        else:
+            recent.append(message)
+        asked = said or asked
+    answers = list(outputs)
+    said_last = [text for message in answers if (text := content(body(message)))]
+    before, after = calls_of(recent), calls_of(answers)
+    thoughts = tuple(text for message in answers for text in _thoughts(message))
+    return ModelExchange(asked, "\n".join(said_last), thoughts, (*before, *after), len(after))
+
+
+def parsed(found: Json) -> Json:
+    """Return what an attribute holds: structured itself, as JSON, or a plain text."""
+    if isinstance(found, str) and found[:1] in ("[", "{"):
+        try:
+            return json.loads(found)
+        except (ValueError, RecursionError):
+            return found
+    return found
+
+
+def messages(found: Json) -> list[Json]:
+    """Return the messages that an attribute holds; none of a text that was cut short."""
+    several = parsed(found)
+    return [] if several is None or isinstance(several, str) else list(several)
+
+
+def body(message: Json) -> Json:
+    """Return the parts or the content of a message; raises KeyError where it has neither."""
+    if "parts" in message:
+        return message["parts"]
+    return message.get("content") if "tool_calls" in message else message["content"]
+
+
+def content(found: Json) -> str:
+    """Return the text of a message: its own, or that of its parts."""
+    if isinstance(found, str):
+        return found.strip()
+    if isinstance(found, Mapping):  # the message of an older event, or a single part
+        return content(found["content"]) if "content" in found else _part(found)
+    if isinstance(found, Iterable):
+        return "\n".join(filter(None, map(_part, found))).strip()
+    return "" if found is None else json.dumps(found)
+
+
+def calls_of(found: Iterable[Json]) -> list[TraceCall]:
+    """Return the calls of tools that messages tell of, each with its result if that is among them."""
+    calls: list[TraceCall] = []
+    for message in found:
+        for part in _parts(message):
+            if (call := _call(part)) is not None:
+                calls.append(call)
+            elif (result := _result(part)) is not None:
+                _answer(calls, result)
+    return calls
+
+
+def arguments(found: Json) -> str:
+    """Return the arguments of a call as JSON with sorted names; empty where there are none."""
+    value = parsed(found)
+    if value is None:
+        return ""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def text(found: Json) -> str:
+    """Return a text, and nothing for another type."""
+    return found if isinstance(found, str) else ""
+
+
+def _part(part: Json) -> str:
+    """Return the text of a part, by whatever name it has; calls and files have none."""
+    if isinstance(part, str):
+        return part
+    if part.get("type", "text") != "text":
+        return ""
+    return text(part.get("content", part.get("text")))
+
+
+def _thoughts(message: Json) -> Iterator[str]:
+    if isinstance(message, Mapping) and (said := text(message.get("reasoning_content"))):
+        yield said
+    for part in _parts(message):
+        if part.get("type") in _THOUGHTS:
+            said = next((text(part[key]) for key in ("content", "text", "thinking") if key in part), "")
+            if said.strip():
+                yield said.strip()
+
+
+def _parts(message: Json) -> Iterator[Mapping[str, Json]]:
+    """Yield the parts of a message that are objects, calls and results of other spellings among them."""
+    if not isinstance(message, Mapping):
+        return
+    found = message.get("parts", message.get("content"))
+    for key in ("tool_calls", "toolCalls"):
+        if isinstance(several := parsed(message.get(key)), list):
+            yield from (part for part in several if isinstance(part, Mapping))
+    if message.get("role") == "tool" and (call := message.get("tool_call_id")) is not None:
+        yield {"type": "tool_result", "id": call, "content": found}
+    elif isinstance(found, Mapping):
+        yield found
+    elif isinstance(found, list | tuple):
+        yield from (part for part in found if isinstance(part, Mapping))
+
+
+def _call(part: Mapping[str, Json]) -> TraceCall | None:
+    """Return the call that a part is: of the conventions, of OpenAI, of Anthropic, of Bedrock."""
+    inner = next((part[key] for key in ("function", "toolUse") if isinstance(part.get(key), Mapping)), part)
+    if part.get("type", "function") not in _CALLS and inner is part:
+        return None
+    given = next((inner[key] for key in ("arguments", "input") if key in inner), None)
+    if not isinstance(inner.get("name"), str) or (given is None and part.get("type") is None):
+        return None
+    identity = part.get("call_id") or part.get("id") or inner.get("toolUseId") or inner.get("id")
+    return TraceCall(text(identity), inner["name"], arguments(given))
+
+
+def _result(part: Mapping[str, Json]) -> TraceCall | None:
+    """Return the result that a part is, as a call of which no more is known."""
+    inner = part["toolResult"] if isinstance(part.get("toolResult"), Mapping) else part
+    if inner is part and part.get("type") not in _RESULTS:
+        return None
+    found = next((parsed(inner[key]) for key in _RESULT_KEYS if inner.get(key) is not None), None)
+    identity = next((inner[key] for key in _RESULT_IDS if key in inner), "")
+    failed = inner.get("is_error") is True or inner.get("status") == "error"
+    return TraceCall(text(identity), text(inner.get("name")), "", said_by_tool(found), failed)
+
+
+def said_by_tool(found: Json) -> str:
+    """Return the result of a tool as a text: that of its parts, or else JSON."""
+    if isinstance(found, str):
+        return found.strip()
+    if found is None:
+        return ""
+    if isinstance(found, list) and all(_is_text(part) for part in found):
+        return content(found)
+    if isinstance(found, Mapping) and "content" in found and found.keys() <= {"content", "role", "type"}:
+        return said_by_tool(found["content"])
+    return json.dumps(found, ensure_ascii=False)
+
+
+def _is_text(part: Json) -> bool:
+    if not isinstance(part, Mapping):
+        return False
+    return part.get("type", "text") == "text" and isinstance(part.get("content", part.get("text")), str)
+
+
+def _answer(calls: list[TraceCall], result: TraceCall) -> None:
+    """Give a result to the oldest call that has its id and none; keep one whose call is not here."""
+    for at, call in enumerate(calls):
+        if call.result is None and call.id == result.id:
+            calls[at] = call._replace(result=result.result, failed=result.failed)
+            return
+    calls.append(result)
