@@ -42,6 +42,10 @@ class ValueScrubber(Protocol):
         """Return the text that stands under `key`, without them: a key such as ``password`` tells."""
         ...
 
+    def names(self, key: str) -> bool:
+        """Return whether what stands under `key` is taken out where it is a number."""
+        ...
+
 
 class UnfitError(ValueError):
     """A JSON value that cannot be kept; `finite` is false where a number is the reason."""
@@ -52,12 +56,12 @@ class UnfitError(ValueError):
         self.finite = finite
 
 
-def fit(value: Json, scrubber: ValueScrubber | None = None) -> Json:
-    """Return a copy of `value` that is fit to keep, with secrets taken out by `scrubber`.
+def fit(value: Json, scrubber: ValueScrubber | None = None, *, key: str = "") -> Json:
+    """Return a copy of `value`, which stands under `key`, that is fit to keep, with secrets taken out.
 
     Raises UnfitError for a number that is not finite, for more than 64 levels, and for what is not JSON.
     """
-    return _fit(value, scrubber, "", 0)
+    return _fit(value, scrubber, key, 0)
 
 
 def fit_text(text: str, scrubber: ValueScrubber | None = None, key: str = "", longest: int = LONGEST) -> str:
@@ -123,7 +127,7 @@ def _fit(value: Json, scrubber: ValueScrubber | None, key: str, depth: int) -> J
 def _fit_integer(value: int, scrubber: ValueScrubber | None, key: str) -> Json:
     if not -_LARGEST < value < _LARGEST:
         raise UnfitError((), "the number is too large", finite=False)
-    if scrubber is None or abs(value) < _LONG_NUMBER:
+    if scrubber is None or (abs(value) < _LONG_NUMBER and not (key and scrubber.names(key))):
         return value
     plain = str(value)
     shown = scrubber.value(key, plain)

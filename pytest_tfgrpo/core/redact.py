@@ -39,6 +39,8 @@ _REMEMBERED = 8_000_000
 """Characters of texts that a redactor remembers: a message comes again in every span of its conversation."""
 
 
+_SOME_NUMBER = "5550100"
+
 _Place = tuple[int, int, str, str]
 """Start, end, kind, and the value without escapes."""
 
@@ -116,6 +118,10 @@ class Redactor:
             if self._personal and search.is_phone(key, text):
                 return self._whole("phone", text)
         return self.text(text)
+
+    def names(self, key: str) -> bool:
+        """Return whether what stands under `key` is taken out where it is a number."""
+        return self._personal and _search().is_phone(key, _SOME_NUMBER)
 
     def redacted(self, text: str) -> tuple[str, tuple[str, ...]]:
         """Return `text` without secrets and personal data, and the kinds of these, one for each."""

@@ -1,0 +1,160 @@
+"""Payloads at the door: opted out, refused, or an event whose texts are redacted."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+
+from pytest_tfgrpo.bus.dead_letters import DeadLetter
+from pytest_tfgrpo.bus.protocol import BusEvent
+from pytest_tfgrpo.core.clock import utc_time
+from pytest_tfgrpo.core.events import (
+    FEEDBACK,
+    LARGEST_INPUT,
+    REWARD,
+    TRAJECTORY,
+    EventRefusal,
+    RlEvent,
+    check_event,
+    derived_id,
+    wrap,
+)
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.feedback.opt_outs import DropReason, OptOuts, says_opt_out
+from pytest_tfgrpo.feedback.scrubber import LoopScrubber
+
+_LONGEST_DEAD = 262_144
+"""Bytes of a payload that are kept of one that is refused."""
+_USERS = ("user_ref", "user_id", "user")
+_OPT_OUTS = ("opt_out", "tfgrpo.opt_out")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _PayloadKind:
+    """What a subject's payload calls its id and its time."""
+
+    name: str
+    id_key: str
+    space: str
+    """First part of what the event's id derives from."""
+    time_key: str = "timestamp"
+
+
+_KINDS: Mapping[str, _PayloadKind] = MappingProxyType(
+    {
+        TRAJECTORY: _PayloadKind(
+            name="trajectory", id_key="trajectory_id", space="trajectory", time_key="end_timestamp"
+        ),
+        FEEDBACK: _PayloadKind(name="feedback", id_key="feedback_id", space="feedback"),
+        REWARD: _PayloadKind(name="reward", id_key="reward_id", space="reward-event"),
+    }
+)
+_OTHER = _PayloadKind(name="payload", id_key="id", space="payload")
+
+
+_NO_LETTER = DeadLetter(code="", message="")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TakenPayload:
+    """What becomes of a payload: one of reason, refusal and event is set."""
+
+    reason: DropReason = ""
+    what: str = ""
+    """Of what opted out: ``trajectory``, ``feedback``, ``reward``."""
+    ref: str = ""
+    """What stands for it."""
+    event: BusEvent | None = None
+    refusal: EventRefusal | None = None
+    letter: DeadLetter = _NO_LETTER
+    """What is kept of what is refused."""
+
+
+def bus_event(event: RlEvent, at: str) -> BusEvent:
+    """Return a checked event as the bus takes it: its data are the whole event as JSON."""
+    return BusEvent(id=event.id, subject=event.subject, time=at, data=event.encode())
+
+
+class PayloadDoor:
+    """Judges payloads one by one; may be shared by threads."""
+
+    def __init__(self, scrubber: LoopScrubber, opt_outs: OptOuts) -> None:
+        self._scrubber = scrubber
+        self._opt_outs = opt_outs
+
+    def take(self, subject: str, payload: Json | bytes) -> TakenPayload:
+        """Return what becomes of a payload."""
+        kind = _KINDS.get(subject, _OTHER)
+        value = _read(payload)
+        data = value if isinstance(value, dict) else {}
+        reason = self._reason(data, kind)
+        if reason:
+            return TakenPayload(reason=reason, what=kind.name, ref=self._ref(kind, payload, data))
+        name = data.get(kind.id_key)
+        event_id = derived_id(kind.space, name.lower()) if isinstance(name, str) else derived_id(subject)
+        envelope = wrap(subject, self._with_pseudonyms(value), event_id=event_id)
+        found = check_event(payload if value is None else envelope, self._scrubber)
+        if isinstance(found, RlEvent):
+            return TakenPayload(event=bus_event(found, utc_time(found.data.get(kind.time_key)) or found.time))
+        refusal = EventRefusal(
+            fault=found.fault, pointer=found.pointer.removeprefix("/data"), message=found.message
+        )
+        return TakenPayload(refusal=refusal, letter=self._letter(subject, refusal, payload))
+
+    def _reason(self, data: Mapping[str, Json], kind: _PayloadKind) -> DropReason:
+        metadata = data.get("metadata")
+        metadata = metadata if isinstance(metadata, dict) else {}
+        if any(says_opt_out(metadata.get(key)) for key in _OPT_OUTS):
+            return "attribute"
+        session = data.get("session_id")
+        users = [str(one) for key in _USERS if _is_user(one := metadata.get(key))]
+        at = utc_time(data.get(kind.time_key))
+        seconds = -math.inf if at is None else datetime.fromisoformat(at).timestamp()
+        return self._opt_outs.reason([session] if isinstance(session, str) else [], users, seconds)
+
+    def _with_pseudonyms(self, value: Json) -> Json:
+        """Return a payload whose metadata has the user as a pseudonym alone, under ``user_ref``."""
+        metadata = value.get("metadata") if isinstance(value, dict) else None
+        if not isinstance(metadata, dict):
+            return value
+        refs = {
+            key: self._scrubber.user_ref(str(one)) for key in _USERS if _is_user(one := metadata.get(key))
+        }
+        if not refs:
+            return value
+        ref = next(iter(refs.values()))
+        others = {key: one for key, one in metadata.items() if key not in refs}
+        return {**value, "metadata": {**others, "user_ref": ref}}
+
+    def _ref(self, kind: _PayloadKind, payload: Json | bytes, data: Mapping[str, Json]) -> str:
+        name = data.get(kind.id_key)
+        return self._scrubber.ref(kind.name, name.lower() if isinstance(name, str) else repr(payload))
+
+    def _letter(self, subject: str, refusal: EventRefusal, payload: Json | bytes) -> DeadLetter:
+        text = self._scrubber.document(payload, _LONGEST_DEAD)
+        return DeadLetter(
+            code=refusal.fault.value,
+            message=refusal.message,
+            pointer=refusal.pointer,
+            subject=subject,
+            size=len(payload) if isinstance(payload, bytes) else 0,
+            data=text.encode(),
+        )
+
+
+def _is_user(value: Json) -> bool:
+    return value.__class__ is int or (isinstance(value, str) and bool(value.strip()))
+
+
+def _read(payload: Json | bytes) -> Json:
+    """Return the value of a payload; None where it is not JSON."""
+    if not isinstance(payload, bytes):
+        return payload
+    try:
+        return json.loads(payload) if len(payload) <= LARGEST_INPUT else None
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,230 @@
+"""What takes secrets and personal data out of what comes in, before anything of it is durable.
+
+Users become pseudonyms. What identifies a session, a task or an agent stays as it is where there is nothing
+to hide in it, and is replaced as a whole where there is: 24 bits of a placeholder would join strangers.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import math
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Literal
+
+from pytest_tfgrpo.core.fitting import LONGEST, UnfitError, fit, fit_text
+from pytest_tfgrpo.core.redact import Redactor
+from pytest_tfgrpo.core.text import cut
+from pytest_tfgrpo.core.wire import Json
+
+LONGEST_ATTRIBUTE = 262_144
+"""Bytes of UTF-8 of an attribute that holds JSON."""
+SHORTEST_KEY = 16
+"""Bytes of the key that pseudonyms and placeholders are made with."""
+_REMEMBERED = 8_000_000
+"""Characters of attributes that are remembered: instructions come again with every span."""
+_LONGEST_USER = 256
+_DIGITS = 32
+_BITS = 1023
+"""Of the largest whole number that is kept."""
+_USER_REF = re.compile(r"u-[0-9a-f]{32}")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[.-]")
+_USERS = re.compile(
+    r"(?:.*_)?(?:user_?(?:id|ref|name|hash|full_name|pseudo_id)|enduser(?:_(?:id|name|pseudo_id))?)"
+)
+_IDENTITIES = re.compile(
+    r"(?:.*_)?(?:session|conversation|thread|trajectory|feedback|reward|agent|task)_(?:id|key)"
+    r"|(?:.*_)?(?:policy_version|lessons)"
+)
+LEAF_BYTES = (16_384, 4_096, 1_024, 256)
+"""What texts within JSON are cut to, one after the other, until the whole fits."""
+
+_RAW_CHARS = 1_000_000
+"""Of a text that cannot be read, which are looked at."""
+_PAIR = re.compile(r'"([^"\\]{1,100})"\s{0,8}:\s{0,8}(?:"([^"\\]{1,256})"|([0-9]{1,20}))')
+"""A name and its value in what is not quite JSON."""
+
+KeyKind = Literal["", "id", "identity", "perhaps user", "user"]
+
+
+class LoopScrubber:
+    """A redactor that also knows users and identities by their names; may be shared by threads."""
+
+    def __init__(self, key: bytes, *, addresses: bool = False) -> None:
+        """IP `addresses` are taken out too where that is said. Raises ValueError for a short key."""
+        if len(key) < SHORTEST_KEY:
+            raise ValueError(
+                f"the key of the pseudonyms has {len(key)} bytes; it needs {SHORTEST_KEY} or more"
+            )
+        self._key = key
+        self._redactor = Redactor(key, addresses=addresses)
+        self._known: dict[str, str] = {}
+        self._size = 0
+
+    def text(self, text: str) -> str:
+        """Return `text` without secrets and personal data."""
+        return self._redactor.text(text)
+
+    def value(self, key: str, text: str) -> str:
+        """Return the text that stands under `key`: a user's pseudonym, an identity, or what is left of it."""
+        kind = _kind(key)
+        if kind:
+            if kind == "user" or (kind == "perhaps user" and _may_name(text)):
+                return self.user_ref(text) if text.strip() else text
+            if kind == "identity" or (kind == "id" and _UUID.fullmatch(text)):
+                return self.identity(text)
+        return self._redactor.value(key, text)
+
+    def names(self, key: str) -> bool:
+        """Return whether what stands under `key` is taken out where it is a number."""
+        return _kind(key) == "user" or self._redactor.names(key)
+
+    def identity(self, text: str) -> str:
+        """Return an identity as it is, or ``id-`` and 32 hex digits where something in it is taken out."""
+        if _UUID.fullmatch(text) or self._redactor.text(text) == text:
+            return text
+        return f"id-{self.ref('identity', text)}"
+
+    def user_ref(self, user: str) -> str:
+        """Return the pseudonym of a user, ``u-`` and 32 hex digits; that of a pseudonym is itself."""
+        user = user.strip()
+        return user if _USER_REF.fullmatch(user) else f"u-{self.ref('user', user)}"
+
+    def session_ref(self, session: str) -> str:
+        """Return what stands for a session, or for its identity: ``s-`` and 32 hexadecimal digits."""
+        return f"s-{self.ref('session', self.identity(session.strip()))}"
+
+    def ref(self, what: str, value: str) -> str:
+        """Return 32 hexadecimal digits that depend on the value, its kind and the key (HMAC-SHA256)."""
+        message = f"{what}\0{value}".encode("utf-8", "replace")
+        return hmac.digest(self._key, message, "sha256").hex()[:_DIGITS]
+
+    def attribute(self, key: str, value: Json) -> Json:
+        """Return an attribute of a span, fit to keep; of one that holds JSON, text by text.
+
+        Raises UnfitError for more than 64 levels, and for what is not JSON.
+        """
+        if value.__class__ is not str:
+            return self._fitted(key, value)
+        if value[:1] not in ("{", "[") or _kind(key):
+            return fit_text(value, self, key)
+        known = self._known.get(value)
+        if known is None:
+            known = self._of_json(key, value)
+            self._remember(value, known)
+        return known
+
+    def attributes(self, table: Mapping[str, Json]) -> dict[str, Json]:
+        """Return attributes without secrets and personal data; raises UnfitError."""
+        return {fit_text(key, self): self.attribute(key, value) for key, value in table.items()}
+
+    def document(self, value: Json | bytes, longest: int = LONGEST_ATTRIBUTE) -> str:
+        """Return what is no valid payload as a text of at most `longest` bytes, redacted."""
+        if value.__class__ is bytes:
+            raw = value.decode("utf-8", "replace")
+            try:
+                value = json.loads(raw)
+            except (ValueError, RecursionError):
+                return self._raw(raw, longest)
+        try:
+            return fit_text(_dumped(self._fitted("", value)), longest=longest)
+        except (ValueError, RecursionError) as error:
+            return f"a {value.__class__.__name__} that cannot be kept: {error}"[:1000]
+
+    def _raw(self, text: str, longest: int) -> str:
+        def hidden(pair: re.Match[str]) -> str:
+            key, quoted, number = pair.groups()
+            if _kind(key) not in ("user", "identity"):
+                return pair[0]
+            return f'"{key}": "{self.value(key, quoted or number)}"'
+
+        return fit_text(_PAIR.sub(hidden, cut(text, _RAW_CHARS)), self, longest=min(longest, LONGEST))
+
+    def _of_json(self, key: str, text: str) -> str:
+        try:
+            return _shortened(self._fitted(key, json.loads(text)))
+        except (ValueError, RecursionError):  # UnfitError is a ValueError
+            return fit_text(text, self, key)
+
+    def _fitted(self, key: str, value: Json) -> Json:
+        try:
+            return fit(value, self, key=key)
+        except UnfitError as error:
+            if error.finite:
+                raise
+            return fit(_finite(value), self, key=key)
+
+    def _remember(self, text: str, known: str) -> None:
+        if len(text) > LONGEST:
+            return
+        if self._size > _REMEMBERED:
+            self._known, self._size = {}, 0
+        self._known[text] = known
+        self._size += len(text)
+
+
+@lru_cache(maxsize=4096)
+def _kind(key: str) -> KeyKind:
+    name = _WORDS.sub("_", key[-100:]).lower()
+    if name == "id":
+        return "id"
+    if _USERS.fullmatch(name):
+        return "user"
+    if name == "user":
+        return "perhaps user"
+    return "identity" if _IDENTITIES.fullmatch(name) else ""
+
+
+def _may_name(text: str) -> bool:
+    """Return whether a text under ``user`` can be one: what a user wrote may stand there too."""
+    return 0 < len(text) <= _LONGEST_USER and not any(map(str.isspace, text.strip()))
+
+
+def _finite(value: Json) -> Json:
+    """Return a value whose numbers are fit to keep: others, which OTLP allows, become texts."""
+    if value.__class__ is float and not math.isfinite(value):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    if value.__class__ is int and value.bit_length() > _BITS:
+        return "Infinity" if value > 0 else "-Infinity"
+    if value.__class__ is list:
+        return [_finite(one) for one in value]
+    if value.__class__ is dict:
+        return {key: _finite(one) for key, one in value.items()}
+    return value
+
+
+def _shortened(value: Json) -> str:
+    """Return JSON of at most `LONGEST_ATTRIBUTE` bytes: long texts lose their middle, then lists do."""
+    text = _dumped(value)
+    for longest in LEAF_BYTES:
+        if _size(text) <= LONGEST_ATTRIBUTE:
+            return text
+        value = cut_texts(value, longest)
+        text = _dumped(value)
+    while _size(text) > LONGEST_ATTRIBUTE and value.__class__ is list and len(value) > 2:
+        head, tail = len(value) // 6, len(value) // 3
+        value = value[:head] + value[-tail:]
+        text = _dumped(value)
+    return fit_text(text, longest=LONGEST_ATTRIBUTE)
+
+
+def cut_texts(value: Json, longest: int) -> Json:
+    """Return a value whose texts have at most `longest` bytes each."""
+    if value.__class__ is str:
+        return fit_text(value, longest=longest)
+    if value.__class__ is list:
+        return [cut_texts(one, longest) for one in value]
+    if value.__class__ is dict:
+        return {key: cut_texts(one, longest) for key, one in value.items()}
+    return value
+
+
+def _dumped(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())

@@ -1,0 +1,258 @@
+"""The door: what is let in is durable and redacted, what opted out is not there, what is refused is named."""
+
+import copy
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.buses import EmbeddedPlace
+
+from pytest_tfgrpo.bus.dead_letters import dead_letter_of
+from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES, STATE, Bus
+from pytest_tfgrpo.core.events import FEEDBACK, REWARD, SCHEMAS, TRAJECTORY, RlEvent, check_event, derived_id
+from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.feedback.intake import Intake
+from pytest_tfgrpo.feedback.opt_outs import OptOuts, forgotten_key, row_since
+from pytest_tfgrpo.feedback.scrubber import LoopScrubber
+from pytest_tfgrpo.feedback.span_events import decode_spans
+from pytest_tfgrpo.traces.turns import RefusedSpan, RefusedTrace, SpanEvent, TraceSpan
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+KEY = "sk-proj-Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"
+NOW = 1_764_000_000
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[EmbeddedPlace]:
+    place = EmbeddedPlace(tmp_path)
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def bus(place: EmbeddedPlace) -> Bus:
+    return place.open()
+
+
+@pytest.fixture
+def scrubber() -> LoopScrubber:
+    return LoopScrubber(b"k" * 32)
+
+
+@pytest.fixture
+def opt_outs(bus: Bus, scrubber: LoopScrubber) -> OptOuts:
+    return OptOuts(bus, scrubber)
+
+
+@pytest.fixture
+def intake(bus: Bus, scrubber: LoopScrubber, opt_outs: OptOuts) -> Intake:
+    return Intake(bus, scrubber, opt_outs)
+
+
+def span(
+    number: int = 1, trace: str = TRACE, resource: dict | None = None, **attributes: object
+) -> TraceSpan:
+    return TraceSpan(
+        key=(trace, f"{number:016x}"),
+        parent="",
+        name="chat",
+        start_ns=NOW * 10**9,
+        end_ns=(NOW + 1) * 10**9,
+        attributes={key.replace("__", "."): value for key, value in attributes.items()},
+        resource={} if resource is None else resource,
+    )
+
+
+def payload(subject: str, **changes: object) -> dict:
+    return {**copy.deepcopy(load_schema(SCHEMAS[subject])["examples"][0]), **changes}
+
+
+def stored(bus: Bus, stream: str = "RL_SPANS") -> list:
+    return [decode_spans(event.data) for event in bus.replay(stream)]
+
+
+def audits(bus: Bus) -> list[tuple[str, str]]:
+    found = [json.loads(event.data) for event in bus.replay("RL_AUDIT")]
+    assert all(one["action"] == "opt_out" for one in found)
+    return [(one["what"], one["reason"]) for one in found]
+
+
+def test_spans_of_a_trace_and_resource_are_one_event_and_a_repeat_stores_nothing(intake, bus):
+    one, other = {"service.name": "a"}, {"service.name": "b"}
+    spans = [span(1, resource=one), span(2, resource=one), span(3, resource=other), span(4, "1" * 32)]
+    for _ in range(2):
+        result = intake.spans(spans)
+        assert (result.accepted, result.opted_out, result.refused) == (4, 0, {})
+    found = stored(bus)
+    assert [(trace, len(spans)) for trace, spans in found] == [(TRACE, 2), (TRACE, 1), ("1" * 32, 1)]
+    assert found[0][1][0].resource == one
+    assert found[0][1][1] == span(2, resource=one)
+
+
+def test_payloads_of_each_subject_become_events_whose_ids_follow_from_theirs(intake, bus):
+    for subject, stream, space, name in (
+        (TRAJECTORY, "RL_TRAJECTORIES", "trajectory", "trajectory_id"),
+        (FEEDBACK, "RL_FEEDBACK", "feedback", "feedback_id"),
+        (REWARD, "RL_REWARDS", "reward-event", "reward_id"),
+    ):
+        value = payload(subject)
+        result = intake.payloads(subject, [value, json.dumps(value).encode()])
+        assert (result.accepted, result.opted_out, result.refused) == (2, 0, {})
+        (event,) = bus.replay(stream)
+        assert event.id == derived_id(space, value[name])
+        checked = check_event(event.data)
+        assert isinstance(checked, RlEvent)
+        assert checked.subject == subject
+        assert checked.data[name] == value[name]
+
+
+def test_what_is_refused_is_named_by_its_place_and_kept_redacted(intake, bus):
+    broken = payload(FEEDBACK, type="rating", rating=9, text=f"my key {KEY}")
+    result = intake.payloads(
+        FEEDBACK, [payload(FEEDBACK), broken, b"{", payload(FEEDBACK, rating=math.nan), 3]
+    )
+    assert result.accepted == 1
+    assert {index: (one.fault.value, one.pointer) for index, one in result.refused.items()} == {
+        1: ("schema", "/rating"),
+        2: ("schema", ""),
+        3: ("not_finite", "/rating"),
+        4: ("schema", ""),
+    }
+    letters = [dead_letter_of(event) for event in bus.replay("RL_DEAD")]
+    assert [letter.code for letter in letters] == ["schema", "schema", "not_finite", "schema"]
+    assert letters[0].pointer == "/rating"
+    assert letters[0].subject == FEEDBACK
+    assert json.loads(letters[0].data)["text"].startswith("my key [redacted:")
+
+
+def test_a_span_that_is_refused_is_a_dead_letter_with_its_reason(intake, bus):
+    result = intake.spans([RefusedSpan(RefusedTrace.BAD_ID, "request:1"), span()])
+    assert result.accepted == 1
+    assert result.refused[0].message == "request:1: bad_id"
+    (event,) = bus.replay("RL_DEAD")
+    assert dead_letter_of(event).code == "bad_id"
+
+
+@pytest.mark.parametrize("where", ["span", "resource"])
+def test_a_trace_of_which_a_span_opts_out_is_not_there_and_counts_once(intake, bus, where):
+    secret = {"input.value": "private words"}
+    mark = {"tfgrpo__opt_out": True} if where == "span" else {"resource": {"tfgrpo.opt_out": "true"}}
+    assert intake.spans([span(1, **secret)]).accepted == 1
+    assert intake.spans([span(2, **secret), span(3, **mark), span(4, "2" * 32)]).opted_out == 2
+    assert intake.spans([span(5, **secret)]).opted_out == 1
+    assert [(trace, spans is None) for trace, spans in stored(bus)] == [
+        (TRACE, False),
+        (TRACE, True),
+        ("2" * 32, False),
+    ]
+    assert audits(bus) == [("trace", "attribute")]
+
+
+def test_sessions_and_users_that_opted_out_are_dropped_by_every_process_until_they_return(
+    intake, opt_outs, bus, place, scrubber
+):
+    other = place.open()
+    elsewhere = OptOuts(other, scrubber)
+    elsewhere.add(session="chat-17", user="ann")
+    assert [(one.whose, one.ref) for one in opt_outs.listed()] == [
+        ("session", scrubber.session_ref("chat-17")),
+        ("user", scrubber.user_ref("ann")),
+    ]
+    assert intake.spans([span(1, session__id="chat-17"), span(2, "2" * 32, enduser__id="ann")]).opted_out == 2
+    assert intake.payloads(TRAJECTORY, [payload(TRAJECTORY)]).opted_out == 1
+    by_user = payload(TRAJECTORY, session_id="other", metadata={"user_id": "ann"})
+    assert intake.payloads(TRAJECTORY, [by_user, {**by_user, "turns": "broken"}]).opted_out == 2
+    assert intake.payloads(FEEDBACK, [payload(FEEDBACK)]).opted_out == 1
+    assert audits(bus) == [
+        ("trace", "session"),
+        ("trace", "user"),
+        ("trajectory", "session"),
+        ("feedback", "session"),
+    ]
+    assert not list(bus.replay("RL_TRAJECTORIES"))
+    assert not list(bus.replay("RL_DEAD"))
+    elsewhere.remove(session="chat-17")
+    assert intake.payloads(FEEDBACK, [payload(FEEDBACK)]).accepted == 1
+
+
+def test_a_payload_opts_out_by_its_metadata(intake, bus):
+    values = [
+        payload(TRAJECTORY, metadata={"opt_out": True}),
+        payload(TRAJECTORY, metadata={"opt_out": False}),
+    ]
+    result = intake.payloads(TRAJECTORY, values)
+    assert (result.accepted, result.opted_out) == (1, 1)
+
+
+def test_what_was_forgotten_does_not_come_back_and_a_user_may_start_anew(intake, bus, scrubber):
+    table = bus.table(STATE)
+    at = row_since("2025-12-08T13:00:00Z")
+    table.put(forgotten_key("session", scrubber.session_ref("gone")), at, 0)
+    table.put(forgotten_key("user", scrubber.user_ref("ann")), at, 0)
+    later = {"start_timestamp": "2025-12-09T12:00:00Z", "end_timestamp": "2025-12-09T12:01:00Z"}
+    values = [
+        payload(TRAJECTORY, session_id="gone", **later),
+        payload(TRAJECTORY, metadata={"user_id": "ann"}),
+        payload(TRAJECTORY, metadata={"user_id": "ann"}, **later),
+    ]
+    result = intake.payloads(TRAJECTORY, values)
+    assert (result.accepted, result.opted_out) == (1, 2)
+    assert intake.spans([span(1, user__id="ann")]).opted_out == 1
+
+
+def test_nothing_private_is_found_in_the_bus_s_files(intake, bus, place):
+    user, mail, number = "cust-993812", "ann.smith@example.com", 48213377
+    messages = json.dumps([{"role": "user", "content": f"I am {user}, {mail}; {KEY}"}] * 2)
+    intake.spans(
+        [
+            span(
+                1,
+                user__id=user,
+                user__name="Ann Smith",
+                user__email=mail,
+                gen_ai__input__messages=messages,
+                metadata=json.dumps({"user_id": number, "note": KEY}),
+                resource={"host.owner": mail, "note": user},
+            ),
+            TraceSpan(
+                key=(TRACE, "2" * 16),
+                parent="1" * 16,
+                name=f"hello {mail}",
+                start_ns=NOW,
+                end_ns=NOW,
+                attributes={mail: KEY},
+                events=(SpanEvent(KEY, NOW, {"exception.message": f"no {user} at {mail}"}),),
+                message=f"failed for {user} with {KEY}",
+            ),
+        ]
+    )
+    metadata = {"user_ref": "Ann Smith", "user_id": number, "mail": mail, mail: user + "@example.com"}
+    intake.payloads(TRAJECTORY, [payload(TRAJECTORY, session_id=mail, metadata=metadata)])
+    raw = json.dumps(payload(FEEDBACK, text=KEY, metadata={"user_id": "Ann Smith", "n": mail})).encode()
+    intake.payloads(FEEDBACK, [raw, raw[:-3], raw.replace(b"thumbs", b"tums").replace(b"rating", b"rate")])
+    found = b"".join(path.read_bytes() for path in place.folder.iterdir())
+    assert len(found) > 5000
+    for plain in (user, mail, str(number), KEY, "Ann Smith"):
+        assert plain.encode() not in found, plain
+        assert json.dumps(plain).encode()[1:-1] not in found
+
+
+def test_large_traces_are_split_and_a_huge_span_loses_the_middle_of_its_texts(intake, bus):
+    many = [span(n, text="w é" * 20_000) for n in range(30)]
+    huge = span(99, "3" * 32, **{f"text{n}": "漢" * 20_000 for n in range(40)}, end="x" * 10_000_000)
+    assert intake.spans([*many, huge]).accepted == 31
+    found = list(bus.replay("RL_SPANS"))
+    assert max(len(event.data) for event in found) <= MAX_EVENT_BYTES
+    assert len(found) > 3
+    spans = [one for _, spans in stored(bus) for one in spans]
+    assert sorted(int(one.key[1], 16) for one in spans) == [*range(30), 99]
+    assert "characters left out" in spans[-1].attributes["text0"]
+
+
+def test_a_span_that_does_not_fit_at_all_is_refused_as_too_large(intake, bus):
+    result = intake.spans([span(1, **{f"a{n}": "x" * 90 for n in range(12_000)}), span(2)])
+    assert result.accepted == 1
+    assert result.refused[0].fault.value == "too_large"
+    assert [dead_letter_of(event).code for event in bus.replay("RL_DEAD")] == ["too_large"]
