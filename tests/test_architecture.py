@@ -58,6 +58,8 @@ HOMES = {
     "pyreqwest": {"llm/transport.py"},
     "nats": {"bus/nats/link.py"},
     "opentelemetry": {"sinks/otel.py", "traces/otlp_protobuf.py", "traces/span_processor.py"},
+    "starlette": {"feedback/service/app.py"},
+    "uvicorn": {"feedback/service/server.py"},
     "xdist": {"plugin/distributed.py"},
 }
 """The file that each heavy or optional dependency lives in, imported inside a function; one for each room."""
@@ -284,7 +286,9 @@ def test_each_heavy_dependency_is_imported_lazily_and_in_one_file(dependency: st
 def test_every_third_party_import_is_a_declared_dependency() -> None:
     lines = [line for line in requires("pytest-tfgrpo") or [] if "extra ==" not in line]
     declared = {re.split(r"[^A-Za-z0-9._-]", line)[0].lower() for line in lines}
-    optional = dict.fromkeys(("math_verify", "nats", "opentelemetry", "pyreqwest", "sympy", "xdist"))
+    optional = dict.fromkeys(
+        ("math_verify", "nats", "opentelemetry", "pyreqwest", "starlette", "sympy", "uvicorn", "xdist")
+    )
     brought = {"yaml": "pyyaml", "referencing": "jsonschema", **optional}
     foreign = {
         found.target.partition(".")[0]

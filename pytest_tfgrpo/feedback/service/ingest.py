@@ -1,0 +1,87 @@
+"""What is done with the body of a request, in a thread: read, pass through the door, answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+from pytest_tfgrpo.core.events import EventRefusal
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.feedback.service.answers import (
+    HttpAnswer,
+    json_answer,
+    otlp_answer,
+    otlp_status,
+)
+from pytest_tfgrpo.feedback.service.bodies import RefusedRequest
+from pytest_tfgrpo.traces.otlp import UNDECODABLE, OtlpForm
+from pytest_tfgrpo.traces.turns import RefusedSpan, TraceSpan
+
+FoundSpans: TypeAlias = Iterable[TraceSpan | RefusedSpan]
+MOST_REFUSED = 1000
+"""Spans of one request that become dead letters; the others are only counted."""
+_SHOWN = 5
+"""Reasons that an answer names."""
+
+
+class TakenInput(Protocol):
+    """What became of a request's spans or payloads, once that is durable."""
+
+    @property
+    def accepted(self) -> int: ...
+    @property
+    def opted_out(self) -> int: ...
+    @property
+    def refused(self) -> Mapping[int, EventRefusal]: ...
+
+
+class EventDoor(Protocol):
+    """Takes input: redacts and stores it, or says why not. Threads share it; raises BusError."""
+
+    def spans(self, found: FoundSpans) -> TakenInput: ...
+    def payloads(self, subject: str, payloads: Sequence[Json | bytes]) -> TakenInput: ...
+
+
+class ReadOtlp(Protocol):
+    """Reads an export request."""
+
+    def __call__(self, body: bytes, *, form: OtlpForm, place: str) -> list[TraceSpan | RefusedSpan]: ...
+
+
+def take_export(door: EventDoor, read: ReadOtlp, body: bytes, *, form: OtlpForm, items: str) -> HttpAnswer:
+    """Take an OTLP export request and return the answer; `items` is ``Spans`` or ``LogRecords``."""
+    found = read(body, form=form, place="otlp")
+    refused = [one for one in found if isinstance(one, RefusedSpan)]
+    if len(refused) > MOST_REFUSED:
+        kept = set(map(id, refused[:MOST_REFUSED]))
+        found = [one for one in found if isinstance(one, TraceSpan) or id(one) in kept]
+    taken = door.spans(found)
+    if refused and refused[0].reason in UNDECODABLE:
+        return otlp_status(form, 400, f"the body is no export request of OTLP: {refused[0].reason.value}")
+    rejected = len(taken.refused) + max(0, len(refused) - MOST_REFUSED)
+    reasons = list(dict.fromkeys(one.message for one in taken.refused.values()))
+    return otlp_answer(form, items, rejected, "; ".join(reasons[:_SHOWN]))
+
+
+def take_payloads(door: EventDoor, subject: str, body: bytes, *, most: int) -> HttpAnswer:
+    """Take one payload, or an array of at most `most`, and return the answer; raises RefusedRequest."""
+    found, unreadable = _payloads(body)
+    if len(found) > most:
+        raise RefusedRequest(413, f"the array has {len(found):,} payloads; send {most:,} at once at most")
+    taken = door.payloads(subject, found)
+    refused = [
+        {"index": index, "code": str(one.fault), "pointer": one.pointer, "message": one.message}
+        for index, one in taken.refused.items()
+    ]
+    status = 400 if unreadable else 422 if refused and not taken.accepted and not taken.opted_out else 200
+    return json_answer(status, {"accepted": taken.accepted, "opted_out": taken.opted_out, "refused": refused})
+
+
+def _payloads(body: bytes) -> tuple[Sequence[Json | bytes], bool]:
+    """Return the payloads of a body, or the body where it is no JSON, and whether that is so."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return [body], True
+    return (value, False) if isinstance(value, list) else ([value], False)

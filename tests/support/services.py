@@ -1,0 +1,203 @@
+"""The loop's service for tests: called in process, or running in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Self, cast
+
+from pytest_tfgrpo.bus.protocol import Bus
+from pytest_tfgrpo.core.events import EventFault, EventRefusal
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.feedback.service.app import LoopService, open_app
+from pytest_tfgrpo.feedback.service.limits import ServiceLimits
+from pytest_tfgrpo.feedback.service.readers import READERS
+from pytest_tfgrpo.feedback.service.run import run_service
+from pytest_tfgrpo.feedback.service.workers import LoopRole
+from pytest_tfgrpo.traces.turns import RefusedSpan, TraceSpan
+
+
+@dataclass
+class Taken:
+    """What a door took."""
+
+    accepted: int
+    opted_out: int = 0
+    refused: dict[int, EventRefusal] = field(default_factory=dict)
+
+
+@dataclass
+class FakeDoor:
+    """A door that keeps in memory what comes; each text ``"bad"`` is a payload that it refuses."""
+
+    before: Callable[[], object] = lambda: None
+    """Called before anything is taken; may raise, or wait."""
+    found: list[TraceSpan | RefusedSpan] = field(default_factory=list)
+    kept: list[tuple[str, Json]] = field(default_factory=list)
+
+    def spans(self, found: Iterable[TraceSpan | RefusedSpan]) -> Taken:
+        self.before()
+        spans = list(found)
+        self.found += spans
+        refused = {
+            index: self._refusal(one) for index, one in enumerate(spans) if isinstance(one, RefusedSpan)
+        }
+        return Taken(len(spans) - len(refused), refused=refused)
+
+    def payloads(self, subject: str, payloads: Sequence[Json | bytes]) -> Taken:
+        self.before()
+        refused = {
+            index: self._refusal(one)
+            for index, one in enumerate(payloads)
+            if one == "bad" or isinstance(one, bytes)
+        }
+        self.kept += [(subject, one) for index, one in enumerate(payloads) if index not in refused]
+        return Taken(len(payloads) - len(refused), refused=refused)
+
+    def _refusal(self, one: object) -> EventRefusal:
+        message = one.reason.value if isinstance(one, RefusedSpan) else "it is bad"
+        return EventRefusal(fault=EventFault.SCHEMA, pointer="/data", message=message)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the application answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def value(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class Local:
+    """The application in this process, without a server."""
+
+    door: FakeDoor = field(default_factory=FakeDoor)
+    token: str = ""
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
+    roles: Mapping[str, str] = field(default_factory=dict)
+    reports: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.service = LoopService(
+            self.door,
+            READERS,
+            token=self.token,
+            limits=self.limits,
+            roles=lambda: self.roles,
+            report=self.reports.append,
+        )
+        self.app = open_app(self.service)
+
+    def post(
+        self, path: str, body: bytes | Iterable[bytes], kind: str = "application/json", **headers: str
+    ) -> Reply:
+        """Send a body, in the parts that it has; a name in `headers` has _ for -."""
+        return self.send(
+            "POST", path, [body] if isinstance(body, bytes) else body, content_type=kind, **headers
+        )
+
+    def get(self, path: str) -> Reply:
+        return self.send("GET", path, [b""])
+
+    def send(self, method: str, path: str, parts: Iterable[bytes], **headers: str) -> Reply:
+        return asyncio.run(self._send(method, path, parts, headers))
+
+    async def _send(
+        self, method: str, path: str, parts: Iterable[bytes], headers: Mapping[str, str]
+    ) -> Reply:
+        rest = iter(parts)
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            await asyncio.sleep(0)
+            part = next(rest, None)
+            return {"type": "http.request", "body": part or b"", "more_body": part is not None}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        named = {"host": "localhost:4318"} | {name.replace("_", "-"): text for name, text in headers.items()}
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "headers": [(name.encode(), text.encode("latin-1")) for name, text in named.items()],
+            "client": ("127.0.0.1", 1),
+            "server": ("127.0.0.1", 4318),
+        }
+        await self.app(scope, receive, send)
+        heads = {name.decode(): text.decode() for name, text in sent[0]["headers"]}
+        return Reply(sent[0]["status"], heads, b"".join(part.get("body", b"") for part in sent[1:]))
+
+
+class ClosingBus:
+    """A bus that is closed, and nothing else."""
+
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Running(AbstractContextManager["Running"]):
+    """The service in a thread, on a free port."""
+
+    def __init__(self, door: Any, *, roles: Sequence[LoopRole] = (), bus: Any = None, **options: Any) -> None:
+        self.bus = ClosingBus() if bus is None else bus
+        self.reports: list[str] = []
+        self.url = ""
+        self._stop, self._ready = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(door, roles, options))
+
+    def _run(self, door: Any, roles: Sequence[LoopRole], options: dict[str, Any]) -> None:
+        try:
+            run_service(
+                bus=cast(Bus, self.bus),
+                intake=door,
+                roles=roles,
+                port=0,
+                ready=self._note,
+                report=self.reports.append,
+                stop=self._stop,
+                **options,
+            )
+        finally:
+            self._ready.set()
+
+    def _note(self, url: str) -> None:
+        self.url = url
+        self._ready.set()
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(30)
+        assert self.url, "the service did not start"
+        return self
+
+    def stop(self) -> None:
+        """Let it drain, without waiting for that."""
+        self._stop.set()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
