@@ -14,6 +14,7 @@ from real_sets import SourceSet, git
 RUNS = 3
 TIMEOUT_S = 600
 TEST = re.compile(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$")
+HOLDS_TESTS = re.compile(r"(test_.*|.*_test|tests?)\.py")
 PASSED = re.compile(r"^PASSED (.+)$", re.MULTILINE)
 
 
@@ -45,9 +46,7 @@ class ShellOracle:
                     (before / name).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy(kept, before / name)
             there = [name for name in files if (after / name).is_file()]
-            # what tests share has no tests: then those of its folder run
-            chosen = [name for name in there if self._holds_tests(name)]
-            chosen = chosen or sorted({name.rpartition("/")[0] or "." for name in there})
+            chosen = sorted({self._tests_of(after, name) for name in there} - {""})
             if not chosen:
                 return set()
             passed = [self._passed(after, chosen) for _ in range(RUNS)]
@@ -58,8 +57,14 @@ class ShellOracle:
         return set.intersection(*passed) - ever
 
     @staticmethod
-    def _holds_tests(name: str) -> bool:
-        return bool(re.fullmatch(r"(test_.*|.*_test|tests?)\.py", name.rpartition("/")[2]))
+    def _tests_of(tree: Path, name: str) -> str:
+        """Return a file of tests; of what tests share, such as texts, the folder of tests above it."""
+        folder, _, last = name.rpartition("/")
+        if HOLDS_TESTS.fullmatch(last):
+            return name
+        while folder and not any(HOLDS_TESTS.fullmatch(path.name) for path in (tree / folder).iterdir()):
+            folder = folder.rpartition("/")[0]
+        return folder
 
     def _tree(self, commit: str) -> Path:
         tree = self._folder / re.sub(r"\W", "-", commit)

@@ -42,10 +42,14 @@ class TooMuch(ValueError):
 class BaseTree:
     """What a check needs of the tree before the fix."""
 
+    globs: tuple[str, ...]
+    """Further paths that are protected."""
     protected: tuple[ArchiveEntry, ...]
     """Its protected files."""
     places: frozenset[str]
     """All its files and folders."""
+    taken: frozenset[str]
+    """Its other files: what an agent makes of them is taken, and their names need no look."""
 
 
 @lru_cache(maxsize=4)
@@ -54,15 +58,17 @@ def read_base(archive: WorkspaceArchive, globs: tuple[str, ...]) -> BaseTree:
 
     The archive has the digest that the scenario names.
     """
-    protected, places = [], set[str]()
+    protected, places, taken = [], set[str](), set[str]()
     for entry in open_base(archive).entries.values():
         if is_protected(entry.name, globs):
             protected.append(entry)
+        else:
+            taken.add(entry.name)
         above = entry.name
         while above and above not in places:
             places.add(above)
             above = above.rpartition("/")[0]
-    return BaseTree(protected=tuple(protected), places=frozenset(places))
+    return BaseTree(globs=globs, protected=tuple(protected), places=frozenset(places), taken=frozenset(taken))
 
 
 def make_tree(
@@ -71,7 +77,6 @@ def make_tree(
     *,
     base: BaseTree,
     hidden: Iterable[ArchiveEntry],
-    globs: tuple[str, ...] = (),
     environment: BuiltEnvironment | None = None,
 ) -> None:
     """Fill the empty folder `target`: the agent's files of `source`, protected ones from base and `hidden`.
@@ -80,7 +85,7 @@ def make_tree(
     Raises TooMuch, ArchiveProblem, OSError.
     """
     roots = environment.imports if environment is not None else ()
-    rules = _Rules(base=base, globs=globs, names=foreign_modules(environment), roots=roots)
+    rules = _Rules(base=base, names=foreign_modules(environment), roots=roots)
     _Copy(rules, target).run(source)
     protected: dict[str, ArchiveEntry] = {entry.name: entry for entry in base.protected}
     protected |= {entry.name: entry for entry in hidden}
@@ -90,7 +95,6 @@ def make_tree(
 @dataclass(frozen=True, slots=True)
 class _Rules:
     base: BaseTree
-    globs: tuple[str, ...]
     names: frozenset[str]
     roots: tuple[str, ...]
 
@@ -98,11 +102,13 @@ class _Rules:
         """Return whether nothing of a folder is taken: it is protected, or holds what is installed."""
         if path.rpartition("/")[2] in INSTALLED and path not in self.base.places:
             return True
-        return is_protected(f"{path}/x", self.globs)
+        return is_protected(f"{path}/x", self.base.globs)
 
     def skips(self, path: str, packages: set[str]) -> bool:
         """Return whether an agent's file is left out."""
-        if is_protected(path, self.globs):
+        if path in self.base.taken:
+            return False
+        if is_protected(path, self.base.globs) or not _plain(path):
             return True
         return shadows(path, self.names, packages, self.roots, self.base.places)
 
@@ -133,20 +139,28 @@ class _Copy:
             return
         if any(entry.name == "__init__.py" for entry in found):
             self._packages.add(path)
-        made = False
-        for entry in found:
-            self._files -= 1
-            if self._files < 0:
-                raise TooMuch(f"there are more than {MAX_FILES} files and folders")
-            name = f"{path}/{entry.name}" if path else entry.name
-            if entry.is_dir(follow_symlinks=False):
-                if not self._rules.skips_folder(name):
-                    self._below(within, entry.name, name, depth)
-            elif not self._rules.skips(name, self._packages) and _plain(name):
-                if not made and path:
-                    (self._target / path).mkdir(parents=True, exist_ok=True)
-                    made = True
-                self._file(within, entry, name)
+        made = None
+        try:
+            for entry in found:
+                self._files -= 1
+                if self._files < 0:
+                    raise TooMuch(f"there are more than {MAX_FILES} files and folders")
+                name = f"{path}/{entry.name}" if path else entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    if not self._rules.skips_folder(name):
+                        self._below(within, entry.name, name, depth)
+                elif not self._rules.skips(name, self._packages):
+                    made = self._make(path) if made is None else made
+                    self._file(within, entry, name, made)
+        finally:
+            if made is not None:
+                os.close(made)
+
+    def _make(self, path: str) -> int:
+        """Return the descriptor of a folder of the new tree, which is made."""
+        folder = self._target / path
+        folder.mkdir(parents=True, exist_ok=True)
+        return os.open(folder, OPEN | os.O_DIRECTORY)
 
     def _below(self, within: int, last: str, name: str, depth: int) -> None:
         try:
@@ -158,9 +172,9 @@ class _Copy:
         finally:
             os.close(below)
 
-    def _file(self, within: int, entry: os.DirEntry[str], name: str) -> None:
+    def _file(self, within: int, entry: os.DirEntry[str], name: str, made: int) -> None:
         if entry.is_symlink():
-            self._link(within, entry.name, name)
+            self._link(within, entry.name, name, made)
             return
         try:
             handle = os.open(entry.name, OPEN, dir_fd=within)
@@ -174,28 +188,33 @@ class _Copy:
             if self._bytes < 0:
                 raise TooMuch(f"its files have more than {MAX_BYTES} bytes")
             mode = 0o777 if status.st_mode & stat.S_IXUSR else 0o666
-            new = os.open(self._target / name, NEW, mode)
+            new = os.open(entry.name, NEW, mode, dir_fd=made)
             try:
-                _pour(handle, new)
+                _pour(handle, new, status.st_size)
             finally:
                 os.close(new)
         finally:
             os.close(handle)
 
-    def _link(self, within: int, last: str, name: str) -> None:
+    @staticmethod
+    def _link(within: int, last: str, name: str, made: int) -> None:
         try:
             target = os.readlink(last, dir_fd=within)
             check_link(name, target)
-            (self._target / name).symlink_to(target)
+            os.symlink(target, last, dir_fd=made)
         except (OSError, ValueError):
             return
 
 
-def _pour(handle: int, new: int) -> None:
-    while chunk := os.read(handle, CHUNK):
+def _pour(handle: int, new: int, size: int) -> None:
+    """Copy what one file has, of `size` bytes as it was opened, into another."""
+    room = min(size, CHUNK) + 1
+    while chunk := os.read(handle, room):
         rest = memoryview(chunk)
         while rest:
             rest = rest[os.write(new, rest) :]
+        if len(chunk) < room:  # the end of a plain file
+            return
 
 
 def _plain(name: str) -> bool:

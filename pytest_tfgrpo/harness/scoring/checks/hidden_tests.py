@@ -101,7 +101,7 @@ def _fill(
     globs = tuple(check.params.get("protected", ()))
     context.workspace.secure()
     base, entries = read_base(archive, globs), tuple(read_archive(hidden))
-    make_tree(context.workspace.path, tree, base=base, hidden=entries, globs=globs, environment=environment)
+    make_tree(context.workspace.path, tree, base=base, hidden=entries, environment=environment)
     return tuple(entry.name for entry in (*base.protected, *entries))
 
 

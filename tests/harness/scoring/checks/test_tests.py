@@ -158,14 +158,13 @@ def test_a_run_needs_the_environments_and_workspaces_of_its_hidden_tests(fix):
         require_checks({"check_sandbox": "none"}, [replace(scenario, environment="0" * 64)])
 
 
-def fill(tmp_path: Path, left: Path, **more: object) -> dict[str, str]:
+def fill(tmp_path: Path, left: Path, globs: tuple[str, ...] = ()) -> dict[str, str]:
     scenario = SmallFix(folder=tmp_path / "suite").scenario()
     assert scenario.workspace is not None
     tree = tmp_path / "tree"
     tree.mkdir()
     hidden = [ArchiveEntry(name=name, data=text.encode()) for name, text in HIDDEN.items()]
-    base = read_base(scenario.workspace, ())
-    make_tree(left, tree, base=base, hidden=hidden, **more)  # type: ignore[arg-type]
+    make_tree(left, tree, base=read_base(scenario.workspace, globs), hidden=hidden)
     return {
         str(path.relative_to(tree)): f"-> {path.readlink()}" if path.is_symlink() else path.read_text()
         for path in tree.rglob("*")
@@ -208,7 +207,9 @@ def test_further_globs_protect_files(tmp_path):
     (left / "shop").mkdir(parents=True)
     (left / "shop" / "cart.py").write_text("x")
     (left / "README.md").write_text("x")
-    assert "README.md" not in fill(tmp_path, left, globs=("*.md",))
+    (left / "NEW.md").write_text("x")
+    found = fill(tmp_path, left, globs=("*.md",))
+    assert (found["README.md"], found.get("NEW.md")) == (BASE["README.md"], None)
 
 
 @pytest.mark.parametrize(("limit", "value"), [("MAX_FILES", 3), ("MAX_BYTES", 3), ("DEEPEST", 1)])
