@@ -55,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
         lessons,
         library,
         live,
+        loop,
         record,
         replicate,
         report,
@@ -68,6 +69,6 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"pytest-tfgrpo {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     first = (init, stamp, runs, report, show, replicate)
-    for command in (*first, baseline, library, record, lessons, labels, export, harvest, live):
+    for command in (*first, baseline, library, record, lessons, labels, export, harvest, live, loop):
         command.declare(commands)
     return parser

@@ -376,7 +376,7 @@ def _group_feature(environ: Mapping[str, str]) -> bool:
         raise _error(f"{GROUP_FLAG_ENV} {error}, not {environ[GROUP_FLAG_ENV]!r} (environment)") from None
 
 
-RESERVED_PREFIXES = ("TFGRPO_LIVE_RL_",)
+RESERVED_PREFIXES = ("TFGRPO_LIVE_RL_", "TFGRPO_LOOP_")
 """Environment variables that other parts of the project read."""
 
 
