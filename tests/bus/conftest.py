@@ -1,44 +1,5 @@
 """The buses that the contract holds for."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from support.bus_places import bus, embedded, nats_server, on_nats, place
 
-import pytest
-from support.buses import BusPlace, EmbeddedPlace, NatsPlace
-from support.nats_server import NatsServer
-
-from pytest_tfgrpo.bus.protocol import Bus
-
-
-@pytest.fixture
-def embedded(tmp_path: Path) -> Iterator[EmbeddedPlace]:
-    place = EmbeddedPlace(tmp_path)
-    yield place
-    place.close()
-
-
-@pytest.fixture(scope="session")
-def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    server = NatsServer(tmp_path_factory.mktemp("nats"))
-    server.start()
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def on_nats(nats_server: NatsServer) -> Iterator[NatsPlace]:
-    place = NatsPlace(nats_server)
-    yield place
-    place.close()
-
-
-@pytest.fixture(params=["embedded", pytest.param("on_nats", marks=pytest.mark.service)])
-def place(request: pytest.FixtureRequest) -> BusPlace:
-    """Return where a bus of each kind is."""
-    found: BusPlace = request.getfixturevalue(request.param)
-    return found
-
-
-@pytest.fixture
-def bus(place: BusPlace) -> Bus:
-    return place.open()
+__all__ = ["bus", "embedded", "nats_server", "on_nats", "place"]

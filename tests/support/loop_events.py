@@ -1,0 +1,85 @@
+"""Events of the feedback loop for tests: trajectories, feedback, rewards of others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from pytest_tfgrpo.bus.protocol import Bus, BusEvent
+from pytest_tfgrpo.core.events import FEEDBACK, REWARD, SCHEMAS, TRAJECTORY, derived_id
+from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.core.wire import Json
+
+EARLY = "2025-12-08T12:00:00.000Z"
+LATER = "2025-12-08T13:00:00.000Z"
+
+
+def trajectory(
+    name: str,
+    *,
+    turns: int = 2,
+    domain: str = "coding",
+    session: str = "chat-17",
+    user: str | None = None,
+    text: str = "hello",
+    metadata: dict[str, Json] | None = None,
+    **outcome: Json,
+) -> BusEvent:
+    """Return a trajectory, whose id follows from its name."""
+    data = load_schema(SCHEMAS[TRAJECTORY])["examples"][0]
+    turn = {"turn_id": 1, "action": {"type": "response", "raw_response": text}}
+    payload: dict[str, Json] = {
+        **data,
+        "trajectory_id": derived_id(name),
+        "session_id": session,
+        "turns": [turn] * turns,
+        "task_context": {"domain": domain, "task_key": f"task-{name[:1]}"},
+        "outcome": outcome,
+        "metadata": {"policy_version": "v1", "user_ref": user, **(metadata or {})},
+    }
+    return _event("trajectory", TRAJECTORY, payload["trajectory_id"], payload, EARLY)
+
+
+def feedback(name: str, kind: str, of: str, *, at: str = LATER, **more: Json) -> BusEvent:
+    """Return what somebody says of the trajectory `of`."""
+    payload: dict[str, Json] = {
+        "feedback_id": derived_id("fb", name), "trajectory_id": derived_id(of), "timestamp": at, "type": kind,
+        **more,
+    }  # fmt: skip
+    return _event("feedback", FEEDBACK, payload["feedback_id"], payload, at)
+
+
+def judged(name: str, of: str, *, weight: float = 0.5, **scores: float) -> BusEvent:
+    """Return what another evaluator says of the trajectory `of`."""
+    parts = {key: {"score": value, "weight": weight, "source": "judge"} for key, value in scores.items()}
+    payload: dict[str, Json] = {
+        "reward_id": derived_id("judged", name), "trajectory_id": derived_id(of), "session_id": "chat-17",
+        "timestamp": LATER, "reward_components": parts,
+        "total_reward": sum(scores.values()) / len(scores), "reward_type": "dense",
+        "metadata": {"evaluator": "judge-1"},
+    }  # fmt: skip
+    return _event("reward-event", REWARD, payload["reward_id"], payload, LATER)
+
+
+def _event(kind: str, subject: str, key: str, payload: Json, at: str) -> BusEvent:
+    return BusEvent(id=derived_id(kind, key), subject=subject, time=at, data=json.dumps(payload).encode())
+
+
+def payloads(bus: Bus, stream: str = "RL_REWARDS") -> list[Json]:
+    """Return the payloads of a stream in its order."""
+    return [json.loads(event.data) for event in bus.replay(stream)]
+
+
+def totals(bus: Bus) -> dict[str, tuple[int, float]]:
+    """Return the newest revision and total by trajectory, of the rewards that were computed here."""
+    return {
+        one["trajectory_id"]: (one["metadata"]["revision"], round(one["total_reward"], 6))
+        for one in payloads(bus)
+        if one["metadata"]["evaluator"] == "tfgrpo"
+    }
+
+
+def publish(bus: Bus, *groups: Iterable[BusEvent]) -> None:
+    """Publish each group in a transaction of its own."""
+    for group in groups:
+        bus.publish(list(group))
