@@ -19,6 +19,8 @@ DEEPEST = 64
 """Levels of objects and lists within each other."""
 _LONGEST_KEY = 1024
 """Bytes of UTF-8 of the name of a value."""
+_SHORT_KEY = 64
+"""Characters of a name that cannot become longer than 1,024 bytes by what is taken out of it."""
 _SLACK = 4096
 """Characters beyond a cut that are searched for secrets: half of one has no known shape."""
 _MARK = 64
@@ -104,8 +106,12 @@ def _end(text: str, length: int, scrubber: ValueScrubber | None) -> str:
 def _fit(value: Json, scrubber: ValueScrubber | None, key: str, depth: int) -> Json:
     cls = value.__class__
     if cls is str:
-        if scrubber is None and value.isascii() and len(value) <= LONGEST and "\x00" not in value:
-            return value
+        if value.isascii() and len(value) <= LONGEST and "\x00" not in value:
+            if scrubber is None:
+                return value
+            shown = scrubber.value(key, value) if key else scrubber.text(value)
+            if len(shown) <= LONGEST and shown.isascii():
+                return shown
         return fit_text(value, scrubber, key)
     if value is None or cls is bool:
         return value
@@ -150,9 +156,10 @@ def _fit_object(values: dict[Json, Json], scrubber: ValueScrubber | None, depth:
     for name, item in values.items():
         if name.__class__ is not str:
             raise UnfitError((), f"the key {name!r:.100} is not a text")
-        plain = name
-        if scrubber is not None or not name.isascii() or len(name) > _LONGEST_KEY or "\x00" in name:
+        if not name.isascii() or len(name) > _SHORT_KEY or "\x00" in name:
             plain = fit_text(name, scrubber, longest=_LONGEST_KEY)
+        else:
+            plain = name if scrubber is None else scrubber.text(name)
         try:
             found[plain] = _fit(item, scrubber, name, depth)
         except UnfitError as error:

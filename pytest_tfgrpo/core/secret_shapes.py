@@ -197,7 +197,11 @@ _MAY_TELL = re.compile(rf"(?<![A-Za-z0-9]){LIKELY}\Z", re.VERBOSE | re.IGNORECAS
 @lru_cache(maxsize=4096)
 def telling(key: str) -> Literal["", "likely", "certain"]:
     """Return whether what stands under `key`, in an object or a form, is a secret."""
-    end = key[-40:]
+    return _telling(key[-40:])
+
+
+@lru_cache(maxsize=4096)
+def _telling(end: str) -> Literal["", "likely", "certain"]:
     if _TELLING.search(end):
         return "certain"
     return "likely" if _MAY_TELL.search(end) else ""
