@@ -75,8 +75,9 @@ class TakenPayload:
 
 
 def bus_event(event: RlEvent, at: str) -> BusEvent:
-    """Return a checked event as the bus takes it: its data are the whole event as JSON."""
-    return BusEvent(id=event.id, subject=event.subject, time=at, data=event.encode())
+    """Return a checked event as the bus takes it: its data are the payload as JSON."""
+    data = json.dumps(event.data, separators=(",", ":"), allow_nan=False).encode("ascii")
+    return BusEvent(id=event.id, subject=event.subject, time=at, data=data)
 
 
 class PayloadDoor:
@@ -132,7 +133,8 @@ class PayloadDoor:
 
     def _ref(self, kind: _PayloadKind, payload: Json | bytes, data: Mapping[str, Json]) -> str:
         name = data.get(kind.id_key)
-        return self._scrubber.ref(kind.name, name.lower() if isinstance(name, str) else repr(payload))
+        whole = name.lower() if isinstance(name, str) else self._scrubber.document(payload)
+        return self._scrubber.ref(kind.name, whole)
 
     def _letter(self, subject: str, refusal: EventRefusal, payload: Json | bytes) -> DeadLetter:
         text = self._scrubber.document(payload, _LONGEST_DEAD)

@@ -12,6 +12,7 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.opt_outs import DropReason, OptOuts, says_opt_out
 from pytest_tfgrpo.feedback.scrubber import LEAF_BYTES, LoopScrubber, cut_texts
 from pytest_tfgrpo.feedback.span_events import encode_spans
+from pytest_tfgrpo.traces.dialects import SESSION_KEYS, USER_KEYS
 from pytest_tfgrpo.traces.turns import RefusedSpan, RefusedTrace, SpanEvent, TraceSpan
 
 LARGEST_GROUP = 500_000
@@ -23,23 +24,6 @@ _SPAN_CHARS = 400
 _OPT_OUT = "tfgrpo.opt_out"
 _SHORTEST_NAME = 6
 """Characters of a user's id from which it is looked for in texts."""
-
-SESSION_KEYS = (
-    "langfuse.session.id",
-    "session.id",
-    "traceloop.association.properties.session_id",
-    "langsmith.trace.session_id",
-    "ai.telemetry.metadata.sessionId",
-    "gen_ai.conversation.id",
-)
-USER_KEYS = (
-    "langfuse.user.id",
-    "user.id",
-    "enduser.id",
-    "enduser.pseudo.id",
-    "traceloop.association.properties.user_id",
-    "ai.telemetry.metadata.userId",
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,17 @@ from support.buses import EmbeddedPlace
 
 from pytest_tfgrpo.bus.dead_letters import dead_letter_of
 from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES, STATE, Bus
-from pytest_tfgrpo.core.events import FEEDBACK, REWARD, SCHEMAS, TRAJECTORY, RlEvent, check_event, derived_id
+from pytest_tfgrpo.core.clock import utc_time
+from pytest_tfgrpo.core.events import (
+    FEEDBACK,
+    REWARD,
+    SCHEMAS,
+    TRAJECTORY,
+    RlEvent,
+    check_event,
+    derived_id,
+    wrap,
+)
 from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.feedback.intake import Intake
 from pytest_tfgrpo.feedback.opt_outs import OptOuts, forgotten_key, row_since
@@ -102,10 +112,10 @@ def test_payloads_of_each_subject_become_events_whose_ids_follow_from_theirs(int
         assert (result.accepted, result.opted_out, result.refused) == (2, 0, {})
         (event,) = bus.replay(stream)
         assert event.id == derived_id(space, value[name])
-        checked = check_event(event.data)
+        checked = check_event(wrap(subject, json.loads(event.data), event_id=event.id, at=event.time))
         assert isinstance(checked, RlEvent)
-        assert checked.subject == subject
         assert checked.data[name] == value[name]
+        assert event.time == utc_time(value.get("end_timestamp", value.get("timestamp")))
 
 
 def test_what_is_refused_is_named_by_its_place_and_kept_redacted(intake, bus):
