@@ -13,6 +13,9 @@ from typing import Any, Self, cast
 from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.events import EventFault, EventRefusal
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.feedback.intake import Intake, IntakeResult
+from pytest_tfgrpo.feedback.opt_outs import OptOuts
+from pytest_tfgrpo.feedback.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.service.app import LoopService, open_app
 from pytest_tfgrpo.feedback.service.limits import ServiceLimits
 from pytest_tfgrpo.feedback.service.readers import READERS
@@ -21,46 +24,43 @@ from pytest_tfgrpo.feedback.service.workers import LoopRole
 from pytest_tfgrpo.traces.turns import RefusedSpan, TraceSpan
 
 
-@dataclass
-class Taken:
-    """What a door took."""
+class FakeIntake(Intake):
+    """Keeps in memory what comes; a text ``"bad"`` is a payload that it refuses."""
 
-    accepted: int
-    opted_out: int = 0
-    refused: dict[int, EventRefusal] = field(default_factory=dict)
+    def __init__(self, before: Callable[[], object] = lambda: None) -> None:
+        """`before` is called before anything is taken; it may raise, or wait."""
+        self.before = before
+        self.found: list[TraceSpan | RefusedSpan] = []
+        self.kept: list[tuple[str, Json]] = []
 
-
-@dataclass
-class FakeDoor:
-    """A door that keeps in memory what comes; each text ``"bad"`` is a payload that it refuses."""
-
-    before: Callable[[], object] = lambda: None
-    """Called before anything is taken; may raise, or wait."""
-    found: list[TraceSpan | RefusedSpan] = field(default_factory=list)
-    kept: list[tuple[str, Json]] = field(default_factory=list)
-
-    def spans(self, found: Iterable[TraceSpan | RefusedSpan]) -> Taken:
+    def spans(self, found: Iterable[TraceSpan | RefusedSpan]) -> IntakeResult:
         self.before()
         spans = list(found)
         self.found += spans
-        refused = {
-            index: self._refusal(one) for index, one in enumerate(spans) if isinstance(one, RefusedSpan)
-        }
-        return Taken(len(spans) - len(refused), refused=refused)
+        bad = {index: one.reason.value for index, one in enumerate(spans) if isinstance(one, RefusedSpan)}
+        return _result(len(spans), bad)
 
-    def payloads(self, subject: str, payloads: Sequence[Json | bytes]) -> Taken:
+    def payloads(self, subject: str, payloads: Sequence[Json | bytes]) -> IntakeResult:
         self.before()
-        refused = {
-            index: self._refusal(one)
-            for index, one in enumerate(payloads)
-            if one == "bad" or isinstance(one, bytes)
+        bad = {
+            index: "it is bad" for index, one in enumerate(payloads) if one == "bad" or isinstance(one, bytes)
         }
-        self.kept += [(subject, one) for index, one in enumerate(payloads) if index not in refused]
-        return Taken(len(payloads) - len(refused), refused=refused)
+        self.kept += [(subject, one) for index, one in enumerate(payloads) if index not in bad]
+        return _result(len(payloads), bad)
 
-    def _refusal(self, one: object) -> EventRefusal:
-        message = one.reason.value if isinstance(one, RefusedSpan) else "it is bad"
-        return EventRefusal(fault=EventFault.SCHEMA, pointer="/data", message=message)
+
+def _result(count: int, bad: Mapping[int, str]) -> IntakeResult:
+    refused = {
+        index: EventRefusal(fault=EventFault.SCHEMA, pointer="/data", message=message)
+        for index, message in bad.items()
+    }
+    return IntakeResult(accepted=count - len(bad), opted_out=0, refused=refused)
+
+
+def real_intake(bus: Bus) -> Intake:
+    """Return an intake as a service has it."""
+    scrubber = LoopScrubber(b"k" * 32)
+    return Intake(bus, scrubber, OptOuts(bus, scrubber))
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Reply:
 class Local:
     """The application in this process, without a server."""
 
-    door: FakeDoor = field(default_factory=FakeDoor)
+    intake: Intake = field(default_factory=FakeIntake)
     token: str = ""
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     roles: Mapping[str, str] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Local:
 
     def __post_init__(self) -> None:
         self.service = LoopService(
-            self.door,
+            self.intake,
             READERS,
             token=self.token,
             limits=self.limits,
@@ -157,18 +157,20 @@ class ClosingBus:
 class Running(AbstractContextManager["Running"]):
     """The service in a thread, on a free port."""
 
-    def __init__(self, door: Any, *, roles: Sequence[LoopRole] = (), bus: Any = None, **options: Any) -> None:
+    def __init__(
+        self, intake: Intake, *, roles: Sequence[LoopRole] = (), bus: Any = None, **options: Any
+    ) -> None:
         self.bus = ClosingBus() if bus is None else bus
         self.reports: list[str] = []
         self.url = ""
         self._stop, self._ready = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(door, roles, options))
+        self._thread = threading.Thread(target=self._run, args=(intake, roles, options))
 
-    def _run(self, door: Any, roles: Sequence[LoopRole], options: dict[str, Any]) -> None:
+    def _run(self, intake: Intake, roles: Sequence[LoopRole], options: dict[str, Any]) -> None:
         try:
             run_service(
                 bus=cast(Bus, self.bus),
-                intake=door,
+                intake=intake,
                 roles=roles,
                 port=0,
                 ready=self._note,

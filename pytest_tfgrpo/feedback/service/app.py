@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_tfgrpo.core.errors import BusError, SettingError, describe
 from pytest_tfgrpo.core.events import FEEDBACK, REWARD, TRAJECTORY
+from pytest_tfgrpo.feedback.intake import Intake
 from pytest_tfgrpo.feedback.service.answers import (
     JSON_TYPE,
     PROTOBUF_TYPE,
@@ -23,7 +24,7 @@ from pytest_tfgrpo.feedback.service.answers import (
     otlp_status,
 )
 from pytest_tfgrpo.feedback.service.bodies import RefusedRequest, too_large, unpack
-from pytest_tfgrpo.feedback.service.ingest import EventDoor, ReadOtlp, take_export, take_payloads
+from pytest_tfgrpo.feedback.service.ingest import ReadOtlp, take_export, take_payloads
 from pytest_tfgrpo.feedback.service.limits import ServiceLimits, is_loopback
 from pytest_tfgrpo.feedback.service.openapi import openapi
 from pytest_tfgrpo.traces.otlp import OtlpForm
@@ -37,7 +38,8 @@ PAYLOADS = MappingProxyType({"/trajectories": TRAJECTORY, "/feedback": FEEDBACK,
 """The subject of each path that takes payloads."""
 EXPORTS = MappingProxyType({"/v1/traces": "Spans", "/v1/logs": "LogRecords"})
 """What each path of OTLP takes."""
-RETRY_AFTER_S = 5
+RETRY_AFTER_S = 1
+"""What exporters wait, which drop what they could not send within ten seconds."""
 _FORMS: Mapping[str, OtlpForm] = MappingProxyType(
     {PROTOBUF_TYPE: "protobuf", "application/protobuf": "protobuf", JSON_TYPE: "json"}
 )
@@ -50,7 +52,7 @@ class LoopService:
 
     def __init__(
         self,
-        door: EventDoor,
+        intake: Intake,
         readers: Mapping[str, ReadOtlp],
         *,
         token: str,
@@ -59,7 +61,7 @@ class LoopService:
         report: Callable[[str], None],
     ) -> None:
         """`readers` are by the paths of `EXPORTS`; `roles` gives their states; any thread calls `report`."""
-        self._door = door
+        self._intake = intake
         self._readers = readers
         self._token = token.encode()
         self._limits = limits
@@ -69,7 +71,7 @@ class LoopService:
         self._held = 0
         """Bytes of the bodies that are here."""
         self._failing = False
-        """Whether the door failed when it was last used."""
+        """Whether the intake failed when it was last used."""
 
     def close(self) -> None:
         """Start nothing more; what a thread has begun it ends."""
@@ -82,7 +84,7 @@ class LoopService:
         if form is None:
             refusal = RefusedRequest(415, f"send {PROTOBUF_TYPE} or {JSON_TYPE}")
             return await self._answered(request, refusal, _error)
-        work = partial(take_export, self._door, self._readers[path], form=form, items=EXPORTS[path])
+        work = partial(take_export, self._intake, self._readers[path], form=form, items=EXPORTS[path])
         return await self._answered(request, work, partial(otlp_status, form))
 
     async def payloads(self, request: Request) -> Response:
@@ -90,7 +92,7 @@ class LoopService:
         if _media_type(request) != JSON_TYPE:
             return await self._answered(request, RefusedRequest(415, f"send {JSON_TYPE}"), _error)
         subject = PAYLOADS[request.url.path]
-        work = partial(take_payloads, self._door, subject, most=self._limits.events)
+        work = partial(take_payloads, self._intake, subject, most=self._limits.events)
         return await self._answered(request, work, _error)
 
     async def health(self, request: Request) -> Response:  # noqa: ARG002 - it is a route

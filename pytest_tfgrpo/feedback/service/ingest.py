@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import Protocol
 
-from pytest_tfgrpo.core.events import EventRefusal
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.feedback.intake import Intake
 from pytest_tfgrpo.feedback.service.answers import (
     HttpAnswer,
     json_answer,
@@ -18,29 +18,10 @@ from pytest_tfgrpo.feedback.service.bodies import RefusedRequest
 from pytest_tfgrpo.traces.otlp import UNDECODABLE, OtlpForm
 from pytest_tfgrpo.traces.turns import RefusedSpan, TraceSpan
 
-FoundSpans: TypeAlias = Iterable[TraceSpan | RefusedSpan]
 MOST_REFUSED = 1000
 """Spans of one request that become dead letters; the others are only counted."""
 _SHOWN = 5
 """Reasons that an answer names."""
-
-
-class TakenInput(Protocol):
-    """What became of a request's spans or payloads, once that is durable."""
-
-    @property
-    def accepted(self) -> int: ...
-    @property
-    def opted_out(self) -> int: ...
-    @property
-    def refused(self) -> Mapping[int, EventRefusal]: ...
-
-
-class EventDoor(Protocol):
-    """Takes input: redacts and stores it, or says why not. Threads share it; raises BusError."""
-
-    def spans(self, found: FoundSpans) -> TakenInput: ...
-    def payloads(self, subject: str, payloads: Sequence[Json | bytes]) -> TakenInput: ...
 
 
 class ReadOtlp(Protocol):
@@ -49,14 +30,14 @@ class ReadOtlp(Protocol):
     def __call__(self, body: bytes, *, form: OtlpForm, place: str) -> list[TraceSpan | RefusedSpan]: ...
 
 
-def take_export(door: EventDoor, read: ReadOtlp, body: bytes, *, form: OtlpForm, items: str) -> HttpAnswer:
+def take_export(intake: Intake, read: ReadOtlp, body: bytes, *, form: OtlpForm, items: str) -> HttpAnswer:
     """Take an OTLP export request and return the answer; `items` is ``Spans`` or ``LogRecords``."""
     found = read(body, form=form, place="otlp")
     refused = [one for one in found if isinstance(one, RefusedSpan)]
     if len(refused) > MOST_REFUSED:
         kept = set(map(id, refused[:MOST_REFUSED]))
         found = [one for one in found if isinstance(one, TraceSpan) or id(one) in kept]
-    taken = door.spans(found)
+    taken = intake.spans(found)
     if refused and refused[0].reason in UNDECODABLE:
         return otlp_status(form, 400, f"the body is no export request of OTLP: {refused[0].reason.value}")
     rejected = len(taken.refused) + max(0, len(refused) - MOST_REFUSED)
@@ -64,12 +45,12 @@ def take_export(door: EventDoor, read: ReadOtlp, body: bytes, *, form: OtlpForm,
     return otlp_answer(form, items, rejected, "; ".join(reasons[:_SHOWN]))
 
 
-def take_payloads(door: EventDoor, subject: str, body: bytes, *, most: int) -> HttpAnswer:
+def take_payloads(intake: Intake, subject: str, body: bytes, *, most: int) -> HttpAnswer:
     """Take one payload, or an array of at most `most`, and return the answer; raises RefusedRequest."""
     found, unreadable = _payloads(body)
     if len(found) > most:
         raise RefusedRequest(413, f"the array has {len(found):,} payloads; send {most:,} at once at most")
-    taken = door.payloads(subject, found)
+    taken = intake.payloads(subject, found)
     refused = [
         {"index": index, "code": str(one.fault), "pointer": one.pointer, "message": one.message}
         for index, one in taken.refused.items()

@@ -11,8 +11,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.bus.protocol import Bus
+from pytest_tfgrpo.feedback.intake import Intake
 from pytest_tfgrpo.feedback.service.app import LoopService, open_app
-from pytest_tfgrpo.feedback.service.ingest import EventDoor
 from pytest_tfgrpo.feedback.service.limits import ServiceLimits, check_reach
 from pytest_tfgrpo.feedback.service.readers import READERS
 from pytest_tfgrpo.feedback.service.reports import FirstReports
@@ -29,7 +29,7 @@ _LOOK_S = 0.05
 def run_service(
     *,
     bus: Bus,
-    intake: EventDoor,
+    intake: Intake,
     roles: Sequence[LoopRole] = (),
     host: str = "127.0.0.1",
     port: int = 4318,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
-from support.services import FakeDoor, Local
+from support.services import FakeIntake, Local
 
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.feedback.service.limits import ServiceLimits
@@ -24,11 +24,11 @@ def export(*spans: Any) -> bytes:
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
 
 
-def failing(error: Exception) -> FakeDoor:
+def failing(error: Exception) -> FakeIntake:
     def fail() -> None:
         raise error
 
-    return FakeDoor(before=fail)
+    return FakeIntake(before=fail)
 
 
 def test_one_payload_or_an_array_is_taken_under_the_subject_of_its_path() -> None:
@@ -37,7 +37,7 @@ def test_one_payload_or_an_array_is_taken_under_the_subject_of_its_path() -> Non
     assert local.post("/rewards", b"[1, 2]", "Application/JSON; charset=utf-8").value["accepted"] == 2
     assert local.post("/trajectories", b"[]").status == 200
     subjects = ["agent.rl.feedback.v1", "agent.rl.reward.v1", "agent.rl.reward.v1"]
-    assert local.door.kept == list(zip(subjects, [{"a": 1}, 1, 2], strict=True))
+    assert local.intake.kept == list(zip(subjects, [{"a": 1}, 1, 2], strict=True))
 
 
 def test_what_is_refused_is_said_and_is_an_error_only_where_nothing_was_taken() -> None:
@@ -49,7 +49,7 @@ def test_what_is_refused_is_said_and_is_an_error_only_where_nothing_was_taken() 
 
 
 @pytest.mark.parametrize("body", [b"{", b"\xff", b"[" * 100_000, b'{"a":' * 100_000, b"1" * 5000])
-def test_a_body_that_is_no_json_is_answered_with_400_and_goes_through_the_door(body: bytes) -> None:
+def test_a_body_that_is_no_json_is_answered_with_400_and_goes_through_the_intake(body: bytes) -> None:
     answer = Local().post("/feedback", body)
     assert answer.status == 400
     assert answer.value["refused"][0]["code"] == "schema"
@@ -61,7 +61,7 @@ def test_spans_are_taken_as_json_and_answered_as_otlp_has_it() -> None:
     part = local.post("/v1/traces", export(SPAN, SPAN | {"spanId": "0"}))
     assert (whole.status, whole.value) == (200, {})
     assert part.value == {"partialSuccess": {"rejectedSpans": "1", "errorMessage": "bad_id"}}
-    assert len(local.door.found) == 3
+    assert len(local.intake.found) == 3
 
 
 def test_a_refusal_in_protobuf_is_a_status_of_google_rpc() -> None:
@@ -125,14 +125,14 @@ def test_a_body_is_read_no_further_than_its_limit() -> None:
 def test_bodies_that_are_too_much_together_are_to_come_again() -> None:
     local = Local(limits=ServiceLimits(held_bytes=1000))
     answer = local.post("/feedback", b"{}" + b" " * 2000)
-    assert (answer.status, answer.headers["retry-after"]) == (503, "5")
+    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
     assert local.post("/feedback", b"{}").status == 200
 
 
 def test_an_array_has_so_many_payloads_at_most() -> None:
     local = Local(limits=ServiceLimits(events=2))
     assert local.post("/feedback", b"[1,2,3]").status == 413
-    assert local.door.kept == []
+    assert local.intake.kept == []
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
@@ -146,7 +146,7 @@ def test_who_does_not_know_the_token_sends_nothing(given: str) -> None:
     local = Local(token=TOKEN)
     answer = local.post("/feedback", b"{}", authorization=given)
     assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
-    assert local.door.kept == []
+    assert local.intake.kept == []
 
 
 def test_who_knows_the_token_sends_under_any_host_name() -> None:
@@ -172,18 +172,18 @@ def test_a_bus_that_fails_asks_for_the_request_again_and_is_reported() -> None:
     local = Local(failing(BusError("the disk at /secret is full")))
     for path, message in (("/feedback", "error"), ("/v1/traces", "message")):
         answer = local.post(path, export(SPAN))
-        assert (answer.status, answer.headers["retry-after"]) == (503, "5")
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
         assert answer.value[message] == "the events cannot be stored now; send this again later"
     assert local.reports[0] == "the bus takes no events: BusError: the disk at /secret is full"
     assert local.get("/healthz").value == {"status": "degraded", "parts": {"intake": "failing"}}
-    local.door.before = lambda: None
+    local.intake.before = lambda: None
     local.post("/feedback", b"{}")
     assert local.get("/healthz").value == {"status": "ok", "parts": {"intake": "ok"}}
 
 
 def test_a_bus_that_does_not_answer_in_time_asks_for_the_request_again() -> None:
     going = threading.Event()
-    local = Local(FakeDoor(before=going.wait), limits=ServiceLimits(answer_s=0.05))
+    local = Local(FakeIntake(before=going.wait), limits=ServiceLimits(answer_s=0.05))
     try:
         assert local.post("/feedback", b"{}").status == 503
     finally:

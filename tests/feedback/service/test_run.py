@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 
 import pytest
-from support.services import ClosingBus, FakeDoor, Running
+from support.services import ClosingBus, FakeIntake, Running
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.feedback.service.limits import ServiceLimits
@@ -54,9 +54,9 @@ def ended(running: Running, *parts: bytes) -> bytes:
 
 def test_what_has_begun_is_answered_and_then_all_is_closed() -> None:
     begun, going = threading.Event(), threading.Event()
-    door, bus = FakeDoor(before=lambda: begun.set() or going.wait(20)), ClosingBus()  # type: ignore[func-returns-value]
+    intake, bus = FakeIntake(before=lambda: begun.set() or going.wait(20)), ClosingBus()
     role, answers = Assembler(bus), []
-    with Running(door, roles=[role], bus=bus) as running:
+    with Running(intake, roles=[role], bus=bus) as running:
         asking = threading.Thread(target=lambda: answers.append(post(running, b"{}")))
         asking.start()
         assert begun.wait(20)
@@ -72,19 +72,19 @@ def test_what_has_begun_is_answered_and_then_all_is_closed() -> None:
 
 
 def test_many_clients_are_served_at_once() -> None:
-    door = FakeDoor()
-    with Running(door) as running:
+    intake = FakeIntake()
+    with Running(intake) as running:
         threads = [threading.Thread(target=post, args=(running, b"[1, 2]")) for _ in range(40)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(30)
-    assert len(door.kept) == 80
+    assert len(intake.kept) == 80
 
 
 @pytest.fixture(scope="module")
 def hurried() -> Iterator[Running]:
-    with Running(FakeDoor(), limits=HURRIED) as running:
+    with Running(FakeIntake(), limits=HURRIED) as running:
         yield running
 
 
@@ -112,7 +112,7 @@ def test_a_body_that_does_not_come_is_answered_before_the_connection_ends(hurrie
 
 
 def test_a_large_body_is_refused_with_an_answer_that_arrives() -> None:
-    with Running(FakeDoor(), limits=ServiceLimits(body_bytes=1000)) as running:
+    with Running(FakeIntake(), limits=ServiceLimits(body_bytes=1000)) as running:
         assert post(running, bytes(5_000_000)) == 413
 
 
@@ -128,8 +128,8 @@ def test_an_address_that_is_taken_or_open_to_all_is_an_error_and_the_bus_is_clos
             bus = ClosingBus()
             with pytest.raises(SettingError, match=message):
                 run_service(
-                    bus=bus,  # type: ignore[arg-type]
-                    intake=FakeDoor(),
+                    bus=bus,
+                    intake=FakeIntake(),
                     host=host,
                     port=port,
                     ready=print,

@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Callable
 
+import pytest
+
 from pytest_tfgrpo.feedback.service import workers as module
 from pytest_tfgrpo.feedback.service.reports import FirstReports
 from pytest_tfgrpo.feedback.service.workers import Workers
@@ -37,7 +39,7 @@ def fail(message: str) -> int:
 
 def test_steps_follow_one_another_until_the_role_is_closed() -> None:
     role, done = Evaluator(), []
-    role = Evaluator(lambda: done.append(1) or 1, lambda: done.append(2) or 1)  # type: ignore[func-returns-value]
+    role = Evaluator(lambda: done.append(1) or 1, lambda: done.append(2) or 1)
     workers = Workers([role], print)
     workers.start()
     assert role.rests.wait(10)
@@ -46,7 +48,7 @@ def test_steps_follow_one_another_until_the_role_is_closed() -> None:
     assert (done, role.closed) == ([1, 2], 1)
 
 
-def test_a_step_that_raises_is_reported_once_and_tried_again(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_a_step_that_raises_is_reported_once_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BACKOFF_S", 0.001)
     said: list[str] = []
     role = Evaluator(lambda: fail("row 7"), lambda: fail("row 8"), lambda: fail("disk"), lambda: 1)
@@ -75,11 +77,11 @@ def test_roles_that_were_not_started_or_cannot_close_do_not_keep_others_from_clo
     assert said == ["the broken did not close: RuntimeError: cannot close"]
 
 
-def test_a_step_that_never_ends_is_left(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_a_step_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "STOP_S", 0.05)
     said: list[str] = []
     going, begun = threading.Event(), threading.Event()
-    role = Evaluator(lambda: begun.set() or int(going.wait(30)))  # type: ignore[func-returns-value]
+    role = Evaluator(lambda: begun.set() or int(going.wait(30)))
     workers = Workers([role], said.append)
     workers.start()
     assert begun.wait(10)

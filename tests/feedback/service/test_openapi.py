@@ -1,0 +1,81 @@
+"""The OpenAPI document, and the application held to it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import schemathesis
+from hypothesis import Phase, given, settings
+from jsonschema import Draft202012Validator
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from support.buses import EmbeddedPlace
+from support.services import Local, real_intake
+
+from pytest_tfgrpo.core.events import FEEDBACK, REWARD, TRAJECTORY
+from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.feedback.service.app import EXPORTS, PAYLOADS
+from pytest_tfgrpo.feedback.service.openapi import openapi
+
+CHECKS = (
+    content_type_conformance,
+    not_a_server_error,
+    response_schema_conformance,
+    status_code_conformance,
+)
+LOCALHOST = {"Host": "localhost"}
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[Local]:
+    place = EmbeddedPlace(tmp_path)
+    yield Local(real_intake(place.open()))
+    place.close()
+
+
+def test_the_document_describes_every_path_and_its_schemas_are_valid() -> None:
+    document = json.loads(Local().get("/openapi.json").body)
+    assert document == openapi()
+    assert set(document["paths"]) == {*PAYLOADS, *EXPORTS, "/healthz", "/openapi.json"}
+    for schema in document["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+
+
+@pytest.mark.parametrize(
+    ("path", "subject", "name"),
+    [
+        ("/trajectories", TRAJECTORY, "trajectory"),
+        ("/feedback", FEEDBACK, "feedback"),
+        ("/rewards", REWARD, "reward"),
+    ],
+)
+def test_the_examples_of_the_document_are_taken(local: Local, path: str, subject: str, name: str) -> None:
+    examples = openapi()["components"]["schemas"][name.title()]["examples"]
+    assert examples == load_schema(f"agent-rl/{name}")["examples"]
+    assert PAYLOADS[path] == subject
+    answer = local.post(path, json.dumps(examples).encode())
+    assert answer.value == {"accepted": len(examples), "opted_out": 0, "refused": []}
+
+
+@pytest.mark.parametrize("path", [*PAYLOADS, *EXPORTS])
+def test_whatever_comes_is_answered_as_the_document_says(local: Local, path: str) -> None:
+    operation = schemathesis.openapi.from_asgi("/openapi.json", local.app)[path]["POST"]
+    both = operation.as_strategy(GenerationMode.POSITIVE) | operation.as_strategy(GenerationMode.NEGATIVE)
+
+    @settings(max_examples=10, database=None, phases=[Phase.generate])
+    @given(case=both)
+    def check(case: Case) -> None:
+        answer = case.call(headers=LOCALHOST)
+        seen.add(answer.status_code)
+        case.validate_response(answer, checks=CHECKS)
+
+    seen: set[int] = set()
+    check()
+    assert 200 in seen
+    assert local.reports == []
