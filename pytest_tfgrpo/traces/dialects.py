@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.traces import indexed, openinference
 from pytest_tfgrpo.traces.forest import MARK
-from pytest_tfgrpo.traces.genai import outcomes_of, read_genai
-from pytest_tfgrpo.traces.turns import SpanReading, TraceSpan
+from pytest_tfgrpo.traces.genai import KINDS, outcomes_of, read_genai
+from pytest_tfgrpo.traces.turns import Dialect, SpanReading, TraceSpan
 
 SESSION_KEYS = (
     "langfuse.session.id",
@@ -29,6 +30,14 @@ USER_KEYS = (
     "ai.telemetry.metadata.userId",
 )
 """Attributes of a span or its resource with the id of a user, the surest first."""
+_MESSAGES = frozenset(
+    {
+        "gen_ai.input.messages",
+        "gen_ai.output.messages",
+        "gen_ai.tool.call.arguments",
+        "gen_ai.tool.call.result",
+    }
+)
 
 
 class SpanIdentity(NamedTuple):
@@ -53,15 +62,33 @@ def identity(attributes: Mapping[str, Json], resource: Mapping[str, Json]) -> Sp
     )
 
 
+def dialect_of(attributes: Mapping[str, Json]) -> Dialect:
+    """Return the dialect of a span with these attributes.
+
+    Some speak two: messages as single attributes hold more than the other spellings, and those as many
+    attributes more than none.
+    """
+    operation = attributes.get("gen_ai.operation.name")
+    known = isinstance(operation, str) and operation in KINDS
+    if known and not _MESSAGES.isdisjoint(attributes):
+        return read_genai
+    if openinference.KIND in attributes:
+        return openinference.read_openinference
+    if indexed.has_messages(attributes) or (indexed.KIND in attributes and not known):
+        return indexed.read_indexed
+    return read_genai
+
+
 def read_span(span: TraceSpan) -> SpanReading:
     """Return what a span says in its dialect.
 
     Raises ValueError, TypeError, KeyError or AttributeError for content that the dialect does not have.
     """
     session, user, notes, shared = identity(span.attributes, span.resource)
+    reading = dialect_of(span.attributes)(span)
     return replace(
-        read_genai(span),
-        outcomes=outcomes_of(span),
+        reading,
+        outcomes=reading.outcomes or outcomes_of(span),
         session=session,
         user=user,
         notes=notes,

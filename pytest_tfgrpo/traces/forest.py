@@ -154,11 +154,12 @@ class SpanForest:
                 found.append(_run(self._nodes[top], nodes, around, closed, places[top].around))
         with_agents = {trace for trace, _ in members}
         for trace, nodes in outside.items():
-            run = self._whole_trace(trace, nodes) if whole_trace and trace not in with_agents else None
-            if run is None:
+            if not whole_trace or trace in with_agents or not any(map(_is_turn, nodes)):
                 self._leave_out(nodes)
+            elif trace in self._torn or not all(node.whole for node in nodes):
+                self.refused.append(RefusedSpan(RefusedTrace.INCOMPLETE, nodes[0].place, (trace, "")))
             else:
-                found.append(run)
+                found.append(_whole_trace(trace, nodes))
         if whole_trace:
             found = [_with_calls(run) for run in found]
         return sorted(found, key=lambda run: (run.agent.start_ns, run.key))
@@ -169,23 +170,6 @@ class SpanForest:
         while node.parent and (outer := self._nodes.get((key[0], node.parent))) is not None:
             yield outer
             node = outer
-
-    def _whole_trace(self, trace: str, nodes: list[_Node]) -> AgentRun | None:
-        """Return the run that a trace without agents is; None where it has no turn, or is not whole."""
-        if all(node.reading.step is None or node.reading.step.kind != "turn" for node in nodes):
-            return None
-        if trace in self._torn or not all(node.whole for node in nodes):
-            return None
-        roots = [node for node in nodes if not node.parent]
-        top = min(roots or nodes, key=lambda node: (node.start_ns, node.key))
-        step = top.reading.step
-        agent = TraceStep(
-            kind="agent", name=top.name, start_ns=top.start_ns, end_ns=top.end_ns, error=top.error
-        )
-        if step is not None and step.kind == "agent":
-            agent = step
-        run = _run(top, nodes, (), bool(roots), (), agent)
-        return replace(run, key=(trace, ""))
 
     def _leave_out(self, nodes: Iterable[_Node]) -> None:
         for node in nodes:
@@ -223,6 +207,18 @@ class SpanForest:
         return place
 
 
+def _is_turn(node: _Node) -> bool:
+    return node.reading.step is not None and node.reading.step.kind == "turn"
+
+
+def _whole_trace(trace: str, nodes: list[_Node]) -> AgentRun:
+    """Return the run that a trace without agents is: that of its root, or else of its earliest span."""
+    roots = [node for node in nodes if not node.parent]
+    top = min(roots or nodes, key=lambda node: (node.start_ns, node.key))
+    agent = TraceStep(kind="agent", name=top.name, start_ns=top.start_ns, end_ns=top.end_ns, error=top.error)
+    return replace(_run(top, nodes, (), bool(roots), (), agent), key=(trace, ""))
+
+
 def _run(
     top: _Node,
     nodes: Iterable[_Node],
@@ -239,11 +235,12 @@ def _run(
     ]  # fmt: skip
     outcomes = [outcome for node in within for outcome in node.reading.outcomes]
     marks = [mark for node in within for mark in node.marks]
-    steps = (node.reading.step for node in within)
+    found = (node.reading.step for node in within)
+    steps = tuple(step for step in found if step is not None and step.kind != "agent")
     return AgentRun(
         key=top.key,
-        agent=agent,
-        steps=tuple(step for step in steps if step is not None and step.kind != "agent"),
+        agent=_with_texts(agent, top.reading, steps),
+        steps=steps,
         outcomes=tuple(sorted(outcomes, key=lambda outcome: outcome.at_ns)),
         marks=tuple(sorted(marks, key=lambda mark: mark.at_ns)) or marks_around,
         place=top.place,
@@ -252,6 +249,16 @@ def _run(
         user=next((one.user for one in readings if one.user), ""),
         notes=_notes(readings),
     )
+
+
+def _with_texts(agent: TraceStep, reading: SpanReading, steps: Sequence[TraceStep]) -> TraceStep:
+    """Return the step of an agent, with what went into its span and came out where no message says it."""
+    turns = [step for step in steps if step.kind == "turn"]
+    if reading.asked and not agent.asked and not any(turn.asked for turn in turns):
+        agent = replace(agent, asked=reading.asked)
+    if reading.answered and not agent.answered and not (turns and turns[-1].answered):
+        agent = replace(agent, answered=reading.answered)
+    return agent
 
 
 def _session(readings: Sequence[SpanReading]) -> str:

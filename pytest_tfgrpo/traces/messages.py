@@ -181,6 +181,27 @@ def said_by_tool(found: Json) -> str:
     return json.dumps(found, ensure_ascii=False)
 
 
+def spoken(found: Json, role: str) -> str:
+    """Return what a span says that went into it or came out of it, as a text.
+
+    Frameworks put whole objects there: of one with messages it is the last text of the role, of one with a
+    single text it is that, and any other is JSON.
+    """
+    value = parsed(found)
+    if isinstance(value, Mapping) and len(value) == 1:
+        (value,) = value.values()
+        value = parsed(value)
+    elif isinstance(value, Mapping) and isinstance(value.get("messages"), list):
+        value = value["messages"]
+    several = value if isinstance(value, list) else []
+    if several and all(isinstance(one, Mapping) and "role" in one for one in several):
+        said = [content(one.get("parts", one.get("content"))) for one in several if one["role"] == role]
+        return next(filter(None, reversed(said)), "")
+    if isinstance(value, str) or value is None:
+        return (value or "").strip()
+    return json.dumps(value, ensure_ascii=False)
+
+
 def _is_text(part: Json) -> bool:
     if not isinstance(part, Mapping):
         return False

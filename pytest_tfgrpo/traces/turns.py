@@ -146,6 +146,10 @@ class SpanReading:
 
     step: TraceStep | None = None
     """None: of no interest but for its place in the tree."""
+    asked: str = ""
+    """What went into a span, for a run none of whose messages says it."""
+    answered: str = ""
+    """What came out of a span, likewise."""
     outcomes: tuple[TraceOutcome, ...] = ()
     session: str = ""
     """Id of the conversation with the user; empty where the span has none."""

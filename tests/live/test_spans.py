@@ -11,7 +11,8 @@ from support.tools import tfgrpo
 from pytest_tfgrpo.live.records import GateState, LiveRollout
 from pytest_tfgrpo.live.store import open_live_store
 
-RECORDED = sorted((ROOT / "tests" / "traces" / "recorded").glob("*.jsonl"))
+FRAMEWORKS = ("pydantic-ai", "strands-latest", "strands")
+RECORDED = [ROOT / "tests" / "traces" / "recorded" / f"{name}.jsonl" for name in FRAMEWORKS]
 
 
 @pytest.fixture

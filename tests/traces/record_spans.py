@@ -1,9 +1,9 @@
 """Record the spans of one toy agent in several frameworks, offline, as OTLP JSON lines beside this script.
 
 Run by hand: ``pip install pydantic-ai-slim==2.68.0 strands-agents==1.62.0 opentelemetry-sdk==1.45.1`` in an
-environment of its own, then ``python tests/traces/record_spans.py``. The agent is asked for the weather,
-looks in a city that there is not, then in one that there is, and answers; a second run ends in an error of
-its model.
+environment of its own, then ``PYTHONPATH=tests python tests/traces/record_spans.py``. The agent is asked for
+the weather, looks in a city that there is not, then in one that there is, and answers; a second run ends in
+an error of its model.
 """
 
 from __future__ import annotations
@@ -13,86 +13,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
 from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from support.span_recorder import ANSWER, CALLS, QUESTION, Lines, weather
 
 HERE = Path(__file__).parent / "recorded"
 FRAMEWORKS = ("pydantic-ai", "strands", "strands-latest")
-QUESTION = "What is the weather in Paris?"
-ANSWER = "It is sunny in Paris."
-CALLS = ("Atlantis", "Paris")
-"""What the model looks up before it answers."""
-
-
-def weather(city: str) -> str:
-    """Return the weather of a city."""
-    if city != "Paris":
-        raise LookupError(f"no such city: {city}")
-    return "sunny"
-
-
-class Lines(SpanExporter):
-    """Writes each span as a line, as soon as it ends: children before their parents."""
-
-    def __init__(self, path: Path) -> None:
-        self.file = path.open("w", encoding="utf-8")
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        for span in spans:
-            scope = {"scope": {"name": span.instrumentation_scope.name}, "spans": [otlp(span)]}
-            resource = {"attributes": attributes({"service.name": "toy"})}
-            self.file.write(
-                json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}) + "\n"
-            )
-        self.file.flush()
-        return SpanExportResult.SUCCESS
-
-
-def otlp(span: ReadableSpan) -> dict[str, Any]:
-    """Return a span as OTLP's JSON encoding has it."""
-    status = {"code": span.status.status_code.value, "message": span.status.description}
-    return {
-        "traceId": f"{span.context.trace_id:032x}",
-        "spanId": f"{span.context.span_id:016x}",
-        "parentSpanId": "" if span.parent is None else f"{span.parent.span_id:016x}",
-        "name": span.name,
-        "kind": span.kind.value + 1,
-        "startTimeUnixNano": str(span.start_time),
-        "endTimeUnixNano": str(span.end_time),
-        "attributes": attributes(span.attributes),
-        "events": [
-            {
-                "name": event.name,
-                "timeUnixNano": str(event.timestamp),
-                "attributes": attributes(event.attributes),
-            }
-            for event in span.events
-        ],
-        "status": {key: item for key, item in status.items() if item},
-    }
-
-
-def attributes(found: Any) -> list[dict[str, Any]]:
-    return [{"key": key, "value": value(item)} for key, item in found.items() if "stacktrace" not in key]
-
-
-def value(item: Any) -> dict[str, Any]:
-    match item:
-        case bool():
-            return {"boolValue": item}
-        case int():
-            return {"intValue": str(item)}
-        case float():
-            return {"doubleValue": item}
-        case str():
-            return {"stringValue": item}
-    return {"arrayValue": {"values": [value(one) for one in item]}}
 
 
 def run_pydantic_ai() -> None:

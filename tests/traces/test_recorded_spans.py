@@ -1,4 +1,4 @@
-"""Spans of one toy agent, as frameworks wrote them: ``record_spans.py`` has recorded them."""
+"""Spans of one toy agent, as frameworks wrote them: the scripts ``record_*.py`` have recorded them."""
 
 import json
 import random
@@ -10,20 +10,27 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.live.spans import events_of
+from pytest_tfgrpo.traces.dialects import read_span
 from pytest_tfgrpo.traces.forest import SpanForest
 from pytest_tfgrpo.traces.genai import read_genai
 from pytest_tfgrpo.traces.otlp_lines import read_otlp_lines
-from pytest_tfgrpo.traces.turns import AgentRun, RefusedTrace
+from pytest_tfgrpo.traces.turns import AgentRun, Dialect, RefusedTrace
 
 RECORDED = Path(__file__).parent / "recorded"
 FILES = sorted(path.name for path in RECORDED.glob("*.jsonl"))
+GENAI = ("pydantic-ai.jsonl", "strands-latest.jsonl", "strands.jsonl")
+OPENAI = ("openinference-alone.jsonl", "openinference.jsonl", "traceloop.jsonl")
+ALONE = OPENAI[0]
+"""Spans of the model's calls alone."""
 QUESTION, ANSWER = "What is the weather in Paris?", "It is sunny in Paris."
 
 
-def runs_of(*lines: bytes) -> tuple[list[AgentRun], SpanForest]:
-    forest = SpanForest(read_genai)
+def runs_of(
+    *lines: bytes, dialect: Dialect = read_span, whole_trace: bool = True
+) -> tuple[list[AgentRun], SpanForest]:
+    forest = SpanForest(dialect)
     forest.take(read_otlp_lines(BytesIO(b"".join(lines)), "spans.jsonl"))
-    return forest.runs(), forest
+    return forest.runs(whole_trace=whole_trace), forest
 
 
 def lines_of(name: str) -> list[bytes]:
@@ -31,12 +38,12 @@ def lines_of(name: str) -> list[bytes]:
 
 
 def test_there_is_a_recording_of_each_framework() -> None:
-    assert FILES == ["pydantic-ai.jsonl", "strands-latest.jsonl", "strands.jsonl"]
+    assert sorted([*GENAI, *OPENAI]) == FILES
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_each_framework_gives_the_same_trace_of_the_toy_agent(name: str) -> None:
-    (good, bad), forest = runs_of(*lines_of(name))
+@pytest.mark.parametrize("name", GENAI)
+def test_each_framework_of_the_conventions_gives_the_same_trace_of_the_toy_agent(name: str) -> None:
+    (good, bad), forest = runs_of(*lines_of(name), dialect=read_genai, whole_trace=False)
     assert (good.agent.name, good.agent.error, good.prompt, good.reply) == ("toy", None, QUESTION, ANSWER)
     assert [(s.kind, s.name, s.error, s.asked, s.answered) for s in good.steps] == [
         ("turn", "toy-model", None, QUESTION, ""),
@@ -48,6 +55,30 @@ def test_each_framework_gives_the_same_trace_of_the_toy_agent(name: str) -> None
     assert (bad.agent.error, bad.prompt, bad.reply) == ("the model is down", QUESTION, "")
     assert [(step.kind, step.error) for step in bad.steps] == [("turn", "the model is down")]
     assert forest.refused == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_dialect_gives_the_same_run_of_the_toy_agent(name: str) -> None:
+    (good, bad), forest = runs_of(*lines_of(name))
+    assert (good.closed, good.agent.error, good.prompt, good.reply) == (True, None, QUESTION, ANSWER)
+    assert [(s.kind, s.name.removesuffix("-1"), s.asked, s.error or s.answered) for s in good.steps] == [
+        ("turn", "toy-model", QUESTION, ""),
+        ("tool", "weather", '{"city":"Atlantis"}', "no such city: Atlantis"),
+        ("turn", "toy-model", QUESTION, ""),
+        ("tool", "weather", '{"city":"Paris"}', "sunny"),
+        ("turn", "toy-model", QUESTION, ANSWER),
+    ]
+    assert (good.agent.name, good.key[1] == "") == (("POST /ask", True) if name == ALONE else ("toy", False))
+    assert "the model is down" in str(bad.agent.error)
+    assert (bad.reply, [step.kind for step in bad.steps], bad.model) == ("", ["turn"], "toy-model")
+    assert forest.refused == []
+
+
+@pytest.mark.parametrize("name", OPENAI)
+def test_each_dialect_says_whose_run_it_was_and_what_it_took(name: str) -> None:
+    (good, _), _ = runs_of(*lines_of(name))
+    assert (good.session, good.user) == ("s-1", "u-1")
+    assert (good.model, good.temperature, good.tokens) == ("toy-model-1", 0.5, 45)
 
 
 @pytest.mark.parametrize("name", FILES)

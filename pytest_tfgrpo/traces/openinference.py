@@ -1,0 +1,128 @@
+"""The dialect of OpenInference, which Phoenix and Arize read.
+
+https://arize-ai.github.io/openinference/spec/semantic_conventions.html; a list is many attributes, one for
+each leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Literal
+
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.traces.genai import amount, error_of, tokens_of
+from pytest_tfgrpo.traces.indexed_names import gathered
+from pytest_tfgrpo.traces.messages import (
+    ModelExchange,
+    arguments,
+    conversation,
+    parsed,
+    said_by_tool,
+    spoken,
+    text,
+)
+from pytest_tfgrpo.traces.turns import SpanReading, TraceOutcome, TraceSpan, TraceStep
+
+KIND = "openinference.span.kind"
+_KINDS: Mapping[str, Literal["agent", "turn", "tool"]] = MappingProxyType(
+    {"AGENT": "agent", "LLM": "turn", "TOOL": "tool"}
+)
+_NAMES = ("tool.name", "agent.name", "graph.node.id")
+_MODELS = ("llm.response.model_name", "llm.model_name", "llm.request.model_name")
+_CALL_IDS = ("tool.id", "tool_call.id")
+_TOTAL = ("llm.token_count.total",)
+_TOKENS = (("llm.token_count.prompt",), ("llm.token_count.completion",))
+_COSTS = ("llm.cost.total",)
+_RESULTS = ("evaluations", "annotations", "trace.evaluations", "trace.annotations")
+
+
+def read_openinference(span: TraceSpan) -> SpanReading:
+    """Return the step and the outcomes of a span; raises ValueError, TypeError, KeyError or AttributeError
+    for messages that are not as the conventions have them."""
+    found = span.attributes.get(KIND)
+    kind = _KINDS.get(found) if isinstance(found, str) else None
+    said = _said(span.attributes, kind)
+    return SpanReading(
+        step=None if kind is None else _step(span, kind, said),
+        outcomes=tuple(_outcomes(span)),
+        asked=said.asked if kind is None else "",
+        answered=said.answered if kind is None else "",
+    )
+
+
+def _step(span: TraceSpan, kind: Literal["agent", "turn", "tool"], said: ModelExchange) -> TraceStep:
+    table, error = span.attributes, error_of(span)
+    given = parsed(table.get("llm.invocation_parameters"))
+    given = given if isinstance(given, Mapping) else {}
+    model = _first(table, _MODELS) or text(given.get("model"))
+    return TraceStep(
+        kind=kind,
+        name=model if kind == "turn" else _first(table, _NAMES) or span.name,
+        start_ns=span.start_ns,
+        end_ns=span.end_ns,
+        error=error,
+        asked=said.asked,
+        answered="" if error is not None else said.answered,
+        model=model,
+        temperature=amount(given, ("temperature",)),
+        tokens=tokens_of(table, total=_TOTAL, parts=_TOKENS),
+        cost_usd=amount(table, _COSTS),
+        thoughts=said.thoughts,
+        call=_first(table, _CALL_IDS) if kind == "tool" else "",
+        calls=said.calls,
+        answers=said.answers,
+    )
+
+
+def _first(attributes: Mapping[str, Json], keys: Iterable[str]) -> str:
+    return next(filter(None, (text(attributes.get(key)) for key in keys)), "")
+
+
+def _said(attributes: Mapping[str, Json], kind: str | None) -> ModelExchange:
+    asked, answered = attributes.get("input.value"), attributes.get("output.value")
+    if kind == "tool":
+        return ModelExchange(arguments(asked), said_by_tool(parsed(answered)))
+    if kind == "turn":
+        inputs, outputs = (_messages(attributes, f"llm.{way}_messages") for way in ("input", "output"))
+        if inputs or outputs:
+            return conversation(inputs, outputs)
+    return ModelExchange(spoken(asked, "user"), spoken(answered, "assistant"))
+
+
+def _messages(attributes: Mapping[str, Json], prefix: str) -> list[Json]:
+    """Return the messages below a name, as those of the conventions for generative AI are."""
+    found = gathered(attributes, prefix)
+    return [_message(one["message"]) for one in found or ()]
+
+
+def _message(found: Json) -> dict[str, Json]:
+    parts = [_part(one["message_content"]) for one in found.get("contents") or ()]
+    content = found.get("content")
+    message: dict[str, Json] = {
+        "role": found.get("role", ""),
+        "content": parts or content,
+        "tool_calls": [one["tool_call"] for one in found.get("tool_calls") or ()],
+    }
+    if "tool_call_id" in found:
+        message["tool_call_id"] = found["tool_call_id"]
+        message["content"] = content if content is not None else parts
+    if "function_call_name" in found:
+        given = found.get("function_call_arguments_json")
+        message["tool_calls"].append({"name": found["function_call_name"], "arguments": given})
+    return message
+
+
+def _part(found: Json) -> dict[str, Json]:
+    return {"type": found.get("type", "text"), "content": found.get("text")}
+
+
+def _outcomes(span: TraceSpan) -> Iterator[TraceOutcome]:
+    """Yield the evaluations that stand in the attributes of a span."""
+    for prefix in _RESULTS:
+        for one in gathered(span.attributes, prefix) or ():
+            found = one.get("evaluation", one.get("annotation"))
+            score, label = found.get("score"), text(found.get("label"))
+            if score is not None or label:
+                why = text(found.get("explanation"))
+                yield TraceOutcome(text(found.get("name")), score, span.end_ns, span.place, label, why)
