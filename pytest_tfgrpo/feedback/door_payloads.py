@@ -92,7 +92,8 @@ class PayloadDoor:
         kind = _KINDS.get(subject, _OTHER)
         value = _read(payload)
         data = value if isinstance(value, dict) else {}
-        reason = self._reason(data, kind)
+        unread = value is None and isinstance(payload, bytes)
+        reason = self._reason_of_raw(payload) if unread else self._reason(data, kind)
         if reason:
             return TakenPayload(reason=reason, what=kind.name, ref=self._ref(kind, payload, data))
         name = data.get(kind.id_key)
@@ -116,6 +117,9 @@ class PayloadDoor:
         at = utc_time(data.get(kind.time_key))
         seconds = -math.inf if at is None else datetime.fromisoformat(at).timestamp()
         return self._opt_outs.reason([session] if isinstance(session, str) else [], users, seconds)
+
+    def _reason_of_raw(self, payload: bytes) -> DropReason:
+        return self._opt_outs.reason(*self._scrubber.named(payload), -math.inf)
 
     def _with_pseudonyms(self, value: Json) -> Json:
         """Return a payload whose metadata has the user as a pseudonym alone, under ``user_ref``."""

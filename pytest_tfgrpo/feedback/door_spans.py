@@ -116,9 +116,7 @@ class _Hidden:
         self._scrubber = scrubber
         users = {user for span in spans for user in _named((span.attributes, span.resource), USER_KEYS)}
         self._whole = {user: scrubber.user_ref(user) for user in users}
-        telling = sorted(filter(_is_telling, users), key=len, reverse=True)
-        self._telling = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, telling))})(?![\w-])")
-        self._any = telling
+        self._telling = sorted(filter(_is_telling, users), key=len, reverse=True)
 
     def span(self, span: TraceSpan, resource: Mapping[str, Json]) -> TraceSpan:
         """Return a span fit to keep; raises UnfitError."""
@@ -157,8 +155,9 @@ class _Hidden:
         return value
 
     def _without(self, text: str) -> str:
-        if any(name in text for name in self._any):
-            return self._telling.sub(lambda match: self._whole[match[0]], text)
+        for name in self._telling:
+            if name in text:
+                text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", self._whole[name], text)
         return text
 
 

@@ -42,10 +42,13 @@ _IDENTITIES = re.compile(
 LEAF_BYTES = (16_384, 4_096, 1_024, 256)
 """What texts within JSON are cut to, one after the other, until the whole fits."""
 
+_SESSIONS = re.compile(r"(?:session|conversation)[_.]?id\Z", re.IGNORECASE)
 _RAW_CHARS = 1_000_000
 """Of a text that cannot be read, which are looked at."""
 _PAIR = re.compile(r'"([^"\\]{1,100})"\s{0,8}:\s{0,8}(?:"([^"\\]{1,256})"|([0-9]{1,20}))')
 """A name and its value in what is not quite JSON."""
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 KeyKind = Literal["", "id", "identity", "perhaps user", "user"]
 
@@ -61,7 +64,7 @@ class LoopScrubber:
             )
         self._key = key
         self._redactor = Redactor(key, addresses=addresses)
-        self._known: dict[str, str] = {}
+        self._known: dict[tuple[str, str], str] = {}
         self._size = 0
 
     def text(self, text: str) -> str:
@@ -109,12 +112,12 @@ class LoopScrubber:
         """
         if value.__class__ is not str:
             return self._fitted(key, value)
-        if value[:1] not in ("{", "[") or _kind(key):
+        if value[:1] not in ("{", "["):
             return fit_text(value, self, key)
-        known = self._known.get(value)
+        known = self._known.get((key, value))
         if known is None:
             known = self._of_json(key, value)
-            self._remember(value, known)
+            self._remember(key, value, known)
         return known
 
     def attributes(self, table: Mapping[str, Json]) -> dict[str, Json]:
@@ -133,6 +136,16 @@ class LoopScrubber:
             return fit_text(_dumped(self._fitted("", value)), longest=longest)
         except (ValueError, RecursionError) as error:
             return f"a {value.__class__.__name__} that cannot be kept: {error}"[:1000]
+
+    def named(self, raw: bytes) -> tuple[list[str], list[str]]:
+        """Return the sessions and users that are named in what is not quite JSON."""
+        sessions, users = [], []
+        for key, quoted, number in _PAIR.findall(cut(raw.decode("utf-8", "replace"), _RAW_CHARS)):
+            if _kind(key) in ("user", "perhaps user"):
+                users.append(quoted or number)
+            elif _SESSIONS.search(key):
+                sessions.append(quoted or number)
+        return sessions, users
 
     def _raw(self, text: str, longest: int) -> str:
         def hidden(pair: re.Match[str]) -> str:
@@ -157,12 +170,12 @@ class LoopScrubber:
                 raise
             return fit(_finite(value), self, key=key)
 
-    def _remember(self, text: str, known: str) -> None:
+    def _remember(self, key: str, text: str, known: str) -> None:
         if len(text) > LONGEST:
             return
         if self._size > _REMEMBERED:
             self._known, self._size = {}, 0
-        self._known[text] = known
+        self._known[key, text] = known
         self._size += len(text)
 
 
@@ -223,7 +236,7 @@ def cut_texts(value: Json, longest: int) -> Json:
 
 
 def _dumped(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def _size(text: str) -> int:

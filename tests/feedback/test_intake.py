@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.buses import EmbeddedPlace
 
 from pytest_tfgrpo.bus.dead_letters import dead_letter_of
-from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES, STATE, Bus
+from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES, STATE, Bus, BusEvent, check_events
+from pytest_tfgrpo.bus.streams import SPANS_SUBJECT, STREAMS, by_subject
 from pytest_tfgrpo.core.clock import utc_time
+from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import (
     FEEDBACK,
     REWARD,
@@ -174,11 +178,13 @@ def test_sessions_and_users_that_opted_out_are_dropped_by_every_process_until_th
     assert intake.payloads(TRAJECTORY, [payload(TRAJECTORY)]).opted_out == 1
     by_user = payload(TRAJECTORY, session_id="other", metadata={"user_id": "ann"})
     assert intake.payloads(TRAJECTORY, [by_user, {**by_user, "turns": "broken"}]).opted_out == 2
-    assert intake.payloads(FEEDBACK, [payload(FEEDBACK)]).opted_out == 1
+    broken = json.dumps(payload(FEEDBACK)).encode()[:-1]
+    assert intake.payloads(FEEDBACK, [payload(FEEDBACK), broken]).opted_out == 2
     assert audits(bus) == [
         ("trace", "session"),
         ("trace", "user"),
         ("trajectory", "session"),
+        ("feedback", "session"),
         ("feedback", "session"),
     ]
     assert not list(bus.replay("RL_TRAJECTORIES"))
@@ -266,3 +272,101 @@ def test_a_span_that_does_not_fit_at_all_is_refused_as_too_large(intake, bus):
     assert result.accepted == 1
     assert result.refused[0].fault.value == "too_large"
     assert [dead_letter_of(event).code for event in bus.replay("RL_DEAD")] == ["too_large"]
+
+
+def test_what_the_bus_does_not_store_is_not_acknowledged_and_a_repeat_stores_it_once(
+    intake, bus, monkeypatch
+):
+    kept = bus.publish
+    answers = iter([None, kept])
+
+    def publish(events, puts=()):
+        if next(answers) is None:
+            kept(events[:1], puts)
+            raise BusError("no space left on the disk")
+        return kept(events, puts)
+
+    for bring, stream in (
+        (
+            lambda: intake.spans([span(1), span(2, "2" * 32), span(3, "3" * 32, tfgrpo__opt_out=True)]),
+            "RL_SPANS",
+        ),
+        (lambda: intake.payloads(FEEDBACK, [payload(FEEDBACK), b"{"]), "RL_FEEDBACK"),
+    ):
+        answers = iter([None, kept])
+        monkeypatch.setattr(bus, "publish", publish)
+        with pytest.raises(BusError, match="no space left"):
+            bring()
+        assert len(list(bus.replay(stream))) == 1
+        result = bring()
+        assert (result.accepted, result.opted_out + len(result.refused)) in ((2, 1), (1, 1))
+    assert len(list(bus.replay("RL_SPANS"))) == 3
+    assert len(list(bus.replay("RL_FEEDBACK"))) == 1
+    assert len(list(bus.replay("RL_DEAD"))) == 1
+    assert audits(bus) == [("trace", "attribute")]
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters() | st.sampled_from("\x00\ud800\udfff")),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)
+names = st.sampled_from(["user.id", "session.id", "gen_ai.input.messages", "tfgrpo.opt_out", "x", "password"])
+
+
+class _Taking:
+    """A bus that keeps what is published."""
+
+    def __init__(self) -> None:
+        self.events: list[BusEvent] = []
+
+    def publish(self, events, puts=()):
+        check_events(events, by_subject(STREAMS))
+        self.events += events
+        return []
+
+    def table(self, name):
+        return self
+
+    def watch(self, prefix):
+        return self
+
+    def changes(self, timeout_s):
+        return []
+
+
+@given(st.dictionaries(names, json_values | json_values.map(json.dumps)), json_values)
+def test_whatever_comes_is_accepted_opted_out_or_refused(attributes, value):
+    bus = _Taking()
+    scrubber = LoopScrubber(b"k" * 32)
+    intake = Intake(bus, scrubber, OptOuts(bus, scrubber))
+    spans = [span(1, **attributes), span(2, "2" * 32, resource=attributes), span(3, "3" * 32, x=value)]
+    result = intake.spans(spans)
+    assert result.accepted + result.opted_out + len(result.refused) == 3
+    values = [value, payload(FEEDBACK, metadata=value), payload(TRAJECTORY, session_id=value)]
+    result = intake.payloads(FEEDBACK, [*values, *(json.dumps(one).encode() for one in values)])
+    assert result.accepted + result.opted_out + len(result.refused) == 6
+    for event in bus.events:
+        if event.subject == SPANS_SUBJECT:
+            decode_spans(event.data)
+
+
+def test_payloads_nested_too_deeply_are_refused_and_kept(intake, bus):
+    deep: object = 1
+    for _ in range(3000):
+        deep = [deep]
+    values = [
+        payload(FEEDBACK, metadata={"a": deep}),
+        {"opt_out": deep},
+        b"[" * 10**6,
+        json.dumps([]).encode(),
+    ]
+    result = intake.payloads(FEEDBACK, values)
+    assert {index: one.fault.value for index, one in result.refused.items()} == dict.fromkeys(
+        range(4), "schema"
+    )
+    assert len(list(bus.replay("RL_DEAD"))) == 4
