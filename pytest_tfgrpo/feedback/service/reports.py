@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 _MOST = 100
 """Distinct errors that are reported at all: an error may have another text each time."""
@@ -29,4 +30,5 @@ class FirstReports:
             self._seen.add(kind)
             if len(self._seen) > _MOST:
                 text = "further errors of other kinds are not reported"
-        self._report(text)
+        with suppress(Exception):  # whoever cannot hear of an error is not to cause another one
+            self._report(text)

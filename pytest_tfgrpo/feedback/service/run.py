@@ -54,6 +54,8 @@ def run_service(
         workers = Workers(roles, reports.say)
         closing.callback(workers.close)
         check_reach(host, token)
+        for read in READERS.values():
+            read(b"", form="protobuf", place="")  # raises at once what the first request would
         service = LoopService(
             intake, READERS, token=token, limits=limits, roles=workers.states, report=reports.say
         )

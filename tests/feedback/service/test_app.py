@@ -55,6 +55,21 @@ def test_a_body_that_is_no_json_is_answered_with_400_and_goes_through_the_intake
     assert answer.value["refused"][0]["code"] == "schema"
 
 
+def test_an_export_request_too_deep_to_be_read_is_refused() -> None:
+    answer = Local().post("/v1/traces", b'{"resourceSpans":' + b"[" * 100_000)
+    assert (answer.status, answer.value) == (
+        400,
+        {"message": "the body is no export request of OTLP: not_json"},
+    )
+
+
+def test_of_spans_without_end_that_are_refused_some_are_kept_and_all_are_counted() -> None:
+    local = Local()
+    answer = local.post("/v1/traces", export(*[{}] * 1500, SPAN))
+    assert answer.value["partialSuccess"]["rejectedSpans"] == "1500"
+    assert len(local.intake.found) == 1001
+
+
 def test_spans_are_taken_as_json_and_answered_as_otlp_has_it() -> None:
     local = Local()
     whole = local.post("/v1/traces", export(SPAN))

@@ -1,7 +1,10 @@
 """The service as a server: its end, slow clients, and what an address needs."""
 
 import http.client
+import os
+import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -12,6 +15,7 @@ from support.services import ClosingBus, FakeIntake, Running
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.feedback.service.limits import ServiceLimits
 from pytest_tfgrpo.feedback.service.run import run_service
+from pytest_tfgrpo.traces import otlp_protobuf
 
 pytestmark = pytest.mark.service
 FEEDBACK = "/feedback"
@@ -136,3 +140,39 @@ def test_an_address_that_is_taken_or_open_to_all_is_an_error_and_the_bus_is_clos
                     report=print,
                 )
             assert bus.closed
+
+
+def test_a_signal_stops_the_service_and_is_given_back_what_it_did_before() -> None:
+    def leave(number: int, frame: object) -> None: ...
+
+    before = signal.signal(signal.SIGTERM, leave)
+    bus = ClosingBus()
+    try:
+        run_service(
+            bus=bus,
+            intake=FakeIntake(),
+            port=0,
+            ready=lambda url: os.kill(os.getpid(), signal.SIGTERM),
+            report=print,
+        )
+        assert signal.getsignal(signal.SIGTERM) is leave
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert bus.closed
+
+
+@pytest.mark.parametrize(
+    ("package", "message"),
+    [
+        ("starlette.applications", "starlette"),
+        ("uvicorn", "uvicorn and httptools"),
+        ("opentelemetry.proto.collector.trace.v1.trace_service_pb2", "opentelemetry-proto"),
+    ],
+)
+def test_a_missing_package_is_named_with_its_extra(
+    package: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    otlp_protobuf._requests.cache_clear()
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SettingError, match=rf"needs? {message}; install .*pytest-tfgrpo\[serve\]"):
+        run_service(bus=ClosingBus(), intake=FakeIntake(), port=0, ready=print, report=print)

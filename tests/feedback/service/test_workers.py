@@ -97,3 +97,7 @@ def test_errors_without_end_are_reported_so_often_at_most() -> None:
         reports.say("".join(chr(ord("g") + int(digit)) for digit in str(number)))
     assert len(said) == 101
     assert said[-1] == "further errors of other kinds are not reported"
+
+
+def test_a_report_that_fails_is_no_further_error() -> None:
+    FirstReports(fail).say("the disk is full")
