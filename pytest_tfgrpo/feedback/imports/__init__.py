@@ -1,0 +1,1 @@
+"""Traces and scores from files of other tools."""
