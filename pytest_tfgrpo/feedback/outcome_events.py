@@ -1,4 +1,4 @@
-"""Evaluations among the spans as feedback: ``gen_ai.evaluation.result`` with a score from 0 to 1, or a label."""
+"""Evaluations among the spans as feedback: those with a score from 0 to 1, or else a label."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import json
 import math
 import re
 
-from pytest_tfgrpo.core.events import FEEDBACK, EventFault, EventRefusal, RlEvent, check_event, derived_id, wrap
+from pytest_tfgrpo.core.events import (
+    FEEDBACK,
+    EventFault,
+    EventRefusal,
+    RlEvent,
+    check_event,
+    derived_id,
+    wrap,
+)
 from pytest_tfgrpo.core.fitting import fit_text
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.trajectories import LONGEST_NAME, time_of
@@ -24,7 +32,9 @@ def feedback_event(outcome: TraceOutcome, trajectory: str, session: str = "") ->
     said = _said(outcome)
     if isinstance(said, RefusedTrace):
         message = f"the score of {outcome.name!r:.100} is {outcome.value!r:.100}, not a number from 0 to 1"
-        return EventRefusal(fault=EventFault.SCHEMA, pointer="/data/score", message=f"{said.value}: {message}")
+        return EventRefusal(
+            fault=EventFault.SCHEMA, pointer="/data/score", message=f"{said.value}: {message}"
+        )
     at = time_of(outcome.at_ns)
     content = json.dumps([outcome.name, outcome.at_ns, outcome.value, outcome.label], default=str)
     feedback = derived_id("feedback", trajectory, content)

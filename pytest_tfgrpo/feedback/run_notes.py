@@ -149,7 +149,9 @@ def _one_of(names: tuple[str, ...]) -> Callable[[Json], str]:
 def _lessons(value: Json) -> list[str]:
     """Return ids: of a list, of a list as JSON, or of a text with commas."""
     if isinstance(value, str):
-        value = json.loads(value) if value.startswith("[") else [one for one in value.split(",") if one.strip()]
+        value = (
+            json.loads(value) if value.startswith("[") else [one for one in value.split(",") if one.strip()]
+        )
     if not isinstance(value, list) or len(value) > _MOST_LESSONS:
         raise _Unusable(value)
     return [_name(one) for one in value]

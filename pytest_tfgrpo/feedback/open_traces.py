@@ -1,0 +1,231 @@
+"""Traces whose spans are still coming, and those that are done, in memory of a bounded size."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pytest_tfgrpo.traces.dialects import read_span
+from pytest_tfgrpo.traces.forest import SpanForest
+from pytest_tfgrpo.traces.genai_logs import NO_SPAN
+from pytest_tfgrpo.traces.turns import AgentRun, RefusedSpan, RefusedTrace, TraceOutcome, TraceSpan
+
+MAX_SPANS = 10_000
+"""Spans of one trace; with more it is taken as it stands."""
+MAX_TRACE_BYTES = 64 << 20
+"""Bytes of the events of one trace."""
+MAX_BYTES = 256 << 20
+"""Bytes of the events of all open traces; with more the one that is silent longest is taken as it stands."""
+MAX_TRACES = 20_000
+MAX_OPEN_S = 3600.0
+"""After which a trace that never rests is taken as it stands."""
+MAX_DONE = 100_000
+"""Traces that are remembered once they are done."""
+DONE_S = 3600.0
+"""How long they are remembered."""
+
+
+class StreamTime:
+    """Time by the stamps of what arrived, and by how long nothing did; never back.
+
+    It goes by what is in the stream, so that whoever reads that later comes to the same times. Where the
+    stream is read to its end, the reader's own clock moves it on; no clock is compared with another's.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.now = 0.0
+        self._clock = clock
+        self._ended_at: float | None = None
+        """When the reader was at the end of the stream, by its own clock."""
+
+    def saw(self, arrived: float) -> None:
+        """Take the stamp of an event."""
+        self.now = max(self.now, arrived)
+
+    def at_end(self, *, ended: bool) -> None:
+        """Take that a reader is at the end of the stream now, or is not."""
+        clock = self._clock()
+        if ended and self._ended_at is not None:
+            self.now += max(0.0, clock - self._ended_at)
+        self._ended_at = clock if ended else None
+
+
+@dataclass(slots=True)
+class OpenTrace:
+    """What is here of a trace."""
+
+    first: int
+    """Sequence of its first event."""
+    since: float
+    """Stream time of that."""
+    seen: float
+    """Stream time of its newest event."""
+    at: str = ""
+    """Time that the newest event bears."""
+    size: int = 0
+    forest: SpanForest = field(default_factory=lambda: SpanForest(read_span))
+    events: dict[str, int] = field(default_factory=dict)
+    """Sequences of its events by id."""
+    _spans: set[str] = field(default_factory=set)
+    _missing: set[str] = field(default_factory=set)
+    """Parents that are not here."""
+    _rooted: bool = False
+
+    def take(self, spans: Sequence[TraceSpan]) -> None:
+        """Take spans; one that is here already changes nothing."""
+        self.forest.take(spans)
+        for span in spans:
+            self._spans.add(span.key[1])
+            self._missing.discard(span.key[1])
+            if not span.parent:
+                self._rooted = True
+            elif span.parent not in self._spans and span.parent != NO_SPAN:
+                self._missing.add(span.parent)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the root is here, and the parent of each span."""
+        return self._rooted and not self._missing
+
+    @property
+    def full(self) -> bool:
+        """Whether it may not grow any more."""
+        return len(self._spans) > MAX_SPANS or self.size > MAX_TRACE_BYTES
+
+    def result(self) -> TraceResult:
+        """Return what the spans amount to; to be asked once."""
+        runs = self.forest.runs(whole_trace=True)
+        strays = [(key[1], one) for key, found in self.forest.strays.items() for one in found]
+        refused = [one for one in self.forest.refused if one.reason is not RefusedTrace.DUPLICATE]
+        return TraceResult(runs=runs, strays=strays, refused=refused)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TraceResult:
+    """What a trace came to."""
+
+    runs: list[AgentRun]
+    strays: list[tuple[str, TraceOutcome]]
+    """Evaluations outside of the runs, each with the id of the span that it is about."""
+    refused: list[RefusedSpan]
+
+
+class OpenTraces:
+    """By trace id, the one that is silent longest first."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, OpenTrace] = OrderedDict()
+        self._size = 0
+
+    def take(self, trace: str, event: SpansEvent, now: float) -> OpenTrace:
+        """Put the spans of an event to their trace, which it returns."""
+        found = self._open.get(trace)
+        if found is None:
+            found = self._open[trace] = OpenTrace(first=event.sequence, since=now, seen=now)
+        self._open.move_to_end(trace)
+        found.seen, found.at = now, event.at
+        found.size += event.size
+        self._size += event.size
+        found.events[event.id] = event.sequence
+        found.take(event.spans)
+        return found
+
+    def pop(self, trace: str) -> OpenTrace | None:
+        """Return a trace that is open no longer."""
+        found = self._open.pop(trace, None)
+        if found is not None:
+            self._size -= found.size
+        return found
+
+    def idle(self, until: float) -> Iterator[str]:
+        """Yield the traces that were silent since `until`, each to be popped before the next."""
+        while self._open:
+            trace, found = next(iter(self._open.items()))
+            if found.seen > until:
+                return
+            yield trace
+
+    def too_many(self) -> Iterator[str]:
+        """Yield the traces that there is no room for, each to be popped before the next."""
+        while len(self._open) > MAX_TRACES or self._size > MAX_BYTES:
+            yield next(iter(self._open))
+
+    def __contains__(self, trace: str) -> bool:
+        return trace in self._open
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def first(self, otherwise: int) -> int:
+        """Return the sequence of the oldest event that is still needed."""
+        return min((found.first for found in self._open.values()), default=otherwise)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpansEvent:
+    """An event of RL_SPANS, decoded."""
+
+    id: str
+    sequence: int
+    at: str
+    size: int
+    spans: Sequence[TraceSpan]
+
+
+@dataclass(slots=True)
+class DoneTrace:
+    """A trace that has trajectories."""
+
+    first: int
+    """Sequence of its first trajectory; 0 until that is known."""
+    at: float
+    """When it was done."""
+    until: str = ""
+    """End of its last run; spans that began before are late."""
+    runs: set[str] = field(default_factory=set)
+    """Ids of the agents' spans."""
+    sure: bool = True
+    """All of it is published; not so where a process ended amid that, on a bus that is not atomic."""
+
+
+class DoneTraces:
+    """By trace id, in the order in which they were done."""
+
+    def __init__(self) -> None:
+        self._done: OrderedDict[str, DoneTrace] = OrderedDict()
+
+    def get(self, trace: str) -> DoneTrace | None:
+        """Return a trace that is done."""
+        return self._done.get(trace)
+
+    def add(self, trace: str, run: str, until: str, at: float, *, sequence: int = 0) -> DoneTrace:
+        """Remember a run that is published, or about to be."""
+        found = self._done.get(trace)
+        if found is None:
+            found = self._done[trace] = DoneTrace(first=sequence, at=at)
+        found.runs.add(run)
+        found.at, found.until = max(found.at, at), max(found.until, until)
+        return found
+
+    def pop(self, trace: str) -> DoneTrace | None:
+        """Forget a trace."""
+        return self._done.pop(trace, None)
+
+    def published(self, trace: str, sequence: int) -> None:
+        """Note where a trajectory of a trace is."""
+        found = self._done.get(trace)
+        if found is not None:
+            found.first = min(found.first or sequence, sequence)
+
+    def forget(self, now: float) -> None:
+        """Forget what was done long ago, or is too much."""
+        while self._done:
+            found = next(iter(self._done.values()))
+            if len(self._done) <= MAX_DONE and found.at > now - DONE_S:
+                return
+            self._done.popitem(last=False)
+
+    def first(self, otherwise: int) -> int:
+        """Return the sequence of the oldest trajectory that is still needed."""
+        return min((found.first for found in self._done.values() if found.first), default=otherwise)
