@@ -121,7 +121,8 @@ class Assembler:
                 if count < _STEP_EVENTS:
                     self._next = max(self._next, last + 1)  # the rest was deleted
         ended = self._next > last
-        self._time.at_end(ended=ended)
+        moved = self._time.at_end(ended=ended)
+        self._open.looked(self._time.now, moved=moved)
         if ended:
             self._complete_idle(old=False)
         return count

@@ -36,19 +36,21 @@ class StreamTime:
     def __init__(self, clock: Callable[[], float]) -> None:
         self.now = 0.0
         self._clock = clock
-        self._ended_at: float | None = None
-        """When the reader was at the end of the stream, by its own clock."""
+        self._ended: tuple[float, float] | None = None
+        """When the reader was at the end of the stream, by its own clock and by this one."""
 
     def saw(self, arrived: float) -> None:
         """Take the stamp of an event."""
         self.now = max(self.now, arrived)
 
-    def at_end(self, *, ended: bool) -> None:
-        """Take that a reader is at the end of the stream now, or is not."""
-        clock = self._clock()
-        if ended and self._ended_at is not None:
-            self.now += max(0.0, clock - self._ended_at)
-        self._ended_at = clock if ended else None
+    def at_end(self, *, ended: bool) -> bool:
+        """Take that a reader is at the end of the stream now, or is not; return whether that moved the time."""
+        clock, last = self._clock(), self.now
+        if ended and self._ended is not None:
+            before, then = self._ended
+            self.now = max(self.now, then + clock - before)
+        self._ended = (clock, self.now) if ended else None
+        return self.now > last
 
 
 @dataclass(slots=True)
@@ -117,6 +119,8 @@ class OpenTraces:
     def __init__(self) -> None:
         self._open: OrderedDict[str, OpenTrace] = OrderedDict()
         self._size = 0
+        self._fresh: set[str] = set()
+        """Traces that had an event since the last look at the time."""
 
     def take(self, trace: str, event: SpansEvent, now: float) -> OpenTrace:
         """Put the spans of an event to their trace, which it returns."""
@@ -124,6 +128,7 @@ class OpenTraces:
         if found is None:
             found = self._open[trace] = OpenTrace(first=event.sequence, since=now, seen=now)
         self._open.move_to_end(trace)
+        self._fresh.add(trace)
         found.seen, found.at = now, event.at
         found.size += event.size
         self._size += event.size
@@ -137,6 +142,12 @@ class OpenTraces:
         if found is not None:
             self._size -= found.size
         return found
+
+    def looked(self, now: float, *, moved: bool) -> None:
+        """Take that all was read, and whether the time moved on since: what was read may have come just now."""
+        for trace in self._fresh & self._open.keys() if moved else ():
+            self._open[trace].seen = now
+        self._fresh.clear()
 
     def idle(self, until: float) -> Iterator[str]:
         """Yield the traces that were silent since `until`, each to be popped before the next."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_event
 from pytest_tfgrpo.bus.protocol import BusEvent
 from pytest_tfgrpo.bus.streams import SPANS_SUBJECT
-from pytest_tfgrpo.core.events import EventRefusal, RlEvent
+from pytest_tfgrpo.core.events import EventRefusal
+from pytest_tfgrpo.feedback.door_payloads import bus_event
 from pytest_tfgrpo.feedback.open_traces import DoneTrace, OpenTrace
 from pytest_tfgrpo.feedback.outcome_events import feedback_event
 from pytest_tfgrpo.feedback.trajectories import time_of, trajectory_event, trajectory_id
@@ -45,12 +46,6 @@ class TraceEvents:
     others: list[BusEvent]
     late: int
     """Runs and spans that came too late for the trajectories that are published."""
-
-
-def bus_event(event: RlEvent) -> BusEvent:
-    """Return a checked event as the bus takes it: its data is the payload as JSON."""
-    data = json.dumps(event.data, separators=(",", ":"), allow_nan=False).encode("ascii")
-    return BusEvent(id=event.id, subject=event.subject, time=event.time, data=data)
 
 
 def events_of(trace: str, found: OpenTrace, done: DoneTrace | None) -> TraceEvents:
@@ -94,7 +89,7 @@ def _run(run: AgentRun, runs: list[PublishedRun], *, known: bool, at: str) -> It
             session=run.session or trace,
             user=run.user,
             ended_s=run.agent.end_ns / 1e9,
-            event=bus_event(event),
+            event=bus_event(event, event.time),
         )
         runs.append(published)
     for outcome in run.outcomes:
@@ -117,7 +112,7 @@ def _feedback(trace: str, span: str, outcome: TraceOutcome, session: str, at: st
     event = feedback_event(outcome, trajectory_id(trace, span), session)
     if isinstance(event, EventRefusal):
         return dead(trace, event.message.partition(":")[0], event.message, [span], at)
-    return bus_event(event)
+    return bus_event(event, event.time)
 
 
 def dead(trace: str, code: str, message: str, spans: list[str], at: str) -> BusEvent:
