@@ -44,7 +44,7 @@ class StreamTime:
         self.now = max(self.now, arrived)
 
     def at_end(self, *, ended: bool) -> bool:
-        """Take that a reader is at the end of the stream now, or is not; return whether that moved the time."""
+        """Take whether a reader is at the end of the stream; return whether that moved the time."""
         clock, last = self._clock(), self.now
         if ended and self._ended is not None:
             before, then = self._ended
@@ -144,7 +144,7 @@ class OpenTraces:
         return found
 
     def looked(self, now: float, *, moved: bool) -> None:
-        """Take that all was read, and whether the time moved on since: what was read may have come just now."""
+        """Take whether the time moved on after all was read, which then may have come just now."""
         for trace in self._fresh & self._open.keys() if moved else ():
             self._open[trace].seen = now
         self._fresh.clear()
