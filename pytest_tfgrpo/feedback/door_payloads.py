@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -83,8 +83,10 @@ def bus_event(event: RlEvent, at: str) -> BusEvent:
 class PayloadDoor:
     """Judges payloads one by one; may be shared by threads."""
 
-    def __init__(self, scrubber: LoopScrubber, opt_outs: OptOuts) -> None:
+    def __init__(self, scrubber: LoopScrubber, opt_outs: OptOuts, dropped: Container[str]) -> None:
+        """`dropped` are the ids of trajectories of which nothing is kept."""
         self._scrubber = scrubber
+        self._dropped = dropped
         self._opt_outs = opt_outs
 
     def take(self, subject: str, payload: Json | bytes) -> TakenPayload:
@@ -116,7 +118,10 @@ class PayloadDoor:
         users = [str(one) for key in _USERS if _is_user(one := metadata.get(key))]
         at = utc_time(data.get(kind.time_key))
         seconds = -math.inf if at is None else datetime.fromisoformat(at).timestamp()
-        return self._opt_outs.reason([session] if isinstance(session, str) else [], users, seconds)
+        reason = self._opt_outs.reason([session] if isinstance(session, str) else [], users, seconds)
+        if not reason and kind.name != "trajectory" and data.get("trajectory_id") in self._dropped:
+            return "trajectory"
+        return reason
 
     def _reason_of_raw(self, payload: bytes) -> DropReason:
         return self._opt_outs.reason(*self._scrubber.named(payload), -math.inf)

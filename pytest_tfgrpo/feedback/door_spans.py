@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES
 from pytest_tfgrpo.core.fitting import UnfitError, fit_text
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.feedback.dropped_runs import trajectories_of
 from pytest_tfgrpo.feedback.opt_outs import DropReason, OptOuts, says_opt_out
 from pytest_tfgrpo.feedback.scrubber import LEAF_BYTES, LoopScrubber, cut_texts
 from pytest_tfgrpo.feedback.span_events import encode_spans
@@ -35,6 +36,8 @@ class KeptTrace:
     """Why nothing of it is kept."""
     data: tuple[bytes, ...] = ()
     """Of events."""
+    trajectories: tuple[str, ...] = ()
+    """Ids of those that are not to be, where nothing is kept."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -71,7 +74,8 @@ class SpanDoor:
             reason = "attribute" if trace in dropped else self._reason(spans)
             if reason:
                 kept.opted_out += len(spans)
-                kept.traces.append(KeptTrace(id=trace, reason=reason))
+                never = tuple(trajectories_of(trace, (span for _, span in spans)))
+                kept.traces.append(KeptTrace(id=trace, reason=reason, trajectories=never))
             else:
                 before = len(kept.refused)
                 data = tuple(self._data(trace, spans, kept.refused))

@@ -21,6 +21,7 @@ from pytest_tfgrpo.core.events import EventFault, EventRefusal, derived_id
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.door_payloads import PayloadDoor
 from pytest_tfgrpo.feedback.door_spans import KeptTrace, SpanDoor
+from pytest_tfgrpo.feedback.dropped_runs import DroppedRuns
 from pytest_tfgrpo.feedback.opt_outs import DropReason, OptOuts
 from pytest_tfgrpo.feedback.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.span_events import encode_opt_out, event_id
@@ -49,7 +50,8 @@ class Intake:
         self._scrubber = scrubber
         self._opt_outs = opt_outs
         self._spans = SpanDoor(scrubber, opt_outs)
-        self._payloads = PayloadDoor(scrubber, opt_outs)
+        self._runs = DroppedRuns(bus, scrubber)
+        self._payloads = PayloadDoor(scrubber, opt_outs, self._runs)
         self._dropped: OrderedDict[str, None] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -67,6 +69,8 @@ class Intake:
             else:
                 events += [_spans_event(data, at) for data in trace.data]
         events += [dead_event(_dead_span(refusal), at) for refusal in kept.refused.values()]
+        if never := [one for trace in kept.traces for one in trace.trajectories]:
+            events.append(self._runs.event(never, at))
         if events:
             self._bus.publish(events)
         self._remember(dropped)
@@ -82,6 +86,7 @@ class Intake:
         Raises BusError, and then all may be brought again.
         """
         self._opt_outs.refresh()
+        self._runs.refresh()
         at = utc_now()
         events: list[BusEvent] = []
         refused: dict[int, EventRefusal] = {}

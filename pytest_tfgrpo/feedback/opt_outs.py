@@ -19,7 +19,7 @@ from pytest_tfgrpo.core.errors import RevisionConflict
 from pytest_tfgrpo.feedback.scrubber import LoopScrubber
 
 Whose = Literal["session", "user"]
-DropReason = Literal["", "attribute", "session", "user", "forgotten"]
+DropReason = Literal["", "attribute", "session", "user", "trajectory", "forgotten"]
 """Why data is not taken; empty: it is."""
 OPTED_OUT, FORGOTTEN = "optout.", "forgotten."
 """Starts of the keys."""
