@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from pytest_tfgrpo.bus.protocol import STATE, Bus, BusEvent, TablePut
+from pytest_tfgrpo.bus.protocol import STATE, Bus, BusEvent, Table, TablePut
 from pytest_tfgrpo.core.errors import BusError, RevisionConflict
 from pytest_tfgrpo.core.wire import Json
 
@@ -108,6 +108,11 @@ class Lease:
 
     def _value(self, owner: str, state: Json) -> bytes:
         return json.dumps({"owner": owner, "state": state}, separators=(",", ":")).encode()
+
+
+def lease_state(table: Table, job: str) -> Json:
+    """Return what the last holder of a job kept, as the table ``state`` has it."""
+    return _row(table.get(f"lease.{job}")[0])["state"]
 
 
 def _row(value: bytes | None) -> dict[str, Json]:

@@ -45,6 +45,7 @@ _INDEXES = (
     "CREATE INDEX feedback_event ON feedback (event_id)",
     "CREATE INDEX feedback_orphan ON feedback (trajectory_id) WHERE orphan",
     "CREATE UNIQUE INDEX rewards_seq ON rewards (own, seq)",
+    "CREATE INDEX rewards_ordinal ON rewards (ordinal) WHERE own",
     "CREATE INDEX rewards_of ON rewards (trajectory_id, own)",
     "CREATE INDEX rewards_event ON rewards (event_id)",
     "CREATE INDEX rewards_orphan ON rewards (trajectory_id) WHERE orphan",
