@@ -29,8 +29,8 @@ class ServiceLimits:
     head_s: float = 10.0
     """From the first byte of a connection or request to the end of its headers."""
     body_s: float = 30.0
-    answer_s: float = 10.0
-    """From the end of the body to the answer, which is 503 then."""
+    answer_s: float = 8.0
+    """From the end of the body to the answer, which is 503 then; exporters wait ten seconds in all."""
     keep_alive_s: int = 75
     """That a connection may rest between requests."""
     drain_s: int = 10

@@ -62,6 +62,8 @@ def open_server(app: Starlette, limits: ServiceLimits) -> Server:
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            # asyncio does this for listeners made with IPPROTO_TCP alone, and an answer waits 40 ms else
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._reading.start(limits.head_s, self.transport.close)
 
         def connection_lost(self, exc: Exception | None) -> None:

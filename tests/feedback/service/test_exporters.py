@@ -93,6 +93,7 @@ def test_an_exporter_comes_again_while_the_bus_fails() -> None:
 
 
 @pytest.mark.faults
+@pytest.mark.timeout(900)
 def test_what_was_acknowledged_survives_kills_and_is_there_once(tmp_path: Path, campaign: Campaign) -> None:
     path, random = tmp_path / "bus.db", campaign.random("service")
     kills = campaign.count(4, 200)
