@@ -16,6 +16,7 @@ from typing import Literal
 
 from pytest_tfgrpo.core.fitting import LONGEST, UnfitError, fit, fit_text
 from pytest_tfgrpo.core.redact import Redactor
+from pytest_tfgrpo.core.secret_shapes import telling
 from pytest_tfgrpo.core.text import cut
 from pytest_tfgrpo.core.wire import Json
 
@@ -39,6 +40,8 @@ _IDENTITIES = re.compile(
     r"(?:.*_)?(?:session|conversation|thread|trajectory|feedback|reward|agent|task)_(?:id|key)"
     r"|(?:.*_)?(?:policy_version|lessons)"
 )
+_IDS = re.compile(r"(?:\A|_)ids?\Z")
+"""Of calls, answers and the like: opaque, and no secrets though they look random."""
 LEAF_BYTES = (16_384, 4_096, 1_024, 256)
 """What texts within JSON are cut to, one after the other, until the whole fits."""
 
@@ -77,7 +80,7 @@ class LoopScrubber:
         if kind:
             if kind == "user" or (kind == "perhaps user" and _may_name(text)):
                 return self.user_ref(text) if text.strip() else text
-            if kind == "identity" or (kind == "id" and _UUID.fullmatch(text)):
+            if kind == "identity" or (kind == "id" and _may_name(text)):
                 return self.identity(text)
         return self._redactor.value(key, text)
 
@@ -182,17 +185,17 @@ class LoopScrubber:
 @lru_cache(maxsize=4096)
 def _kind(key: str) -> KeyKind:
     name = _WORDS.sub("_", key[-100:]).lower()
-    if name == "id":
-        return "id"
     if _USERS.fullmatch(name):
         return "user"
     if name == "user":
         return "perhaps user"
-    return "identity" if _IDENTITIES.fullmatch(name) else ""
+    if _IDENTITIES.fullmatch(name):
+        return "identity"
+    return "id" if _IDS.search(name) and not telling(key) else ""
 
 
 def _may_name(text: str) -> bool:
-    """Return whether a text under ``user`` can be one: what a user wrote may stand there too."""
+    """Return whether a text can be a user or an id: under ``user`` may stand what a user wrote."""
     return 0 < len(text) <= _LONGEST_USER and not any(map(str.isspace, text.strip()))
 
 

@@ -2,13 +2,18 @@
 
 import json
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pytest_tfgrpo.core.events import FEEDBACK, SCHEMAS, TRAJECTORY, RlEvent, check_event, wrap
 from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.feedback.scrubber import LONGEST_ATTRIBUTE, LoopScrubber
+from pytest_tfgrpo.traces.dialects import read_span
+from pytest_tfgrpo.traces.otlp_lines import read_otlp_lines
 
+RECORDED = Path(__file__).parents[1] / "traces" / "recorded"
 KEY = "sk-proj-Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"
 RANDOM = "q8Zt3LpVx7Rk2WmYc9Nd4Hs6"
 
@@ -34,6 +39,14 @@ def test_an_identity_is_kept_or_replaced_as_a_whole(scrubber):
         assert len(hidden) == 35
         assert scrubber.value(key, hidden) == hidden
     assert scrubber.identity("mail of ann@example.com") != scrubber.identity("mail of bob@example.com")
+
+
+def test_an_opaque_id_is_replaced_as_a_whole_and_a_key_or_text_is_not(scrubber):
+    call = "call_Ab3dEf6hIj9kLm2nOp5qRs8t"
+    assert scrubber.value("tool_call_id", call) == scrubber.value("id", call) == scrubber.identity(call)
+    assert scrubber.value("callId", "call-1") == "call-1"
+    assert scrubber.value("id", f"the id of {call}").startswith("the id of call_[redacted:")
+    assert scrubber.value("api_key", call).startswith("[redacted:")
 
 
 def test_a_user_becomes_a_pseudonym_be_it_a_number_or_a_name_with_a_space(scrubber):
@@ -110,3 +123,14 @@ def test_what_is_no_payload_is_kept_without_users_and_secrets(scrubber):
     found = scrubber.document(raw)
     for plain in ("Ann Smith", "48213377", KEY):
         assert plain not in found
+
+
+@pytest.mark.parametrize("path", sorted(RECORDED.glob("*.jsonl")), ids=lambda path: path.stem)
+def test_what_is_read_from_spans_of_real_instrumentations_is_the_same_but_for_the_user(scrubber, path):
+    with path.open("rb") as file:
+        spans = list(read_otlp_lines(file, path.name))
+    assert spans
+    for one in spans:
+        scrubbed = replace(one, attributes=scrubber.attributes(one.attributes))
+        plain, read = read_span(one), read_span(scrubbed)
+        assert read == replace(plain, user=plain.user and scrubber.user_ref(plain.user))
