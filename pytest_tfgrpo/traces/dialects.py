@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.traces import indexed, openinference
 from pytest_tfgrpo.traces.forest import MARK
-from pytest_tfgrpo.traces.genai import KINDS, outcomes_of, read_genai
+from pytest_tfgrpo.traces.genai import KINDS, messages_of, outcomes_of, read_genai
 from pytest_tfgrpo.traces.turns import Dialect, SpanReading, TraceSpan
 
 SESSION_KEYS = (
@@ -86,6 +86,7 @@ def read_span(span: TraceSpan) -> SpanReading:
     """
     session, user, notes, shared = identity(span.attributes, span.resource)
     reading = dialect_of(span.attributes)(span)
+    inputs, outputs = ([], []) if span.attributes else messages_of(span)
     return replace(
         reading,
         outcomes=reading.outcomes or outcomes_of(span),
@@ -93,6 +94,8 @@ def read_span(span: TraceSpan) -> SpanReading:
         user=user,
         notes=notes,
         shared_notes=shared,
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
     )
 
 

@@ -6,57 +6,41 @@ refused, never repaired: a run that lacks one of its spans would look shorter th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
 
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.traces.calls import steps_of_calls
 from pytest_tfgrpo.traces.genai import error_of
+from pytest_tfgrpo.traces.runs import (
+    LOOPED,
+    NOWHERE,
+    ROOT,
+    UNREADABLE,
+    SpanNode,
+    SpanPlace,
+    is_turn,
+    run_of,
+    run_of_trace,
+    with_calls,
+    with_outcomes,
+)
 from pytest_tfgrpo.traces.turns import (
     AgentRun,
     Dialect,
     RefusedSpan,
     RefusedTrace,
-    SpanEvent,
     SpanKey,
     SpanReading,
     TraceCall,
     TraceOutcome,
     TraceSpan,
-    TraceStep,
 )
 
-
-@dataclass(slots=True)
-class _Node:
-    """What is kept of a span: not its texts, which repeat the whole conversation in each turn."""
-
-    key: SpanKey
-    parent: str
-    place: str
-    name: str = ""
-    start_ns: int = 0
-    end_ns: int = 0
-    error: str | None = None
-    reading: SpanReading = field(default_factory=SpanReading)
-    marks: tuple[SpanEvent, ...] = ()
-    whole: bool = True
-
-
-class _Place(NamedTuple):
-    """Where a span is: its outermost agent, and the nearest marks around that."""
-
-    top: SpanKey | None
-    around: tuple[SpanEvent, ...]
-    looped: bool = False
-
-
-_NOWHERE = _Place(None, ())
-_LOOPED = _Place(None, (), looped=True)
+_FARTHEST = 100
+"""Spans around an agent's that are asked for session, user and notes."""
 MARK = "tfgrpo."
 """Start of the names of events that are ours."""
-UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError)
 
 
 class SpanForest:
@@ -64,7 +48,7 @@ class SpanForest:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._nodes: dict[SpanKey, _Node] = {}
+        self._nodes: dict[SpanKey, SpanNode] = {}
         self._calls: dict[tuple[str, str], TraceCall] = {}
         self._torn: set[str] = set()
         """Traces in which a span without a place was refused."""
@@ -92,7 +76,7 @@ class SpanForest:
             return
         reading = self._without_repeats(span.key[0], reading)
         marks = tuple(event for event in span.events if event.name.startswith(MARK))
-        self._nodes[span.key] = _Node(
+        self._nodes[span.key] = SpanNode(
             key=span.key,
             parent=span.parent,
             place=span.place,
@@ -125,17 +109,18 @@ class SpanForest:
             if not own:
                 self._torn.add(trace)
             elif refusal.key not in self._nodes:
-                self._nodes[refusal.key] = _Node(refusal.key, refusal.parent, refusal.place, whole=False)
+                self._nodes[refusal.key] = SpanNode(refusal.key, refusal.parent, refusal.place, whole=False)
 
     def runs(self, *, whole_trace: bool = False) -> list[AgentRun]:
         """Return the runs that are whole, in the order of their starts; the rest joins what is refused.
 
-        With `whole_trace`, a trace without agents whose spans have a turn is a run too, and runs have a step
-        for each call that messages tell of and that has no span.
+        With `whole_trace`, a trace without agents whose spans have a turn is a run too; a run that is alone
+        in its trace has the outcomes of the spans around it; and runs have a step for each call that messages
+        tell of and that has no span.
         """
-        places: dict[SpanKey, _Place] = {}
-        members: dict[SpanKey, list[_Node]] = {}
-        outside: dict[str, list[_Node]] = {}
+        places: dict[SpanKey, SpanPlace] = {}
+        members: dict[SpanKey, list[SpanNode]] = {}
+        outside: dict[str, list[SpanNode]] = {}
         for key, node in self._nodes.items():
             place = self._place(key, places)
             if place.top is not None:
@@ -149,141 +134,74 @@ class SpanForest:
             if top[0] in self._torn or not all(node.whole for node in nodes):
                 self.refused.append(RefusedSpan(RefusedTrace.INCOMPLETE, self._nodes[top].place, top))
             else:
-                around = list(self._around(top))
-                closed = not (around[-1] if around else self._nodes[top]).parent
-                found.append(_run(self._nodes[top], nodes, around, closed, places[top].around))
+                around = tuple(islice(self._around(top), _FARTHEST))
+                found.append(run_of(self._nodes[top], nodes, places[top], around=around))
         with_agents = {trace for trace, _ in members}
+        alone = _alone(found, members) if whole_trace else {}
         for trace, nodes in outside.items():
-            if not whole_trace or trace in with_agents or not any(map(_is_turn, nodes)):
+            if trace in alone:
+                at = alone[trace]
+                found[at] = with_outcomes(found[at], self._leave_out(nodes, strays=False))
+            elif not whole_trace or trace in with_agents or not any(map(is_turn, nodes)):
                 self._leave_out(nodes)
             elif trace in self._torn or not all(node.whole for node in nodes):
                 self.refused.append(RefusedSpan(RefusedTrace.INCOMPLETE, nodes[0].place, (trace, "")))
             else:
-                found.append(_whole_trace(trace, nodes))
+                found.append(run_of_trace(trace, nodes))
         if whole_trace:
-            found = [_with_calls(run) for run in found]
+            found = [with_calls(run) for run in found]
         return sorted(found, key=lambda run: (run.agent.start_ns, run.key))
 
-    def _around(self, key: SpanKey) -> Iterator[_Node]:
+    def _around(self, key: SpanKey) -> Iterator[SpanNode]:
         """Yield the spans around one that is in no loop, from the nearest on."""
         node = self._nodes[key]
         while node.parent and (outer := self._nodes.get((key[0], node.parent))) is not None:
             yield outer
             node = outer
 
-    def _leave_out(self, nodes: Iterable[_Node]) -> None:
+    def _leave_out(self, nodes: Iterable[SpanNode], *, strays: bool = True) -> list[TraceOutcome]:
+        """Refuse the steps of spans outside of agents; return their outcomes, or keep them as strays."""
+        outcomes: list[TraceOutcome] = []
         for node in nodes:
             step = node.reading.step
-            if node.reading.outcomes and step is None:
-                self.strays.setdefault((node.key[0], node.parent), []).extend(node.reading.outcomes)
-            elif step is not None and step.kind != "agent":
+            if step is not None and step.kind != "agent":
                 self.refused.append(RefusedSpan(RefusedTrace.NO_RUN, node.place, node.key))
+            elif node.reading.outcomes and strays:
+                self.strays.setdefault((node.key[0], node.parent), []).extend(node.reading.outcomes)
+            else:
+                outcomes += node.reading.outcomes
+        return outcomes
 
-    def _place(self, key: SpanKey, places: dict[SpanKey, _Place]) -> _Place:
+    def _place(self, key: SpanKey, places: dict[SpanKey, SpanPlace]) -> SpanPlace:
         """Return where a span is, without recursion: a chain of parents may be long, or a circle."""
-        path: list[_Node] = []
+        path: list[SpanNode] = []
         seen: set[SpanKey] = set()
         at: SpanKey = key
         place = places.get(at)
         while place is None:
             node = self._nodes.get(at)
             if at in seen:
-                place = _LOOPED
+                place = LOOPED
             elif node is None:
-                place = _NOWHERE
+                place = NOWHERE
             else:
                 seen.add(at)
                 path.append(node)
                 at = (at[0], node.parent)
-                place = places.get(at) if node.parent else _NOWHERE
+                place = places.get(at) if node.parent else ROOT
         for node in reversed(path):
             if place.top is None and not place.looped:
                 step = node.reading.step
                 is_top = step is not None and step.kind == "agent"
-                place = _Place(
-                    node.key if is_top else None, place.around if is_top else node.marks or place.around
+                place = place._replace(
+                    top=node.key if is_top else None,
+                    around=place.around if is_top else node.marks or place.around,
                 )
             places[node.key] = place
         return place
 
 
-def _is_turn(node: _Node) -> bool:
-    return node.reading.step is not None and node.reading.step.kind == "turn"
-
-
-def _whole_trace(trace: str, nodes: list[_Node]) -> AgentRun:
-    """Return the run that a trace without agents is: that of its root, or else of its earliest span."""
-    roots = [node for node in nodes if not node.parent]
-    top = min(roots or nodes, key=lambda node: (node.start_ns, node.key))
-    agent = TraceStep(kind="agent", name=top.name, start_ns=top.start_ns, end_ns=top.end_ns, error=top.error)
-    return replace(_run(top, nodes, (), bool(roots), (), agent), key=(trace, ""))
-
-
-def _run(
-    top: _Node,
-    nodes: Iterable[_Node],
-    around: Sequence[_Node],
-    closed: bool,
-    marks_around: tuple[SpanEvent, ...],
-    agent: TraceStep | None = None,
-) -> AgentRun:
-    within = sorted(nodes, key=lambda node: (node.start_ns, node.end_ns, node.key))
-    agent = top.reading.step if agent is None else agent
-    assert agent is not None
-    readings = [
-        top.reading, *(node.reading for node in (*around, *within) if node is not top)
-    ]  # fmt: skip
-    outcomes = [outcome for node in within for outcome in node.reading.outcomes]
-    marks = [mark for node in within for mark in node.marks]
-    found = (node.reading.step for node in within)
-    steps = tuple(step for step in found if step is not None and step.kind != "agent")
-    return AgentRun(
-        key=top.key,
-        agent=_with_texts(agent, top.reading, steps),
-        steps=steps,
-        outcomes=tuple(sorted(outcomes, key=lambda outcome: outcome.at_ns)),
-        marks=tuple(sorted(marks, key=lambda mark: mark.at_ns)) or marks_around,
-        place=top.place,
-        closed=closed,
-        session=_session(readings),
-        user=next((one.user for one in readings if one.user), ""),
-        notes=_notes(readings),
-    )
-
-
-def _with_texts(agent: TraceStep, reading: SpanReading, steps: Sequence[TraceStep]) -> TraceStep:
-    """Return the step of an agent, with what went into its span and came out where no message says it."""
-    turns = [step for step in steps if step.kind == "turn"]
-    if reading.asked and not agent.asked and not any(turn.asked for turn in turns):
-        agent = replace(agent, asked=reading.asked)
-    if reading.answered and not agent.answered and not (turns and turns[-1].answered):
-        agent = replace(agent, answered=reading.answered)
-    return agent
-
-
-def _session(readings: Sequence[SpanReading]) -> str:
-    """Return the first session that is not the id of a step's conversation, or else that."""
-    said = [
-        one.session
-        for one in readings
-        if one.session and (one.step is None or one.session != one.step.conversation)
-    ]
-    return next(iter((*said, *(one.session for one in readings if one.session))), "")
-
-
-def _notes(readings: Sequence[SpanReading]) -> Mapping[str, Json]:
-    notes: dict[str, Json] = {}
-    for one in reversed(readings):
-        notes |= one.shared_notes
-    for one in reversed(readings):
-        notes |= one.notes
-    return notes
-
-
-def _with_calls(run: AgentRun) -> AgentRun:
-    """Return a run with a step for each call that only messages tell of."""
-    told = steps_of_calls(run.agent, run.steps)
-    if not told:
-        return run
-    steps = sorted((*told, *run.steps), key=lambda step: step.start_ns)
-    return replace(run, steps=tuple(steps))
+def _alone(runs: Iterable[AgentRun], tops: Iterable[SpanKey]) -> dict[str, int]:
+    """Return the places of the runs whose agents are the only ones of their traces."""
+    agents = Counter(trace for trace, _ in tops)
+    return {run.key[0]: at for at, run in enumerate(runs) if agents[run.key[0]] == 1}

@@ -111,7 +111,7 @@ def _step(span: TraceSpan, kind: Literal["agent", "turn", "tool"]) -> TraceStep:
     error = error_of(span)
     table = span.attributes
     asked, answered = _of_tool(span) if kind == "tool" else ("", "")
-    said = ModelExchange(asked, answered) if kind == "tool" else _of_model(span)
+    said = ModelExchange(asked, answered) if kind == "tool" else conversation(*messages_of(span))
     return TraceStep(
         kind=kind,
         name=text(table.get(_NAMES[kind])),
@@ -143,7 +143,8 @@ def error_of(span: TraceSpan) -> str | None:
     return next(filter(None, (*reversed(said), span.message, kind)), _OTHER)
 
 
-def _of_model(span: TraceSpan) -> ModelExchange:
+def messages_of(span: TraceSpan) -> tuple[list[Json], list[Json]]:
+    """Return the messages to a model and those of its answer, of the attributes and the events of a span."""
     tables = [span.attributes, *(event.attributes for event in span.events if event.name == _DETAILS)]
     asked = [one for table in tables for name in _INPUTS for one in messages(table.get(name))]
     answered = [one for table in tables for one in messages(table.get("gen_ai.output.messages"))]
@@ -152,7 +153,7 @@ def _of_model(span: TraceSpan) -> ModelExchange:
             answered.append(_old_message("assistant", event, "message"))
         elif event.name in _ASKED:
             asked.append(_old_message(_ASKED[event.name], event, "content"))
-    return conversation(asked, answered)
+    return asked, answered
 
 
 def _old_message(role: str, event: SpanEvent, key: str) -> dict[str, Json]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -55,10 +56,16 @@ def parsed(found: Json) -> Json:
     """Return what an attribute holds: structured itself, as JSON, or a plain text."""
     if isinstance(found, str) and found[:1] in ("[", "{"):
         try:
-            return json.loads(found)
+            return json.loads(found, parse_constant=str, parse_float=_number)
         except (ValueError, RecursionError):
             return found
     return found
+
+
+def _number(text: str) -> float | str:
+    """Return a number, or the text of one that no event can hold."""
+    number = float(text)
+    return number if math.isfinite(number) else text
 
 
 def messages(found: Json) -> list[Json]:

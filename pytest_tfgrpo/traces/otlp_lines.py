@@ -11,14 +11,18 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from pytest_tfgrpo.core.strict import finite
-from pytest_tfgrpo.traces.otlp_json import spans_of
+from pytest_tfgrpo.traces.otlp_json import logs_of, spans_of
 from pytest_tfgrpo.traces.turns import RefusedSpan, RefusedTrace, TraceSpan
 
 LINE_BYTES = 64 * 2**20
 
 
 def read_otlp_lines(file: BinaryIO, name: str) -> Iterator[TraceSpan | RefusedSpan]:
-    """Yield the spans of a file called `name` in its order, or why there is none; raises OSError."""
+    """Yield the spans of a file called `name` in its order, or why there is none; raises OSError.
+
+    A line may hold log records, too, of which the events of generative AI are spans as `read_otlp_logs` has
+    them.
+    """
     number = 0
     while text := file.readline(LINE_BYTES):
         number += 1
@@ -37,3 +41,5 @@ def _spans(text: bytes, place: str) -> Iterator[TraceSpan | RefusedSpan]:
         yield RefusedSpan(RefusedTrace.NOT_JSON, place)
         return
     yield from spans_of(request, place)
+    if isinstance(request, dict):
+        yield from logs_of(request, place)

@@ -150,6 +150,10 @@ class SpanReading:
     """What went into a span, for a run none of whose messages says it."""
     answered: str = ""
     """What came out of a span, likewise."""
+    inputs: tuple[Json, ...] = ()
+    """Of a log record: messages to the model whose call is the span above it."""
+    outputs: tuple[Json, ...] = ()
+    """Those of the model's answer."""
     outcomes: tuple[TraceOutcome, ...] = ()
     session: str = ""
     """Id of the conversation with the user; empty where the span has none."""

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from opentelemetry.sdk._logs import ReadableLogRecord
+from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
@@ -27,7 +29,8 @@ class Lines(SpanExporter):
     """Writes each span as a line, as soon as it ends: children before their parents."""
 
     def __init__(self, path: Path) -> None:
-        self.file = path.open("w", encoding="utf-8")
+        path.write_text("")
+        self.file = path.open("a", encoding="utf-8")
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         for span in spans:
@@ -41,6 +44,39 @@ class Lines(SpanExporter):
             )
         self.file.flush()
         return SpanExportResult.SUCCESS
+
+
+class LogLines(LogRecordExporter):
+    """Writes each log record as a line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
+        resource = {"attributes": attributes({"service.name": "toy"})}
+        with self.path.open("a", encoding="utf-8") as file:
+            for one in batch:
+                logs = [{"scope": {"name": "toy"}, "logRecords": [otlp_log(one.log_record)]}]
+                file.write(json.dumps({"resourceLogs": [{"resource": resource, "scopeLogs": logs}]}) + "\n")
+        return LogRecordExportResult.SUCCESS
+
+    def shutdown(self) -> None: ...
+
+    def force_flush(self, timeout_millis: int = 0) -> bool:
+        return True
+
+
+def otlp_log(record: Any) -> dict[str, Any]:
+    """Return a log record as OTLP's JSON encoding has it."""
+    return {
+        "traceId": f"{record.trace_id:032x}",
+        "spanId": f"{record.span_id:016x}",
+        "timeUnixNano": str(record.timestamp or 0),
+        "observedTimeUnixNano": str(record.observed_timestamp),
+        "eventName": record.event_name or "",
+        "body": value(record.body),
+        "attributes": attributes(record.attributes or {}),
+    }
 
 
 def otlp(span: ReadableSpan) -> dict[str, Any]:
@@ -81,4 +117,8 @@ def value(item: Any) -> dict[str, Any]:
             return {"doubleValue": item}
         case str():
             return {"stringValue": item}
+        case None:
+            return {}
+        case dict():
+            return {"kvlistValue": {"values": attributes(item)}}
     return {"arrayValue": {"values": [value(one) for one in item]}}

@@ -6,9 +6,11 @@ its own:
 * ``openinference`` and ``openinference-alone``: ``pip install openinference-instrumentation-openai==0.1.66
   openai==3.54.0 opentelemetry-sdk==1.45.1``;
 * ``traceloop``: ``pip install traceloop-sdk==0.40.14 "openai<2"``, with indexed attributes.
+* ``openai-v2``: ``pip install opentelemetry-instrumentation-openai-v2==2.3b0 "openai<2" "wrapt<2"
+  opentelemetry-sdk==1.45.1``, whose messages are log records.
 
-The first and the last have spans of agent and tools; the second has spans of the model's calls alone, below
-that of a web request.
+Two have spans of agent and tools; ``openinference-alone`` and ``openai-v2`` have spans of the model's calls
+alone, below that of a web request.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from typing import Any
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from support.span_recorder import ANSWER, CALLS, QUESTION, Lines, weather
+from support.span_recorder import ANSWER, CALLS, QUESTION, Lines, LogLines, weather
 
 HERE = Path(__file__).parent / "recorded"
 openai: Any = import_module("openai")
@@ -128,6 +130,24 @@ def run_openinference(provider: TracerProvider, *, alone: bool) -> None:
     both(agent)
 
 
+def run_openai_v2(provider: TracerProvider, path: Path) -> None:
+    os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "true"
+    from opentelemetry.instrumentation.openai_v2 import OpenAIInstrumentor
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
+
+    logs = LoggerProvider()
+    logs.add_log_record_processor(SimpleLogRecordProcessor(LogLines(path)))
+    OpenAIInstrumentor().instrument(tracer_provider=provider, logger_provider=logs)
+
+    def agent(session: str) -> str:
+        given = {"session.id": session, "user.id": "u-1"}
+        with provider.get_tracer("web").start_as_current_span("POST /ask", attributes=given):
+            return toy(QUESTION, session, weather)
+
+    both(agent)
+
+
 def run_traceloop(provider: TracerProvider) -> None:
     os.environ["TRACELOOP_METRICS_ENABLED"] = "false"
     from traceloop.sdk import Traceloop
@@ -159,9 +179,12 @@ def main() -> None:
     name = sys.argv[1]
     Thread(target=SERVER.serve_forever, daemon=True).start()
     provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(Lines(HERE / f"{name}.jsonl")))
+    path = HERE / f"{name}.jsonl"
+    provider.add_span_processor(SimpleSpanProcessor(Lines(path)))
     if name == "traceloop":
         run_traceloop(provider)
+    elif name == "openai-v2":
+        run_openai_v2(provider, path)
     else:
         run_openinference(provider, alone=name.endswith("alone"))
 

@@ -157,3 +157,32 @@ def test_an_evaluation_may_have_a_label_alone() -> None:
     assert (outcome.name, outcome.value, outcome.label, outcome.explanation) == (
         "tone", None, "rude", "It shouts.",
     )  # fmt: skip
+
+
+def test_outcomes_around_the_only_run_of_a_trace_are_its_own() -> None:
+    root = span(1, parent=None, events=(evaluation(0.5),))
+    assert [one.value for one in run_of(root, agent(2, parent=1)).outcomes] == [0.5]
+    two = forest_of(root, agent(2, parent=1), agent(3, parent=1))
+    assert [run.outcomes for run in two.runs(whole_trace=True)] == [(), ()]
+    assert list(two.strays) == [(root["traceId"], "")]
+
+
+def test_numbers_that_no_event_can_hold_are_texts_in_the_arguments_of_a_call() -> None:
+    arguments = '{"a": NaN, "b": -Infinity, "c": 1e999, "d": 0.5}'
+    tool = span(2, "execute_tool", attributes={"gen_ai.tool.call.arguments": arguments})
+    assert json.loads(run_of(agent(1), tool).steps[0].asked) == {
+        "a": "NaN", "b": "-Infinity", "c": "1e999", "d": 0.5,
+    }  # fmt: skip
+
+
+def test_a_long_chain_of_spans_around_many_agents_ends() -> None:
+    chain = [span(number, parent=number - 1 or None) for number in range(1, 2001)]
+    agents = [agent(number, parent=2000) for number in range(3000, 4000)]
+    runs = forest_of(*chain, *agents).runs(whole_trace=True)
+    assert (len(runs), {run.closed for run in runs}) == (1000, {True})
+
+
+def test_spans_that_are_their_own_ancestors_are_no_run() -> None:
+    loop = forest_of(span(1, "chat", parent=2), agent(2, parent=1), span(3, "chat", parent=2))
+    assert loop.runs(whole_trace=True) == []
+    assert {one.reason for one in loop.refused} == {RefusedTrace.LOOP}

@@ -62,8 +62,12 @@ def nested(depth: int) -> dict[str, Any]:
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_protobuf_and_json_give_the_same_spans(path: Path) -> None:
     for text in path.read_text().splitlines():
-        as_json = read_otlp(text.encode(), form="json", place="a")
-        assert read_otlp(protobuf(json.loads(text)), form="protobuf", place="a") == as_json
+        of_logs = "resourceLogs" in text
+        read, kind = (
+            (read_otlp_logs, ExportLogsServiceRequest) if of_logs else (read_otlp, ExportTraceServiceRequest)
+        )
+        as_json = read(text.encode(), form="json", place="a")
+        assert read(protobuf(json.loads(text), kind), form="protobuf", place="a") == as_json
         assert all(isinstance(one, TraceSpan) and one.resource == {"service.name": "toy"} for one in as_json)
 
 

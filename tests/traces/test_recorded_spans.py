@@ -19,8 +19,8 @@ from pytest_tfgrpo.traces.turns import AgentRun, Dialect, RefusedTrace
 RECORDED = Path(__file__).parent / "recorded"
 FILES = sorted(path.name for path in RECORDED.glob("*.jsonl"))
 GENAI = ("pydantic-ai.jsonl", "strands-latest.jsonl", "strands.jsonl")
-OPENAI = ("openinference-alone.jsonl", "openinference.jsonl", "traceloop.jsonl")
-ALONE = OPENAI[0]
+OPENAI = ("openai-v2.jsonl", "openinference-alone.jsonl", "openinference.jsonl", "traceloop.jsonl")
+ALONE = OPENAI[:2]
 """Spans of the model's calls alone."""
 QUESTION, ANSWER = "What is the weather in Paris?", "It is sunny in Paris."
 
@@ -68,7 +68,7 @@ def test_each_dialect_gives_the_same_run_of_the_toy_agent(name: str) -> None:
         ("tool", "weather", '{"city":"Paris"}', "sunny"),
         ("turn", "toy-model", QUESTION, ANSWER),
     ]
-    assert (good.agent.name, good.key[1] == "") == (("POST /ask", True) if name == ALONE else ("toy", False))
+    assert (good.agent.name, good.key[1] == "") == (("POST /ask", True) if name in ALONE else ("toy", False))
     assert "the model is down" in str(bad.agent.error)
     assert (bad.reply, [step.kind for step in bad.steps], bad.model) == ("", ["turn"], "toy-model")
     assert forest.refused == []
