@@ -16,7 +16,6 @@ from pytest_tfgrpo.traces.runs import (
     LOOPED,
     NOWHERE,
     ROOT,
-    UNREADABLE,
     SpanNode,
     SpanPlace,
     is_turn,
@@ -24,6 +23,9 @@ from pytest_tfgrpo.traces.runs import (
     run_of_trace,
     with_calls,
     with_outcomes,
+)
+from pytest_tfgrpo.traces.runs import (
+    UNREADABLE as UNREADABLE,
 )
 from pytest_tfgrpo.traces.turns import (
     AgentRun,
