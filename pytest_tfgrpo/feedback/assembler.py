@@ -184,13 +184,15 @@ class Assembler:
         for run in made.runs:
             self._outputs.append(run.event)
             self._runs[run.event.id] = (trace, run)
-            self._done.add(trace, run.span, run.until, self._time.now)
+            known = trace in self._done
+            done = self._done.add(trace, run.span, run.until, self._time.now)
+            done.spans_from = done.spans_from if known else found.first
         if not old or made.runs:
             self._outputs += made.others
         if not old:
             self._late += made.late
-        if (done := self._done.get(trace)) is not None:
-            done.sure = True
+        if trace in self._done:
+            self._done[trace].sure = True
 
     def _drop(self, trace: str, events: dict[str, int]) -> None:
         """Keep nothing of a trace: `events` are overwritten, and what is published of it."""
@@ -198,7 +200,7 @@ class Assembler:
         self._dropped.add(trace, self._time.now)
         self._dropped.doom(events | ({} if found is None else found.events))
         if done is not None:
-            self._dropped.doom_runs(trace, done.runs)
+            self._dropped.doom_runs(trace, done.runs, done.spans_from)
             names = [trajectory_id(trace, run).encode() for run in done.runs]
             self._outputs = [one for one in self._outputs if not any(name in one.data for name in names)]
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pytest_tfgrpo.bus.protocol import STATE, Bus
 from pytest_tfgrpo.core.errors import RevisionConflict
 from pytest_tfgrpo.feedback.open_traces import DONE_S
+from pytest_tfgrpo.feedback.span_events import trace_in
 from pytest_tfgrpo.feedback.trajectories import trajectory_event_id, trajectory_id
 
 SPANS, TRAJECTORIES, FEEDBACK = "RL_SPANS", "RL_TRAJECTORIES", "RL_FEEDBACK"
@@ -31,6 +32,8 @@ class DroppedTraces:
         """Events of RL_SPANS to overwrite, and their sequences."""
         self._trajectories: set[str] = set()
         """Trajectories to overwrite, with their feedback."""
+        self._done: dict[str, int] = {}
+        """Traces of those trajectories, and where their spans begin."""
         self._since: float | None = None
 
     def __contains__(self, trace: str) -> bool:
@@ -48,8 +51,12 @@ class DroppedTraces:
         self._spans.update(events)
         self._since = self._clock() if self._since is None else self._since
 
-    def doom_runs(self, trace: str, runs: Iterable[str]) -> None:
-        """Have the trajectories of a trace overwritten, and what feedback there is on them."""
+    def doom_runs(self, trace: str, runs: Iterable[str], first: int) -> None:
+        """Have the trajectories of a trace overwritten, what feedback there is on them, and its spans.
+
+        These are looked for from the sequence `first` on.
+        """
+        self._done[trace] = first
         self._trajectories.update(trajectory_id(trace, run) for run in runs)
         self._since = self._clock() if self._since is None else self._since
 
@@ -65,6 +72,9 @@ class DroppedTraces:
 
     def flush(self, now: float) -> None:
         """Overwrite all of it, and forget the traces that were dropped long ago; raises BusError."""
+        if self._done:
+            spans = self._bus.replay(SPANS, since_sequence=min(self._done.values()))
+            self._spans |= {event.id: event.sequence for event in spans if trace_in(event.data) in self._done}
         if self._spans:
             self._bus.delete(SPANS, self._spans.keys())
         if self._trajectories:
@@ -74,7 +84,7 @@ class DroppedTraces:
                 event.id for event in self._bus.replay(FEEDBACK) if any(name in event.data for name in names)
             ]
             self._bus.delete(FEEDBACK, feedback)
-        self._spans, self._trajectories, self._since = {}, set(), None
+        self._spans, self._done, self._trajectories, self._since = {}, {}, set(), None
         for trace in [trace for trace, at in self._rows.items() if at < now - DONE_S]:
             self._forget(trace)
 

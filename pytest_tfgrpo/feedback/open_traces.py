@@ -196,6 +196,8 @@ class DoneTrace:
     """End of its last run; spans that began before are late."""
     runs: set[str] = field(default_factory=set)
     """Ids of the agents' spans."""
+    spans_from: int = 1
+    """Sequence of RL_SPANS from which on its spans are."""
     sure: bool = True
     """All of it is published; not so where a process ended amid that, on a bus that is not atomic."""
 
@@ -205,6 +207,12 @@ class DoneTraces:
 
     def __init__(self) -> None:
         self._done: OrderedDict[str, DoneTrace] = OrderedDict()
+
+    def __contains__(self, trace: str) -> bool:
+        return trace in self._done
+
+    def __getitem__(self, trace: str) -> DoneTrace:
+        return self._done[trace]
 
     def get(self, trace: str) -> DoneTrace | None:
         """Return a trace that is done."""

@@ -75,8 +75,8 @@ class NatsPlace:
         return self._open[-1]
 
     def close(self) -> None:
-        for bus in self._open:
-            bus.close()
+        while self._open:
+            self._open.pop().close()
         link = NatsLink(self.server.url, {}, 10)
         try:
             for name in link.run(link.api("STREAM.NAMES"))["streams"] or []:
