@@ -74,7 +74,7 @@ PASSES_ENVIRONMENT_ON = {"harness/actors/command.py"}
 FINDS_FOLDERS = {"harness/sandbox/environments.py"}
 """Finds the user's cache in the environment, as Python finds the home folder."""
 
-SCRIPTS = {"harness/scoring/runners/pytest_reporter.py"}
+SCRIPTS = {f"harness/scoring/runners/{name}.py" for name in ("pytest_guard", "pytest_reporter")}
 """Run in a process of their own that imports nothing of the package, so that they are its face."""
 
 MAX_DEPTH = 16

@@ -142,6 +142,31 @@ RUNTIME: dict[str, str] = {
     "    frame = frame.f_back\nimport os\nos._exit(0)\n",
     "hunts for it among all objects": CART + DIG
     + "import gc\ngc.unfreeze()\n[_dig(one) for one in gc.get_objects()]\nimport os\nos._exit(0)\n",
+    **{
+        f"looks around as the reporter {how}": CART + DIG
+        + "import os, sys\ndef _look():\n    frame = sys._getframe()\n    while frame:\n"
+        "        [_dig(value) for value in list(frame.f_locals.values())]\n        frame = frame.f_back\n"
+        "class Eye:\n    __hash__ = None\n    __class__ = property(lambda self: _look() or int)\n"
+        "    def __eq__(self, other):\n        _look()\n        return True\n"
+        "    def __str__(self):\n        _look()\n        return ''\n    __fspath__ = __repr__ = __str__\n"
+        "    def __iter__(self):\n        _look()\n        return iter(())\n    __len__ = __iter__\n"
+        f"for values in {values}:\n    try:\n        sys.audit(*values)\n    except BaseException:\n"
+        "        pass\nos._exit(0)\n"
+        for how, values in (
+            ("asks what was opened", "[('open', Eye())]"),
+            ("compares", "[('pytest_results', Eye()), ('object.__setattr__', Eye(), Eye(), 1)]"),
+            ("reads a message", "[('pytest_results', verb, *[Eye()] * n) for n in range(6)"
+             " for verb in ('r', 'torn', 'tests', 'guard', 's', 'c', 'end')]"),
+        )
+    },
+    "names the code of the tests before they are found": CART
+    + "import sys, json\ndef _fake(): pass\n"
+    f"for id_ in {IDS}:\n    codes = [(id_, id(_fake.__code__))]\n"
+    "    sys.audit('pytest_results', 'tests', json.dumps(codes))\n"
+    "def total(prices):\n    frame = sys._getframe()\n    while frame:\n"
+    "        for item in getattr(frame.f_locals.get('session'), 'items', ()):\n"
+    "            if 'total' in item.name:\n                item.obj.__code__ = _fake.__code__\n"
+    "        frame = frame.f_back\n    return 3\ndef count(prices):\n    total(prices)\n    return 2\n",
     "reads its own memory": CART + "open('/proc/self/mem', 'rb').close()\n"
     "def total(prices):\n    return sum(prices)\n",
     "changes what failing is": CART + "import builtins\nclass Quiet(builtins.AssertionError):\n"

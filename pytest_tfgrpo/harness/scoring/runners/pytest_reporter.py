@@ -10,7 +10,6 @@ with each line. What decides about outcomes is compared with what it was before 
 from __future__ import annotations
 
 import fcntl
-import gc
 import hashlib
 import importlib
 import importlib.util
@@ -23,26 +22,16 @@ import sys
 import threading
 import types
 from os import _exit
-from typing import Any, Callable, Dict, List, Set, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 HEADER = struct.Struct("<q")
 MESSAGE = 500
 LEAST_DESCRIPTOR = 64
 EVENT = "pytest_results"
 """Audit event by which the plugin speaks to the hook that holds the key."""
-DECIDING = (
-    "pytest_runtest_protocol", "pytest_runtest_makereport", "pytest_pyfunc_call", "pytest_runtest_call",
-    "pytest_runtest_logreport",
-)  # fmt: skip
-"""Hooks that decide about outcomes."""
-TEST_PLACE = re.compile(r"(?:^|/)(?:tests?/|conftest\.py$|test_[^/]*\.py$|[^/]*_tests?\.py$)", re.IGNORECASE)
 MEMORY = re.compile(r"/proc/(?:self|thread-self|\d+)/(?:task/\d+/)?mem")
 TOGETHER = 32
 """Reports that wait for the start of the next test, so that each test costs one message."""
-VITAL = {"runtestprotocol", "call_and_report", "call_runtest_hook", "pytest_runtest_makereport", "runtest",
-         "pytest_runtest_call", "from_call", "from_item_and_call", "pytest_pyfunc_call", "_multicall",
-         "_hookexec"}  # fmt: skip
-"""What is looked at with each test; the rest of pytest and unittest is at the end."""
 NEVER_LOADED = ("tfgrpo", "randomly", "random_order")
 """Plugins that must not take part: ours, and those that choose an order."""
 tell = sys.audit
@@ -50,6 +39,7 @@ tell = sys.audit
 
 def main() -> None:
     """Read the request, run pytest, report its end."""
+    sys.dont_write_bytecode = True
     number = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, LEAST_DESCRIPTOR)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -58,14 +48,22 @@ def main() -> None:
     with connection.makefile("rb") as stream:
         request = json.loads(stream.read(HEADER.unpack(stream.read(HEADER.size))[0]))
     connection.detach()
-    _keep(number, bytes.fromhex(request.pop("key")))
+    _keep(number, bytes.fromhex(request.pop("key")), _guarding().open_guard)
     _run(request)
+
+
+def _guarding() -> Any:
+    """Return the script beside this one, which is in no package here."""
+    place = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pytest_guard.py")  # noqa: PTH100, PTH118, PTH120
+    spec: Any = importlib.util.spec_from_file_location("pytest_guard", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _run(request: Dict[str, Any]) -> None:
     start = os.path.join(request["tree"], request["folder"])  # noqa: PTH118
     os.chdir(start)
-    sys.dont_write_bytecode = True
     try:
         pytest: Any = importlib.import_module("pytest")
         importlib.import_module("unittest.case")
@@ -100,7 +98,7 @@ def _arguments(request: Dict[str, Any]) -> List[str]:
     return words + list(request["files"])
 
 
-def _keep(number: int, key: bytes) -> None:
+def _keep(number: int, key: bytes, open_guard: Callable[..., Any]) -> None:
     """Install the hook that holds the key and sends lines.
 
     The interpreter holds it in a list that no code can reach and traces nothing in it. Anybody can speak to
@@ -109,7 +107,7 @@ def _keep(number: int, key: bytes) -> None:
     write, digest, dumps, loads, here = os.write, hashlib.blake2b, json.dumps, json.loads, os.getpid
     lock, get_frame, get_thread = threading.RLock(), sys._getframe, threading.get_ident
     own, thread, codes = here(), get_thread(), {}  # type: Tuple[int, int, Dict[str, int]]
-    guards: List[Callable[[Any], str]] = []
+    guards: List[Callable[[Any], Any]] = []
     said, pending = [], []  # type: Tuple[List[str], List[Tuple[Any, ...]]]
 
     def send(values: Tuple[Any, ...]) -> None:
@@ -133,13 +131,14 @@ def _keep(number: int, key: bytes) -> None:
             send(("x", why))
 
     def take(verb: str, values: Tuple[Any, ...], frame: Any) -> None:
-        if verb == "r":  # plain values: a text of another class could equal anything
-            values = tuple(loads(dumps(values)))
         if verb == "guard" and not guards:
-            guards.append(_guard(*values))
+            guards.extend(open_guard(*values, _run.__code__))
+        elif not _plain(values):  # what is no text or number could run code here
+            tampered("a message is not from the reporter")
         elif verb == "tests":
-            for name, code in values[0]:
-                codes.setdefault(name, code)
+            for name, code in loads(values[0]):
+                if codes.setdefault(name, code) != code:
+                    tampered(f"the test {name!r} was replaced")
         elif verb == "torn" and (codes.get(values[0]) != values[1] or values[2]):
             tampered(f"the test {values[0]!r} was replaced")
         elif (verb == "r" and values[1:3] == ("call", "passed")) or "rerun" in values[2:3]:
@@ -155,14 +154,27 @@ def _keep(number: int, key: bytes) -> None:
 
     def hook(event: str, values: Tuple[Any, ...]) -> None:
         if event == EVENT:
-            take(values[0], values[1:], get_frame(1))
+            if type(values[0]) is str:
+                take(values[0], values[1:], get_frame(1))
         elif event == "open":
-            if isinstance(values[0], (str, bytes)) and MEMORY.fullmatch(os.fsdecode(values[0])):
+            if type(values[0]) in (str, bytes) and MEMORY.fullmatch(os.fsdecode(values[0])):
                 tampered("the memory of the tests was opened")
+        elif event == "object.__setattr__":
+            if type(values[1]) is str and values[1] == "__code__" and guards and guards[1](values[0]):
+                tampered(f"{values[0].__name__} of pytest was replaced")
         elif event == "sys._current_frames" and get_thread() != thread:
             tampered("another thread looked into the reporter")
 
     sys.addaudithook(hook)
+
+
+def _plain(values: Tuple[Any, ...]) -> bool:
+    """Return whether values are texts and numbers, and not of classes that only resemble them."""
+    for value in values:
+        kind = type(value)
+        if kind is not str and kind is not int and kind is not float and kind is not bool:
+            return False
+    return True
 
 
 def _plugin(request: Dict[str, Any], pytest: Any) -> Any:
@@ -199,7 +211,7 @@ class _Names:
 def _collecting(request: Dict[str, Any], names: _Names) -> Tuple[Any, ...]:
     """Return the hooks that put canaries among the tests, and note what is found."""
     tree, canaries, skipped = request["tree"], dict(request["canaries"]), frozenset(request["skipped"])
-    places, join = list(request["at"]), os.path.join
+    places, join, dumps = list(request["at"]), os.path.join, json.dumps
     own = {os.path.normpath(join(tree, name)) for name in canaries}
 
     def pytest_load_initial_conftests(early_config: Any) -> Any:
@@ -220,7 +232,7 @@ def _collecting(request: Dict[str, Any], names: _Names) -> Tuple[Any, ...]:
         items[:] = _mixed([item for item in items if names(item.nodeid) not in skipped], ours, places)
 
     def pytest_collection_finish(session: Any) -> None:
-        tell(EVENT, "tests", [(item.nodeid, _code(item)) for item in session.items])
+        tell(EVENT, "tests", dumps([(item.nodeid, _code(item)) for item in session.items]))
         tell(EVENT, "n", len(session.items))
 
     def pytest_collectreport(report: Any) -> None:
@@ -256,8 +268,8 @@ def _reporting(names: _Names) -> Tuple[Any, ...]:
 def _code(item: Any) -> int:
     """Return what identifies the code of a test; 0 where it has none, such as an example in a text."""
     called = getattr(item, "obj", None)
-    called = getattr(called, "__func__", called)
-    return id(getattr(called, "__code__", None)) if hasattr(called, "__code__") else 0
+    code = getattr(getattr(called, "__func__", called), "__code__", None)
+    return 0 if code is None else id(code)
 
 
 def _canary(text: str, patterns: List[str]) -> str:
@@ -289,107 +301,6 @@ def _message(report: Any) -> str:
     if not lines:
         return ""
     return (lines[0] if crash is not None else lines[-1])[:MESSAGE].encode("utf-8", "replace").decode()
-
-
-def _guard(config: Any, tree: str) -> Callable[[Any], str]:
-    """Return the function that says what was changed, ``-`` for a report not from pytest, else nothing."""
-    before = _snapshot()
-    vital = [entry for entry in before if entry[4]]
-    trusted = _trusted(config)
-    known = {id(one) for one in config.pluginmanager.get_plugins()}
-    bottom, hooks = _run.__code__, config.hook
-    speaker = config.pluginmanager.get_plugin("pytest_results").pytest_runtest_logreport.__code__
-    from_call = {id(code) for code in _codes_of(sys.modules["_pytest.runner"].CallInfo)}
-
-    def guard(frame: Any) -> str:
-        for where, name, was, code, _ in before if frame is None else vital:
-            now = where.get(name)
-            if now is not was or (code is not None and getattr(now, "__code__", None) is not code):
-                return f"{name} of pytest was replaced"
-        for name in DECIDING:
-            for found in getattr(hooks, name).get_hookimpls():
-                if id(found.plugin) not in known and _foreign(found.function, tree):
-                    return f"a plugin of the workspace decides in {name}"
-        if frame is None:
-            return ""
-        if frame.f_code is not speaker:
-            return "-"
-        frame = frame.f_back
-        while frame is not None and frame.f_code is not bottom:
-            if id(frame.f_code) not in trusted or id(frame.f_code) in from_call:
-                return "-"
-            frame = frame.f_back
-        return "" if frame is not None else "-"
-
-    gc.collect()
-    gc.freeze()  # what is frozen is in no list of objects
-    gc.unfreeze = lambda: None
-    return guard
-
-
-def _foreign(function: Any, tree: str) -> bool:
-    """Return whether code lies in the workspace, but not where its tests are."""
-    function = getattr(function, "__func__", function)
-    name = getattr(getattr(function, "__code__", None), "co_filename", "")
-    path = os.path.realpath(name)
-    if not path.startswith(os.path.realpath(tree) + os.sep):
-        return not os.path.exists(path)  # noqa: PTH110 - made by exec, or a callable of another kind
-    return not TEST_PLACE.search(os.path.relpath(path, os.path.realpath(tree)))
-
-
-def _snapshot() -> List[Tuple[Any, str, Any, Any, bool]]:
-    """Return where each function of pytest and unittest is held, its name, itself and its code."""
-    found: List[Tuple[Any, str, Any, Any, bool]] = []
-    for module in _of_runner():
-        names = vars(module)
-        for name, value in list(names.items()):
-            if isinstance(value, types.FunctionType):
-                found.append((names, name, value, value.__code__, name in VITAL))
-            elif isinstance(value, type) and str(value.__module__) == module.__name__:
-                own = value.__dict__
-                found.append((names, name, value, None, not VITAL.isdisjoint(own)))
-                for part, held in list(own.items()):
-                    if isinstance(held, (types.FunctionType, staticmethod, classmethod, property)):
-                        found.append((own, part, held, getattr(held, "__code__", None), part in VITAL))
-    return found
-
-
-def _of_runner() -> List[Any]:
-    names = [name for name in sys.modules if name.partition(".")[0] in ("_pytest", "pluggy")]
-    return [sys.modules[name] for name in (*names, "unittest.case") if sys.modules[name] is not None]
-
-
-def _trusted(config: Any) -> Set[int]:
-    """Return the codes through which a report goes: of pytest, pluggy, and the plugins that are loaded."""
-    modules = {id(module): module for module in _of_runner()}
-    for plugin in config.pluginmanager.get_plugins():
-        name = getattr(plugin, "__name__", None) or type(plugin).__module__
-        if isinstance(name, str) and name in sys.modules:
-            modules[id(sys.modules[name])] = sys.modules[name]
-    found: Set[int] = set()
-    for module in modules.values():
-        for value in list(vars(module).values()):
-            found.update(id(code) for code in _codes_of(value))
-    return found
-
-
-def _codes_of(value: Any) -> List[Any]:
-    """Return the codes of a function or of all methods of a class, those within them too."""
-    if isinstance(value, type):
-        return [code for held in list(vars(value).values()) for code in _codes_of_function(held)]
-    return _codes_of_function(value)
-
-
-def _codes_of_function(value: Any) -> List[Any]:
-    value = getattr(value, "fget", None) or getattr(value, "__func__", value)
-    found, left = [], [value]
-    for one in left:
-        if isinstance(one, types.FunctionType):
-            left += [one.__code__, getattr(one, "__wrapped__", None)]
-        elif isinstance(one, types.CodeType):
-            found.append(one)
-            left += list(one.co_consts)
-    return found
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from pytest_tfgrpo.harness.scoring.runners.isolation import (
 )
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, RunProblem, SuiteRequest, SuiteRun
 
-REPORTER = Path(__file__).with_name("pytest_reporter.py")
+REPORTER, GUARD = (Path(__file__).with_name(name) for name in ("pytest_reporter.py", "pytest_guard.py"))
 HEADER = struct.Struct("<q")
 RESTARTS = 20
 """How often the rest of the tests is run again, after one that hung or ended the process."""
@@ -125,8 +125,11 @@ class _Conversation:
             self.tampered = "a line of the report is not from the reporter"
             return
         self.heard = True
-        for kind, *values in json.loads(body):
-            getattr(self, f"_{kind}")(*values)
+        try:
+            for kind, *values in json.loads(body):
+                getattr(self, f"_{kind}")(*values)
+        except (AttributeError, TypeError, ValueError):  # code of the tests spoke to the reporter
+            self.tampered = "a message of the report has another form"
 
     def _n(self, _count: int) -> None:
         return
@@ -200,7 +203,7 @@ def _run_once(
             run = run_isolated(
                 [python, str(REPORTER)],
                 request.tree,
-                readable=(*readable, REPORTER),
+                readable=(*readable, REPORTER, GUARD),
                 environment=_environment(request, python),
                 timeout_s=timeout_s,
                 isolation=request.isolation,
