@@ -1,5 +1,6 @@
-"""The buses that the loop runs on."""
+"""The buses that the loop runs on, and its door."""
 
 from support.bus_places import bus, embedded, nats_server, on_nats, place
+from support.intake import intake, opt_outs, scrubber
 
-__all__ = ["bus", "embedded", "nats_server", "on_nats", "place"]
+__all__ = ["bus", "embedded", "intake", "nats_server", "on_nats", "opt_outs", "place", "scrubber"]

@@ -1,95 +1,38 @@
-"""The door: what is let in is durable and redacted, what opted out is not there, what is refused is named."""
+"""The door: what is let in is durable and redacted, and what is refused is named."""
 
-import copy
 import json
 import math
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.buses import EmbeddedPlace
+from support.intake import KEY, TRACE, payload, span, stored
 
 from pytest_tfgrpo.bus.dead_letters import dead_letter_of
-from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES, STATE, Bus, BusEvent, check_events
+from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES, Bus, BusEvent, check_events
 from pytest_tfgrpo.bus.streams import SPANS_SUBJECT, STREAMS, by_subject
 from pytest_tfgrpo.core.clock import utc_time
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import (
     FEEDBACK,
     REWARD,
-    SCHEMAS,
     TRAJECTORY,
     RlEvent,
     check_event,
     derived_id,
     wrap,
 )
-from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.feedback.intake import Intake
-from pytest_tfgrpo.feedback.opt_outs import OptOuts, forgotten_key, row_since
+from pytest_tfgrpo.feedback.opt_outs import OptOuts
 from pytest_tfgrpo.feedback.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.span_events import decode_spans
-from pytest_tfgrpo.traces.turns import RefusedSpan, RefusedTrace, SpanEvent, TraceSpan
-
-TRACE = "0af7651916cd43dd8448eb211c80319c"
-KEY = "sk-proj-Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"
-NOW = 1_764_000_000
+from pytest_tfgrpo.traces.turns import RefusedSpan, RefusedTrace
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[EmbeddedPlace]:
-    place = EmbeddedPlace(tmp_path)
-    yield place
-    place.close()
-
-
-@pytest.fixture
-def bus(place: EmbeddedPlace) -> Bus:
-    return place.open()
-
-
-@pytest.fixture
-def scrubber() -> LoopScrubber:
-    return LoopScrubber(b"k" * 32)
-
-
-@pytest.fixture
-def opt_outs(bus: Bus, scrubber: LoopScrubber) -> OptOuts:
-    return OptOuts(bus, scrubber)
-
-
-@pytest.fixture
-def intake(bus: Bus, scrubber: LoopScrubber, opt_outs: OptOuts) -> Intake:
-    return Intake(bus, scrubber, opt_outs)
-
-
-def span(
-    number: int = 1, trace: str = TRACE, resource: dict | None = None, **attributes: object
-) -> TraceSpan:
-    return TraceSpan(
-        key=(trace, f"{number:016x}"),
-        parent="",
-        name="chat",
-        start_ns=NOW * 10**9,
-        end_ns=(NOW + 1) * 10**9,
-        attributes={key.replace("__", "."): value for key, value in attributes.items()},
-        resource={} if resource is None else resource,
-    )
-
-
-def payload(subject: str, **changes: object) -> dict:
-    return {**copy.deepcopy(load_schema(SCHEMAS[subject])["examples"][0]), **changes}
-
-
-def stored(bus: Bus, stream: str = "RL_SPANS") -> list:
-    return [decode_spans(event.data) for event in bus.replay(stream)]
-
-
-def audits(bus: Bus) -> list[tuple[str, str]]:
-    found = [json.loads(event.data) for event in bus.replay("RL_AUDIT")]
-    return [(one["what"], one["reason"]) for one in found if one["action"] == "opt_out"]
+def bus(embedded: EmbeddedPlace) -> Bus:
+    return embedded.open()
 
 
 def test_spans_of_a_trace_and_resource_are_one_event_and_a_repeat_stores_nothing(intake, bus):
@@ -146,135 +89,6 @@ def test_a_span_that_is_refused_is_a_dead_letter_with_its_reason(intake, bus):
     assert result.refused[0].message == "request:1: bad_id"
     (event,) = bus.replay("RL_DEAD")
     assert dead_letter_of(event).code == "bad_id"
-
-
-@pytest.mark.parametrize("where", ["span", "resource"])
-def test_a_trace_of_which_a_span_opts_out_is_not_there_and_counts_once(intake, bus, where):
-    secret = {"input.value": "private words"}
-    mark = {"tfgrpo__opt_out": True} if where == "span" else {"resource": {"tfgrpo.opt_out": "true"}}
-    assert intake.spans([span(1, **secret)]).accepted == 1
-    assert intake.spans([span(2, **secret), span(3, **mark), span(4, "2" * 32)]).opted_out == 2
-    assert intake.spans([span(5, **secret)]).opted_out == 1
-    assert [(trace, spans is None) for trace, spans in stored(bus)] == [
-        (TRACE, False),
-        (TRACE, True),
-        ("2" * 32, False),
-    ]
-    assert audits(bus) == [("trace", "attribute")]
-
-
-def test_sessions_and_users_that_opted_out_are_dropped_by_every_process_until_they_return(
-    intake, opt_outs, bus, place, scrubber
-):
-    other = place.open()
-    elsewhere = OptOuts(other, scrubber)
-    elsewhere.add(session="chat-17", user="ann")
-    assert [(one.whose, one.ref) for one in opt_outs.listed()] == [
-        ("session", scrubber.session_ref("chat-17")),
-        ("user", scrubber.user_ref("ann")),
-    ]
-    assert intake.spans([span(1, session__id="chat-17"), span(2, "2" * 32, enduser__id="ann")]).opted_out == 2
-    assert intake.payloads(TRAJECTORY, [payload(TRAJECTORY)]).opted_out == 1
-    by_user = payload(TRAJECTORY, session_id="other", metadata={"user_id": "ann"})
-    assert intake.payloads(TRAJECTORY, [by_user, {**by_user, "turns": "broken"}]).opted_out == 2
-    broken = json.dumps(payload(FEEDBACK)).encode()[:-1]
-    assert intake.payloads(FEEDBACK, [payload(FEEDBACK), broken]).opted_out == 2
-    assert audits(bus) == [
-        ("trace", "session"),
-        ("trace", "user"),
-        ("trajectory", "session"),
-        ("feedback", "session"),
-        ("feedback", "session"),
-    ]
-    assert not list(bus.replay("RL_TRAJECTORIES"))
-    assert not list(bus.replay("RL_DEAD"))
-    elsewhere.remove(session="chat-17")
-    assert intake.payloads(FEEDBACK, [payload(FEEDBACK, trajectory_id=derived_id("other"))]).accepted == 1
-
-
-def test_what_is_said_later_of_a_run_that_opted_out_is_not_taken_after_a_restart_either(
-    intake, bus, place, scrubber
-):
-    gone = payload(TRAJECTORY, trajectory_id=derived_id("gone"), metadata={"opt_out": True})
-    intake.payloads(TRAJECTORY, [gone])
-    agent = {"gen_ai__operation__name": "invoke_agent", "tfgrpo__opt_out": True}
-    intake.spans([span(1, **agent), span(2)])
-    again = place.open()
-    restarted = Intake(again, scrubber, OptOuts(again, scrubber))
-    said = [
-        payload(FEEDBACK, trajectory_id=one, feedback_id=derived_id(one))
-        for one in (
-            derived_id("gone").upper(),
-            derived_id("trajectory", TRACE, f"{1:016x}"),
-            derived_id("kept"),
-        )
-    ]
-    for door in (intake, restarted):
-        result = door.payloads(FEEDBACK, said)
-        assert (result.accepted, result.opted_out) == (1, 2)
-    assert audits(bus)[2:] == [("feedback", "trajectory")] * 2
-
-
-def test_a_payload_opts_out_by_its_metadata(intake, bus):
-    values = [
-        payload(TRAJECTORY, metadata={"opt_out": True}),
-        payload(TRAJECTORY, metadata={"opt_out": False}),
-    ]
-    result = intake.payloads(TRAJECTORY, values)
-    assert (result.accepted, result.opted_out) == (1, 1)
-
-
-def test_what_was_forgotten_does_not_come_back_and_a_user_may_start_anew(intake, bus, scrubber):
-    table = bus.table(STATE)
-    at = row_since("2025-12-08T13:00:00Z")
-    table.put(forgotten_key("session", scrubber.session_ref("gone")), at, 0)
-    table.put(forgotten_key("user", scrubber.user_ref("ann")), at, 0)
-    later = {"start_timestamp": "2025-12-09T12:00:00Z", "end_timestamp": "2025-12-09T12:01:00Z"}
-    values = [
-        payload(TRAJECTORY, session_id="gone", **later),
-        payload(TRAJECTORY, metadata={"user_id": "ann"}),
-        payload(TRAJECTORY, metadata={"user_id": "ann"}, **later),
-    ]
-    result = intake.payloads(TRAJECTORY, values)
-    assert (result.accepted, result.opted_out) == (1, 2)
-    assert intake.spans([span(1, user__id="ann")]).opted_out == 1
-
-
-def test_nothing_private_is_found_in_the_bus_s_files(intake, bus, place):
-    user, mail, number = "cust-993812", "ann.smith@example.com", 48213377
-    messages = json.dumps([{"role": "user", "content": f"I am {user}, {mail}; {KEY}"}] * 2)
-    intake.spans(
-        [
-            span(
-                1,
-                user__id=user,
-                user__name="Ann Smith",
-                user__email=mail,
-                gen_ai__input__messages=messages,
-                metadata=json.dumps({"user_id": number, "note": KEY}),
-                resource={"host.owner": mail, "note": user},
-            ),
-            TraceSpan(
-                key=(TRACE, "2" * 16),
-                parent="1" * 16,
-                name=f"hello {mail}",
-                start_ns=NOW,
-                end_ns=NOW,
-                attributes={mail: KEY},
-                events=(SpanEvent(KEY, NOW, {"exception.message": f"no {user} at {mail}"}),),
-                message=f"failed for {user} with {KEY}",
-            ),
-        ]
-    )
-    metadata = {"user_ref": "Ann Smith", "user_id": number, "mail": mail, mail: user + "@example.com"}
-    intake.payloads(TRAJECTORY, [payload(TRAJECTORY, session_id=mail, metadata=metadata)])
-    raw = json.dumps(payload(FEEDBACK, text=KEY, metadata={"user_id": "Ann Smith", "n": mail})).encode()
-    intake.payloads(FEEDBACK, [raw, raw[:-3], raw.replace(b"thumbs", b"tums").replace(b"rating", b"rate")])
-    found = b"".join(path.read_bytes() for path in place.folder.iterdir())
-    assert len(found) > 5000
-    for plain in (user, mail, str(number), KEY, "Ann Smith"):
-        assert plain.encode() not in found, plain
-        assert json.dumps(plain).encode()[1:-1] not in found
 
 
 def test_large_traces_are_split_and_a_huge_span_loses_the_middle_of_its_texts(intake, bus):

@@ -18,11 +18,6 @@ KEY = "sk-proj-Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"
 RANDOM = "q8Zt3LpVx7Rk2WmYc9Nd4Hs6"
 
 
-@pytest.fixture
-def scrubber() -> LoopScrubber:
-    return LoopScrubber(b"k" * 32)
-
-
 def test_a_short_key_is_refused():
     with pytest.raises(ValueError, match="it needs 16 or more"):
         LoopScrubber(b"short")
