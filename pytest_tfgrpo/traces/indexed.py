@@ -100,7 +100,8 @@ def _function(span: TraceSpan, kind: Literal["agent", "tool"], said: ModelExchan
 
 
 def _messages(attributes: Mapping[str, Json], prefix: str) -> list[Json]:
-    return [_message(one) for one in gathered(attributes, prefix) or () if "role" in one or "content" in one]
+    several = (one for one in gathered(attributes, prefix) if isinstance(one, Mapping))
+    return [_message(one) for one in several if not one.keys().isdisjoint(("role", "content"))]
 
 
 def _message(found: Json) -> dict[str, Json]:

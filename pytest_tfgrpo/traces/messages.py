@@ -35,7 +35,7 @@ class ModelExchange(NamedTuple):
 def conversation(inputs: Iterable[Json], outputs: Iterable[Json]) -> ModelExchange:
     """Return what the messages to a model, and those of its answer, say.
 
-    Raises TypeError, KeyError or AttributeError for messages without a role or content.
+    Raises TypeError, KeyError or AttributeError for messages that are no objects, or lack role or content.
     """
     asked, recent = "", list[Json]()
     for message in inputs:
@@ -75,7 +75,7 @@ def messages(found: Json) -> list[Json]:
 
 
 def body(message: Json) -> Json:
-    """Return the parts or the content of a message; raises KeyError where it has neither."""
+    """Return the parts or the content of a message; raises KeyError where it has neither, nor a call."""
     if "parts" in message:
         return message["parts"]
     return message.get("content") if "tool_calls" in message else message["content"]

@@ -92,8 +92,7 @@ def _said(attributes: Mapping[str, Json], kind: str | None) -> ModelExchange:
 
 def _messages(attributes: Mapping[str, Json], prefix: str) -> list[Json]:
     """Return the messages below a name, as those of the conventions for generative AI are."""
-    found = gathered(attributes, prefix)
-    return [_message(one["message"]) for one in found or ()]
+    return [_message(one["message"]) for one in gathered(attributes, prefix)]
 
 
 def _message(found: Json) -> dict[str, Json]:
@@ -120,7 +119,7 @@ def _part(found: Json) -> dict[str, Json]:
 def _outcomes(span: TraceSpan) -> Iterator[TraceOutcome]:
     """Yield the evaluations that stand in the attributes of a span."""
     for prefix in _RESULTS:
-        for one in gathered(span.attributes, prefix) or ():
+        for one in gathered(span.attributes, prefix):
             found = one.get("evaluation", one.get("annotation"))
             score, label = found.get("score"), text(found.get("label"))
             if score is not None or label:
