@@ -32,7 +32,7 @@ from pytest_tfgrpo.traces.turns import TraceOutcome, TraceSpan
 
 IDLE_S = 60.0
 """Without a new span, after which a trace is taken as it stands."""
-_STEP_EVENTS = 1000
+_STEP_EVENTS = 500
 """Events that one step reads at most."""
 _STEP_BYTES = 16 << 20
 _PART_BYTES = 4 << 20

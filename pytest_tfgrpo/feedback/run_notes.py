@@ -42,15 +42,9 @@ def profile_of(run: AgentRun) -> str | None:
 
 def outcome_of(run: AgentRun) -> dict[str, Json]:
     """Return the outcome of a run: as noted; a failed agent has failed, of others nothing is known."""
-    flat = _found(run.notes, _OUTCOME).values
     outcome: dict[str, Json] = {"task_status": "unknown" if run.agent.error is None else "failed"}
-    for name, value in flat.items():
-        whole, _, part = name.partition(".")
-        if part:
-            outcome.setdefault(whole, {})[part] = value
-        else:
-            outcome[name] = value
-    return {name: value for name, value in outcome.items() if name not in _torn(outcome)}
+    noted = _noted_outcome(run)
+    return outcome | {name: value for name, value in noted.items() if name not in _torn(noted)}
 
 
 def metadata_of(run: AgentRun) -> dict[str, Json]:
@@ -65,9 +59,22 @@ def metadata_of(run: AgentRun) -> dict[str, Json]:
     }
     found = _found(run.notes, _METADATA)
     known = {name: value for name, value in said.items() if value is not None} | found.values
-    unused = sorted({*found.unusable, *_found(run.notes, {**_TASK, **_PROFILE, **_OUTCOME}).unusable})
+    others = _found(run.notes, {**_TASK, **_PROFILE, **_OUTCOME}).unusable
+    torn = [f"outcome.{name}" for name in _torn(_noted_outcome(run))]
+    unused = sorted({*found.unusable, *others, *torn})
     refused = {"unusable_notes": unused} if unused else {}
     return {**known, **refused, "trace_id": trace, "span_id": span}
+
+
+def _noted_outcome(run: AgentRun) -> dict[str, Json]:
+    outcome: dict[str, Json] = {}
+    for name, value in _found(run.notes, _OUTCOME).values.items():
+        whole, _, part = name.partition(".")
+        if part:
+            outcome.setdefault(whole, {})[part] = value
+        else:
+            outcome[name] = value
+    return outcome
 
 
 def _torn(outcome: Mapping[str, Json]) -> list[str]:

@@ -297,7 +297,7 @@ def test_a_trace_that_is_too_large_or_never_rests_is_taken_as_it_stands(
     publish(local, *(a_span(1, number, "execute_tool", parent=2) for number in range(10, 60)))
     drain(worker)
     assert agents(local) == [(trace_id(1), span_id(2), 50)]
-    for number in range(10, 200):
+    for number in range(10, 140):
         publish(local, a_span(2, 2 if number == 10 else number, "invoke_agent", parent=1, at=number))
         clock.now += IDLE_S / 2
         worker.step()

@@ -32,22 +32,21 @@ from support.loop_spans import (
 
 from pytest_tfgrpo.bus.protocol import STATE, Bus, BusEvent
 
-TRACES = 400
-OPTED_OUT = range(0, TRACES, 40)
+OPTED_OUT = range(40, 400, 40)
 pytestmark = [pytest.mark.faults, pytest.mark.service]
 
 
-def stream(chance: random.Random) -> list[BusEvent]:
+def stream(chance: random.Random, traces: int) -> list[BusEvent]:
     """Return the spans of many traces in one stream: whole, torn, late, twice, looping, judged, opted out."""
     queues: list[list[BusEvent]] = []
-    for trace in range(1, TRACES):
+    for trace in range(1, traces):
         *inner, root = agent_trace(trace, policy_version="v1")
         chance.shuffle(inner)
         given = [spans_event(*inner[:2]), *(spans_event(one) for one in inner[2:]), spans_event(root)]
         if trace % 7 == 0:
             given.pop()
         if trace % 9 == 0:
-            judged = a_span(trace, 30, parent=AGENT, at=100, events=(evaluation(trace / TRACES),))
+            judged = a_span(trace, 30, parent=AGENT, at=100, events=(evaluation(trace / traces),))
             given.insert(chance.randrange(len(given) + 1), spans_event(judged))
         if trace % 11 == 0:
             given.append(spans_event(a_span(trace, 31, "execute_tool", parent=AGENT)))
@@ -90,13 +89,13 @@ def assemble(place: BusPlace, spec: str, events: list[BusEvent], kills: int) -> 
     assert len(set(traces)) == len(traces)
     assert {one.code for one in letters(bus)} == {"loop"}
     kept = b"".join(event.data for event in bus.replay("RL_SPANS")).decode()
-    assert not any(f'"{trace_id(trace)}"' in kept for trace in OPTED_OUT if trace)
+    assert not any(f'"{trace_id(trace)}"' in kept for trace in OPTED_OUT)
     assert not {trace_id(trace) for trace in OPTED_OUT} & set(traces)
     return published(bus), json.loads(value)["state"]["late"]
 
 
 def test_kills_change_nothing_of_what_is_published(tmp_path: Path, campaign: Campaign) -> None:
-    events = stream(campaign.random("assembler"))
+    events = stream(campaign.random("assembler"), 400)
     found = []
     for kills in (0, campaign.count(20, 200)):
         folder = tmp_path / str(kills)
@@ -105,15 +104,15 @@ def test_kills_change_nothing_of_what_is_published(tmp_path: Path, campaign: Cam
         found.append(assemble(place, f"embedded:{place.path}", events, kills))
         place.close()
     whole, killed = found
-    assert len(whole[0]) > TRACES * 0.8
+    assert len(whole[0]) > 320
     assert killed == whole
 
 
 def test_kills_change_nothing_on_a_server_either(on_nats: NatsPlace, campaign: Campaign) -> None:
-    events = stream(campaign.random("assembler"))
+    events = stream(campaign.random("assembler"), 120)
     url = on_nats.server.url
     whole = assemble(on_nats, f"nats:{url}", events, 0)
     on_nats.close()
-    killed = assemble(on_nats, f"nats:{url}", events, campaign.count(10, 100))
+    killed = assemble(on_nats, f"nats:{url}", events, campaign.count(6, 100))
     assert sorted(killed[0]) == sorted(whole[0])
     assert killed[1] == whole[1]

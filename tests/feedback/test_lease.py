@@ -1,0 +1,134 @@
+"""One process at a time does a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from support.buses import STREAM, BusPlace, events, texts
+
+from pytest_tfgrpo.bus.protocol import STATE, Bus
+from pytest_tfgrpo.feedback.lease import Lease
+
+TTL_S = 10.0
+
+
+class Stopwatch:
+    """A clock of one process, which has nothing to do with another's."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Holder:
+    """A process that wants the job, with a clock of its own."""
+
+    bus: Bus
+    clock: Stopwatch
+    lease: Lease
+
+    def after(self, seconds: float) -> bool:
+        """Return whether it holds the lease so much later by its own clock."""
+        self.clock.now += seconds
+        return self.lease.hold()
+
+
+def holder(place: BusPlace, owner: str, now: float = 0.0) -> Holder:
+    bus, clock = place.open(), Stopwatch(now)
+    return Holder(bus, clock, Lease(bus, "work", owner, ttl_s=TTL_S, clock=clock))
+
+
+@pytest.fixture
+def one(place: BusPlace) -> Holder:
+    return holder(place, "one", 1e9)
+
+
+@pytest.fixture
+def two(place: BusPlace) -> Holder:
+    return holder(place, "two", -50.0)
+
+
+def test_the_second_waits_as_long_as_the_first_renews(one: Holder, two: Holder) -> None:
+    assert one.lease.hold()
+    for _ in range(5):
+        assert not two.after(TTL_S - 1)
+        assert one.after(TTL_S)
+    assert not two.after(TTL_S - 1)
+    assert one.lease.held
+    assert not two.lease.held
+
+
+def test_a_silent_holder_loses_it_after_the_ttl_by_the_others_own_clock(one: Holder, two: Holder) -> None:
+    assert one.lease.hold()
+    assert one.lease.publish(events(1), {"place": 1}) == [1]
+    assert not two.after(1e6)
+    assert not two.after(TTL_S - 0.1)
+    assert two.after(0.1)
+    assert two.lease.state == {"place": 1}
+    assert not one.after(TTL_S)
+    assert not one.lease.held
+
+
+def test_who_lost_it_unnoticed_publishes_nothing(one: Holder, two: Holder) -> None:
+    assert one.lease.hold()
+    two.lease.hold()
+    assert two.after(TTL_S)
+    assert two.lease.publish(events(1), {"place": 1}) == [1]
+    assert one.lease.held
+    assert one.lease.publish(events(3), {"place": 3}) is None
+    assert not one.lease.held
+    assert texts(list(one.bus.replay(STREAM))) == ["event 0"]
+    assert two.lease.publish(events(1, start=1), {"place": 2}) == [2]
+
+
+def test_what_is_kept_goes_with_the_events_and_on_to_the_next_holder(one: Holder, two: Holder) -> None:
+    assert one.lease.hold()
+    assert one.lease.state is None
+    assert one.lease.publish([], {"place": [1, "\u00fc"]}) == []
+    assert one.lease.publish(events(2), {"place": 2}) == [1, 2]
+    assert one.lease.state == {"place": 2}
+    one.lease.release()
+    assert two.lease.hold()
+    assert two.lease.state == {"place": 2}
+    assert not one.lease.hold()
+
+
+def test_who_released_it_may_take_it_again_and_releasing_twice_does_no_harm(one: Holder, two: Holder) -> None:
+    one.lease.release()
+    assert one.lease.hold()
+    one.lease.release()
+    one.lease.release()
+    assert one.lease.hold()
+    two.lease.release()
+    assert one.after(TTL_S)
+
+
+def test_a_renewal_after_the_row_was_taken_fails(one: Holder, two: Holder) -> None:
+    assert one.lease.hold()
+    two.lease.hold()
+    assert two.after(TTL_S)
+    assert not one.after(TTL_S / 2)
+    assert not one.after(TTL_S / 2)
+    two.clock.now -= 1000
+    assert two.lease.hold()
+
+
+def test_of_two_that_take_a_silent_ones_row_one_gets_it(place: BusPlace, one: Holder, two: Holder) -> None:
+    three = holder(place, "three", 7.0)
+    assert one.lease.hold()
+    assert (two.lease.hold(), three.lease.hold()) == (False, False)
+    for waiting in (two, three):
+        waiting.clock.now += TTL_S
+    assert [two.lease.hold(), three.lease.hold()] == [True, False]
+    assert not three.after(TTL_S - 1)
+
+
+def test_jobs_have_leases_of_their_own(one: Holder) -> None:
+    other = Lease(one.bus, "other", "two", clock=one.clock)
+    assert one.lease.hold()
+    assert other.hold()
+    assert sorted(one.bus.table(STATE).list("lease.")) == ["lease.other", "lease.work"]
