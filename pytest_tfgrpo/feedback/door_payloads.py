@@ -24,6 +24,7 @@ from pytest_tfgrpo.core.events import (
     wrap,
 )
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.feedback.hidden_users import UserHider
 from pytest_tfgrpo.feedback.opt_outs import DropReason, OptOuts, says_opt_out
 from pytest_tfgrpo.feedback.scrubber import LoopScrubber
 
@@ -101,7 +102,8 @@ class PayloadDoor:
         name = data.get(kind.id_key)
         event_id = derived_id(kind.space, name.lower()) if isinstance(name, str) else derived_id(subject)
         envelope = wrap(subject, self._with_pseudonyms(value), event_id=event_id)
-        found = check_event(payload if value is None else envelope, self._scrubber)
+        hider = UserHider(self._scrubber, _users(data))
+        found = check_event(payload if value is None else envelope, hider)
         if isinstance(found, RlEvent):
             return TakenPayload(event=bus_event(found, utc_time(found.data.get(kind.time_key)) or found.time))
         refusal = EventRefusal(
@@ -115,7 +117,7 @@ class PayloadDoor:
         if any(says_opt_out(metadata.get(key)) for key in _OPT_OUTS):
             return "attribute"
         session = data.get("session_id")
-        users = [str(one) for key in _USERS if _is_user(one := metadata.get(key))]
+        users = _users(data)
         at = utc_time(data.get(kind.time_key))
         seconds = -math.inf if at is None else datetime.fromisoformat(at).timestamp()
         reason = self._opt_outs.reason([session] if isinstance(session, str) else [], users, seconds)
@@ -155,6 +157,13 @@ class PayloadDoor:
             size=len(payload) if isinstance(payload, bytes) else 0,
             data=text.encode(),
         )
+
+
+def _users(data: Mapping[str, Json]) -> list[str]:
+    """Return whom a payload is about."""
+    metadata = data.get("metadata")
+    found = [metadata.get(key) for key in _USERS] if isinstance(metadata, dict) else []
+    return [str(one).strip() for one in found if _is_user(one)]
 
 
 def _is_user(value: Json) -> bool:

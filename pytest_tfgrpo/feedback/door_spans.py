@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -10,6 +9,7 @@ from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES
 from pytest_tfgrpo.core.fitting import UnfitError, fit_text
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.dropped_runs import trajectories_of
+from pytest_tfgrpo.feedback.hidden_users import UserHider
 from pytest_tfgrpo.feedback.opt_outs import DropReason, OptOuts, says_opt_out
 from pytest_tfgrpo.feedback.scrubber import LEAF_BYTES, LoopScrubber, cut_texts
 from pytest_tfgrpo.feedback.span_events import encode_spans
@@ -23,8 +23,6 @@ _LIGHT = 350_000
 _SPAN_CHARS = 400
 """Of a span without attributes."""
 _OPT_OUT = "tfgrpo.opt_out"
-_SHORTEST_NAME = 6
-"""Characters of a user's id from which it is looked for in texts."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,55 +112,36 @@ class SpanDoor:
 
 
 class _Hidden:
-    """Takes out of the spans of a trace what the scrubber finds, and the names of the trace's users."""
+    """Takes out of the spans of a trace what the scrubber finds, and the trace's users."""
 
     def __init__(self, scrubber: LoopScrubber, spans: Iterable[TraceSpan]) -> None:
         self._scrubber = scrubber
-        users = {user for span in spans for user in _named((span.attributes, span.resource), USER_KEYS)}
-        self._whole = {user: scrubber.user_ref(user) for user in users}
-        self._telling = sorted(filter(_is_telling, users), key=len, reverse=True)
+        self._users = UserHider(
+            scrubber, {user for span in spans for user in _named((span.attributes, span.resource), USER_KEYS)}
+        )
 
     def span(self, span: TraceSpan, resource: Mapping[str, Json]) -> TraceSpan:
         """Return a span fit to keep; raises UnfitError."""
         return TraceSpan(
             key=span.key,
             parent=span.parent,
-            name=self.text(span.name),
+            name=fit_text(span.name, self._users),
             start_ns=span.start_ns,
             end_ns=span.end_ns,
             attributes=self.attributes(span.attributes),
             events=tuple(
-                SpanEvent(self.text(event.name), event.at_ns, self.attributes(event.attributes))
+                SpanEvent(fit_text(event.name, self._users), event.at_ns, self.attributes(event.attributes))
                 for event in span.events
             ),
             failed=span.failed,
-            message=self.text(span.message),
+            message=fit_text(span.message, self._users),
             resource=resource,
         )
 
     def attributes(self, table: Mapping[str, Json]) -> dict[str, Json]:
         """Return attributes fit to keep; raises UnfitError."""
         found = self._scrubber.attributes(table)
-        return {key: self._value(value) for key, value in found.items()} if self._whole else found
-
-    def text(self, text: str) -> str:
-        """Return a text fit to keep."""
-        return self._without(fit_text(text, self._scrubber))
-
-    def _value(self, value: Json) -> Json:
-        if value.__class__ is str:
-            return self._whole[value] if value in self._whole else self._without(value)
-        if value.__class__ is list:
-            return [self._value(one) for one in value]
-        if value.__class__ is dict:
-            return {key: self._value(one) for key, one in value.items()}
-        return value
-
-    def _without(self, text: str) -> str:
-        for name in self._telling:
-            if name in text:
-                text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", self._whole[name], text)
-        return text
+        return {key: self._users.attribute(key, value) for key, value in found.items()}
 
 
 def _named(tables: Iterable[Mapping[str, Json]], keys: Iterable[str]) -> list[str]:
@@ -174,11 +153,6 @@ def _named(tables: Iterable[Mapping[str, Json]], keys: Iterable[str]) -> list[st
             if value.__class__ is int or (isinstance(value, str) and value.strip()):
                 found.append(str(value).strip())
     return found
-
-
-def _is_telling(user: str) -> bool:
-    """Return whether a user's id is no word, so that it can be looked for in texts."""
-    return len(user) >= _SHORTEST_NAME and not user.isalpha() and not user.startswith("u-")
 
 
 def _parts(spans: _Numbered) -> Iterator[_Numbered]:

@@ -30,6 +30,7 @@ _LONGEST_USER = 256
 _DIGITS = 32
 _BITS = 1023
 """Of the largest whole number that is kept."""
+_OPAQUE = re.compile(r"id-[0-9a-f]{32}")
 _USER_REF = re.compile(r"u-[0-9a-f]{32}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[.-]")
@@ -92,7 +93,11 @@ class LoopScrubber:
         """Return an identity as it is, or ``id-`` and 32 hex digits where something in it is taken out."""
         if _UUID.fullmatch(text) or self._redactor.text(text) == text:
             return text
-        return f"id-{self.ref('identity', text)}"
+        return self.opaque(text)
+
+    def opaque(self, text: str) -> str:
+        """Return what takes the place of an identity; that of an opaque one is itself."""
+        return text if _OPAQUE.fullmatch(text) else f"id-{self.ref('identity', text)}"
 
     def user_ref(self, user: str) -> str:
         """Return the pseudonym of a user, ``u-`` and 32 hex digits; that of a pseudonym is itself."""
@@ -101,7 +106,11 @@ class LoopScrubber:
 
     def session_ref(self, session: str) -> str:
         """Return what stands for a session, or for its identity: ``s-`` and 32 hexadecimal digits."""
-        return f"s-{self.ref('session', self.identity(session.strip()))}"
+        return f"s-{self.ref('session', self.opaque(session.strip()))}"
+
+    def session_forms(self, session: str) -> tuple[str, ...]:
+        """Return how a session may stand in what is stored."""
+        return tuple(dict.fromkeys((self.identity(session), self.opaque(session))))
 
     def ref(self, what: str, value: str) -> str:
         """Return 32 hexadecimal digits that depend on the value, its kind and the key (HMAC-SHA256)."""
@@ -192,6 +201,11 @@ def _kind(key: str) -> KeyKind:
     if _IDENTITIES.fullmatch(name):
         return "identity"
     return "id" if _IDS.search(name) and not telling(key) else ""
+
+
+def is_identity(key: str) -> bool:
+    """Return whether what stands under `key` identifies a session, a task or the like."""
+    return _kind(key) == "identity"
 
 
 def _may_name(text: str) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_tfgrpo.core.events import FEEDBACK, SCHEMAS, TRAJECTORY, RlEvent, check_event, wrap
 from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.feedback.hidden_users import UserHider
 from pytest_tfgrpo.feedback.scrubber import LONGEST_ATTRIBUTE, LoopScrubber
 from pytest_tfgrpo.traces.dialects import read_span
 from pytest_tfgrpo.traces.otlp_lines import read_otlp_lines
@@ -60,8 +61,19 @@ def test_a_user_becomes_a_pseudonym_be_it_a_number_or_a_name_with_a_space(scrubb
     assert LoopScrubber(b"x" * 32).user_ref("Ann Smith") != ref
 
 
+def test_a_user_is_taken_out_of_texts_too_unless_the_id_is_a_word(scrubber):
+    hider = UserHider(scrubber, ["cust-9938", "anna"])
+    ref = scrubber.user_ref("cust-9938")
+    assert hider.text("cust-9938 and anna, not cust-99381") == f"{ref} and anna, not cust-99381"
+    assert (hider.value("role", "anna"), hider.value("owner", "cust-9938")) == ("anna", ref)
+    assert hider.value("session_id", "cust-9938/1") == scrubber.opaque("cust-9938/1")
+
+
 def test_a_session_and_its_identity_have_one_pseudonym(scrubber):
     assert scrubber.session_ref(RANDOM) == scrubber.session_ref(scrubber.identity(RANDOM))
+    assert scrubber.session_ref("chat-17") == scrubber.session_ref(scrubber.opaque("chat-17"))
+    assert scrubber.session_forms("chat-17") == ("chat-17", scrubber.opaque("chat-17"))
+    assert scrubber.session_forms(RANDOM) == (scrubber.identity(RANDOM),)
     assert scrubber.session_ref("chat-17") != scrubber.user_ref("chat-17")
 
 
