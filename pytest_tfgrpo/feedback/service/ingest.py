@@ -46,8 +46,12 @@ def take_export(intake: Intake, read: ReadOtlp, body: bytes, *, form: OtlpForm, 
 
 
 def take_payloads(intake: Intake, subject: str, body: bytes, *, most: int) -> HttpAnswer:
-    """Take one payload, or an array of at most `most`, and return the answer; raises RefusedRequest."""
-    found, unreadable = _payloads(body)
+    """Take one payload, or an array of at most `most`, and return the answer; raises RefusedRequest.
+
+    An array is answered with 200 whatever of it is refused: a client that sends it again because of another
+    status would send again what is stored.
+    """
+    found, failure = _payloads(body)
     if len(found) > most:
         raise RefusedRequest(413, f"the array has {len(found):,} payloads; send {most:,} at once at most")
     taken = intake.payloads(subject, found)
@@ -55,14 +59,14 @@ def take_payloads(intake: Intake, subject: str, body: bytes, *, most: int) -> Ht
         {"index": index, "code": str(one.fault), "pointer": one.pointer, "message": one.message}
         for index, one in taken.refused.items()
     ]
-    status = 400 if unreadable else 422 if refused and not taken.accepted and not taken.opted_out else 200
-    return json_answer(status, {"accepted": taken.accepted, "opted_out": taken.opted_out, "refused": refused})
+    value = {"accepted": taken.accepted, "opted_out": taken.opted_out, "refused": refused}
+    return json_answer(failure if refused else 200, value)
 
 
-def _payloads(body: bytes) -> tuple[Sequence[Json | bytes], bool]:
-    """Return the payloads of a body, or the body where it is no JSON, and whether that is so."""
+def _payloads(body: bytes) -> tuple[Sequence[Json | bytes], int]:
+    """Return the payloads of a body, or the body where it is no JSON, and the status if one is refused."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
-        return [body], True
-    return (value, False) if isinstance(value, list) else ([value], False)
+        return [body], 400
+    return (value, 200) if isinstance(value, list) else ([value], 422)

@@ -77,9 +77,9 @@ def _post_payloads(name: str) -> Json:
         "operationId": f"post{name}",
         "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
         "responses": {
-            "200": _content("Stored for good, as far as not refused", _reference("Taken")),
+            "200": _content("Stored for good, but for what is refused of an array", _reference("Taken")),
             "400": _content("The body is no JSON", {"anyOf": [_reference("Taken"), _reference("Error")]}),
-            "422": _content("Every payload is refused", _reference("Taken")),
+            "422": _content("The payload, which came alone, is refused", _reference("Taken")),
             **_refusals(_reference("Error")),
         },
     }

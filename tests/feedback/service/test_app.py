@@ -40,12 +40,13 @@ def test_one_payload_or_an_array_is_taken_under_the_subject_of_its_path() -> Non
     assert local.intake.kept == list(zip(subjects, [{"a": 1}, 1, 2], strict=True))
 
 
-def test_what_is_refused_is_said_and_is_an_error_only_where_nothing_was_taken() -> None:
+def test_what_is_refused_is_said_and_is_an_error_only_where_it_came_alone() -> None:
     local = Local()
-    some, none = local.post("/feedback", b'["bad", {}]'), local.post("/feedback", b'"bad"')
+    some, alone = local.post("/feedback", b'["bad", {}]'), local.post("/feedback", b'"bad"')
     refused = [{"index": 0, "code": "schema", "pointer": "/data", "message": "it is bad"}]
     assert (some.status, some.value) == (200, {"accepted": 1, "opted_out": 0, "refused": refused})
-    assert (none.status, none.value["refused"]) == (422, refused)
+    assert (alone.status, alone.value) == (422, {"accepted": 0, "opted_out": 0, "refused": refused})
+    assert local.post("/feedback", b'["bad"]').status == 200
 
 
 @pytest.mark.parametrize("body", [b"{", b"\xff", b"[" * 100_000, b'{"a":' * 100_000, b"1" * 5000])
@@ -53,6 +54,21 @@ def test_a_body_that_is_no_json_is_answered_with_400_and_goes_through_the_intake
     answer = Local().post("/feedback", body)
     assert answer.status == 400
     assert answer.value["refused"][0]["code"] == "schema"
+
+
+def test_log_records_that_are_events_of_generative_ai_are_taken_with_their_spans() -> None:
+    local = Local()
+    record = {
+        "traceId": "a" * 32,
+        "spanId": "b" * 16,
+        "timeUnixNano": "5",
+        "eventName": "gen_ai.evaluation.result",
+        "attributes": [{"key": "gen_ai.evaluation.score.value", "value": {"doubleValue": 0.5}}],
+    }
+    body = {"resourceLogs": [{"scopeLogs": [{"logRecords": [record, record | {"traceId": "zz"}]}]}]}
+    answer = local.post("/v1/logs", json.dumps(body).encode())
+    assert answer.value["partialSuccess"]["rejectedLogRecords"] == "1"
+    assert [one.events[0].name for one in local.intake.found[:1]] == ["gen_ai.evaluation.result"]
 
 
 def test_an_export_request_too_deep_to_be_read_is_refused() -> None:
