@@ -15,13 +15,13 @@ from pathlib import Path
 from pytest_tfgrpo.core.errors import SnapshotError, StoreError
 from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestRow, HarvestStatus, HistoryChange
 from pytest_tfgrpo.patterns.harvest.plan import HarvestedFix, HarvestPlan, HarvestStep, HarvestTools
-from pytest_tfgrpo.patterns.harvest.work_folder import work_folder
 from pytest_tfgrpo.patterns.harvest.worker import HarvestWorker
 from pytest_tfgrpo.patterns.history.candidates import CandidateRules, candidates, few_lines
 from pytest_tfgrpo.patterns.history.changes import changes, range_of
 from pytest_tfgrpo.patterns.history.git_objects import GitObjects
+from pytest_tfgrpo.patterns.locked_folder import WORK, locked_folder
 from pytest_tfgrpo.patterns.suite.harvest_log import HarvestLog, read_log_of
-from pytest_tfgrpo.patterns.suite.suite_files import resplit
+from pytest_tfgrpo.patterns.suite.suite_files import lacks_archives, resplit
 
 AGAIN = (HarvestStatus.VALIDATION_FAILED, HarvestStatus.NEEDS_MANUAL, HarvestStatus.REFUSED)
 """What ``retry`` does again."""
@@ -36,7 +36,7 @@ def harvest(plan: HarvestPlan, tools: HarvestTools) -> Iterator[HarvestStep]:
     with GitObjects(plan.repository) as objects:
         found, broken = screened(plan, objects)
     with HarvestLog(plan.suite) as log:
-        new = [one for one in found if _is_new(one, log.rows, plan.retry)]
+        new = [one for one in found if _is_new(plan, one, log.rows)]
         rows = [one for one in new if isinstance(one, HarvestRow)]
         todo = [one for one in new if isinstance(one, FixCandidate)]
         log.append(rows)
@@ -54,7 +54,7 @@ def preview(plan: HarvestPlan) -> Iterator[FixCandidate | HarvestRow]:
         known = read_log_of(plan.suite)
         found, broken = screened(plan, objects)
         for one in found:
-            if _is_new(one, known, plan.retry):
+            if _is_new(plan, one, known):
                 yield few_lines(objects, one) if isinstance(one, FixCandidate) else one
     if broken is not None:
         raise broken
@@ -98,9 +98,13 @@ def own_folder(plan: HarvestPlan, objects: GitObjects) -> tuple[str, ...]:
     return (suite.relative_to(root).as_posix(),)
 
 
-def _is_new(one: FixCandidate | HarvestRow, known: dict[str, HarvestRow], retry: bool) -> bool:
-    commit = one.commit if isinstance(one, HarvestRow) else one.change.commit
-    return commit not in known or (retry and known[commit].status in AGAIN)
+def _is_new(plan: HarvestPlan, one: FixCandidate | HarvestRow, known: dict[str, HarvestRow]) -> bool:
+    """Return whether a change is to be done: for the first time, again, or as archives of it are gone."""
+    row = known.get(one.commit if isinstance(one, HarvestRow) else one.change.commit)
+    if row is None or (plan.retry and row.status in AGAIN):
+        return True
+    validated = row.status is HarvestStatus.VALIDATED and isinstance(one, FixCandidate)
+    return validated and lacks_archives(plan.suite, row.id)
 
 
 def _all(
@@ -111,7 +115,7 @@ def _all(
         return
     began, total = time.monotonic(), done + len(todo)
     told: set[str] = set()
-    with work_folder() as folder, _Workers(plan, tools, folder) as workers:
+    with locked_folder(WORK) as folder, _Workers(plan, tools, folder) as workers:
         for count, found in enumerate(workers.each(todo), 1):
             log.append([found.row])
             left = (time.monotonic() - began) / count * (len(todo) - count)

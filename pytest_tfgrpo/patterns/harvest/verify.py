@@ -17,7 +17,7 @@ from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation
 from pytest_tfgrpo.harness.suite.document import Refused
 from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
 from pytest_tfgrpo.patterns.fixes import FixValidation, HarvestStatus, RootCause
-from pytest_tfgrpo.patterns.harvest.work_folder import work_folder
+from pytest_tfgrpo.patterns.locked_folder import WORK, locked_folder
 from pytest_tfgrpo.patterns.proof.fix_trees import FixTrees, by_name
 from pytest_tfgrpo.patterns.proof.tests_to_run import files_to_run
 from pytest_tfgrpo.patterns.proof.validation import RunTests, ValidationPlan, validate
@@ -57,7 +57,7 @@ def verify(
         raise SettingError(
             f"{suite} holds no harvested scenario; harvest some with tfgrpo harvest --into {suite}"
         )
-    with HarvestLog(suite), work_folder() as folder:
+    with HarvestLog(suite), locked_folder(WORK) as folder:
         work = WorkTree(folder / "tree")
         for done, id in enumerate(ids, 1):
             began = time.monotonic()

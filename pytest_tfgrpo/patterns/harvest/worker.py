@@ -37,7 +37,9 @@ from pytest_tfgrpo.patterns.suite.provenance import Provenance, read_provenance
 from pytest_tfgrpo.patterns.suite.suite_files import (
     SuitePaths,
     digests,
+    lacks_archives,
     tags_of,
+    write_archives,
     write_partial,
     write_proof,
     write_scenario,
@@ -224,7 +226,7 @@ class HarvestWorker:
         return self._validated(candidate, provenance, trees)
 
     def _proven_before(self, candidate: FixCandidate, trees: FixTrees) -> HarvestedFix | None:
-        """Return what a killed harvest proved of this candidate, whose files are made whole; else None."""
+        """Return what an earlier harvest proved of this candidate, whose files are made whole; else None."""
         paths = SuitePaths(suite=self._plan.suite, id=candidate.id)
         if not paths.provenance.is_file():
             return None
@@ -234,6 +236,8 @@ class HarvestWorker:
             return None
         if not paths.scenario.is_file():
             write_scenario(self._plan.suite, provenance, archives, self._plan.domain)
+        elif lacks_archives(self._plan.suite, candidate.id):
+            write_archives(self._plan.suite, candidate.id, archives)
         return self._validated(candidate, provenance, trees)
 
     def _validated(self, candidate: FixCandidate, provenance: Provenance, trees: FixTrees) -> HarvestedFix:

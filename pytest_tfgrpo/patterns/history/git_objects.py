@@ -16,6 +16,7 @@ from pytest_tfgrpo.core.errors import SettingError, SnapshotError
 from pytest_tfgrpo.patterns.history.git_answers import GitAnswers
 from pytest_tfgrpo.patterns.history.git_contents import ContentQueue
 from pytest_tfgrpo.patterns.history.git_shadow import locate, make_shadow
+from pytest_tfgrpo.patterns.locked_folder import GIT, locked_folder
 
 RESOLVE_S = 60
 CHECK = ("cat-file", "--buffer", "--batch-check=%(objectsize) %(objectname)")
@@ -43,8 +44,10 @@ class GitObjects:
     def __init__(self, repository: Path) -> None:
         """Raises SettingError where `repository` is in no git repository, or git is missing."""
         self.place = locate(repository)
-        self._shadow = tempfile.TemporaryDirectory(prefix="tfgrpo-git-")
-        self._argv, self._environment = make_shadow(self.place, Path(self._shadow.name))
+        with contextlib.ExitStack() as stack:
+            self._shadow = stack.enter_context(locked_folder(GIT))
+            self._argv, self._environment = make_shadow(self.place, self._shadow)
+            self._folders = stack.pop_all()
         self._asked: set[GitAnswers] = set()
 
     def __enter__(self) -> Self:
@@ -61,7 +64,7 @@ class GitObjects:
         """End the git processes and remove their folder."""
         for answers in list(self._asked):
             answers.end()
-        self._shadow.cleanup()
+        self._folders.close()
 
     @property
     def where(self) -> str:
@@ -76,7 +79,7 @@ class GitObjects:
                 done = subprocess.run(
                     (*self._argv, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"),
                     env=self._environment,
-                    cwd=self._shadow.name,
+                    cwd=self._shadow,
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
                     timeout=RESOLVE_S,
@@ -124,7 +127,7 @@ class GitObjects:
 
     def ask(self, argv: Sequence[str], lines: Iterable[str]) -> GitAnswers:
         """Have a process of git answer lines; it works while its reader does."""
-        with tempfile.TemporaryFile(dir=self._shadow.name) as given:
+        with tempfile.TemporaryFile(dir=self._shadow) as given:
             given.write("".join([f"{line}\n" for line in lines]).encode())
             given.seek(0)
             return GitAnswers(self._start(argv, given), self._asked)
@@ -169,7 +172,7 @@ class GitObjects:
         return subprocess.Popen(
             (*self._argv, *argv),
             env=self._environment,
-            cwd=self._shadow.name,
+            cwd=self._shadow,
             bufsize=BUFFER,
             stdin=given,
             stdout=subprocess.PIPE,

@@ -99,15 +99,28 @@ def write_proof(suite: Path, provenance: Provenance, environment: Environment | 
         raise _no_room(path, error) from error
 
 
-def write_scenario(suite: Path, provenance: Provenance, archives: FixArchives, domain: str) -> None:
-    """Write the archives of a proven fix, and its scenario last; raises StoreError."""
-    paths = SuitePaths(suite=suite, id=provenance.id)
+def write_archives(suite: Path, id: str, archives: FixArchives) -> None:
+    """Write the archives of a proven fix; raises StoreError."""
+    paths = SuitePaths(suite=suite, id=id)
     for path, data in (
         (paths.base, archives.base),
         (paths.hidden, archives.hidden),
         (paths.reference, archives.reference),
     ):
         _write(path, data)
+
+
+def lacks_archives(suite: Path, id: str) -> bool:
+    """Return whether a scenario is there whose archives are gone; a proof says what they must be."""
+    paths = SuitePaths(suite=suite, id=id)
+    whole = all(path.is_file() for path in (paths.base, paths.hidden, paths.reference))
+    return not whole and paths.scenario.is_file() and paths.provenance.is_file()
+
+
+def write_scenario(suite: Path, provenance: Provenance, archives: FixArchives, domain: str) -> None:
+    """Write the archives of a proven fix, and its scenario last; raises StoreError."""
+    paths = SuitePaths(suite=suite, id=provenance.id)
+    write_archives(suite, provenance.id, archives)
     heading = f"Harvested from commit {provenance.commit}; its proof: {PROVENANCE}/{provenance.id}.json"
     _write(paths.scenario, scenario_text(scenario_value(provenance, domain), heading).encode())
     for left in (paths.partial, paths.manual):

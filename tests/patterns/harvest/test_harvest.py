@@ -19,7 +19,7 @@ from pytest_tfgrpo.patterns.environment.package_tools import BuildProblem
 from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestStatus, RootCause, Statement
 from pytest_tfgrpo.patterns.harvest.harvest import harvest, preview
 from pytest_tfgrpo.patterns.harvest.verify import verify
-from pytest_tfgrpo.patterns.harvest.work_folder import work_folder
+from pytest_tfgrpo.patterns.locked_folder import GIT, WORK, locked_folder
 from pytest_tfgrpo.patterns.prompt.secrets_found import SecretSearch, secrets_in_text
 from pytest_tfgrpo.patterns.recipe.recipe_file import parse_recipes
 from pytest_tfgrpo.patterns.suite.harvest_log import HarvestLog, read_log_of
@@ -526,14 +526,31 @@ def test_a_harvest_with_two_workers_that_is_killed_goes_on(shop, tmp_path, stop_
     assert not list(shop.suite.rglob("*.tmp"))
 
 
-def test_what_a_killed_harvest_left_is_removed_and_what_is_in_use_is_not(tmp_path, monkeypatch):
+@pytest.mark.parametrize("prefix", [WORK, GIT])
+def test_what_a_killed_harvest_left_is_removed_and_what_is_in_use_is_not(tmp_path, monkeypatch, prefix):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    (tmp_path / "tfgrpo-harvest-dead" / "tree-0").mkdir(parents=True)
-    with work_folder() as first:
+    (tmp_path / f"{prefix}dead" / "tree-0").mkdir(parents=True)
+    with locked_folder(prefix) as first:
         (first / "x").touch()
-        with work_folder() as second:
+        with locked_folder(prefix) as second:
             assert sorted(tmp_path.iterdir()) == sorted([first, second])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_archives_that_are_gone_are_written_again_and_nothing_is_proven_twice(shop):
+    id = f"add-one-{shop.fix('one')[:12]}"
+    shop.harvest()
+    paths = SuitePaths(suite=shop.suite, id=id)
+    paths.scenario.write_text(paths.scenario.read_text().replace("split: eval", "split: eval  # mine"))
+    files, shop.runner.runs = everything(shop.suite / "archives"), []
+    paths.base.unlink()
+    paths.hidden.unlink()
+    assert [step.row.tests for step in shop.harvest()] == [1]
+    assert (everything(shop.suite / "archives"), shop.runner.runs) == (files, [])
+    assert "# mine" in paths.scenario.read_text()
+    paths.scenario.unlink()
+    paths.base.unlink()
+    assert shop.harvest() == []  # who deletes a scenario wants it gone
 
 
 def test_an_interrupt_ends_the_harvest_after_the_run_and_keeps_what_is_proven(shop):

@@ -1,4 +1,4 @@
-"""The temporary folder of a harvest: locked while it is in use, and removed when its process is gone."""
+"""Temporary folders that are locked while they are in use, and removed when their process is gone."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pathlib import Path
 
 from pytest_tfgrpo.harness.sandbox.removal import remove
 
-WORK_PREFIX = "tfgrpo-harvest-"
+WORK, GIT = "tfgrpo-harvest-", "tfgrpo-git-"
+"""How the folders of a harvest begin, and those through which it reads a repository."""
 
 
 @contextmanager
-def work_folder() -> Iterator[Path]:
-    """Make a private folder that goes in the end, and remove what killed harvests left; raises OSError."""
-    temporary = Path(tempfile.gettempdir())
-    for left in temporary.glob(f"{WORK_PREFIX}*"):
+def locked_folder(prefix: str) -> Iterator[Path]:
+    """Make a private folder that goes in the end, and remove what killed processes left; raises OSError."""
+    for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         _remove_left(left)
-    folder = Path(tempfile.mkdtemp(prefix=WORK_PREFIX))
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with suppress(OSError):  # some file systems have no locks, and there nothing is removed
