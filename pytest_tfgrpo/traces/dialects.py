@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.traces import indexed, openinference
+from pytest_tfgrpo.traces import indexed, langfuse, openinference
 from pytest_tfgrpo.traces.forest import MARK
 from pytest_tfgrpo.traces.genai import KINDS, messages_of, outcomes_of, read_genai
 from pytest_tfgrpo.traces.turns import Dialect, SpanReading, TraceSpan
@@ -74,6 +74,8 @@ def dialect_of(attributes: Mapping[str, Json]) -> Dialect:
         return read_genai
     if openinference.KIND in attributes:
         return openinference.read_openinference
+    if langfuse.KIND in attributes and not known:
+        return langfuse.read_langfuse_span
     if indexed.has_messages(attributes) or (indexed.KIND in attributes and not known):
         return indexed.read_indexed
     return read_genai

@@ -6,7 +6,6 @@ is. Later ones write messages as the conventions for generative AI have them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
@@ -18,6 +17,8 @@ from pytest_tfgrpo.traces.messages import (
     ModelExchange,
     arguments,
     conversation,
+    given_to,
+    json_value,
     parsed,
     said_by_tool,
     spoken,
@@ -47,14 +48,14 @@ def read_indexed(span: TraceSpan) -> SpanReading:
     kind = _KINDS.get(found) if isinstance(found, str) else None
     if kind is None and (table.get(_REQUEST) in ("chat", "completion") or has_messages(table)):
         return SpanReading(step=_turn(span))
-    asked, answered = (_value(table.get(f"traceloop.entity.{way}")) for way in ("input", "output"))
+    asked, answered = (json_value(table.get(f"traceloop.entity.{way}")) for way in ("input", "output"))
     if kind == "tool":
-        said = ModelExchange(arguments(_given(asked)), said_by_tool(answered))
+        said = ModelExchange(arguments(given_to(asked)), said_by_tool(answered))
         return SpanReading(step=_function(span, kind, said))
     return SpanReading(
         step=None if kind is None else _function(span, kind, ModelExchange("", "")),
-        asked=spoken(_given(asked), "user"),
-        answered=spoken(_given(answered), "assistant"),
+        asked=spoken(given_to(asked), "user"),
+        answered=spoken(given_to(answered), "assistant"),
     )
 
 
@@ -117,23 +118,3 @@ def _message(found: Json) -> dict[str, Json]:
     if isinstance(said, str):
         message["reasoning_content"] = said
     return message if "tool_call_id" not in found else message | {"tool_call_id": found["tool_call_id"]}
-
-
-def _value(found: Json) -> Json:
-    """Return what a function was given or returned, which stands as JSON."""
-    try:
-        return json.loads(found) if isinstance(found, str) else found
-    except (ValueError, RecursionError):
-        return found
-
-
-def _given(found: Json) -> Json:
-    """Return the arguments of a function: by their names, or the only one that has none."""
-    if not isinstance(found, Mapping):
-        return found
-    if "args" in found and "kwargs" in found:
-        args, kwargs = found["args"], found["kwargs"]
-        if not args:
-            return kwargs
-        return args[0] if not kwargs and isinstance(args, list) and len(args) == 1 else found
-    return found.get("inputs", found.get("outputs", found))

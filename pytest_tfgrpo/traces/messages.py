@@ -209,6 +209,26 @@ def spoken(found: Json, role: str) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def json_value(found: Json) -> Json:
+    """Return what stands as JSON, texts too; what is no JSON as it is."""
+    try:
+        return json.loads(found, parse_constant=str, parse_float=_number) if isinstance(found, str) else found
+    except (ValueError, RecursionError):
+        return found
+
+
+def given_to(found: Json) -> Json:
+    """Return what a function of the application was given: by name, or its only argument without one."""
+    if not isinstance(found, Mapping):
+        return found
+    if "args" in found and "kwargs" in found:
+        args, kwargs = found["args"], found["kwargs"]
+        if not args:
+            return kwargs
+        return args[0] if not kwargs and isinstance(args, list) and len(args) == 1 else found
+    return found.get("inputs", found.get("outputs", found))
+
+
 def _is_text(part: Json) -> bool:
     if not isinstance(part, Mapping):
         return False

@@ -8,8 +8,9 @@ its own:
 * ``traceloop``: ``pip install traceloop-sdk==0.40.14 "openai<2"``, with indexed attributes.
 * ``openai-v2``: ``pip install opentelemetry-instrumentation-openai-v2==2.3b0 "openai<2" "wrapt<2"
   opentelemetry-sdk==1.45.1``, whose messages are log records.
+* ``langfuse``: ``pip install langfuse==5.0.4 openai==3.54.0 opentelemetry-sdk==1.45.1``.
 
-Two have spans of agent and tools; ``openinference-alone`` and ``openai-v2`` have spans of the model's calls
+Three have spans of agent and tools; ``openinference-alone`` and ``openai-v2`` have spans of the model's calls
 alone, below that of a web request.
 """
 
@@ -148,6 +149,26 @@ def run_openai_v2(provider: TracerProvider, path: Path) -> None:
     both(agent)
 
 
+def run_langfuse(path: Path) -> None:
+    from langfuse import Langfuse, observe, propagate_attributes
+    from langfuse.openai import OpenAI
+
+    client = Langfuse(public_key="pk-lf-none", secret_key="sk-lf-none", span_exporter=Lines(path))
+    openai.OpenAI = OpenAI
+    look_up = observe(name="weather", as_type="tool")(weather)
+
+    @observe(name="toy", as_type="agent")
+    def asked(question: str, session: str) -> str:
+        return toy(question, session, look_up)
+
+    def agent(session: str) -> str:
+        with propagate_attributes(session_id=session, user_id="u-1"):
+            return asked(QUESTION, session)
+
+    both(agent)
+    client.flush()
+
+
 def run_traceloop(provider: TracerProvider) -> None:
     os.environ["TRACELOOP_METRICS_ENABLED"] = "false"
     from traceloop.sdk import Traceloop
@@ -180,6 +201,9 @@ def main() -> None:
     Thread(target=SERVER.serve_forever, daemon=True).start()
     provider = TracerProvider()
     path = HERE / f"{name}.jsonl"
+    if name == "langfuse":
+        run_langfuse(path)
+        return
     provider.add_span_processor(SimpleSpanProcessor(Lines(path)))
     if name == "traceloop":
         run_traceloop(provider)

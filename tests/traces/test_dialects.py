@@ -108,6 +108,20 @@ def test_a_workflow_says_what_went_in_where_no_message_does() -> None:
     assert (run.prompt, run.reply) == ("Why?", "So.")
 
 
+def test_an_observation_of_langfuse_has_a_level_and_costs() -> None:
+    start = "langfuse.observation."
+    step = step_of(**{
+        f"{start}type": "generation",
+        f"{start}input": "Why?",
+        f"{start}output": '{"role": "assistant", "content": "So."}',
+        f"{start}level": "ERROR",
+        f"{start}cost_details": '{"input": 0.25, "output": 0.5}',
+        f"{start}usage_details": '{"input": 3, "output": 4, "input_cached": 2}',
+    })  # fmt: skip
+    assert (step.asked, step.answered, step.error) == ("Why?", "", "_OTHER")
+    assert (step.cost_usd, step.tokens) == (0.75, 7)
+
+
 def test_a_span_of_two_dialects_is_read_in_the_one_with_its_messages() -> None:
     said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}])
     both = {KIND: "LLM", "gen_ai.operation.name": "chat", "gen_ai.input.messages": said}

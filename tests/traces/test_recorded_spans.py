@@ -19,7 +19,13 @@ from pytest_tfgrpo.traces.turns import AgentRun, Dialect, RefusedTrace
 RECORDED = Path(__file__).parent / "recorded"
 FILES = sorted(path.name for path in RECORDED.glob("*.jsonl"))
 GENAI = ("pydantic-ai.jsonl", "strands-latest.jsonl", "strands.jsonl")
-OPENAI = ("openai-v2.jsonl", "openinference-alone.jsonl", "openinference.jsonl", "traceloop.jsonl")
+OPENAI = (
+    "openai-v2.jsonl",
+    "openinference-alone.jsonl",
+    "openinference.jsonl",
+    "traceloop.jsonl",
+    "langfuse.jsonl",
+)
 ALONE = OPENAI[:2]
 """Spans of the model's calls alone."""
 QUESTION, ANSWER = "What is the weather in Paris?", "It is sunny in Paris."
