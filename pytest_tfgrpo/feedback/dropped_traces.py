@@ -13,7 +13,8 @@ from pytest_tfgrpo.feedback.span_events import trace_in
 from pytest_tfgrpo.feedback.trajectories import trajectory_event_id, trajectory_id
 
 SPANS, TRAJECTORIES, FEEDBACK = "RL_SPANS", "RL_TRAJECTORIES", "RL_FEEDBACK"
-_PREFIX = "dropped."
+PREFIX = "dropped."
+"""Start of the keys of rows that name traces which opted out."""
 _FLUSH_S = 5.0
 """How long events may wait: each look for them goes through the whole stream."""
 _FLUSH_EVENTS = 1000
@@ -26,8 +27,8 @@ class DroppedTraces:
         """Raises BusError."""
         self._bus, self._clock = bus, clock
         self._table = bus.table(STATE)
-        rows = self._table.list(_PREFIX)
-        self._rows = {key.removeprefix(_PREFIX): float(json.loads(value)) for key, (value, _) in rows.items()}
+        rows = self._table.list(PREFIX)
+        self._rows = {key.removeprefix(PREFIX): float(json.loads(value)) for key, (value, _) in rows.items()}
         self._spans: dict[str, int] = {}
         """Events of RL_SPANS to overwrite, and their sequences."""
         self._trajectories: set[str] = set()
@@ -43,7 +44,7 @@ class DroppedTraces:
         """Keep nothing of a trace from now on; `now` is stream time. Raises BusError."""
         if trace not in self._rows:
             with suppress(RevisionConflict):  # whoever had the lease before did it
-                self._table.put(_PREFIX + trace, json.dumps(now).encode(), 0)
+                self._table.put(PREFIX + trace, json.dumps(now).encode(), 0)
             self._rows[trace] = now
 
     def doom(self, events: Mapping[str, int]) -> None:
@@ -89,8 +90,8 @@ class DroppedTraces:
             self._forget(trace)
 
     def _forget(self, trace: str) -> None:
-        value, revision = self._table.get(_PREFIX + trace)
+        value, revision = self._table.get(PREFIX + trace)
         if value is not None:
             with suppress(RevisionConflict):
-                self._table.remove(_PREFIX + trace, revision)
+                self._table.remove(PREFIX + trace, revision)
         del self._rows[trace]

@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -21,6 +21,8 @@ from pytest_tfgrpo.bus.protocol import STATE, Bus, BusEvent
 from pytest_tfgrpo.core.errors import BusError, RevisionConflict
 from pytest_tfgrpo.core.events import EventRefusal
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.feedback.dropped_traces import PREFIX as DROPPED
+from pytest_tfgrpo.feedback.view_removal import owned, remove_before, remove_owned, remove_traces
 from pytest_tfgrpo.feedback.view_rows import Columns, row_of
 from pytest_tfgrpo.feedback.view_schema import TABLES, advised, open_view_file
 
@@ -41,6 +43,8 @@ _AT_ONCE = 2000
 """Events of one transaction."""
 _PRUNE_S = 600.0
 """How often what the streams have let go of is taken out."""
+_LOOK_S = 5.0
+"""How often traces that opted out are looked for."""
 
 
 class LoopTrajectory(NamedTuple):
@@ -98,7 +102,9 @@ class LoopView:
         self._clock = clock
         self._checked = False
         """Whether the file was compared with the bus."""
-        self._pruned = float("-inf")
+        self._pruned = self._looked = float("-inf")
+        self._dropped: set[str] = set()
+        """Traces that opted out, whose trajectories are gone."""
 
     def close(self) -> None:
         """Let go of the file."""
@@ -118,9 +124,13 @@ class LoopView:
                 for stream in STREAM_TABLES:
                     while read := self._read_on(bus, stream):
                         found += read
-            if self._clock() - self._pruned >= _PRUNE_S:
+            now = self._clock()
+            if now - self._pruned >= _PRUNE_S:
                 self._prune(bus)
-                self._pruned = self._clock()
+                self._pruned, self._dropped = now, set()
+            if now - self._looked >= _LOOK_S:
+                self._remove_dropped(bus)
+                self._looked = now
             return found
 
     def _check(self, bus: Bus) -> None:
@@ -186,8 +196,16 @@ class LoopView:
             first = next((event.sequence for event in bus.replay(stream)), bus.last(stream) + 1)
             first = min(first, self.position(stream) + 1)
             with self.transaction() as db:
-                db.execute(f"DELETE FROM {table} WHERE seq < ?", (first,))
-                db.execute("DELETE FROM refused WHERE stream = ? AND seq < ?", (stream, first))
+                remove_before(db, stream, table, first)
+
+    def _remove_dropped(self, bus: Bus) -> None:
+        """Take out trajectories whose traces opted out after they were published."""
+        rows = bus.table(STATE).list(DROPPED)
+        traces = {key.removeprefix(DROPPED) for key in rows} - self._dropped
+        if traces:
+            with self.transaction() as db:
+                remove_traces(db, traces)
+            self._dropped |= traces
 
     def reset(self, forgets_known: int = 0) -> None:
         """Empty the file, so that it is filled again; forget events up to a sequence are known then."""
@@ -205,6 +223,23 @@ class LoopView:
         with self._lock, advised(self.path):
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def owned(self, whose: str, identity: str) -> list[tuple[str, str | None]]:
+        """Return ids and traces of the trajectories of a session, or of a user by pseudonym."""
+        with self._lock, advised(self.path):
+            return owned(self._db, whose, identity)
+
+    def forget(
+        self, whose: str, identity: str, ids: Collection[str], gone: Mapping[str, Sequence[int]]
+    ) -> None:
+        """Overwrite what a session or user owns, further trajectories, and events by stream."""
+        known = {stream: (table, gone[stream]) for stream, table in STREAM_TABLES.items() if gone.get(stream)}
+        with self._lock, self.transaction() as db:
+            found = remove_owned(db, whose, identity, ids, known)
+            if found:
+                self.set_meta("generation", str(self.generation + 1))
+        if found:
+            self.shrink()
 
     # asking
 

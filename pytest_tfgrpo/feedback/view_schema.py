@@ -40,6 +40,7 @@ _INDEXES = (
     "CREATE UNIQUE INDEX trajectories_seq ON trajectories (seq)",
     "CREATE INDEX trajectories_session ON trajectories (session)",
     "CREATE INDEX trajectories_user ON trajectories (user_ref) WHERE user_ref IS NOT NULL",
+    "CREATE INDEX trajectories_trace ON trajectories (trace_id) WHERE trace_id IS NOT NULL",
     "CREATE UNIQUE INDEX feedback_seq ON feedback (seq)",
     "CREATE INDEX feedback_of ON feedback (trajectory_id)",
     "CREATE INDEX feedback_event ON feedback (event_id)",
