@@ -89,7 +89,7 @@ class LoopClient:
         timeout_s: float = 5.0,
         exit_s: float = 2.0,
     ) -> None:
-        """Take the URL of the service, such as ``http://127.0.0.1:8126``, and its bearer token.
+        """Take the URL of the service, such as ``http://127.0.0.1:4318``, and its bearer token.
 
         `capacity` and `capacity_bytes` bound what waits, `timeout_s` one wait for the service, and `exit_s`
         how long the end of the process waits for what is queued. Raises ValueError for a URL or token that

@@ -42,7 +42,7 @@ def service_address(url: str) -> ServiceAddress:
     if parts.username is not None:
         raise ValueError("url: has credentials in it; pass the token as `token`")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"url: {url!r} is not that of a service, such as 'http://127.0.0.1:8126'")
+        raise ValueError(f"url: {url!r} is not that of a service, such as 'http://127.0.0.1:4318'")
     return ServiceAddress(parts.scheme == "https", parts.hostname, parts.port, parts.path.rstrip("/"))
 
 
