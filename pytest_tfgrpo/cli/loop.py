@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_group
 from pytest_tfgrpo.core.errors import SettingError
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.bus.protocol import Bus
+    from pytest_tfgrpo.feedback.loop_status import LoopStatus
+    from pytest_tfgrpo.feedback.opt_outs import OptOuts
+    from pytest_tfgrpo.feedback.report import LoopReport, ShownTrajectory
+    from pytest_tfgrpo.feedback.scrubber import LoopScrubber
 
 ABOUT = (
     "Take the traces of an agent in production, without secrets, and score each run of the agent: by kind of "
@@ -23,12 +34,79 @@ def declare(commands: Subparsers) -> None:
     command.add_argument("folder", nargs="?", default=".", metavar="DIR", help="folder (default: here)")
     command.add_argument("--force", action="store_true", help="overwrite a loop.toml that exists")
     _add_config(add_command(group, "config", config))
+    _add_config(add_command(group, "serve", serve))
+    command = add_command(group, "status", status)
+    command.add_argument("--json", action="store_true", help="print JSON")
+    _add_config(command)
+    command = add_command(group, "report", report)
+    command.add_argument(
+        "--last",
+        type=_count,
+        default=10_000,
+        metavar="N",
+        help="newest trajectories to look at (default: 10000)",
+    )
+    command.add_argument("--json", action="store_true", help="print JSON")
+    _add_config(command)
+    command = add_command(group, "show", show)
+    command.add_argument("id", metavar="ID", help="id of a trajectory, or its start")
+    command.add_argument("--full", action="store_true", help="show texts whole")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    _add_config(command)
+    command = add_command(group, "import", import_)
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="file or folder; several are taken together"
+    )
+    command.add_argument(
+        "--scale",
+        type=_scale,
+        action="append",
+        default=[],
+        metavar="NAME=LOW..HIGH",
+        help="range of a score of Langfuse that is not from 0 to 1; repeatable",
+    )
+    _add_config(command)
+    _declare_opt_out(group)
+
+
+def _declare_opt_out(group: Subparsers) -> None:
+    group = add_group(group, "opt-out", "Leave out what users or sessions do from now on, by their wish.")
+    for name, run in (("add", opt_out_add), ("remove", opt_out_remove)):
+        command = add_command(group, name, run)
+        _add_whose(command)
+        _add_config(command)
+    _add_config(add_command(group, "list", opt_out_list))
+
+
+def _add_whose(command: argparse.ArgumentParser) -> None:
+    whose = command.add_mutually_exclusive_group(required=True)
+    whose.add_argument("--session", metavar="S", default="", help="id of a session, as your service sends it")
+    whose.add_argument("--user", metavar="U", default="", help="id of a user, as your service sends it")
+
+
+def _count(text: str) -> int:
+    """Return a whole number from 1 on; raises ArgumentTypeError."""
+    if not text.isdecimal() or not int(text[:18]):
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, not {text!r}")
+    return int(text[:18])
 
 
 def _add_config(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--config", metavar="FILE", help="configuration (default: TFGRPO_LOOP_CONFIG, else loop.toml)"
     )
+
+
+def _scale(text: str) -> tuple[str, tuple[float, float]]:
+    """Return a name and two numbers; raises ArgumentTypeError."""
+    name, _, bounds = text.rpartition("=")
+    low, dots, high = bounds.partition("..")
+    try:
+        if name and dots:
+            return name, (float(low), float(high))
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"must be NAME=LOW..HIGH such as stars=1..5, not {text!r}")
 
 
 def init(arguments: Arguments) -> Iterator[str]:
@@ -57,3 +135,94 @@ def config(arguments: Arguments) -> Iterator[str]:
     from pytest_tfgrpo.feedback.config import config_lines, load_loop_config
 
     yield from config_lines(load_loop_config(arguments.config, os.environ))
+
+
+def serve(arguments: Arguments) -> Iterator[str]:
+    """Take traces, trajectories and feedback over HTTP, and score them, until SIGTERM or Ctrl-C."""
+    from pytest_tfgrpo.cli.loop_serve import serve_loop
+
+    yield from serve_loop(arguments.config)
+
+
+def status(arguments: Arguments) -> Iterator[str]:
+    """Print how far the loop is: what is stored, what waits, and who does which job."""
+    from pytest_tfgrpo.cli.open_loop import current_view, existing_bus
+    from pytest_tfgrpo.feedback.loop_status import status_lines, status_of
+
+    with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
+        found = status_of(bus, view, config.public_bus)
+    yield from [_json(found)] if arguments.json else status_lines(found)
+
+
+def report(arguments: Arguments) -> Iterator[str]:
+    """Print what came in and was left out, mean rewards with intervals, and the worst kinds of task."""
+    from pytest_tfgrpo.cli.open_loop import current_view, existing_bus
+    from pytest_tfgrpo.feedback.report import report_of
+    from pytest_tfgrpo.feedback.report_lines import report_lines
+
+    with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
+        found = report_of(view, arguments.last)
+    yield from [_json(found)] if arguments.json else report_lines(found)
+
+
+def show(arguments: Arguments) -> Iterator[str]:
+    """Print a trajectory: its turns, what was said of it, and its rewards."""
+    from pytest_tfgrpo.cli.open_loop import current_view, existing_bus
+    from pytest_tfgrpo.feedback.report import find_shown
+    from pytest_tfgrpo.feedback.shown_lines import LIMIT, shown_lines
+
+    with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
+        found = find_shown(view, bus, arguments.id)
+    yield from [_json(found)] if arguments.json else shown_lines(found, None if arguments.full else LIMIT)
+
+
+def _json(value: LoopStatus | LoopReport | ShownTrajectory) -> str:
+    return json.dumps(asdict(value), indent=1)
+
+
+def import_(arguments: Arguments) -> Iterator[str]:
+    """Take in files of OTLP JSON lines, and exports of Langfuse: observations and scores."""
+    from pytest_tfgrpo.feedback.imports.files import import_files
+    from pytest_tfgrpo.feedback.intake import Intake
+
+    with _opened_door(arguments) as (bus, scrubber, rows):
+        paths = [Path(name) for name in arguments.files]
+        found = import_files(paths, Intake(bus, scrubber, rows), dict(arguments.scale))
+    yield from found.lines()
+    yield "next: tfgrpo loop serve makes trajectories of them, if it does not run yet"
+
+
+def opt_out_add(arguments: Arguments) -> Iterator[str]:
+    """Take nothing of a user or session from now on; what is stored stays (see forget)."""
+    with _opened_door(arguments) as (_, _, rows):
+        rows.add(session=arguments.session, user=arguments.user)
+    yield "opted out  from now on; tfgrpo loop forget overwrites what was stored before"
+
+
+def opt_out_remove(arguments: Arguments) -> Iterator[str]:
+    """Take data of a user or session again."""
+    with _opened_door(arguments) as (_, _, rows):
+        found = rows.remove(session=arguments.session, user=arguments.user)
+    yield "opted in   from now on" if found else "unchanged  had not opted out"
+
+
+def opt_out_list(arguments: Arguments) -> Iterator[str]:
+    """Print who opted out and when, by pseudonym: nobody's id is stored."""
+    from pytest_tfgrpo.core.text import table
+
+    with _opened_door(arguments) as (_, _, rows):
+        listed = rows.listed()
+    yield from (
+        table(["whose", "pseudonym", "since"], [list(one) for one in listed], left=3) if listed else ["none"]
+    )
+
+
+@contextmanager
+def _opened_door(arguments: Arguments) -> Iterator[tuple[Bus, LoopScrubber, OptOuts]]:
+    from pytest_tfgrpo.cli.open_loop import load_config, open_configured, open_scrubber
+    from pytest_tfgrpo.feedback.opt_outs import OptOuts
+
+    config = load_config(arguments.config)
+    scrubber = open_scrubber(config)
+    with closing(open_configured(config)) as bus, closing(OptOuts(bus, scrubber)) as rows:
+        yield bus, scrubber, rows

@@ -48,6 +48,17 @@ class LoopConfig:
         return f"embedded:{self.path.parent / where}" if kind == "embedded" else self.settings.bus_url
 
     @property
+    def bus_file(self) -> Path | None:
+        """The file of an embedded bus; None where it is a server."""
+        kind, _, where = self.bus_spec.partition(":")
+        return Path(where) if kind == "embedded" else None
+
+    @property
+    def public_bus(self) -> str:
+        """The bus as it may be shown, without user and password."""
+        return ",".join(_public(server) for server in self.settings.bus_url.split(","))
+
+    @property
     def view_path(self) -> Path:
         """The file of the view."""
         return self.path.parent / self.settings.view_path
@@ -163,19 +174,20 @@ def config_lines(config: LoopConfig) -> list[str]:
     rows = [
         [line(name, 60), line(value, 200), line(config.origins[row.name], 60)]
         for row in LOOP_TABLE.values()
-        for name, value in _shown(row, getattr(config.settings, row.field))
+        for name, value in _shown(row, config)
     ]
     return table(["setting", "value", "from"], rows, left=3)
 
 
-def _shown(row: LoopSetting, value: Any) -> list[tuple[str, str]]:
+def _shown(row: LoopSetting, config: LoopConfig) -> list[tuple[str, str]]:
     """Return names and values to show: one, or those of a table."""
+    value = getattr(config.settings, row.field)
     if value is None or value == {}:
         return [(row.name, "none")]
     if isinstance(value, Mapping):
         return [(f"{row.name}.{key}", "(set)" if row.hidden else f"{one:g}") for key, one in value.items()]
     if row.name == "bus.url":
-        return [(row.name, ",".join(_public(server) for server in value.split(",")))]
+        return [(row.name, config.public_bus)]
     if row.hidden:
         return [(row.name, "(set)")]
     text = (

@@ -1,9 +1,63 @@
 """The commands ``tfgrpo loop ...``."""
 
+import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.buses import bytes_in
+from support.loop_events import feedback, judged, publish, trajectory
 from support.tools import tfgrpo
+
+from pytest_tfgrpo.bus.registry import open_bus
+from pytest_tfgrpo.core.events import derived_id
+from pytest_tfgrpo.feedback.evaluator import Evaluator
+from pytest_tfgrpo.feedback.view import LoopView
+
+STATUSES = ("completed_successfully", "failed", "completed_successfully", "partial_completion", "unknown")
+ANSWER = "Write to [redacted:email:0a1b2c].\n\x1b[2Jdef f():\n    return 1\n" + "It works. " * 100
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a bus: 60 attempts at 10 tasks by two versions, feedback, and rewards of them all."""
+    folder = tmp_path_factory.mktemp("filled")
+    runs = [
+        trajectory(
+            f"{'abcdefghij'[n % 10]}{n}",
+            turns=1 + n % 4,
+            domain=("coding", "general")[n % 2],
+            session=f"chat-{n % 17}",
+            user="u-0123456789abcdef",
+            text=ANSWER,
+            metadata={"policy_version": ("v1", "v2")[n >= 30], "total_tokens": 512, "total_cost_usd": 0.002},
+            task_status=STATUSES[n * 7 % 13 % 5],
+        )
+        for n in range(60)
+    ]
+    said = [
+        feedback("x", "rating", "a0", rating=4, text="close\x00", expected={"orders": [17]}, source="human"),
+        judged("j", "a0", style=0.5),
+        feedback("y", "thumbs_up", "nobody"),
+    ]
+    bus = open_bus(f"embedded:{folder / 'loop-bus.db'}")
+    publish(bus, runs, said)
+    view = LoopView(folder / "loop-view.db")
+    evaluator = Evaluator(bus, view, "host-1-abc", settle_s=0)
+    for _ in range(10):
+        evaluator.step()
+    evaluator.close()
+    view.close()
+    bus.close()
+    return folder
+
+
+@pytest.fixture
+def served(filled: Path, project: Path) -> Path:
+    """The project, with that bus."""
+    shutil.copytree(filled, project, dirs_exist_ok=True)
+    return project
 
 
 @pytest.fixture
@@ -28,3 +82,47 @@ def test_config_says_where_each_value_comes_from(project: Path, monkeypatch: pyt
     assert rows["service.port"] == ["4400", "environment TFGRPO_LOOP_SERVICE_PORT"]
     assert rows["assembler.idle_s"] == ["5", "loop.toml"]
     assert rows["view.path"] == ["loop-view.db", "default"]
+
+
+def test_the_reports_are_readable(served: Path, golden: Callable[[str, str], None]) -> None:
+    shown = {
+        "loop-status.txt": tfgrpo("loop", "status"),
+        "loop-report.txt": tfgrpo("loop", "report"),
+        "loop-show.txt": tfgrpo("loop", "show", derived_id("a0")[:8]),
+    }
+    for name, text in shown.items():
+        golden(name, text)
+        assert max(map(len, text.splitlines())) <= 80
+    assert len(tfgrpo("loop", "show", derived_id("a0"), "--full")) > len(shown["loop-show.txt"])
+
+
+def test_the_figures_are_the_same_as_json_and_after_the_view_was_deleted(served: Path) -> None:
+    found = json.loads(tfgrpo("loop", "report", "--json"))
+    assert found["published"]["RL_TRAJECTORIES"] == found["rewards"] + found["unrewarded"] == 60
+    assert found["redacted"] == {"email": 150}
+    assert json.loads(tfgrpo("loop", "show", derived_id("a0"), "--json"))["feedback"][0]["rating"] == 4
+    assert json.loads(tfgrpo("loop", "status", "--json"))["waiting"] == 1
+    for path in served.glob("loop-view.db*"):
+        path.unlink()
+    assert json.loads(tfgrpo("loop", "report", "--json")) == found
+    assert json.loads(tfgrpo("loop", "report", "--json", "--last", "10"))["looked_at"] == 10
+
+
+def test_an_id_must_find_one_trajectory(served: Path) -> None:
+    assert "no trajectory on the bus has the id 'zz'" in tfgrpo("loop", "show", "zz", code=1)
+    first = {derived_id(f"{'abcdefghij'[n % 10]}{n}")[0] for n in range(60)}
+    assert "several trajectories start with" in tfgrpo("loop", "show", min(first), code=1)
+
+
+def test_reading_makes_no_bus(project: Path) -> None:
+    assert "there is no bus loop-bus.db yet; `tfgrpo loop serve` makes it" in tfgrpo("loop", "status", code=1)
+    assert not (project / "loop-bus.db").exists()
+
+
+def test_who_opts_out_is_kept_by_pseudonym_alone(project: Path) -> None:
+    tfgrpo("loop", "opt-out", "add", "--user", "bob@example.com")
+    assert "user" in tfgrpo("loop", "opt-out", "list")
+    assert not bytes_in(project, b"bob@example.com")
+    assert "opted in" in tfgrpo("loop", "opt-out", "remove", "--user", "bob@example.com")
+    assert "unchanged" in tfgrpo("loop", "opt-out", "remove", "--user", "bob@example.com")
+    assert tfgrpo("loop", "opt-out", "list") == "none\n"

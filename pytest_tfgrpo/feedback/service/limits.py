@@ -47,6 +47,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def is_token(text: str) -> bool:
+    """Return whether a text can be the bearer token of requests."""
+    return len(text) >= SHORTEST_TOKEN and _TOKEN.fullmatch(text) is not None
+
+
 def check_reach(host: str, token: str) -> None:
     """Raise SettingError for a token that is none, or an address that others reach without a token."""
     if not token:
@@ -55,7 +60,7 @@ def check_reach(host: str, token: str) -> None:
                 f"the service would listen on {host!r}, which other machines reach, and has no token; "
                 "set one, or listen on 127.0.0.1"
             )
-    elif len(token) < SHORTEST_TOKEN or _TOKEN.fullmatch(token) is None:
+    elif not is_token(token):
         raise SettingError(
             f"the token of the service must be {SHORTEST_TOKEN} or more letters, digits or ._~+/=-; make "
             "one with: openssl rand -hex 24"

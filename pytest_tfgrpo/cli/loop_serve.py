@@ -1,0 +1,83 @@
+"""The command ``tfgrpo loop serve``: the service and its roles, put together."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.cli.open_loop import load_config, open_configured, open_scrubber
+from pytest_tfgrpo.core.text import line
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.bus.protocol import Bus
+    from pytest_tfgrpo.feedback.config import LoopConfig
+    from pytest_tfgrpo.feedback.service.workers import LoopRole
+    from pytest_tfgrpo.feedback.view import LoopView
+
+
+def serve_loop(path: str | None) -> Iterator[str]:
+    """Serve until a signal; print a line once the service answers, and yield one when it has stopped."""
+    from pytest_tfgrpo.feedback.intake import Intake
+    from pytest_tfgrpo.feedback.opt_outs import OptOuts
+    from pytest_tfgrpo.feedback.service.limits import ServiceLimits, check_reach
+    from pytest_tfgrpo.feedback.service.run import run_service
+    from pytest_tfgrpo.feedback.view import LoopView
+
+    config = load_config(path)
+    settings, scrubber = config.settings, open_scrubber(config)
+    check_reach(settings.service_host, settings.service_token or "")
+    largest = settings.service_max_body_mb << 20
+    with ExitStack() as closing:
+        view = LoopView(config.view_path)
+        closing.callback(view.close)
+        bus = open_configured(config)
+        with ExitStack() as unused:
+            unused.callback(bus.close)
+            opt_outs = OptOuts(bus, scrubber)
+            roles = _roles(bus, view, config)
+            unused.pop_all()  # the service closes them
+        run_service(
+            bus=bus,
+            intake=Intake(bus, scrubber, opt_outs),
+            roles=roles,
+            host=settings.service_host,
+            port=settings.service_port,
+            token=settings.service_token or "",
+            limits=ServiceLimits(body_bytes=largest, held_bytes=max(4 * largest, 128 << 20)),
+            ready=lambda url: print(f"serving    {url}, bus {config.public_bus}", flush=True),
+            report=_warn,
+        )
+    yield "stopped    what was accepted is on the bus"
+
+
+def _roles(bus: Bus, view: LoopView, config: LoopConfig) -> list[LoopRole]:
+    from pytest_tfgrpo.feedback.assembler import Assembler
+    from pytest_tfgrpo.feedback.components import load_components
+    from pytest_tfgrpo.feedback.evaluator import Evaluator
+
+    settings, owner = config.settings, owner_name()
+    assembler = Assembler(bus, owner, idle_s=settings.assembler_idle_s, ttl_s=settings.evaluator_lease_s)
+    evaluator = Evaluator(
+        bus,
+        view,
+        owner,
+        weights=settings.rewards_weights,
+        components=load_components(),
+        ttl_s=settings.evaluator_lease_s,
+        wait_h=settings.evaluator_feedback_wait_h,
+    )
+    return [assembler, evaluator]
+
+
+def owner_name() -> str:
+    """Return what names this process alone: machine, process and a number of its own."""
+    return f"{socket.gethostname()[:60]}-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+def _warn(text: str) -> None:
+    print(f"tfgrpo: {line(text, 2000)}", file=sys.stderr, flush=True)

@@ -1,0 +1,119 @@
+"""The figures of the loop, from rows of the view."""
+
+import pytest
+
+from pytest_tfgrpo.feedback.report import LoopReport, ShownTrajectory, tasks_of, versions_of
+from pytest_tfgrpo.feedback.report_lines import report_lines
+from pytest_tfgrpo.feedback.shown_lines import shown_lines
+from pytest_tfgrpo.feedback.view import LoopTrajectory
+from pytest_tfgrpo.numerics.stats import mean_interval
+
+
+def row(
+    id: str, total: float | None, *, session: str = "s", task: str | None = "t", version: str | None = "v1"
+) -> LoopTrajectory:
+    return LoopTrajectory(
+        id=id,
+        sequence=1,
+        session=session,
+        user_ref=None,
+        domain="general",
+        task_key=task,
+        policy_version=version,
+        ended="2025-12-08T12:00:00.000Z",
+        turns=1,
+        trace_id=None,
+        total=total,
+        normalized=None,
+        revision=0 if total is None else 1,
+        feedback=0,
+    )
+
+
+def test_the_session_of_a_user_is_the_unit_of_an_interval() -> None:
+    totals = [n % 10 / 10 for n in range(60)]
+    found = versions_of(row(str(n), totals[n], session=f"s{n // 3}") for n in range(60))
+    expected = mean_interval(totals, [n // 3 for n in range(60)])
+    assert (found[0].runs, found[0].sessions) == (60, 20)
+    assert found[0].mean == pytest.approx(expected.mean)
+    assert found[0].low is not None
+    assert found[0].low > 0
+    apart = versions_of(row(str(n), totals[n], session=str(n)) for n in range(60))
+    assert apart[0].low != found[0].low
+
+
+def test_an_interval_needs_eight_sessions() -> None:
+    (found,) = versions_of(row(str(n), n / 60, session=f"s{n % 7}") for n in range(60))
+    assert (found.low, found.high) == (None, None)
+
+
+def test_the_order_of_arrival_changes_no_figure() -> None:
+    rows = [row(str(n), (n * 7 % 11) / 11, session=f"s{n % 12}", task=f"t{n % 5}") for n in range(50)]
+    assert versions_of(rows) == versions_of(rows[::-1])
+    assert tasks_of(rows) == tasks_of(rows[::-1])
+
+
+def test_trajectories_without_a_reward_or_version_are_no_zero() -> None:
+    found = versions_of([row("a", 0.5, version=None), row("b", None), row("c", 0.7, version="v2")])
+    assert [(one.policy_version, one.runs, one.mean) for one in found] == [(None, 1, 0.5), ("v2", 1, 0.7)]
+
+
+def test_kinds_of_task_with_few_attempts_come_after_the_others() -> None:
+    rows = [row(f"a{n}", 0.3, task="often") for n in range(3)] + [row("b", 0.0, task="once")]
+    rows += [row("c", 0.0, task=None), row("d", None, task="unknown")]
+    assert [one.task_key for one in tasks_of(rows)] == ["often", "once"]
+
+
+def test_good_and_bad_attempts_are_counted_by_their_thresholds() -> None:
+    (task,) = tasks_of(row(f"a{n}", total) for n, total in enumerate((0.4, 0.41, 0.69, 0.7, 1.0, 0.0)))
+    assert (task.good, task.bad) == (2, 2)
+    assert (task.worst, task.best) == (("a5", "a0", "a1"), "a4")
+
+
+HOSTILE = "\x1b]0;owned\x07\u202e\x00\ud800 ::error::x\r\n" + "x" * 300 + "\t" + "\U0001f600" * 100
+
+
+def test_no_text_from_outside_reaches_the_terminal_as_it_is_or_is_wider_than_80_columns() -> None:
+    turn = {
+        "turn_id": HOSTILE,
+        "timestamp": HOSTILE,
+        "observation": {"type": "user_message", "content": {HOSTILE: [HOSTILE]}},
+        "thought_process": [HOSTILE, None, 3],
+        "action": {"type": "tool_call", "tool_name": HOSTILE, "tool_args": HOSTILE},
+        "result": {"success": False, "output": HOSTILE, "error": HOSTILE, "execution_time_ms": HOSTILE},
+    }
+    hostile = ShownTrajectory(
+        trajectory={
+            "trajectory_id": HOSTILE,
+            "turns": [turn, None, 3, [HOSTILE]],
+            "metadata": {"model": HOSTILE, "total_tokens": HOSTILE, "total_cost_usd": HOSTILE},
+            "outcome": {HOSTILE: HOSTILE},
+        },
+        feedback=({"type": HOSTILE, "text": HOSTILE}, HOSTILE),
+        rewards=(
+            {"total_reward": HOSTILE, "reward_components": {HOSTILE: {"reasoning": HOSTILE}, "a": None}},
+        ),
+    )
+    report = LoopReport(
+        published={"RL_FEEDBACK": 1},
+        redacted={"email": 3},
+        opted_out=1,
+        forgotten=1,
+        dead={HOSTILE: 1},
+        rewards=1,
+        revisions=1,
+        unrewarded=1,
+        looked_at=1,
+        versions=tuple(versions_of([row("3f2504e0-4f89", 0.1, version=HOSTILE)])),
+        worst=tuple(tasks_of([row("3f2504e0-4f89", 0.1, task=HOSTILE)])),
+        mixed=tuple(
+            tasks_of([row("3f2504e0-4f89", 0.1, task=HOSTILE), row("3f2504e0-4f89", 0.9, task=HOSTILE)])
+        ),
+        without_task=1,
+    )
+    for limit in (600, None):
+        lines = [*shown_lines(hostile, limit), *report_lines(report)]
+        for line in lines:
+            assert line.isprintable()
+            assert len(line) <= 80
+        assert any("\\x1b]0;owned" in line for line in lines)
