@@ -1,4 +1,7 @@
-"""Users taken out wherever their ids stand, not only where a name says that it is a user."""
+"""Users taken out wherever their ids stand, not only where a name says that it is a user.
+
+Not covered: ids that are words, and users within the ids of sessions and the like.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +36,8 @@ class UserHider:
         return self._scrubber.names(key)
 
     def hidden(self, key: str, text: str) -> str:
-        """Return a text under `key` without users; an identity with one in it is replaced as a whole."""
-        shown = self.without(text)
-        return self._scrubber.opaque(text) if shown != text and is_identity(key) else shown
+        """Return a text under `key` without users; an identity stays, so that what it joins is found."""
+        return text if is_identity(key) else self.without(text)
 
     def without(self, text: str) -> str:
         """Return a text with pseudonyms in the place of the users' ids."""

@@ -24,7 +24,7 @@ LONGEST_ATTRIBUTE = 262_144
 """Bytes of UTF-8 of an attribute that holds JSON."""
 SHORTEST_KEY = 16
 """Bytes of the key that pseudonyms and placeholders are made with."""
-_REMEMBERED = 8_000_000
+_REMEMBERED = 4_000_000
 """Characters of attributes that are remembered: instructions come again with every span."""
 _LONGEST_USER = 256
 _DIGITS = 32
@@ -107,10 +107,6 @@ class LoopScrubber:
     def session_ref(self, session: str) -> str:
         """Return what stands for a session, or for its identity: ``s-`` and 32 hexadecimal digits."""
         return f"s-{self.ref('session', self.opaque(session.strip()))}"
-
-    def session_forms(self, session: str) -> tuple[str, ...]:
-        """Return how a session may stand in what is stored."""
-        return tuple(dict.fromkeys((self.identity(session), self.opaque(session))))
 
     def ref(self, what: str, value: str) -> str:
         """Return 32 hexadecimal digits that depend on the value, its kind and the key (HMAC-SHA256)."""

@@ -141,9 +141,7 @@ def test_nothing_private_is_found_in_the_bus_s_files(intake, bus, place):
         "mail": mail,
         mail: user + "@example.com",
     }
-    intake.payloads(
-        TRAJECTORY, [payload(TRAJECTORY, session_id=mail, agent_id=f"{user}'s", metadata=metadata)]
-    )
+    intake.payloads(TRAJECTORY, [payload(TRAJECTORY, session_id=mail, metadata=metadata)])
     raw = json.dumps(payload(FEEDBACK, text=KEY, metadata={"user_id": "Ann Smith", "n": mail})).encode()
     intake.payloads(FEEDBACK, [raw, raw[:-3], raw.replace(b"thumbs", b"tums").replace(b"rating", b"rate")])
     found = b"".join(path.read_bytes() for path in place.folder.rglob("*") if path.is_file())
