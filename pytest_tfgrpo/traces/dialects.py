@@ -10,6 +10,7 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.traces import indexed, langfuse, openinference
 from pytest_tfgrpo.traces.forest import MARK
 from pytest_tfgrpo.traces.genai import KINDS, messages_of, outcomes_of, read_genai
+from pytest_tfgrpo.traces.genai_logs import is_log
 from pytest_tfgrpo.traces.turns import Dialect, SpanReading, TraceSpan
 
 SESSION_KEYS = (
@@ -88,7 +89,7 @@ def read_span(span: TraceSpan) -> SpanReading:
     """
     session, user, notes, shared = identity(span.attributes, span.resource)
     reading = dialect_of(span.attributes)(span)
-    inputs, outputs = ([], []) if span.attributes else messages_of(span)
+    inputs, outputs = messages_of(span) if is_log(span) else ([], [])
     return replace(
         reading,
         outcomes=reading.outcomes or outcomes_of(span),

@@ -16,6 +16,7 @@ from pytest_tfgrpo.traces.turns import SpanEvent, TraceSpan
 
 PREFIX = "gen_ai."
 """Start of the names of the events that are read; other log records are none of ours."""
+_CONVERSATION = "gen_ai.conversation.id"
 NO_SPAN = "0" * 16
 """Parent of what belongs to a trace, and to no span of it in particular."""
 
@@ -36,11 +37,13 @@ class LogEntry:
 def span_of_log(name: str, entry: LogEntry, place: str) -> TraceSpan:
     """Return a span without a step, below the span of a log record, that has the record as its event.
 
-    Its id follows from what the record says, so that a repeated record is the same span.
+    Its id follows from what the record says, so that a repeated record is the same span. What the record says
+    of session, user or application are attributes of the span, as they are of others.
     """
     said = entry.body if isinstance(entry.body, Mapping) else {}
-    attributes = {**said, **entry.attributes}
-    content = json.dumps([name, entry.span, entry.at_ns, attributes], sort_keys=True)
+    own_attributes = {key: entry.attributes[key] for key in entry.attributes if not _is_said(key)}
+    attributes = {**said, **{key: entry.attributes[key] for key in entry.attributes if _is_said(key)}}
+    content = json.dumps([name, entry.span, entry.at_ns, attributes, own_attributes], sort_keys=True)
     own = hashlib.sha256(content.encode()).hexdigest()[:16]
     return TraceSpan(
         key=(entry.trace, own),
@@ -48,8 +51,17 @@ def span_of_log(name: str, entry: LogEntry, place: str) -> TraceSpan:
         name=name,
         start_ns=entry.at_ns,
         end_ns=entry.at_ns,
-        attributes={},
+        attributes=own_attributes,
         events=(SpanEvent(name, entry.at_ns, attributes),),
         place=place,
         resource=entry.resource,
     )
+
+
+def is_log(span: TraceSpan) -> bool:
+    """Return whether a span is made of a log record."""
+    return bool(span.events) and span.name == span.events[0].name and span.name.startswith(PREFIX)
+
+
+def _is_said(key: str) -> bool:
+    return key.startswith(PREFIX) and key != _CONVERSATION

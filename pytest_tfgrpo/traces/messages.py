@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -95,12 +96,18 @@ def content(found: Json) -> str:
 def calls_of(found: Iterable[Json]) -> list[TraceCall]:
     """Return the calls of tools that messages tell of, each with its result if that is among them."""
     calls: list[TraceCall] = []
+    waiting: defaultdict[str, deque[int]] = defaultdict(deque)
     for message in found:
         for part in _parts(message):
             if (call := _call(part)) is not None:
+                waiting[call.id].append(len(calls))
                 calls.append(call)
             elif (result := _result(part)) is not None:
-                _answer(calls, result)
+                if waiting[result.id]:
+                    at = waiting[result.id].popleft()
+                    calls[at] = calls[at]._replace(result=result.result, failed=result.failed)
+                else:  # the call is in no message here
+                    calls.append(result)
     return calls
 
 
@@ -233,12 +240,3 @@ def _is_text(part: Json) -> bool:
     if not isinstance(part, Mapping):
         return False
     return part.get("type", "text") == "text" and isinstance(part.get("content", part.get("text")), str)
-
-
-def _answer(calls: list[TraceCall], result: TraceCall) -> None:
-    """Give a result to the oldest call that has its id and none; keep one whose call is not here."""
-    for at, call in enumerate(calls):
-        if call.result is None and call.id == result.id:
-            calls[at] = call._replace(result=result.result, failed=result.failed)
-            return
-    calls.append(result)

@@ -177,6 +177,17 @@ def test_an_evaluation_in_a_log_record_is_an_outcome_of_its_run(form: OtlpForm) 
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_a_log_record_says_to_whom_it_belongs_as_a_span_does(form: OtlpForm) -> None:
+    whose = {"session.id": "s", "user.id": "u", "tfgrpo.opt_out": True, "gen_ai.conversation.id": "c"}
+    records = logs(log(RESULT, SCORE | whose))
+    (found,) = read_otlp_logs(body_of(records, form, ExportLogsServiceRequest), form=form, place="a")
+    assert isinstance(found, TraceSpan)
+    assert (found.attributes, found.events[0].attributes) == (whose, SCORE)
+    reading = read_span(found)
+    assert (reading.session, reading.user, reading.notes) == ("s", "u", {"opt_out": True})
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_an_evaluation_of_a_trace_or_of_a_span_that_is_not_here_is_a_stray(form: OtlpForm) -> None:
     records = logs(log(RESULT, SCORE, spanId=""), log(RESULT, SCORE), log(RESULT, SCORE, traceId="00" * 16))
     *found, refused = read_otlp_logs(body_of(records, form, ExportLogsServiceRequest), form=form, place="a")
