@@ -38,7 +38,7 @@ from pytest_tfgrpo.feedback.view_rows import slim_reward
 
 JOB = "evaluator"
 SETTLE_S = 1.0
-"""How long an event waits for events of other streams that arrived before it and are not seen yet."""
+"""How long an event waits for those before it on a bus whose streams are not stored in one order."""
 WAIT_H = 24.0
 """How long feedback waits for its trajectory."""
 MOST_COMPONENTS = 60
@@ -58,16 +58,21 @@ class Evaluator:
         *,
         weights: Mapping[str, float] = WEIGHTS,
         components: Mapping[str, FurtherComponent] = MappingProxyType({}),
-        settle_s: float = SETTLE_S,
+        settle_s: float | None = None,
         wait_h: float = WAIT_H,
         ttl_s: float = TTL_S,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """`owner` names this process alone; `ttl_s` is how long another one waits once it is gone."""
+        """`owner` names this process alone; `ttl_s` is how long another one waits once it is gone.
+
+        An event waits `settle_s` for those of other streams that arrived before it and are not seen yet;
+        by default as long as the bus needs.
+        """
         self._bus, self._view = bus, view
         self._weights, self._components = weights, components
-        self._settle_s, self._wait_h = settle_s, wait_h
+        self._settle_s = (0.0 if bus.atomic else SETTLE_S) if settle_s is None else settle_s
+        self._wait_h = wait_h
         self._clock, self._wall = clock, wall
         self._lease = Lease(bus, JOB, owner, ttl_s=ttl_s, clock=clock)
         self._generation = -1
@@ -88,9 +93,11 @@ class Evaluator:
             self._generation = -1
             return 0
         self._view.catch_up(self._bus)
+        upto = self._watermark()
+        if not self._settle_s:
+            self._view.catch_up(self._bus)  # streams are read in turn: now all of them are, up to then
         if self._view.generation != self._generation:
             self._load()
-        upto = self._watermark()
         try:
             inputs = next_inputs(self._view, self._state, upto, _AT_ONCE)
             events = self._evaluate(inputs)
