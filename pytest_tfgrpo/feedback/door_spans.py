@@ -106,8 +106,9 @@ class SpanDoor:
                 groups.setdefault(shared, []).append((index, hidden.span(span, resources[shared])))
             except UnfitError:
                 refused[index] = RefusedSpan(RefusedTrace.MALFORMED, span.place, span.key, span.parent)
-        for group in groups.values():
-            for part in _parts(group):
+        # whoever assembles the trace takes it as whole once it has its root
+        for group in sorted(groups.values(), key=_has_root):
+            for part in _parts(sorted(group, key=lambda one: not one[1].parent)):
                 yield from _encoded(trace, part, refused)
 
 
@@ -153,6 +154,10 @@ def _named(tables: Iterable[Mapping[str, Json]], keys: Iterable[str]) -> list[st
             if value.__class__ is int or (isinstance(value, str) and value.strip()):
                 found.append(str(value).strip())
     return found
+
+
+def _has_root(spans: _Numbered) -> bool:
+    return any(not span.parent for _, span in spans)
 
 
 def _parts(spans: _Numbered) -> Iterator[_Numbered]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -45,6 +46,15 @@ def test_spans_of_a_trace_and_resource_are_one_event_and_a_repeat_stores_nothing
     assert [(trace, len(spans)) for trace, spans in found] == [(TRACE, 2), (TRACE, 1), ("1" * 32, 1)]
     assert found[0][1][0].resource == one
     assert found[0][1][1] == span(2, resource=one)
+
+
+def test_the_root_of_a_trace_comes_after_the_spans_that_came_with_it(intake, bus):
+    child = replace(span(2, resource={"service.name": "b"}), parent="1" * 16)
+    sibling = replace(span(3, resource={"service.name": "a"}), parent="1" * 16)
+    intake.spans([span(1, resource={"service.name": "a"}), child, sibling])
+    assert [one.key[1] for _, spans in stored(bus) for one in spans] == [
+        child.key[1], sibling.key[1], span(1).key[1]
+    ]  # fmt: skip
 
 
 def test_payloads_of_each_subject_become_events_whose_ids_follow_from_theirs(intake, bus):
