@@ -24,11 +24,18 @@ from pytest_tfgrpo.feedback.open_traces import (
     StreamTime,
 )
 from pytest_tfgrpo.feedback.span_events import decode_spans
-from pytest_tfgrpo.feedback.trace_events import ASSEMBLER, PublishedRun, events_of, stray_events
+from pytest_tfgrpo.feedback.trace_events import (
+    ASSEMBLER,
+    PublishedRun,
+    TraceEvents,
+    dead,
+    events_of,
+    stray_events,
+)
 from pytest_tfgrpo.feedback.trajectories import time_of, trajectory_id
 from pytest_tfgrpo.traces.dialects import read_span
 from pytest_tfgrpo.traces.forest import UNREADABLE
-from pytest_tfgrpo.traces.turns import TraceOutcome, TraceSpan
+from pytest_tfgrpo.traces.turns import RefusedTrace, TraceOutcome, TraceSpan
 
 IDLE_S = 60.0
 """Without a new span, after which a trace is taken as it stands."""
@@ -37,6 +44,7 @@ _STEP_EVENTS = 500
 _STEP_BYTES = 16 << 20
 _PART_BYTES = 4 << 20
 """Of events that are published at once."""
+MALFORMED = RefusedTrace.MALFORMED.value
 _SAVE_S = 2.0
 """How long a place in the stream may be unsaved where there is nothing to publish."""
 
@@ -87,7 +95,8 @@ class Assembler:
 
     def _restore(self) -> None:
         """Begin from what the last holder kept."""
-        self._state = AssemblyState.of(self._lease.state)
+        ends = self._bus.last(SPANS), self._bus.last(TRAJECTORIES)
+        self._state = AssemblyState.of(self._lease.state).within(*ends)
         self._time = StreamTime(self._clock)
         self._open, self._done = OpenTraces(), DoneTraces()
         self._dropped = DroppedTraces(self._bus, self._clock)
@@ -131,16 +140,15 @@ class Assembler:
         old = event.sequence <= self._state.cursor
         try:
             trace, spans = decode_spans(event.data)
+            if spans is None:
+                self._drop(trace, {event.id: event.sequence})
+            elif trace in self._dropped:
+                self._dropped.doom({event.id: event.sequence})
+            elif spans := self._on_time(trace, spans, event, old=old):
+                self._add(trace, spans, event, old=old)
         except UNREADABLE as error:
             if not old:
-                self._outputs.append(died(event, SPANS, ASSEMBLER, "malformed", repr(error)[:200]))
-            return
-        if spans is None:
-            self._drop(trace, {event.id: event.sequence})
-        elif trace in self._dropped:
-            self._dropped.doom({event.id: event.sequence})
-        elif spans := self._on_time(trace, spans, event, old=old):
-            self._add(trace, spans, event, old=old)
+                self._outputs.append(died(event, SPANS, ASSEMBLER, MALFORMED, repr(error)[:200]))
 
     def _add(self, trace: str, spans: list[TraceSpan], event: BusEvent, *, old: bool) -> None:
         here = SpansEvent(
@@ -177,7 +185,10 @@ class Assembler:
         """Publish what a trace amounts to; of one that was read again, what is not published."""
         found = self._open.pop(trace)
         assert found is not None
-        made = events_of(trace, found, self._done.get(trace))
+        try:
+            made = events_of(trace, found, self._done.get(trace))
+        except UNREADABLE as error:
+            made = TraceEvents(others=[dead(trace, MALFORMED, repr(error)[:200], [], found.at)])
         if any(self._refuses(run.session, run.user, run.ended_s) for run in made.runs):
             self._drop(trace, found.events)
             return

@@ -33,6 +33,11 @@ class AssemblyState:
         known = {field.name for field in fields(cls)}
         return cls(**{name: one for name, one in (value or {}).items() if name in known})
 
+    def within(self, spans: int, trajectories: int) -> AssemblyState:
+        """Return the state, or that of the beginning where streams end before it: they were made anew."""
+        whole = self.cursor <= spans and self.trajectories_from <= trajectories + 1
+        return self if whole else AssemblyState(late=self.late)
+
     def value(self) -> Json:
         """Return the state as JSON."""
         return asdict(self)

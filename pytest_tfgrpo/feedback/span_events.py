@@ -49,7 +49,9 @@ def decode_spans(data: bytes) -> tuple[str, list[TraceSpan] | None]:
     Raises ValueError, KeyError or TypeError for data that is no event of RL_SPANS.
     """
     found = json.loads(data)
-    trace: str = found["trace"]
+    trace = found["trace"]
+    if not isinstance(trace, str):
+        raise TypeError(f"the trace id {trace!r:.100} is no text")
     if found.get("opt_out"):
         return trace, None
     return trace, [_span(trace, found["resource"], row) for row in found["spans"]]

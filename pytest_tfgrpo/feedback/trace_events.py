@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_event
 from pytest_tfgrpo.bus.protocol import BusEvent
@@ -42,16 +42,16 @@ class PublishedRun:
 class TraceEvents:
     """What a trace is published as."""
 
-    runs: list[PublishedRun]
-    others: list[BusEvent]
-    late: int
+    runs: list[PublishedRun] = field(default_factory=list)
+    others: list[BusEvent] = field(default_factory=list)
+    late: int = 0
     """Runs and spans that came too late for the trajectories that are published."""
 
 
 def events_of(trace: str, found: OpenTrace, done: DoneTrace | None) -> TraceEvents:
     """Return what a trace is published as, beside what is done of it already."""
     result = found.result()
-    made = TraceEvents(runs=[], others=[], late=0)
+    made = TraceEvents()
     late = 0
     for run in result.runs:
         known = done is not None and run.key[1] in done.runs

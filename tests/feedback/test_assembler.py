@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -192,15 +193,42 @@ def test_orphans_and_loops_become_dead_letters_without_texts(local: Bus, clock: 
 def test_an_event_that_holds_no_spans_is_a_dead_letter(local: Bus, clock: Clock) -> None:
     event = spans_event(*agent_trace(1))
     bad = [b"[]", b'{"trace": 1}', b"{", b'{"trace":"x","resource":{},"spans":[1]}']
-    local.publish(
-        [
-            type(event)(id=str(trace_uuid(n)), subject=event.subject, time=event.time, data=data)
-            for n, data in enumerate(bad)
-        ]
-    )
+    local.publish([replace(event, id=trace_uuid(n), data=data) for n, data in enumerate(bad)])
     local.publish([event])
     drain(assembler(local, clock))
     assert [one.code for one in letters(local)] == ["malformed"] * len(bad)
+    assert len(payloads(local)) == 1
+
+
+def test_spans_with_values_of_any_type_stop_nothing(local: Bus, clock: Clock) -> None:
+    chance = random.Random(11)
+    worker = assembler(local, clock)
+    values: list[Any] = [None, 1, -(10**400), 1.5, "x", [], [[]], {}, {"a": 1}, True]
+    for trace in range(1, 150):
+        event = spans_event(*agent_trace(trace))
+        found = json.loads(event.data)
+        at: Any = found
+        while isinstance(at, dict | list) and at:
+            inside, key = at, chance.choice(list(at if isinstance(at, dict) else range(len(at))))
+            at = at[key]
+            if chance.random() < 0.2:
+                break
+        inside[key] = chance.choice(values)
+        local.publish([replace(event, id=trace_uuid(trace), data=json.dumps(found).encode())])
+    publish(local, *agent_trace(200))
+    rest(worker, clock)
+    worker.step()
+    assert (trace_id(200), span_id(AGENT), 2) in agents(local)
+    assert {one.code for one in letters(local)} <= {"malformed", "incomplete", "no_run", "loop", "schema"}
+    assert len(payloads(local)) > 20
+
+
+def test_streams_that_were_made_anew_are_read_from_their_beginning(local: Bus, clock: Clock) -> None:
+    table = local.table(STATE)
+    row = {"owner": "", "state": {"cursor": 900, "spans_from": 900, "trajectories_from": 70}}
+    table.put("lease.assembler", json.dumps(row).encode(), 0)
+    publish(local, *agent_trace(1))
+    drain(assembler(local, clock))
     assert len(payloads(local)) == 1
 
 
