@@ -219,7 +219,14 @@ def test_spans_with_values_of_any_type_stop_nothing(local: Bus, clock: Clock) ->
     rest(worker, clock)
     worker.step()
     assert (trace_id(200), span_id(AGENT), 2) in agents(local)
-    assert {one.code for one in letters(local)} <= {"malformed", "incomplete", "no_run", "loop", "schema"}
+    assert {one.code for one in letters(local)} <= {
+        "malformed",
+        "incomplete",
+        "no_run",
+        "loop",
+        "schema",
+        "not_finite",
+    }
     assert len(payloads(local)) > 20
 
 
