@@ -53,6 +53,10 @@ def declare(commands: Subparsers) -> None:
     command.add_argument("--full", action="store_true", help="show texts whole")
     command.add_argument("--json", action="store_true", help="print JSON")
     _add_config(command)
+    command = add_command(group, "forget", forget)
+    _add_whose(command)
+    command.add_argument("--actor", metavar="A", help="who does it, for the record (default: you)")
+    _add_config(command)
     command = add_command(group, "import", import_)
     command.add_argument(
         "files", nargs="+", metavar="FILE", help="file or folder; several are taken together"
@@ -178,6 +182,36 @@ def show(arguments: Arguments) -> Iterator[str]:
 
 def _json(value: LoopStatus | LoopReport | ShownTrajectory) -> str:
     return json.dumps(asdict(value), indent=1)
+
+
+def forget(arguments: Arguments) -> Iterator[str]:
+    """Overwrite all that is stored of a user or session; a record of it stays, without their id."""
+    from pytest_tfgrpo.cli.open_loop import current_view, existing_bus, open_scrubber
+    from pytest_tfgrpo.feedback.forget import forget as overwrite
+    from pytest_tfgrpo.feedback.report_lines import labelled, streams_text
+
+    if not (arguments.session or arguments.user).strip():
+        raise SettingError("name the session or user to forget; an empty id is nobody's")
+    with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
+        found = overwrite(
+            bus,
+            view,
+            scrubber=open_scrubber(config),
+            actor=arguments.actor or _operator(),
+            session=arguments.session,
+            user=arguments.user,
+        )
+    yield from labelled("forgot", f"{found.whose} {found.ref}: {streams_text(found.removed)}")
+
+
+def _operator() -> str:
+    """Return the name of who runs this, as far as it is known."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"
 
 
 def import_(arguments: Arguments) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.feedback.assembly_state import AssemblyState
 from pytest_tfgrpo.feedback.evaluator import evaluator_lag
 from pytest_tfgrpo.feedback.lease import lease_state
-from pytest_tfgrpo.feedback.report_lines import counted, labelled, streams_text
+from pytest_tfgrpo.feedback.report_lines import alive, counted, labelled, streams_text
 from pytest_tfgrpo.feedback.trace_events import ASSEMBLER, SPANS
 from pytest_tfgrpo.feedback.view import LoopView
 
@@ -71,7 +71,7 @@ def _holder(bus: Bus, job: str) -> str:
 def status_lines(status: LoopStatus) -> Iterator[str]:
     """Yield what a status says, in lines of 80 columns."""
     yield from labelled("bus", line(status.bus))
-    yield from labelled("published", streams_text(status.published))
+    yield from labelled("published", streams_text(alive(status.published)))
     for name, job in status.jobs.items():
         behind = "up to date" if not job.behind else f"{job.behind:,} events behind"
         holder = f"lease of {line(job.holder, 120)}" if job.holder else "nobody holds its lease"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from pytest_tfgrpo.bus.streams import DEAD
 from pytest_tfgrpo.core.text import interval, line, number, plural, table, wrapped
 from pytest_tfgrpo.feedback.report import BAD, GOOD, LoopReport, TaskReward, VersionReward
 
@@ -14,7 +15,9 @@ _STREAMS = {
     "RL_TRAJECTORIES": "trajectory",
     "RL_FEEDBACK": "feedback",
     "RL_REWARDS": "reward",
+    DEAD: "dead letter",
 }
+"""Streams whose events are counted in a text, in this order."""
 _PLURALS = {"trajectory": "trajectories", "feedback": "feedback"}
 _MOST_MIXED = 20
 """Tasks that are listed."""
@@ -31,7 +34,7 @@ def counted(counts: Mapping[str, int], nothing: str = "none") -> str:
 
 
 def streams_text(counts: Mapping[str, int]) -> str:
-    """Return how many events of each stream there are, but for those of which other lines speak."""
+    """Return how many events of each stream there are."""
     parts = []
     for stream, name in _STREAMS.items():
         if stream not in counts:
@@ -41,9 +44,14 @@ def streams_text(counts: Mapping[str, int]) -> str:
     return ", ".join(parts) or "nothing"
 
 
+def alive(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts without that of dead letters, which have a line of their own by code."""
+    return {stream: count for stream, count in counts.items() if stream != DEAD}
+
+
 def report_lines(report: LoopReport) -> Iterator[str]:
     """Yield what a report says."""
-    yield from labelled("published", streams_text(report.published))
+    yield from labelled("published", streams_text(alive(report.published)))
     yield from labelled("redacted", counted(report.redacted))
     yield from labelled("left out", f"{report.opted_out:,} opted out, {report.forgotten:,} forgotten")
     yield from labelled("dead", counted(report.dead))
