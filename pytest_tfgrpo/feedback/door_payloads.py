@@ -17,6 +17,7 @@ from pytest_tfgrpo.core.events import (
     LARGEST_INPUT,
     REWARD,
     TRAJECTORY,
+    EventFault,
     EventRefusal,
     RlEvent,
     check_event,
@@ -30,6 +31,8 @@ from pytest_tfgrpo.feedback.scrubber import LoopScrubber
 
 _LONGEST_DEAD = 262_144
 """Bytes of a payload that are kept of one that is refused."""
+_REVISIONS = 8
+"""Of a reward, whose ids others do not give."""
 _USERS = ("user_ref", "user_id", "user")
 _OPT_OUTS = ("opt_out", "tfgrpo.opt_out")
 
@@ -104,6 +107,9 @@ class PayloadDoor:
         envelope = wrap(subject, self._with_pseudonyms(value), event_id=event_id)
         hider = UserHider(self._scrubber, _users(data))
         found = check_event(payload if value is None else envelope, hider)
+        if isinstance(found, RlEvent) and subject == REWARD and _is_ours(found.data):
+            message = "is the id of a reward that the loop itself computes; give this one another"
+            found = EventRefusal(fault=EventFault.SCHEMA, pointer="/data/reward_id", message=message)
         if isinstance(found, RlEvent):
             return TakenPayload(event=bus_event(found, utc_time(found.data.get(kind.time_key)) or found.time))
         refusal = EventRefusal(
@@ -164,6 +170,13 @@ def _users(data: Mapping[str, Json]) -> list[str]:
     metadata = data.get("metadata")
     found = [metadata.get(key) for key in _USERS] if isinstance(metadata, dict) else []
     return [str(one).strip() for one in found if _is_user(one)]
+
+
+def _is_ours(reward: Mapping[str, Json]) -> bool:
+    """Return whether a reward has an id that the loop's evaluator gives, or will give."""
+    said = reward.get("metadata", {}).get("revision", 1)
+    revisions = {said, *range(1, _REVISIONS + 1)}
+    return reward["reward_id"] in {derived_id("reward", reward["trajectory_id"], str(n)) for n in revisions}
 
 
 def _is_user(value: Json) -> bool:

@@ -74,6 +74,15 @@ def test_payloads_of_each_subject_become_events_whose_ids_follow_from_theirs(int
         assert event.time == utc_time(value.get("end_timestamp", value.get("timestamp")))
 
 
+def test_nobody_else_gives_a_reward_the_id_that_the_evaluator_will_give(intake, bus):
+    of = payload(REWARD)["trajectory_id"]
+    values = [payload(REWARD, reward_id=derived_id("reward", of, str(n)).upper()) for n in (1, 2)]
+    values.append(payload(REWARD, reward_id=derived_id("reward", of, "77"), metadata={"revision": 77}))
+    result = intake.payloads(REWARD, values)
+    assert [one.pointer for one in result.refused.values()] == ["/reward_id"] * 3
+    assert not list(bus.replay("RL_REWARDS"))
+
+
 def test_what_is_refused_is_named_by_its_place_and_kept_redacted(intake, bus):
     broken = payload(FEEDBACK, type="rating", rating=9, text=f"my key {KEY}")
     result = intake.payloads(
