@@ -1,4 +1,4 @@
-"""The loop's service as a process of its own: ``python -m support.loop_service BUS PORT``."""
+"""The loop's service with an assembler, in a process: ``python -m support.loop_service BUS PORT``."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ class LoopProcess(AbstractContextManager["LoopProcess"]):
 def main(bus_path: str, port: str) -> None:
     """Serve until a signal comes."""
     from pytest_tfgrpo.bus.registry import open_bus
+    from pytest_tfgrpo.feedback.assembler import Assembler
     from pytest_tfgrpo.feedback.service.run import run_service
     from support.services import real_intake
 
@@ -60,6 +61,7 @@ def main(bus_path: str, port: str) -> None:
     run_service(
         bus=bus,
         intake=real_intake(bus),
+        roles=[Assembler(bus, f"process-{os.getpid()}", ttl_s=0.1)],
         port=int(port),
         token=TOKEN,
         ready=lambda url: print(url, flush=True),

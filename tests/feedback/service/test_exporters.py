@@ -1,5 +1,6 @@
 """Exporters of OpenTelemetry, the service, and what is in the bus after it: also when it is killed."""
 
+import json
 import signal
 import threading
 import time
@@ -20,6 +21,7 @@ from support.services import FakeIntake, Running
 from pytest_tfgrpo.bus.registry import open_bus
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.feedback.span_events import decode_spans
+from pytest_tfgrpo.feedback.trajectories import trajectory_id
 from pytest_tfgrpo.traces.turns import TraceSpan
 
 pytestmark = pytest.mark.service
@@ -61,6 +63,19 @@ def stored(path: Path) -> Iterator[TraceSpan]:
     bus.close()
 
 
+def trajectories(path: Path) -> list[str]:
+    bus = open_bus(f"embedded:{path}")
+    found = [json.loads(event.data)["trajectory_id"] for event in bus.replay("RL_TRAJECTORIES")]
+    bus.close()
+    return found
+
+
+def wait_for(path: Path, count: int) -> None:
+    until = time.monotonic() + 60
+    while len(trajectories(path)) < count and time.monotonic() < until:
+        time.sleep(0.1)
+
+
 @pytest.mark.parametrize("gzip", [False, True])
 def test_what_an_exporter_sends_is_in_the_bus_without_its_secrets(tmp_path: Path, gzip: bool) -> None:
     path, spans = tmp_path / "bus.db", made(3)
@@ -94,7 +109,9 @@ def test_an_exporter_comes_again_while_the_bus_fails() -> None:
 
 @pytest.mark.faults
 @pytest.mark.timeout(900)
-def test_what_was_acknowledged_survives_kills_and_is_there_once(tmp_path: Path, campaign: Campaign) -> None:
+def test_what_was_acknowledged_survives_kills_as_one_trajectory_each(
+    tmp_path: Path, campaign: Campaign
+) -> None:
     path, random = tmp_path / "bus.db", campaign.random("service")
     kills = campaign.count(4, 200)
     acknowledged: list[ReadableSpan] = []
@@ -120,8 +137,11 @@ def test_what_was_acknowledged_survives_kills_and_is_there_once(tmp_path: Path, 
         finally:
             ended.set()
             thread.join(60)
+        wait_for(path, len({span.key for span in stored(path)}))
         assert service.end(signal.SIGTERM) == 0
     found = [span.key for span in stored(path)]
     assert len(acknowledged) >= 5
     assert set(ids(acknowledged)) <= set(found)
     assert len(found) == len(set(found))
+    made_of = [trajectory_id(*key) for key in found]
+    assert sorted(trajectories(path)) == sorted(made_of)
