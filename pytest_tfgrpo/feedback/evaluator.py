@@ -45,6 +45,7 @@ MOST_COMPONENTS = 60
 """Components of one reward; what others claim beyond that does not count."""
 _AT_ONCE = 512
 """Events whose rewards are published together."""
+_encoded = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 class Evaluator:
@@ -244,7 +245,7 @@ def _event(payload: dict[str, Json]) -> BusEvent:
         id=derived_id("reward-event", payload["reward_id"]),
         subject=REWARD,
         time=payload["timestamp"],
-        data=json.dumps(payload, separators=(",", ":"), allow_nan=False).encode("ascii"),
+        data=_encoded(payload).encode("ascii"),
     )
 
 

@@ -17,6 +17,8 @@ from pytest_tfgrpo.feedback.view import FEEDBACKS, NO_TRAJECTORY, REWARDS, TRAJE
 
 INPUTS = (TRAJECTORIES, FEEDBACKS, REWARDS)
 """The streams that rewards follow from; of equal times the first one's event comes first."""
+MOST_CLAIMS = 1000
+"""Feedback events on one trajectory, and rewards of others, that count; the newest ones."""
 _CAUSES = {
     TRAJECTORIES: "SELECT at, seq, id, time FROM trajectories WHERE seq > ? AND at <= ? ORDER BY seq LIMIT ?",
     FEEDBACKS: """SELECT at, seq, trajectory_id, time FROM feedback
@@ -162,13 +164,16 @@ def trajectory_of(view: LoopView, trajectory_id: str, state: EvaluatorState) -> 
 
 
 def claims_of(view: LoopView, trajectory_id: str, state: EvaluatorState) -> tuple[list[Json], list[Json]]:
-    """Return the feedback on a trajectory and the rewards of others that are taken into account."""
-    query = "SELECT slim FROM feedback WHERE trajectory_id = ? AND seq <= ? AND NOT dead ORDER BY seq"
-    said = view.rows(query, (trajectory_id, state.feedback))
-    query = (
-        "SELECT slim FROM rewards WHERE trajectory_id = ? AND own = 0 AND seq <= ? AND NOT dead ORDER BY seq"
+    """Return the newest feedback on a trajectory and rewards of others that are taken into account."""
+    query = """SELECT slim FROM {table} WHERE trajectory_id = ? AND seq <= ? AND NOT dead{more}
+        ORDER BY seq DESC LIMIT ?"""
+    said, judged = (
+        view.rows(query.format(table=table, more=more), (trajectory_id, seen, MOST_CLAIMS))
+        for table, more, seen in (
+            ("feedback", "", state.feedback),
+            ("rewards", " AND own = 0", state.rewards),
+        )
     )
-    judged = view.rows(query, (trajectory_id, state.rewards))
     return [json.loads(slim) for (slim,) in said], [json.loads(slim) for (slim,) in judged]
 
 

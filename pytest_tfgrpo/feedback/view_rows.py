@@ -230,8 +230,7 @@ def redacted_kinds(data: bytes) -> str | None:
     return _encoded(dict(sorted(found.items()))) if found else None
 
 
-def _encoded(value: Json) -> str:
-    return json.dumps(value, separators=(",", ":"))
+_encoded = json.JSONEncoder(separators=(",", ":")).encode
 
 
 _READERS: Mapping[str, Callable[[BusEvent, float], ViewRow | EventRefusal]] = MappingProxyType(
