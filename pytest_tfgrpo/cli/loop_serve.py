@@ -16,6 +16,7 @@ from pytest_tfgrpo.core.text import line
 if TYPE_CHECKING:
     from pytest_tfgrpo.bus.protocol import Bus
     from pytest_tfgrpo.feedback.config import LoopConfig
+    from pytest_tfgrpo.feedback.opt_outs import OptOuts
     from pytest_tfgrpo.feedback.service.workers import LoopRole
     from pytest_tfgrpo.feedback.view import LoopView
 
@@ -39,7 +40,7 @@ def serve_loop(path: str | None) -> Iterator[str]:
         with ExitStack() as unused:
             unused.callback(bus.close)
             opt_outs = OptOuts(bus, scrubber)
-            roles = _roles(bus, view, config)
+            roles = _roles(bus, view, config, opt_outs)
             unused.pop_all()  # the service closes them
         run_service(
             bus=bus,
@@ -55,13 +56,19 @@ def serve_loop(path: str | None) -> Iterator[str]:
     yield "stopped    what was accepted is on the bus"
 
 
-def _roles(bus: Bus, view: LoopView, config: LoopConfig) -> list[LoopRole]:
+def _roles(bus: Bus, view: LoopView, config: LoopConfig, opt_outs: OptOuts) -> list[LoopRole]:
     from pytest_tfgrpo.feedback.assembler import Assembler
     from pytest_tfgrpo.feedback.components import load_components
     from pytest_tfgrpo.feedback.evaluator import Evaluator
 
     settings, owner = config.settings, owner_name()
-    assembler = Assembler(bus, owner, idle_s=settings.assembler_idle_s, ttl_s=settings.evaluator_lease_s)
+    assembler = Assembler(
+        bus,
+        owner,
+        idle_s=settings.assembler_idle_s,
+        ttl_s=settings.evaluator_lease_s,
+        refuses=opt_outs.withdrawn,
+    )
     evaluator = Evaluator(
         bus,
         view,

@@ -126,6 +126,11 @@ class OptOuts:
                 return "forgotten"
         return ""
 
+    def withdrawn(self, session: str, user: str, at: float) -> bool:
+        """Return whether nothing is kept of a session or user by now; raises BusError."""
+        self.refresh()
+        return bool(self.reason([session], [user] if user else [], at))
+
     def close(self) -> None:
         """Watch no longer; raises BusError."""
         with self._lock:

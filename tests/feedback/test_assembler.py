@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from support.buses import BusPlace, Clock, EmbeddedPlace, bytes_in
@@ -31,6 +31,9 @@ from support.loop_spans import (
 from pytest_tfgrpo.bus.protocol import STATE, Bus
 from pytest_tfgrpo.feedback import open_traces
 from pytest_tfgrpo.feedback.assembler import Assembler
+from pytest_tfgrpo.feedback.intake import Intake
+from pytest_tfgrpo.feedback.opt_outs import OptOuts, forgotten_key, row_since
+from pytest_tfgrpo.feedback.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.trajectories import trajectory_id
 
 IDLE_S = 60.0
@@ -318,6 +321,27 @@ def test_a_run_whose_session_was_withdrawn_meanwhile_is_dropped(local: Bus, cloc
     assert agents(local) == [(trace_id(2), span_id(AGENT), 2)]
     assert asked[0] == ("session 1", "", 1_800_000_012.0)
     assert [trace_id(1) in event.data.decode() for event in local.replay("RL_SPANS")] == [False] * 5
+
+
+@pytest.mark.parametrize("whose", ["session", "user"])
+def test_what_is_forgotten_while_its_trace_is_open_is_never_published(
+    embedded: EmbeddedPlace, clock: Clock, whose: Literal["session", "user"]
+) -> None:
+    bus, scrubber = embedded.open(), LoopScrubber(b"k" * 32)
+    opt_outs = OptOuts(bus, scrubber)
+    worker = assembler(bus, clock, refuses=opt_outs.withdrawn)
+    intake = Intake(bus, scrubber, opt_outs)
+    for trace in (1, 2):
+        *inner, agent, _ = agent_trace(trace)
+        intake.spans([*inner, replace(agent, attributes={**agent.attributes, "user.id": f"ann {trace}"})])
+    drain(worker)
+    ref = scrubber.session_ref("session 1") if whose == "session" else scrubber.user_ref("ann 1")
+    bus.table(STATE).put(forgotten_key(whose, ref), row_since("2099-01-01T00:00:00Z"), 0)
+    publish(bus, *(agent_trace(trace)[4] for trace in (1, 2)))
+    drain(worker)
+    worker.close()
+    assert agents(bus) == [(trace_id(2), span_id(AGENT), 2)]
+    assert bytes_in(embedded.folder, b"question 1") == []
 
 
 # limits
