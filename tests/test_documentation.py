@@ -19,6 +19,7 @@ from pytest_tfgrpo import hookspecs
 from pytest_tfgrpo.cli.project import parse_ini
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.settings import BY_NAME, TABLE
+from pytest_tfgrpo.feedback.settings import LOOP_TABLE
 from pytest_tfgrpo.harness.gate.config import load_gates
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.models_file import load_models
@@ -201,6 +202,7 @@ def test_a_page_names_only_what_there_is(page: Path) -> None:
     keys = {s.ini for s in TABLE} | {"tfgrpo_epoch"}  # an attribute of spans
     variables = {name for s in TABLE for name in (s.env, *s.aliases)} | {"FEATURE_TFGRPO_GROUP", "TFGRPO_X_Y"}
     variables |= {PREFIX + key.upper() for key in LIVE_TABLE} | {PREFIX.rstrip("_")}
+    variables |= {row.env for row in LOOP_TABLE.values()} | {"TFGRPO_LOOP", "TFGRPO_LOOP_CONFIG"}
     hooks = {name for name in dir(hookspecs) if name.startswith("pytest_tfgrpo_")}
     text = text_of(page)
     named = set(re.findall(r"(?<![\w-])--tfgrpo[a-z-]*(?<!-)", text)) - flags - {"--tfgrpo-x-y"}

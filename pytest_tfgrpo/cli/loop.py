@@ -33,6 +33,11 @@ def declare(commands: Subparsers) -> None:
     command = add_command(group, "init", init)
     command.add_argument("folder", nargs="?", default=".", metavar="DIR", help="folder (default: here)")
     command.add_argument("--force", action="store_true", help="overwrite a loop.toml that exists")
+    command = add_command(group, "demo", demo)
+    command.add_argument("--tasks", type=_count, default=400, metavar="N", help="tasks (default: 400)")
+    command.add_argument("--seed", type=_count, default=0, metavar="N", help="seed of tasks (default: 0)")
+    command.add_argument("--bus", metavar="URL", default="", help="bus of the loop that is killed")
+    command.add_argument("--into", metavar="DIR", help="empty folder to keep its files in (default: none)")
     _add_config(add_command(group, "config", config))
     _add_config(add_command(group, "serve", serve))
     command = add_command(group, "status", status)
@@ -132,6 +137,22 @@ def init(arguments: Arguments) -> Iterator[str]:
 
 def _hint(folder: Path, command: str) -> str:
     return command if folder.resolve() == Path.cwd() else f"cd {folder} && {command}"
+
+
+def demo(arguments: Arguments) -> Iterator[str]:
+    """Watch three days of an agent become rewards, offline, while its service is killed (extra serve)."""
+    from tempfile import TemporaryDirectory
+
+    from pytest_tfgrpo.cli.loop_demo import demo as run
+
+    with TemporaryDirectory(prefix="tfgrpo-loop-demo-") as temporary:
+        folder = Path(arguments.into or temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise SettingError(f"{folder} is not empty; name a new folder")
+        yield from run(folder, arguments.seed, arguments.tasks, arguments.bus)
+        if arguments.into:
+            yield f"next: tfgrpo loop show ID --config {folder / 'killed' / 'loop.toml'}"
 
 
 def config(arguments: Arguments) -> Iterator[str]:

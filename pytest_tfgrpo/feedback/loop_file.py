@@ -29,13 +29,13 @@ def _lines() -> Iterator[str]:
         yield f"[{section}]"
         for row in rows:
             yield f"# {row.help}"
-            yield f"# {row.key} = {_spelled(row.default)}"
+            yield f"# {row.key} = {spelled(row.default)}"
 
 
-def _spelled(value: object) -> str:
+def spelled(value: object) -> str:
     """Return a value in TOML."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name} = {_spelled(one)}" for name, one in value.items()) + "}"
+        return "{" + ", ".join(f"{name} = {spelled(one)}" for name, one in value.items()) + "}"
     return json.dumps("" if value is None else value)
 
 

@@ -14,6 +14,8 @@ from pytest_tfgrpo import cli, hookspecs
 from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.core.setting_parsers import parse_bool
 from pytest_tfgrpo.core.settings import TABLE, Setting
+from pytest_tfgrpo.feedback.loop_file import spelled
+from pytest_tfgrpo.feedback.settings import LOOP_TABLE
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.live.settings import TABLE as LIVE_TABLE
 
@@ -30,6 +32,14 @@ def live_settings() -> str:
         (f"`{key}`", _default(_spelled(s.default)), _guard(s), _cell(s.help)) for key, s in LIVE_TABLE.items()
     ]
     return _table(("setting", "default", "value", "meaning"), rows)
+
+
+def loop_settings() -> str:
+    """Return the table of settings of the feedback loop."""
+    rows = [
+        (f"`[{s.section}] {s.key}`", _default(spelled(s.default)), _cell(s.help)) for s in LOOP_TABLE.values()
+    ]
+    return _table(("setting", "default", "meaning"), rows)
 
 
 def _spelled(value: object) -> object:
@@ -204,6 +214,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "checks": checks,
     "commands": commands,
     "live_settings": live_settings,
+    "loop_settings": loop_settings,
     "gate_keys": gate_keys,
 }
 """Generated parts by the name that a page calls them by."""
