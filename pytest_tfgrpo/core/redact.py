@@ -13,6 +13,7 @@ characters or in prose, and whatever is encoded otherwise, encrypted or in pictu
 from __future__ import annotations
 
 import hmac
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 MARK = "[redacted:"
 """Start of what takes the place of a secret."""
+_PLACEHOLDER = re.compile(r"\[redacted:[a-z_]{1,40}(:[0-9a-f]{6})?\]")
 _ROUNDS = 3
 """Escapes within escapes that are undone."""
 _PASSES = 4
@@ -142,6 +144,8 @@ class Redactor:
         found = list(self._found(text, _ROUNDS))
         if not found:
             return found
+        if MARK in text:
+            found = list(_outside_placeholders(text, found))
         disjoint: list[_Place] = []
         for place in sorted(found, key=lambda f: (f[0], -f[1])):
             if not disjoint or place[0] >= disjoint[-1][1]:
@@ -176,6 +180,17 @@ class Redactor:
         if self._size > _REMEMBERED:
             self._known = {}
             self._size = 0
+
+
+def _outside_placeholders(text: str, found: list[_Place]) -> Iterator[_Place]:
+    """Yield places but for what begins in a placeholder: its kind may be a name that tells of a secret."""
+    ends = {n: mark.end() for mark in _PLACEHOLDER.finditer(text) for n in range(*mark.span())}
+    for start, end, kind, value in found:
+        inside = ends.get(start, start)
+        if inside == start:
+            yield start, end, kind, value
+        elif end - inside >= _SHORTEST_SECRET:  # it goes on behind the placeholder
+            yield inside, end, kind, text[inside:end]
 
 
 def _plain(kind: str, value: str) -> str:

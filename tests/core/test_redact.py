@@ -384,3 +384,16 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(200):
         redactor.text(f"{n} me@example.org")
     assert len(redactor._known) < 60
+
+
+@pytest.mark.parametrize("kind", ["api_key", "token", "password", "email", "named"])
+@pytest.mark.parametrize("around", ["{}", "My key is {}.", "api_key={}", '{{"password": "{}"}}', "a {} b {}"])
+def test_placeholders_stay_as_they_are(kind: str, around: str) -> None:
+    text = around.format(*[f"[redacted:{kind}:576e3b]"] * around.count("{}"))
+    assert Redactor(b"k" * 32).text(text) == text
+
+
+def test_a_secret_right_behind_a_placeholder_is_found() -> None:
+    text = Redactor(b"k" * 32).text("api_key=[redacted:api_key:576e3b]Xk29fjQp3vLz81mN")
+    assert "Xk29fjQp3vLz81mN" not in text
+    assert text.startswith("api_key=[redacted:api_key:576e3b]")
