@@ -53,7 +53,7 @@ def row_since(at: str | None = None) -> bytes:
 
 def says_opt_out(value: object) -> bool:
     """Return whether an attribute ``opt_out`` says yes."""
-    return value is True or (isinstance(value, str) and value.strip().lower() in _TRUE)
+    return isinstance(value, bool | int | str) and str(value).strip().lower() in _TRUE
 
 
 class OptOuts:

@@ -85,7 +85,7 @@ def test_what_is_said_later_of_a_run_that_opted_out_is_not_taken_after_a_restart
 
 def test_a_payload_opts_out_by_its_metadata(intake, bus):
     values = [
-        payload(TRAJECTORY, metadata={"opt_out": True}),
+        payload(TRAJECTORY, metadata={"opt_out": 1}),
         payload(TRAJECTORY, metadata={"opt_out": False}),
     ]
     result = intake.payloads(TRAJECTORY, values)
