@@ -17,6 +17,7 @@ from pytest_tfgrpo.traces.messages import (
     arguments,
     conversation,
     given_to,
+    is_item,
     json_value,
     parsed,
     said_by_tool,
@@ -95,7 +96,7 @@ def _messages(found: Json) -> Iterator[Json]:
     if isinstance(found, Mapping) and isinstance(found.get("messages"), list):
         found = found["messages"]
     for one in found if isinstance(found, list) else [found]:
-        if isinstance(one, Mapping) and "role" in one:
+        if is_item(one) or (isinstance(one, Mapping) and "role" in one):
             yield one
 
 

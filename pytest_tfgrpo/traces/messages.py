@@ -13,8 +13,10 @@ from pytest_tfgrpo.traces.turns import TraceCall
 
 _THOUGHTS = ("reasoning", "thinking")
 """Types of the parts in which a model talks to itself."""
+_TEXTS = ("text", "input_text", "output_text")
 _CALLS = ("function", "tool_call", "tool_use", "function_call")
 _RESULTS = ("tool_call_response", "tool_result", "tool_response", "function_call_output")
+_ITEMS = ("function_call", "function_call_output", "reasoning")
 _RESULT_KEYS = ("response", "result", "content", "output")
 _RESULT_IDS = ("id", "tool_use_id", "toolUseId", "tool_call_id", "call_id")
 
@@ -40,14 +42,14 @@ def conversation(inputs: Iterable[Json], outputs: Iterable[Json]) -> ModelExchan
     """
     asked, recent = "", list[Json]()
     for message in inputs:
-        said = content(body(message)) if message["role"] == "user" else ""
+        said = "" if is_item(message) or message["role"] != "user" else content(body(message))
         if said and not any(_result(part) for part in _parts(message)):
             recent = []
         else:
             recent.append(message)
         asked = said or asked
     answers = list(outputs)
-    said_last = [text for message in answers if (text := content(body(message)))]
+    said_last = [said for message in answers if not is_item(message) and (said := content(body(message)))]
     before, after = calls_of(recent), calls_of(answers)
     thoughts = tuple(text for message in answers for text in _thoughts(message))
     return ModelExchange(asked, "\n".join(said_last), thoughts, (*before, *after), len(after))
@@ -80,6 +82,11 @@ def body(message: Json) -> Json:
     if "parts" in message:
         return message["parts"]
     return message.get("content") if "tool_calls" in message else message["content"]
+
+
+def is_item(message: Json) -> bool:
+    """Return whether a call or a result stands where a message would, as OpenAI's responses have them."""
+    return isinstance(message, Mapping) and "role" not in message and message.get("type") in _ITEMS
 
 
 def content(found: Json) -> str:
@@ -128,7 +135,7 @@ def _part(part: Json) -> str:
     """Return the text of a part, by whatever name it has; calls and files have none."""
     if isinstance(part, str):
         return part
-    if part.get("type", "text") != "text":
+    if part.get("type", "text") not in _TEXTS:
         return ""
     return text(part.get("content", part.get("text")))
 
@@ -146,6 +153,9 @@ def _thoughts(message: Json) -> Iterator[str]:
 def _parts(message: Json) -> Iterator[Mapping[str, Json]]:
     """Yield the parts of a message that are objects, calls and results of other spellings among them."""
     if not isinstance(message, Mapping):
+        return
+    if is_item(message):
+        yield message
         return
     found = message.get("parts", message.get("content"))
     for key in ("tool_calls", "toolCalls"):
@@ -239,4 +249,4 @@ def given_to(found: Json) -> Json:
 def _is_text(part: Json) -> bool:
     if not isinstance(part, Mapping):
         return False
-    return part.get("type", "text") == "text" and isinstance(part.get("content", part.get("text")), str)
+    return part.get("type", "text") in _TEXTS and isinstance(part.get("content", part.get("text")), str)

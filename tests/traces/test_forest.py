@@ -141,6 +141,11 @@ def test_a_last_turn_alone_tells_the_calls_since_the_user_spoke_in_every_spellin
             {"role": "user", "content": [used, {"type": "text", "text": "Go on."}]},
         ],
         [{"role": "assistant", "content": [in_bedrock]}, {"role": "user", "content": [of_bedrock]}],
+        [
+            {"type": "reasoning", "id": "r", "summary": []},
+            {"type": "function_call", "id": "b", "call_id": "a", "name": "f", "arguments": '{"x": 1}'},
+            {"type": "function_call_output", "call_id": "a", "output": "boom"},
+        ],
     ]
     for spelling in spellings:
         run = run_of(chat(2, [message("user", "Do."), *spelling], message("assistant", "Done."), parent=None))
