@@ -5,7 +5,7 @@ Everything follows from the streams, so a process that was killed changes no fig
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -98,9 +98,11 @@ class ShownTrajectory:
 
 def report_of(view: LoopView, last: int) -> LoopReport:
     """Return the figures; means and tasks are those of the `last` newest trajectories."""
-    newest = list(view.trajectories())
-    unrewarded = sum(one.total is None for one in newest)
-    newest = newest[-last:] if last else []
+    newest: deque[LoopTrajectory] = deque(maxlen=last)
+    unrewarded = 0
+    for one in view.trajectories():
+        unrewarded += one.total is None
+        newest.append(one)
     rewards, revisions = view.rewarded()
     audited = view.audited()
     tasks = tasks_of(newest)

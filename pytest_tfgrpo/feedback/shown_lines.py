@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_tfgrpo.core.text import block, line, money, number, table
+from pytest_tfgrpo.core.text import block, duration, line, money, number, table
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.report import ShownTrajectory
 from pytest_tfgrpo.feedback.report_lines import WIDTH
@@ -25,15 +25,20 @@ def shown_lines(shown: ShownTrajectory, limit: int | None = LIMIT) -> Iterator[s
     """Yield what there is of a trajectory; `limit` is of each text, None shows them whole."""
     data = _table(shown.trajectory)
     yield from _head(data, limit)
-    for number_, turn in enumerate(_list(data.get("turns")), 1):
+    before: Mapping[str, Json] = {}
+    for number_, turn in enumerate(map(_table, _list(data.get("turns"))), 1):
         yield ""
-        yield from _turn(number_, _table(turn), limit)
+        yield from _turn(number_, turn, before, limit)
+        before = _table(turn.get("result"))
     for feedback in shown.feedback:
         yield ""
         yield from _feedback(_table(feedback), limit)
     for reward in shown.rewards:
         yield ""
         yield from _reward(_table(reward))
+    if not shown.rewards:
+        yield ""
+        yield from _row("reward", "none so far: too little is known, or `tfgrpo loop status` is behind")
 
 
 def _head(data: Mapping[str, Json], limit: int | None) -> Iterator[str]:
@@ -54,26 +59,37 @@ def _head(data: Mapping[str, Json], limit: int | None) -> Iterator[str]:
 
 
 def _outcome(outcome: Mapping[str, Json]) -> str:
-    return ", ".join(
-        f"{name} {_text(value)}" if not isinstance(value, bool) else name if value else f"not {name}"
-        for name, value in outcome.items()
-    )
+    """Return what is said of the outcome; what is false is no news."""
+    return ", ".join(_said(name, value) for name, value in outcome.items() if value is not False)
 
 
-def _turn(number_: int, turn: Mapping[str, Json], limit: int | None) -> Iterator[str]:
+def _said(name: str, value: Json) -> str:
+    if value is True:
+        return name
+    parts = [_said(key, one) for key, one in value.items()] if isinstance(value, dict) else [_text(value)]
+    return " ".join([name, *parts])
+
+
+def _turn(
+    number_: int, turn: Mapping[str, Json], before: Mapping[str, Json], limit: int | None
+) -> Iterator[str]:
+    """Yield a turn; what it saw is left out where that is the result of the turn before."""
     seen, action = _table(turn.get("observation")), _table(turn.get("action"))
     result = _table(turn.get("result"))
     yield line(f"turn {number_}  {_text(turn.get('timestamp'))}", WIDTH)
-    kind = _text(seen.get("type"))
-    yield from _row("  user" if kind == "user_message" else "  saw", seen.get("content"), limit)
+    content = seen.get("content")
+    if seen.get("type") == "user_message":
+        yield from _row("  user", content, limit)
+    elif content not in (before.get("output"), before.get("error")):
+        yield from _row("  saw", content, limit)
     for thought in _list(turn.get("thought_process")):
         yield from _row("  thought", thought, limit)
     if _text(action.get("type")) in _CALLS:
         called = f"{_text(action.get('tool_name'))} {_text(action.get('tool_args'))}"
         yield from _row("  called", called, limit)
+        yield from _row("  result", result.get("output"), limit)
         took = result.get("execution_time_ms")
-        time = f" ({took:g} ms)" if isinstance(took, int | float) else ""
-        yield from _row("  result", f"{_text(result.get('output'))}{time}", limit)
+        yield from _row("  took", duration(took) if isinstance(took, int | float) else None)
     else:
         answer = action.get("raw_response")
         yield from _row("  answer", answer if answer is not None else result.get("output"), limit)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support import ROOT
 from support.buses import bytes_in
 from support.loop_events import feedback, judged, publish, trajectory
 from support.tools import tfgrpo
@@ -126,3 +127,12 @@ def test_who_opts_out_is_kept_by_pseudonym_alone(project: Path) -> None:
     assert "opted in" in tfgrpo("loop", "opt-out", "remove", "--user", "bob@example.com")
     assert "unchanged" in tfgrpo("loop", "opt-out", "remove", "--user", "bob@example.com")
     assert tfgrpo("loop", "opt-out", "list") == "none\n"
+
+
+def test_files_are_taken_in_once_and_a_mistake_takes_in_nothing(project: Path) -> None:
+    recorded = str(ROOT / "tests" / "traces" / "recorded" / "strands.jsonl")
+    assert "accepted: 12" in tfgrpo("loop", "import", recorded)
+    tfgrpo("loop", "import", recorded)
+    assert json.loads(tfgrpo("loop", "status", "--json"))["published"]["RL_SPANS"] == 2
+    assert "no-such-file" in tfgrpo("loop", "import", recorded, "no-such-file", code=1)
+    assert "must be NAME=LOW..HIGH" in tfgrpo("loop", "import", recorded, "--scale", "stars", code=2)

@@ -1,7 +1,12 @@
 """The figures of the loop, from rows of the view."""
 
+import json
+from collections.abc import Callable
+
 import pytest
 
+from pytest_tfgrpo.core.events import SCHEMAS, TRAJECTORY
+from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.feedback.report import LoopReport, ShownTrajectory, tasks_of, versions_of
 from pytest_tfgrpo.feedback.report_lines import report_lines
 from pytest_tfgrpo.feedback.shown_lines import shown_lines
@@ -117,3 +122,16 @@ def test_no_text_from_outside_reaches_the_terminal_as_it_is_or_is_wider_than_80_
             assert line.isprintable()
             assert len(line) <= 80
         assert any("\\x1b]0;owned" in line for line in lines)
+
+
+def test_tool_calls_and_failures_are_shown_turn_by_turn(golden: Callable[[str, str], None]) -> None:
+    data = json.loads(json.dumps(load_schema(SCHEMAS[TRAJECTORY])["examples"][0]))
+    failing = {
+        "turn_id": 3,
+        "observation": {"type": "tool_result", "content": "Orders 17 and 23."},
+        "action": {"type": "tool_call", "tool_name": "mail", "tool_args": {"to": ["a", "b"]}},
+        "result": {"success": False, "error": "no such address\nask for another one"},
+    }
+    data["turns"].append(failing)
+    shown = ShownTrajectory(trajectory=data, feedback=(), rewards=())
+    golden("loop-show-calls.txt", "\n".join(shown_lines(shown)) + "\n")
