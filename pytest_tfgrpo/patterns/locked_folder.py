@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.harness.sandbox.removal import remove
 
-WORK, GIT = "tfgrpo-harvest-", "tfgrpo-git-"
+WORK, GIT = "tfgrpo-harvest-", "tfgrpo-history-"
 """How the folders of a harvest begin, and those through which it reads a repository."""
 
 
@@ -24,7 +24,7 @@ def locked_folder(prefix: str) -> Iterator[Path]:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with suppress(OSError):  # some file systems have no locks, and there nothing is removed
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX)  # who looks whether it is left has it for a moment
         yield folder
     finally:
         remove(folder)
