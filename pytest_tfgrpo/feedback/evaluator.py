@@ -23,9 +23,11 @@ from pytest_tfgrpo.feedback.evaluator_inputs import (
     EvaluatorState,
     claims_of,
     decode_state,
+    load_history,
     newest_reward,
     next_inputs,
     refused_letter,
+    save_history,
     trajectory_of,
     waited_enough,
 )
@@ -45,6 +47,8 @@ MOST_COMPONENTS = 60
 """Components of one reward; what others claim beyond that does not count."""
 _AT_ONCE = 512
 """Events whose rewards are published together."""
+_SAVE_AFTER = 5000
+"""Rewards after which the history is kept in the view."""
 _encoded = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
@@ -80,6 +84,8 @@ class Evaluator:
         """Of the view, when the history was built; -1: it has to be."""
         self._state = EvaluatorState()
         self._history = RewardHistory()
+        self._saved = 0
+        """Ordinal of the newest reward in the history that the view has."""
         self._ahead: dict[str, Json] = {}
         """Rewards on the bus that the state does not know, by id."""
         self._pending: dict[str, Mapping[str, Json]] = {}
@@ -120,6 +126,8 @@ class Evaluator:
 
     def close(self) -> None:
         """Let another process go on at once."""
+        if self._lease.held:
+            self._save()
         self._lease.release()
         self._generation = -1
 
@@ -135,14 +143,21 @@ class Evaluator:
         """Begin where the last evaluator was."""
         generation = self._view.generation
         self._state = decode_state(self._lease.state)
-        query = "SELECT id, ordinal, slim FROM rewards WHERE own ORDER BY ordinal"
-        self._history, self._ahead, self._pending = RewardHistory(), {}, {}
-        for key, ordinal, slim in self._view.rows(query):
-            if ordinal <= self._state.ordinal:
-                self._history.join(json.loads(slim))
-            else:
-                self._ahead[key] = json.loads(slim)
+        self._pending = {}
+        self._history, self._saved = load_history(self._view, self._state.ordinal)
+        self._ahead = {
+            key: json.loads(slim)
+            for key, slim in self._view.rows(
+                "SELECT id, slim FROM rewards WHERE own AND ordinal > ?", (self._state.ordinal,)
+            )
+        }
         self._generation = generation
+
+    def _save(self) -> None:
+        """Keep the history in the view, so that the next start need not read all rewards."""
+        if self._generation >= 0 and self._state.ordinal > self._saved:
+            save_history(self._view, self._history, self._state.ordinal, self._generation)
+            self._saved = self._state.ordinal
 
     def _watermark(self) -> float:
         """Return the time of arrival up to which nothing can come any more that arrived before."""

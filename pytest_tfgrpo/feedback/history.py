@@ -176,6 +176,20 @@ class RewardHistory:
         if not blocked and fresh:
             own.put(key, metadata["turns"])
 
+    def dump(self) -> dict[str, Json]:
+        """Return all values as JSON."""
+        return {
+            "components": {name: values.items() for name, values in self.components.items()},
+            "turns": {domain: values.items() for domain, values in self.turns.items()},
+        }
+
+    def restore(self, dumped: Mapping[str, Json]) -> None:
+        """Add the values that `dump` returned."""
+        for part, place in (("components", self.scores), ("turns", self.turns_of)):
+            for name, values in dumped[part].items():
+                for key, value in values:
+                    place(name).put(key, value)
+
     def rebuild(self, rewards: Iterable[Mapping[str, Json]]) -> None:
         """Join the payloads of published rewards, in the order of their publication."""
         for reward in rewards:

@@ -37,6 +37,8 @@ STREAM_TABLES: Mapping[str, str] = {
 """The table of each stream that the view reads, in the order in which it reads them."""
 NO_TRAJECTORY = "no_trajectory"
 """Why feedback is dead whose trajectory never came."""
+HISTORY = "history"
+"""Key of the evaluator's history, which names trajectories."""
 FORGET = "forget"
 """Action of the audit event that tells other machines' views to begin again."""
 _AT_ONCE = 2000
@@ -238,6 +240,7 @@ class LoopView:
             found = remove_owned(db, whose, identity, ids, known)
             if found:
                 self.set_meta("generation", str(self.generation + 1))
+                self.set_meta(HISTORY, "")
         if found:
             self.shrink()
 

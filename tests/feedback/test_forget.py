@@ -14,7 +14,7 @@ from support.loop_events import feedback, payloads, publish, totals, trajectory
 from support.loop_spans import agent_trace, trace_id
 
 from pytest_tfgrpo.bus.protocol import Bus
-from pytest_tfgrpo.core.events import FEEDBACK, TRAJECTORY
+from pytest_tfgrpo.core.events import FEEDBACK, TRAJECTORY, derived_id
 from pytest_tfgrpo.feedback.assembler import Assembler
 from pytest_tfgrpo.feedback.evaluator import Evaluator
 from pytest_tfgrpo.feedback.forget import forget
@@ -186,7 +186,10 @@ def test_rewards_after_it_are_those_of_a_history_without_what_was_forgotten(
     settled(evaluator)
     with closing(LoopView(tmp_path / "elsewhere.db")) as elsewhere:
         elsewhere.catch_up(bus)
+        evaluator.close()
+        assert derived_id("t0") in view.meta("history")
         forget(bus, view, scrubber=scrubber, actor="ada", session=GONE)
+        assert view.meta("history") == ""
         publish(bus, [trajectory("next", turns=2, session=KEPT, **DONE)])
         settled(evaluator)
         elsewhere.catch_up(bus)
