@@ -144,7 +144,10 @@ def _text(value: Json) -> str:
     """Return a text as it is, and any other value as JSON."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    try:
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "(a value that is nested too deeply to be shown)"
 
 
 def _number(value: Json) -> str:

@@ -7,6 +7,7 @@ import pytest
 
 from pytest_tfgrpo.core.events import SCHEMAS, TRAJECTORY
 from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.report import LoopReport, ShownTrajectory, tasks_of, versions_of
 from pytest_tfgrpo.feedback.report_lines import report_lines
 from pytest_tfgrpo.feedback.shown_lines import shown_lines
@@ -122,6 +123,15 @@ def test_no_text_from_outside_reaches_the_terminal_as_it_is_or_is_wider_than_80_
             assert line.isprintable()
             assert len(line) <= 80
         assert any("\\x1b]0;owned" in line for line in lines)
+
+
+def test_a_value_that_is_nested_too_deeply_does_not_keep_the_rest_from_being_shown() -> None:
+    deep: Json = []
+    for _ in range(100_000):
+        deep = [deep]
+    data = {"trajectory_id": "a", "turns": [{"observation": {"type": "tool_result", "content": deep}}]}
+    lines = list(shown_lines(ShownTrajectory(trajectory=data, feedback=(), rewards=())))
+    assert "nested too deeply" in "\n".join(lines)
 
 
 def test_tool_calls_and_failures_are_shown_turn_by_turn(golden: Callable[[str, str], None]) -> None:
