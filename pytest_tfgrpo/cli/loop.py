@@ -237,14 +237,19 @@ def _operator() -> str:
 
 def import_(arguments: Arguments) -> Iterator[str]:
     """Take in files of OTLP JSON lines, and exports of Langfuse: observations and scores."""
+    from pytest_tfgrpo.cli.loop_serve import work_off
+    from pytest_tfgrpo.cli.open_loop import load_config
     from pytest_tfgrpo.feedback.imports.files import import_files
     from pytest_tfgrpo.feedback.intake import Intake
 
     with _opened_door(arguments) as (bus, scrubber, rows):
         paths = [Path(name) for name in arguments.files]
         found = import_files(paths, Intake(bus, scrubber, rows), dict(arguments.scale))
-    yield from found.lines()
-    yield "next: tfgrpo loop serve makes trajectories of them, if it does not run yet"
+        yield from found.lines()
+        if work_off(bus, load_config(arguments.config), rows):
+            yield "next: tfgrpo loop report; traces without their root are completed by tfgrpo loop serve"
+        else:
+            yield "next: the service that runs makes trajectories of them; see tfgrpo loop status"
 
 
 def opt_out_add(arguments: Arguments) -> Iterator[str]:

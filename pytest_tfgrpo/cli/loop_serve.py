@@ -6,12 +6,17 @@ import os
 import secrets
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.open_loop import load_config, open_configured, open_scrubber
 from pytest_tfgrpo.core.text import line
+
+PATIENCE_S = 3.0
+"""How long work that waits may not become less, before another process is taken to do it."""
+REST_S = 0.1
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.bus.protocol import Bus
@@ -40,7 +45,7 @@ def serve_loop(path: str | None) -> Iterator[str]:
         with ExitStack() as unused:
             unused.callback(bus.close)
             opt_outs = OptOuts(bus, scrubber)
-            roles = _roles(bus, view, config, opt_outs)
+            roles = open_roles(bus, view, config, opt_outs)
             unused.pop_all()  # the service closes them
         run_service(
             bus=bus,
@@ -56,7 +61,30 @@ def serve_loop(path: str | None) -> Iterator[str]:
     yield "stopped    what was accepted is on the bus"
 
 
-def _roles(bus: Bus, view: LoopView, config: LoopConfig, opt_outs: OptOuts) -> list[LoopRole]:
+def work_off(bus: Bus, config: LoopConfig, opt_outs: OptOuts) -> bool:
+    """Make trajectories and rewards of what waits on the bus; False: a service does that. Raises BusError."""
+    from pytest_tfgrpo.cli.open_loop import current_view
+    from pytest_tfgrpo.feedback.loop_status import status_of
+
+    with ExitStack() as closing:
+        view = closing.enter_context(current_view(config, bus))
+        roles = open_roles(bus, view, config, opt_outs)
+        for role in roles:
+            closing.callback(role.close)
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            if sum(role.step() for role in roles):
+                until = time.monotonic() + PATIENCE_S
+                continue
+            view.catch_up(bus)
+            if not any(job.behind for job in status_of(bus, view, "").jobs.values()):
+                return True
+            time.sleep(REST_S)
+        return False
+
+
+def open_roles(bus: Bus, view: LoopView, config: LoopConfig, opt_outs: OptOuts) -> list[LoopRole]:
+    """Return assembler and evaluator under a new name; the caller closes them."""
     from pytest_tfgrpo.feedback.assembler import Assembler
     from pytest_tfgrpo.feedback.components import load_components
     from pytest_tfgrpo.feedback.evaluator import Evaluator

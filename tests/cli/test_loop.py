@@ -14,8 +14,10 @@ from support.tools import tfgrpo
 from pytest_tfgrpo.bus.registry import open_bus
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.feedback.evaluator import Evaluator
+from pytest_tfgrpo.feedback.lease import Lease
 from pytest_tfgrpo.feedback.view import LoopView
 
+RECORDED = ROOT / "tests" / "traces" / "recorded"
 STATUSES = ("completed_successfully", "failed", "completed_successfully", "partial_completion", "unknown")
 ANSWER = "Write to [redacted:email:0a1b2c].\n\x1b[2Jdef f():\n    return 1\n" + "It works. " * 100
 
@@ -130,9 +132,25 @@ def test_who_opts_out_is_kept_by_pseudonym_alone(project: Path) -> None:
 
 
 def test_files_are_taken_in_once_and_a_mistake_takes_in_nothing(project: Path) -> None:
-    recorded = str(ROOT / "tests" / "traces" / "recorded" / "strands.jsonl")
+    recorded = str(RECORDED / "strands.jsonl")
     assert "accepted: 12" in tfgrpo("loop", "import", recorded)
     tfgrpo("loop", "import", recorded)
     assert json.loads(tfgrpo("loop", "status", "--json"))["published"]["RL_SPANS"] == 2
     assert "no-such-file" in tfgrpo("loop", "import", recorded, "no-such-file", code=1)
     assert "must be NAME=LOW..HIGH" in tfgrpo("loop", "import", recorded, "--scale", "stars", code=2)
+
+
+def test_imported_traces_are_evaluated_without_a_service(project: Path) -> None:
+    assert "next: tfgrpo loop report" in tfgrpo("loop", "import", str(RECORDED / "pydantic-ai.jsonl"))
+    stored = json.loads(tfgrpo("loop", "report", "--json"))
+    assert (stored["published"]["RL_TRAJECTORIES"], stored["rewards"], stored["unrewarded"]) == (2, 1, 1)
+    tfgrpo("loop", "import", str(RECORDED / "pydantic-ai.jsonl"))
+    assert json.loads(tfgrpo("loop", "report", "--json")) == stored
+
+
+def test_imported_traces_are_left_to_a_service_that_runs(project: Path) -> None:
+    bus = open_bus(f"embedded:{project / 'loop-bus.db'}")
+    assert Lease(bus, "assembler", "a service").hold()
+    assert "the service that runs" in tfgrpo("loop", "import", str(RECORDED / "pydantic-ai.jsonl"))
+    assert bus.last("RL_TRAJECTORIES") == 0
+    bus.close()
