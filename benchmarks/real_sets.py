@@ -111,6 +111,8 @@ SETS = {
                 "python-dateutil",
                 "pytest-timeout",
                 "pytest-freezer",
+                "six",
+                "flaky",
             ),
             debian="python-urllib3",
             imports="src",

@@ -41,7 +41,12 @@ def open_guard(config: Any, tree: str, bottom: Any) -> Tuple[Callable[[Any], str
     trusted = _trusted(config) - {id(code) for code in _codes_of(sys.modules["_pytest.runner"].CallInfo)}
     deciding: Dict[str, List[Any]] = {name: [] for name in DECIDING}
     own = {id(vars(module)) for module in _of_runner()}
+    stand_ins = _stand_ins(config)
     looping: Any = None  # the frame of pytest's loop over the tests, once all below it is known
+
+    def stands_in(name: str, now: Any) -> bool:
+        plugins = stand_ins.get(name, ()) if type(now) is types.MethodType else ()
+        return any(now.__self__ is one and now.__func__ is was for one, was in plugins)
 
     def guard(frame: Any) -> str:
         if frame is None:
@@ -50,7 +55,7 @@ def open_guard(config: Any, tree: str, bottom: Any) -> Tuple[Callable[[Any], str
                 if now is not was or (code is not None and getattr(now, "__code__", None) is not code):
                     return f"{name} of pytest was replaced"
         for where, name, was in vital:
-            if where.get(name) is not was:
+            if where.get(name) is not was and not stands_in(name, where.get(name)):
                 return f"{name} of pytest was replaced"
         for name, last in deciding.items():
             impls = getattr(hooks, name).get_hookimpls()
@@ -121,6 +126,18 @@ def _snapshot() -> List[Tuple[Any, str, Any, Any, bool]]:
 def _of_runner() -> List[Any]:
     names = [name for name in sys.modules if name.partition(".")[0] in ("_pytest", "pluggy")]
     return [sys.modules[name] for name in (*names, "unittest.case") if sys.modules[name] is not None]
+
+
+def _stand_ins(config: Any) -> Dict[str, List[Tuple[Any, Any]]]:
+    """Return the plugins with a method of a vital function's name, which they put in its place for a test.
+
+    They are those of the environment, such as flaky, whose tests run through its ``call_and_report``.
+    """
+    found: Dict[str, List[Tuple[Any, Any]]] = {name: [] for name in VITAL}
+    for plugin in config.pluginmanager.get_plugins():
+        for name in VITAL.intersection(vars(type(plugin))):
+            found[name].append((plugin, vars(type(plugin))[name]))
+    return found
 
 
 def _trusted(config: Any) -> Set[int]:

@@ -216,6 +216,47 @@ def test_modules_are_imported_from_the_folders_that_the_environment_names(tree):
     assert run(tree, "test_a.py", environment=environment).outcomes == {"test_a.py::test_a": PASSED}
 
 
+STANDS_IN = """
+from _pytest import runner
+class Again:
+    def call_and_report(self, item, when, log=True, **more):
+        return self.was(item, when, log, **more)
+    def pytest_runtest_protocol(self, item, nextitem):
+        self.was, runner.call_and_report = runner.call_and_report, self.call_and_report
+        try:
+            runner.pytest_runtest_protocol(item, nextitem)
+        finally:
+            runner.call_and_report = self.was
+        return True
+def pytest_configure(config): config.pluginmanager.register(Again())
+"""
+
+
+@pytest.mark.parametrize(("loads", "problem"), [("PYTEST_PLUGINS", None), ("A", RunProblem.TAMPERED)])
+def test_a_plugin_of_the_environment_may_stand_in_for_what_runs_a_test(tree, loads, problem):
+    put(
+        tree,
+        lib__again_py=STANDS_IN.replace(
+            "def pytest_configure(config)", "def pytest_addoption(pluginmanager)"
+        ).replace("config.pluginmanager", "pluginmanager"),
+        conftest_py="" if problem is None else "import again\n" + STANDS_IN,
+        test_a_py="def test_a(): pass\n",
+    )
+    environment = BuiltEnvironment(
+        stamp="0" * 64,
+        folder=tree,
+        python=None,
+        programs=(),
+        imports=("lib",),
+        variables={loads: "again", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        links={},
+        readable=(),
+    )
+    found = run(tree, "test_a.py", environment=environment)
+    assert found.problem is problem, found.detail
+    assert problem or found.outcomes == {"test_a.py::test_a": PASSED}
+
+
 WRITES = """
 import os, pathlib
 from shop import total
