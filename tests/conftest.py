@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 # A busy machine is no failure.
 hypothesis.settings.register_profile(
-    "steady", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "steady", deadline=None, max_examples=40, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
+hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("steady"), max_examples=100)
 hypothesis.settings.load_profile("steady")
 GOLDEN = Path(__file__).parent / "golden"
 # Two threads of linear algebra in each of two workers would wait for each other; our matrices are small.
@@ -39,7 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--update-golden", action="store_true", help="write tests/golden/ anew instead of comparing with it"
     )
     parser.addoption(
-        "--faults", action="store_true", help="run every case of the fault campaigns, not a sample"
+        "--faults",
+        action="store_true",
+        help="run every case of the fault campaigns, not a sample, and more examples of each property",
     )
     parser.addoption(
         "--faults-seed", type=int, help="repeat the sample of the fault campaigns with this seed"
@@ -110,6 +113,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Every process that a test starts would compile it again where none may write it.
     """
+    if config.option.faults:
+        hypothesis.settings.load_profile("thorough")
     if config.option.faults_seed is None:
         config.option.faults_seed = secrets.randbelow(10**6)
     if not hasattr(config, "workerinput"):

@@ -83,11 +83,12 @@ def test_the_suite_is_sound_and_its_pack_is_stamped(made: Path) -> None:
 )
 def test_the_scripted_agent_learns_to_test_in_either_format(project: Path, events: str, lesson: str) -> None:
     actor = f"command:{SCRIPT} --events {events}"
-    small = ("--tfgrpo-epochs=2", "--tfgrpo-group-size=3", "--tfgrpo-eval-rollouts=3")
+    rollouts = 1 if events == "codex" else 3  # with one the gate cannot see a drop
+    small = ("--tfgrpo-epochs=2", "--tfgrpo-group-size=3", f"--tfgrpo-eval-rollouts={rollouts}")
     done = run_pytest(
         project, "--tfgrpo", f"--tfgrpo-actor={actor}", f"--tfgrpo-command-output={events}", *small
     )
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == (0 if rollouts > 1 else 1), done.stdout
     found = report(project)
     baseline, *_, last = found["epochs"]
     assert [epoch["errors"] for epoch in found["epochs"]] == [0, 0, 0]

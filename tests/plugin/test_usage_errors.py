@@ -241,7 +241,7 @@ def test_every_misuse_is_the_same_error_with_workers(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, campaign: Campaign
 ) -> None:
     found = {}
-    for name in campaign.sample(MISUSES, 5):
+    for name in campaign.sample(MISUSES, 3):
         with monkeypatch.context() as environ:
             project = Project(pytester, environ)
             use(project, MISUSES[name], environ)
@@ -267,7 +267,7 @@ def test_a_file_that_is_no_scenario_ends_the_collection_with_and_without_workers
 ) -> None:
     file, text = BROKEN[name]
     project.plugins("xdist").write("suite.scenario.json", SUITE).write(file, text)
-    alone, together = project.run(), project.run("-n", "2")
+    alone, together = project.run(), project.run("-n", "1")
     assert alone.ret == together.ret == pytest.ExitCode.INTERRUPTED
     shown = [
         [line for line in one.outlines if line.startswith(("x.scenario", "E  "))] for one in (alone, together)
