@@ -138,7 +138,14 @@ def _trees(suite: Path, provenance: Provenance) -> FixTrees:
         if stamp_bytes(path.read_bytes()) != provenance.archives.get(name):
             raise ArchiveProblem(f"{name} is not the archive that was proven: its sha256 differs; restore it")
         parts.append(by_name(read_archive(path)))
-    return FixTrees(base=parts[0], hidden=parts[1], reference=parts[2], removed=provenance.removed)
+    base, hidden, reference = parts
+    return FixTrees(
+        base=base,
+        hidden=hidden,
+        reference=reference,
+        removed=provenance.removed,
+        removed_tests=provenance.removed_tests,
+    )
 
 
 def _require_proven_check(suite: Path, provenance: Provenance) -> None:
@@ -160,9 +167,11 @@ def _require_proven_check(suite: Path, provenance: Provenance) -> None:
     (check,), (was,) = found, proven["checks"]
     if value.get("workspace") != proven["workspace"]:
         raise ArchiveProblem(f"the workspace in {path.name} is not the one that was proven; restore it")
-    for key in ("runner", "hidden"):
-        if check.get(key) != was[key]:
-            raise ArchiveProblem(f"{key} in {path.name} is {check.get(key)!r}, not {was[key]!r}; restore it")
+    for key in ("runner", "hidden", "removed"):
+        if check.get(key) != was.get(key):
+            raise ArchiveProblem(
+                f"{key} in {path.name} is {check.get(key)!r}, not {was.get(key)!r}; restore it"
+            )
     for key in ("fail_to_pass", "pass_to_pass"):
         named = check.get(key)
         tests = named if isinstance(named, list) else []

@@ -13,6 +13,7 @@ from pytest_tfgrpo.core.errors import SnapshotError, StoreError, TfgrpoError
 from pytest_tfgrpo.core.text import few, line
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveProblem
 from pytest_tfgrpo.harness.sandbox.environments import Environment
+from pytest_tfgrpo.harness.sandbox.paths import check_name
 from pytest_tfgrpo.harness.scoring.checks.protected import matches
 from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteRequest, SuiteRun
 from pytest_tfgrpo.patterns.environment.package_tools import BuildProblem
@@ -126,6 +127,7 @@ class HarvestWorker:
             hidden={name: entry for name, entry in after.items() if name in hidden},
             reference={name: entry for name, entry in after.items() if name in sources},
             removed=tuple(name for name in candidate.sources if name not in there),
+            removed_tests=tuple(n for n in candidate.protected if n not in there and _can_be_named(n)),
         )
 
     def _is_left_out(self, path: str) -> bool:
@@ -217,6 +219,7 @@ class HarvestWorker:
             validation=validation,
             archives=digests(SuitePaths(suite=self._plan.suite, id=candidate.id), archives),
             removed=trees.removed,
+            removed_tests=trees.removed_tests,
             protected=candidate.protected,
             sources=candidate.sources,
             timeout_s=check_timeout_s(validation),
@@ -232,6 +235,7 @@ class HarvestWorker:
             return None
         provenance, archives = read_provenance(paths.provenance), trees.archives()
         same = (provenance.commit, provenance.base) == (candidate.change.commit, candidate.change.base)
+        same = same and provenance.removed_tests == trees.removed_tests
         if not same or provenance.archives != digests(paths, archives):
             return None
         if not paths.scenario.is_file():
@@ -262,6 +266,15 @@ class HarvestWorker:
         write_partial(self._plan.suite, candidate.id, value, manual_advice(candidate, part, validation))
         row = _row(candidate, HarvestStatus.NEEDS_MANUAL, cause=RootCause.SCENARIO_SYNTHESIS)
         return HarvestedFix(row=replace(row, reason=validation.reason))
+
+
+def _can_be_named(name: str) -> bool:
+    """Return whether a scenario can name a file; one with an odd name stays in all trees."""
+    try:
+        check_name(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _failed(cause: RootCause, reason: str) -> FixValidation:

@@ -27,16 +27,21 @@ class FixTrees:
     """What the fix added or changed besides."""
     removed: tuple[str, ...] = ()
     """What it removed besides."""
+    removed_tests: tuple[str, ...] = ()
+    """Protected files that it removed: they are in no tree with its tests."""
 
     def tree(self, name: TreeName) -> dict[str, ArchiveEntry]:
         """Return the files of a tree: what its agent changed lies below what is protected."""
         if name == "base":
             return dict(self.base)
         if name == "base_with_tests":
-            return {**self.base, **self.hidden}
-        gone = set(self.removed)
-        kept = {path: entry for path, entry in self.base.items() if path not in gone}
+            return {**self._base_without(self.removed_tests), **self.hidden}
+        kept = self._base_without((*self.removed, *self.removed_tests))
         return {**kept, **self.reference, **self.hidden}
+
+    def _base_without(self, removed: Iterable[str]) -> dict[str, ArchiveEntry]:
+        gone = set(removed)
+        return {path: entry for path, entry in self.base.items() if path not in gone}
 
     def archives(self) -> FixArchives:
         """Return the archives; raises ArchiveProblem."""

@@ -18,6 +18,7 @@ from pytest_tfgrpo.patterns.recipe.project_files import ProjectFiles
 from pytest_tfgrpo.patterns.recipe.recipe_file import RECIPE_FILE, FolderRecipe, toml_text
 from pytest_tfgrpo.patterns.recipe.requirement_text import (
     allows,
+    any_version,
     is_linter,
     name_of,
     normal,
@@ -34,6 +35,8 @@ RELEASED = {
 """When a minor version of Python came out; one that is not listed came later."""
 LATEST = 250_000_000_000
 """Seconds since 1970 that a date can hold; a commit can say anything."""
+PLUGINS = frozenset(("flaky", "nbval", "syrupy"))
+"""Plugins of pytest that are not called so."""
 TEMPLATE = "template"
 """Source of a value that nothing in the project says."""
 
@@ -74,8 +77,14 @@ def recipe_of(
 
 
 def _unpinned(item: str) -> str:
-    """Return a requirement; of pytest, which an old project may hold at one of before 6, any version."""
-    return "pytest" if name_of(item) == "pytest" else item
+    """Return a requirement; of pytest and its plugins any version.
+
+    An old project may hold pytest at one of before 6, and its plugins at those that load with nothing newer.
+    """
+    name = name_of(item)
+    if name == "pytest":
+        return name
+    return any_version(item) if name.startswith("pytest-") or name in PLUGINS else item
 
 
 def folder_recipe(

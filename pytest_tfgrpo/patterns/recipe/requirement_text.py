@@ -55,6 +55,15 @@ def name_of(requirement: str) -> str:
     return normal(found["name"]) if found else ""
 
 
+def any_version(requirement: str) -> str:
+    """Return a requirement without its range of versions."""
+    found = REQUIREMENT.fullmatch(requirement.strip())
+    if found is None:
+        return requirement
+    extras = f"[{found['extras']}]" if found["extras"] else ""
+    return f"{found['name']}{extras}{found['marker'] or ''}"
+
+
 def is_linter(requirement: str) -> bool:
     """Return whether a requirement checks, formats, documents or releases, so that no test needs it."""
     name = name_of(requirement)

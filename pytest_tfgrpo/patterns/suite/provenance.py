@@ -33,6 +33,8 @@ class Provenance:
     """sha256 of each archive, by path in the suite."""
     removed: tuple[str, ...] = ()
     """Files that the fix removed, protected ones left out."""
+    removed_tests: tuple[str, ...] = ()
+    """Protected files that it removed."""
     protected: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     timeout_s: float = 600.0

@@ -15,6 +15,7 @@ from support.text_tests import TextRunner, text_plan, text_tools
 
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError, StoreError
 from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteCommand
+from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
 from pytest_tfgrpo.patterns.environment.package_tools import BuildProblem
 from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestStatus, RootCause, Statement
 from pytest_tfgrpo.patterns.harvest.harvest import harvest, preview
@@ -609,6 +610,23 @@ def test_a_fix_that_changes_data_of_tests_alone_is_proven_by_the_tests_that_need
     shop.repository.commit({"tests/data/x.txt": "new", "a.py": "zero more"}, "Change data")
     steps = shop.harvest()
     assert steps[-1].row.reason == "passes before the fix: no test of it fails there"
+
+
+def test_files_of_tests_that_a_fix_removes_are_in_no_tree_with_its_tests(shop):
+    shop.repository.commit({"tests/data/x.txt": "data", "tests/old.txt": "old"}, "Data")
+    tests = "t tests/data/x.txt data\nhas_one a.py one\n"
+    gone = {"tests/data/x.txt": None, "tests/old.txt": None}
+    shop.repository.commit({"a.py": "zero one", "tests/test_d.py": tests, **gone}, "Remove data")
+    rows = {step.row.id: step.row for step in shop.harvest()}
+    (found,) = [row for id, row in rows.items() if id.startswith("remove-data")]
+    provenance = read_provenance(SuitePaths(suite=shop.suite, id=found.id).provenance)
+    assert provenance.validation.fail_to_pass == ("tests/test_d.py::has_one",)
+    listed = (*provenance.validation.fail_to_pass, *provenance.validation.pass_to_pass)
+    assert "tests/test_d.py::t" not in listed  # it fails after the true fix
+    scenario = SuitePaths(suite=shop.suite, id=found.id).scenario.read_text()
+    assert parse_yaml(scenario).value["checks"][0]["removed"] == ["tests/data/x.txt", "tests/old.txt"]
+    again = list(verify(shop.suite, shop.runner, no_environment, isolation="none"))
+    assert [one.cause for one in again] == [None] * len(again)
 
 
 def loosen(folder):

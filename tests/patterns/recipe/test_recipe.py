@@ -205,9 +205,11 @@ def test_no_manifest_can_break_a_recipe(tree):
         assert all("\n" not in item and not item.startswith("-") for item in part.dependencies)
 
 
-def test_the_relaxed_recipe_lets_go_of_an_old_pytest():
+def test_the_relaxed_recipe_lets_go_of_an_old_pytest_and_its_plugins():
     project = '[project]\nname = "x"\nrequires-python = ">=3.8"\n'
-    project += '[dependency-groups]\ntest = ["pytest<5", "six<2"]\n'
+    plugins = ("pytest-timeout==1.4.2 ; python_version>'3'", "pytest-xdist[psutil]<2", "flaky==3.7.0")
+    project += f"[dependency-groups]\ntest = {json.dumps(['pytest<5', 'six<2', *plugins])}\n"
     strict, relaxed = recipe({"pyproject.toml": project, "x.py": ""})
-    assert strict.dependencies == ("pytest<5", "six<2")
-    assert relaxed.dependencies == ("pytest", "six<2")
+    assert strict.dependencies == ("pytest<5", "six<2", *plugins)
+    free = ("pytest-timeout; python_version>'3'", "pytest-xdist[psutil]", "flaky")
+    assert relaxed.dependencies == ("pytest", "six<2", *free)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from pytest_tfgrpo.harness.sandbox.archives import (
 from pytest_tfgrpo.harness.sandbox.bases import open_base
 from pytest_tfgrpo.harness.sandbox.differences import INSTALLED
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
-from pytest_tfgrpo.harness.scoring.checks.protected import is_protected, shadows
+from pytest_tfgrpo.harness.scoring.checks.protected import is_protected, lies_in, shadows
 
 MAX_FILES = 100_000
 MAX_BYTES = 1_000_000_000
@@ -50,6 +50,13 @@ class BaseTree:
     """All its files and folders."""
     taken: frozenset[str]
     """Its other files: what an agent makes of them is taken, and their names need no look."""
+
+    def without(self, removed: Collection[str]) -> BaseTree:
+        """Return the tree without protected files and folders that a fix removes."""
+        if not removed:
+            return self
+        kept = tuple(entry for entry in self.protected if not lies_in(entry.name, removed))
+        return replace(self, protected=kept)
 
 
 @lru_cache(maxsize=4)

@@ -100,7 +100,8 @@ def _fill(
     """Make the tree; return the names of its protected files."""
     globs = tuple(check.params.get("protected", ()))
     context.workspace.secure()
-    base, entries = read_base(archive, globs), tuple(read_archive(hidden))
+    base = read_base(archive, globs).without(check.params.get("removed", ()))
+    entries = tuple(read_archive(hidden))
     make_tree(context.workspace.path, tree, base=base, hidden=entries, environment=environment)
     return tuple(entry.name for entry in (*base.protected, *entries))
 

@@ -61,6 +61,15 @@ def matches(path: str, globs: Iterable[str]) -> bool:
     return any(_compiled(glob).fullmatch(path) for glob in globs)
 
 
+def lies_in(path: str, places: Collection[str]) -> bool:
+    """Return whether a path is one of `places`, or lies in one that is a folder."""
+    while path:
+        if path in places:
+            return True
+        path = path.rpartition("/")[0]
+    return False
+
+
 def is_test(path: str, globs: Iterable[str] = ()) -> bool:
     """Return whether a path is a file with tests, by the customs of pytest, node, jest and vitest."""
     *folders, name = path.split("/")

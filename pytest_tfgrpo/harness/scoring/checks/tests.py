@@ -32,6 +32,8 @@ def _prepare(params: Mapping[str, Json], folder: Path) -> Mapping[str, Json]:
     for key in ("fail_to_pass", "pass_to_pass"):
         for id in params.get(key, ()):
             _check(key, id.partition("::")[0])
+    for name in params.get("removed", ()):
+        _check("removed", name)
     if twice := sorted(set(params["fail_to_pass"]) & set(params.get("pass_to_pass", ()))):
         raise BadParam("pass_to_pass", f"{twice[0]!r} is in fail_to_pass too; a test is in one of them")
     try:

@@ -212,6 +212,17 @@ def test_further_globs_protect_files(tmp_path):
     assert (found["README.md"], found.get("NEW.md")) == (BASE["README.md"], None)
 
 
+def test_what_a_fix_removes_of_its_tests_is_gone(tmp_path):
+    base = {**BASE, "tests/old.txt": "x", "tests/data/a.txt": "x", "tests/data/b/c.txt": "x"}
+    fix = SmallFix(folder=tmp_path, base=base)
+    finds = "import pathlib\n\n\ndef test_total():\n    here = pathlib.Path(__file__).parent\n"
+    finds += "    assert not (here / 'old.txt').exists() and not (here / 'data').exists()\n"
+    fix = replace(fix, hidden={"tests/test_cart.py": finds})
+    lists = {"fail_to_pass": ["tests/test_cart.py::test_total"], "pass_to_pass": []}
+    found = fix.attempt({}, removed=["tests/old.txt", "tests/data"], **lists)
+    assert found.credit == 1, found.reason
+
+
 @pytest.mark.parametrize(("limit", "value"), [("MAX_FILES", 3), ("MAX_BYTES", 3), ("DEEPEST", 1)])
 def test_too_much_is_not_copied(tmp_path, monkeypatch, limit, value):
     left = tmp_path / "left"
