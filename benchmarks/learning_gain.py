@@ -295,10 +295,14 @@ def measure(
     seed: int,
     changed: Mapping[str, Json] = NOTHING,
     wordings: Mapping[str, Callable[[str, str], str]] = WORDINGS,
+    swaps: int | None = None,
 ) -> Gains:
-    """Return what a run gains and, by sweeps with the same seeds, what it gains with its lessons changed."""
+    """Return what a run gains and, by sweeps with the same seeds, what it gains with its lessons changed.
+
+    `swaps` is in how many ways the domains swap their lessons; None: in all.
+    """
     run = bench.run(seed, empty(), changed=changed)
-    steps = range(1, len(bench.domains))
+    steps = range(1, len(bench.domains))[:swaps]
     libraries = {"removed": [empty()], "other domain": [bench.swapped(run.library, step) for step in steps]}
     libraries |= {name: [reworded(run.library, wording)] for name, wording in wordings.items()}
     sweeps = {name: [bench.sweep(seed, library) for library in group] for name, group in libraries.items()}

@@ -176,7 +176,7 @@ def test_a_journal_of_somebody_else_hides_no_tests(project: Project) -> None:
     own_test(project).run().assert_outcomes(passed=2)
 
 
-@pytest.mark.parametrize("arguments", [(), ("-n", "2")])
+@pytest.mark.parametrize("arguments", [(), ("-n", "1")])
 @pytest.mark.parametrize("file", ["suite.scenario.json", "deep/test_it.py"])
 def test_an_output_folder_that_holds_a_part_of_the_suite_is_a_usage_error(
     project: Project, file: str, arguments: tuple[str, ...]

@@ -139,7 +139,7 @@ def test_telemetry_that_is_off_is_not_even_imported(project: Project) -> None:
     assert "pytest_tfgrpo.harness.engine.engine" in names
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
 def test_without_the_extra_it_is_a_usage_error(
     project: Project, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:
@@ -395,7 +395,7 @@ def test_resource_scope_and_headers_are_those_of_the_variables(
     assert len(collector.bodies) == 3
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
 @pytest.mark.parametrize(
     ("name", "value"),
     [

