@@ -115,7 +115,9 @@ class PayloadDoor:
         refusal = EventRefusal(
             fault=found.fault, pointer=found.pointer.removeprefix("/data"), message=found.message
         )
-        return TakenPayload(refusal=refusal, letter=self._letter(subject, refusal, payload))
+        users = self._scrubber.named(payload)[1] if unread else _users(data)
+        letter = self._letter(subject, refusal, payload, UserHider(self._scrubber, users))
+        return TakenPayload(refusal=refusal, letter=letter)
 
     def _reason(self, data: Mapping[str, Json], kind: _PayloadKind) -> DropReason:
         metadata = data.get("metadata")
@@ -153,8 +155,10 @@ class PayloadDoor:
         whole = name.lower() if isinstance(name, str) else self._scrubber.document(payload)
         return self._scrubber.ref(kind.name, whole)
 
-    def _letter(self, subject: str, refusal: EventRefusal, payload: Json | bytes) -> DeadLetter:
-        text = self._scrubber.document(payload, _LONGEST_DEAD)
+    def _letter(
+        self, subject: str, refusal: EventRefusal, payload: Json | bytes, hider: UserHider
+    ) -> DeadLetter:
+        text = hider.document(self._scrubber.document(payload, _LONGEST_DEAD))
         return DeadLetter(
             code=refusal.fault.value,
             message=refusal.message,
@@ -166,9 +170,10 @@ class PayloadDoor:
 
 
 def _users(data: Mapping[str, Json]) -> list[str]:
-    """Return whom a payload is about."""
+    """Return whom a payload is about, also where it says so in a place that makes it no valid one."""
     metadata = data.get("metadata")
-    found = [metadata.get(key) for key in _USERS] if isinstance(metadata, dict) else []
+    places = [metadata if isinstance(metadata, dict) else {}, data]
+    found = [place.get(key) for place in places for key in _USERS]
     return [str(one).strip() for one in found if _is_user(one)]
 
 

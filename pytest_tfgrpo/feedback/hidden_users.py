@@ -5,6 +5,7 @@ Not covered: ids that are words, and users within the ids of sessions and the li
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 
@@ -46,6 +47,15 @@ class UserHider:
                 text = re.sub(rf"(?<![\w-]){re.escape(user)}(?![\w-])", ref, text)
         return text
 
+    def document(self, text: str) -> str:
+        """Return a text that may be JSON, without the users' ids."""
+        if not any(user in text for user in self._refs):
+            return text
+        try:
+            return json.dumps(self.attribute("", json.loads(text)), ensure_ascii=False, separators=(",", ":"))
+        except (ValueError, RecursionError):
+            return self.without(text)
+
     def attribute(self, key: str, value: Json) -> Json:
         """Return an attribute that was scrubbed, without the users' ids."""
         if not self._refs:
@@ -55,7 +65,7 @@ class UserHider:
         if value.__class__ is list:
             return [self.attribute(key, one) for one in value]
         if value.__class__ is dict:
-            return {name: self.attribute(name, one) for name, one in value.items()}
+            return {self.without(name): self.attribute(name, one) for name, one in value.items()}
         return value
 
 

@@ -64,7 +64,7 @@ class LoopReport:
     published: Mapping[str, int]
     """Events by stream, each once."""
     redacted: Mapping[str, int]
-    """Secrets and personal values taken out, by kind."""
+    """Secrets and personal values taken out, by kind; each once in a trajectory, or another event."""
     opted_out: int
     forgotten: int
     """Requests to forget that were carried out."""

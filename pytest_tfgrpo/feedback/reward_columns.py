@@ -18,7 +18,7 @@ from pytest_tfgrpo.feedback.evidence import (
     RewardEvidence,
 )
 from pytest_tfgrpo.feedback.history import CAP, ENOUGH, FLAT, STEPS, TRAILING, RewardHistory, TrailingValues
-from pytest_tfgrpo.feedback.rewards import WEIGHTS
+from pytest_tfgrpo.feedback.rewards import WEIGHTS, is_sufficient
 from pytest_tfgrpo.numerics.arrays import Bools, Floats
 
 Whole = NDArray[np.int64]
@@ -52,27 +52,26 @@ class RewardColumns:
     normalized_total_N: Floats
 
 
-def columns(evidence: Sequence[RewardEvidence]) -> EvidenceColumns:
-    """Return the columns of some evidence."""
+def columns(
+    evidence: Sequence[RewardEvidence], weights: Mapping[str, float] = WEIGHTS
+) -> EvidenceColumns:
+    """Return the columns of some evidence; `weights` decide what is enough for a reward."""
     names = {name for known in evidence for name in known.claims}
     claims = {name: np.full(len(evidence), np.nan) for name in names}
-    weights = {name: np.full(len(evidence), np.nan) for name in names}
+    declared = {name: np.full(len(evidence), np.nan) for name in names}
     for n, known in enumerate(evidence):
         for name, claim in known.claims.items():
             claims[name][n] = claim.score
             if claim.weight is not None:
-                weights[name][n] = claim.weight
+                declared[name][n] = claim.weight
     return EvidenceColumns(
         keys_N=[known.trajectory_id for known in evidence],
         domains_N=[known.domain for known in evidence],
         turns_N=np.array([known.turns for known in evidence], dtype=np.int64),
         blocked_N=np.array([known.blocked for known in evidence], dtype=np.bool_),
         claims=claims,
-        weights=weights,
-        sufficient_N=np.array(
-            [known.blocked or any(c.evidence for c in known.claims.values()) for known in evidence],
-            dtype=np.bool_,
-        ),
+        weights=declared,
+        sufficient_N=np.array([is_sufficient(known, weights) for known in evidence], dtype=np.bool_),
     )
 
 

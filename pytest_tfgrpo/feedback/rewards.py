@@ -153,7 +153,7 @@ def reward(
     `weights` name every component that counts, but for those that only other evaluators know. With the
     payload of the revision before, the reward is the next one; its efficiency stays as it was.
     """
-    if not evidence.blocked and not any(claim.evidence for claim in evidence.claims.values()):
+    if not is_sufficient(evidence, weights):
         return Unrewarded.INSUFFICIENT_EVIDENCE
     parts = _components(evidence, history, weights, previous)
     if not parts:
@@ -171,6 +171,13 @@ def reward(
         normalized_total=-2.0 if evidence.blocked else spread / max(1.0, whole),
         revision=1 if previous is None else previous["metadata"]["revision"] + 1,
         joined=tuple(name for name in parts if name not in before),
+    )
+
+
+def is_sufficient(evidence: RewardEvidence, weights: Mapping[str, float]) -> bool:
+    """Return whether something is known that counts; a component without a weight does not (decision 31)."""
+    return evidence.blocked or any(
+        claim.evidence and bool(weights.get(name, claim.weight)) for name, claim in evidence.claims.items()
     )
 
 

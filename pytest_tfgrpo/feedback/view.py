@@ -287,7 +287,7 @@ class LoopView:
         return int(row[0]), int(row[1])
 
     def redacted(self) -> dict[str, int]:
-        """Return how many placeholders of each kind are in what is stored."""
+        """Return how many values of each kind were taken out of what is stored, each once in an event."""
         tables = ("trajectories", "feedback", "rewards", "dead")
         parts = " UNION ALL ".join(
             f"SELECT redacted FROM {table} WHERE redacted IS NOT NULL" for table in tables

@@ -29,7 +29,7 @@ from pytest_tfgrpo.core.events import (
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.evidence import EFFICIENCY, EVALUATOR
 
-_PLACEHOLDER = re.compile(rb"\[redacted:([a-z_]{1,40}):[0-9a-f]{6}\]")
+_PLACEHOLDER = re.compile(rb"\[redacted:([a-z_]{1,40}):([0-9a-f]{6})\]")
 _LONGEST_NOTE = 500
 """Characters of a reason, or of a label, that are kept."""
 _MOST_TURNS = 10_000
@@ -225,8 +225,11 @@ def _time(event: BusEvent) -> str:
 
 
 def redacted_kinds(data: bytes) -> str | None:
-    """Return how many placeholders of each kind are in some data, as JSON; None for none."""
-    found = Counter(match.decode() for match in _PLACEHOLDER.findall(data))
+    """Return how many values of each kind were taken out of some data, as JSON; None for none.
+
+    A value counts once however often it stands there: a trajectory repeats what was asked and answered.
+    """
+    found = Counter(kind.decode() for kind, _ in set(_PLACEHOLDER.findall(data)))
     return _encoded(dict(sorted(found.items()))) if found else None
 
 

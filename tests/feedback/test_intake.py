@@ -102,6 +102,21 @@ def test_what_is_refused_is_named_by_its_place_and_kept_redacted(intake, bus):
     assert json.loads(letters[0].data)["text"].startswith("my key [redacted:")
 
 
+@pytest.mark.parametrize("raw", [False, True])
+@pytest.mark.parametrize("place", ["metadata", ""])
+def test_what_is_refused_keeps_no_id_of_its_user_and_not_of_who_opted_out(intake, bus, opt_outs, place, raw):
+    said = {"user_id": "zoe-99999"}
+    broken = payload(FEEDBACK, text="I am zoe-99999", rating=9, **({place: said} if place else said))
+    given = json.dumps(broken).encode() + b"}" if raw else broken
+    assert len(intake.payloads(FEEDBACK, [given]).refused) == 1
+    (event,) = bus.replay("RL_DEAD")
+    assert b"I am u-" in event.data
+    assert b"zoe-99999" not in event.data
+    opt_outs.add(user="zoe-99999")
+    assert intake.payloads(FEEDBACK, [given]).opted_out == 1
+    assert bus.last("RL_DEAD") == 1
+
+
 def test_a_span_that_is_refused_is_a_dead_letter_with_its_reason(intake, bus):
     result = intake.spans([RefusedSpan(RefusedTrace.BAD_ID, "request:1"), span()])
     assert result.accepted == 1

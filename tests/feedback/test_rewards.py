@@ -222,6 +222,21 @@ def test_components_of_other_evaluators_count_with_their_weight_and_those_of_thi
     assert scored(data, said, weights=weights).components["tone"].score == 1.0
 
 
+@pytest.mark.parametrize(
+    ("said", "weights"),
+    [
+        ([feedback("score", component="politeness", score=0.9)], WEIGHTS),
+        ([feedback("score", component="code_quality", score=0.9)], {**WEIGHTS, "code_quality": 0.0}),
+    ],
+)
+def test_what_has_no_weight_is_no_evidence(said, weights):
+    known = gather(trajectory(), said)
+    assert reward(known, RewardHistory(), weights) is Unrewarded.INSUFFICIENT_EVIDENCE
+    assert math.isnan(rewards_in_batch(columns([known], weights), RewardHistory(), weights).total_N[0])
+    weighed = dict.fromkeys(known.claims, 0.2)
+    assert isinstance(reward(known, RewardHistory(), {**WEIGHTS, **weighed}), TrajectoryReward)
+
+
 def test_a_further_component_counts_where_it_has_a_weight_and_is_no_evidence_alone():
     def brevity(data):
         return 1 / len(data["turns"]), "short"

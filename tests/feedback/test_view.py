@@ -44,7 +44,7 @@ def test_a_view_says_the_same_after_its_file_was_deleted(bus: Bus, tmp_path: Pat
     view = LoopView(tmp_path / "view.db")
     view.catch_up(bus)
     assert everything(view) == found
-    assert view.redacted() == {"card": 1, "email": 2}
+    assert view.redacted() == {"card": 1, "email": 1}, "each value once in an event"
     assert [(row.feedback, row.user_ref) for row in view.trajectories()] == [(2, None), (0, "u-1")]
     assert [place.stream for place in view.places(derived_id("a"))] == [
         "RL_TRAJECTORIES", "RL_FEEDBACK", "RL_FEEDBACK", "RL_REWARDS",
