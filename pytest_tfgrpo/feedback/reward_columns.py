@@ -52,9 +52,7 @@ class RewardColumns:
     normalized_total_N: Floats
 
 
-def columns(
-    evidence: Sequence[RewardEvidence], weights: Mapping[str, float] = WEIGHTS
-) -> EvidenceColumns:
+def columns(evidence: Sequence[RewardEvidence], weights: Mapping[str, float] = WEIGHTS) -> EvidenceColumns:
     """Return the columns of some evidence; `weights` decide what is enough for a reward."""
     names = {name for known in evidence for name in known.claims}
     claims = {name: np.full(len(evidence), np.nan) for name in names}
