@@ -129,14 +129,16 @@ def _of_runner() -> List[Any]:
 
 
 def _stand_ins(config: Any) -> Dict[str, List[Tuple[Any, Any]]]:
-    """Return the plugins with a method of a vital function's name, which they put in its place for a test.
+    """Return what has a method of a vital function's name, and puts it in its place for a test.
 
-    They are those of the environment, such as flaky, whose tests run through its ``call_and_report``.
+    It is a plugin of the environment or lies in the module of one, as does flaky's.
     """
     found: Dict[str, List[Tuple[Any, Any]]] = {name: [] for name in VITAL}
     for plugin in config.pluginmanager.get_plugins():
-        for name in VITAL.intersection(vars(type(plugin))):
-            found[name].append((plugin, vars(type(plugin))[name]))
+        held = list(vars(plugin).values()) if isinstance(plugin, types.ModuleType) else []
+        for one in (plugin, *held):
+            for name in VITAL.intersection(vars(type(one))):
+                found[name].append((one, vars(type(one))[name]))
     return found
 
 

@@ -228,7 +228,8 @@ class Again:
         finally:
             runner.call_and_report = self.was
         return True
-def pytest_configure(config): config.pluginmanager.register(Again())
+AGAIN = Again()
+pytest_runtest_protocol = AGAIN.pytest_runtest_protocol
 """
 
 
@@ -236,10 +237,8 @@ def pytest_configure(config): config.pluginmanager.register(Again())
 def test_a_plugin_of_the_environment_may_stand_in_for_what_runs_a_test(tree, loads, problem):
     put(
         tree,
-        lib__again_py=STANDS_IN.replace(
-            "def pytest_configure(config)", "def pytest_addoption(pluginmanager)"
-        ).replace("config.pluginmanager", "pluginmanager"),
-        conftest_py="" if problem is None else "import again\n" + STANDS_IN,
+        lib__again_py=STANDS_IN,
+        conftest_py="" if problem is None else STANDS_IN,
         test_a_py="def test_a(): pass\n",
     )
     environment = BuiltEnvironment(
