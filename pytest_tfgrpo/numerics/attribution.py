@@ -93,7 +93,9 @@ def estimate(trials: Trials, *, level: float = 0.95, draws: int = 2000) -> Effec
     if not _is_regular(trials):
         by_chance = _redrawn(trials, 1.0 - level, draws)
         low, high, p = min(low, by_chance[0]), max(high, by_chance[1]), max(p, by_chance[2])
-    return Effect(n1, n0, clusters, effect, max(low, -1.0), min(high, 1.0), min(p, 1.0))
+    # covariates may carry all three beyond the largest difference that there can be
+    effect, low, high = (max(-1.0, min(value, 1.0)) for value in (effect, low, high))
+    return Effect(n1, n0, clusters, effect, low, high, min(p, 1.0))
 
 
 def draws_for(lessons: int) -> int:

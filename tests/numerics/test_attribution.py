@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats as reference
 
@@ -176,6 +176,7 @@ def test_unsound_trials_are_refused(change: dict[str, Any], message: str) -> Non
         estimate(trials(np.arange(100) < 50, np.zeros(100), **change))
 
 
+@example(108, 160, 0.8, 1)
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), st.integers(60, 300), st.sampled_from([0.3, 0.5, 0.8]), st.integers(1, 4))
 def test_bounds_hold_the_effect_and_stay_in_range(seed: int, n: int, propensity: float, strata: int) -> None:
