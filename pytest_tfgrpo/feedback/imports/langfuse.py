@@ -19,6 +19,7 @@ from typing import BinaryIO, TypeAlias
 
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.imports.json_rows import json_rows
+from pytest_tfgrpo.traces.genai_logs import NO_SPAN
 from pytest_tfgrpo.traces.turns import RefusedSpan, RefusedTrace, SpanEvent, TraceSpan
 
 ScoreScales: TypeAlias = Mapping[str, tuple[float, float]]
@@ -118,7 +119,7 @@ def _score(row: Mapping[str, Json], place: str, scales: ScoreScales) -> TraceSpa
             raise _NotUsed(RefusedTrace.MALFORMED)
     return TraceSpan(
         key=(trace, _hashed(f"score {identity}", 16)),
-        parent=_span_id(trace, observation) if observation else "",
+        parent=_span_id(trace, observation) if observation else NO_SPAN,
         name=name,
         start_ns=at_ns,
         end_ns=at_ns,

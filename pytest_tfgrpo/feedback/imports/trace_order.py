@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.feedback.imports.langfuse import is_score
 from pytest_tfgrpo.traces.turns import SpanEvent, TraceSpan
 
 
@@ -56,7 +55,7 @@ class TraceOrder:
 def _in_order(trace: str, rows: list[tuple[str, str]]) -> list[TraceSpan]:
     resources: dict[str, dict[str, Json]] = {}
     found = [_decoded((trace, identity), data, resources) for identity, data in rows]
-    roots = {span.key for span in found if not span.parent and not is_score(span)}
+    roots = {span.key for span in found if not span.parent}
     last = next((span.resource for span in found if span.key in roots), None)
     return sorted(
         found,

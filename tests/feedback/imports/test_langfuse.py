@@ -7,6 +7,7 @@ import pytest
 
 from pytest_tfgrpo.feedback.imports.langfuse import read_langfuse
 from pytest_tfgrpo.traces.genai import read_genai
+from pytest_tfgrpo.traces.genai_logs import NO_SPAN
 from pytest_tfgrpo.traces.turns import RefusedSpan, RefusedTrace
 
 TRACE, AGENT, TURN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "b7ad6b7169203332"
@@ -130,7 +131,7 @@ def test_a_score_is_an_evaluation_of_its_trace_or_observation():
         "gen_ai.evaluation.score.value": 0.75,
         "gen_ai.evaluation.explanation": "short",
     }
-    assert (whole.parent, part.parent) == ("", TURN)
+    assert (whole.parent, part.parent) == (NO_SPAN, TURN)  # not a root, which would end the trace
     assert whole.key != part.key
 
 
