@@ -115,7 +115,9 @@ def parse_weights(value: Any) -> Mapping[str, float]:
     found = dict(WEIGHTS)
     for name, weight in value.items():
         if _NAME.fullmatch(name) is None:
-            raise ValueError("must name components in lower case, digits and _")
+            raise ValueError(
+                "must name components in lower case, digits and _, such as efficiency=0.3, style=0.1"
+            )
         found[name] = _weight(name, weight)
     if not any(found.values()):
         raise ValueError("must leave a weight above 0")
@@ -128,7 +130,7 @@ def _weight(name: str, value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         weight = math.nan
     if isinstance(value, bool) or not 0.0 <= weight <= 1.0:
-        raise ValueError(f"must be weights from 0 to 1, and {name} is none")
+        raise ValueError(f"must be weights from 0 to 1 such as efficiency=0.3, style=0.1; {name} has none")
     return weight
 
 

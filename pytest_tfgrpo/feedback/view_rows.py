@@ -71,7 +71,7 @@ def _trajectory(event: BusEvent, at: float) -> ViewRow | EventRefusal:
     slim = {
         "trajectory_id": data["trajectory_id"],
         "session_id": data["session_id"],
-        "end_timestamp": data["end_timestamp"],
+        "end_timestamp": _said_at(data["end_timestamp"], at),
         "task_context": {name: context[name] for name in ("domain", "task_key") if name in context},
         "outcome": data.get("outcome", {}),
         "metadata": {name: metadata[name] for name in ("policy_version",) if name in metadata},
@@ -80,7 +80,7 @@ def _trajectory(event: BusEvent, at: float) -> ViewRow | EventRefusal:
         "id": data["trajectory_id"],
         "seq": event.sequence,
         "at": at,
-        "time": _time(event),
+        "time": _said_at(_time(event), at),
         "session": data["session_id"],
         "user_ref": metadata.get("user_ref"),
         "domain": context["domain"],
@@ -101,6 +101,7 @@ def _feedback(event: BusEvent, at: float) -> ViewRow | EventRefusal:
         return data
     kept = ("feedback_id", "trajectory_id", "timestamp", "type", "rating", "component", "score", "source")
     slim = {name: data[name] for name in kept if name in data}
+    slim["timestamp"] = _said_at(data["timestamp"], at)
     if data["type"] == "label":
         slim["text"] = data["text"][:_LONGEST_NOTE]
     columns = _claim(event, at, data["feedback_id"], data, slim)
@@ -118,7 +119,8 @@ def _reward(event: BusEvent, at: float) -> ViewRow | EventRefusal:
         name: {**part, "reasoning": part.get("reasoning", "")[:_LONGEST_NOTE]}
         for name, part in data["reward_components"].items()
     }
-    slim = {name: data[name] for name in ("reward_id", "trajectory_id", "timestamp")}
+    slim = {name: data[name] for name in ("reward_id", "trajectory_id")}
+    slim["timestamp"] = _said_at(data["timestamp"], at)
     slim |= {"reward_components": parts, "metadata": {"evaluator": data.get("metadata", {}).get("evaluator")}}
     columns = _claim(event, at, data["reward_id"], data, slim)
     more = {"own": 0, "revision": 0, "ordinal": 0, "total": data["total_reward"], "normalized": None}
@@ -176,7 +178,7 @@ def _claim(event: BusEvent, at: float, key: str, data: Json, slim: Mapping[str, 
         "event_id": event.id,
         "seq": event.sequence,
         "at": at,
-        "time": _time(event),
+        "time": _said_at(_time(event), at),
         "trajectory_id": data["trajectory_id"],
         "session": data.get("session_id"),
         "slim": _encoded(slim),
@@ -221,7 +223,16 @@ def _checked(event: BusEvent, subject: str, data: Json) -> Json | EventRefusal:
 
 def _time(event: BusEvent) -> str:
     """Return when an event happened, or arrived: publishers that are not ours may write anything."""
-    return utc_time(event.time) or utc_time(datetime.fromtimestamp(event.arrived, UTC).isoformat()) or ""
+    return utc_time(event.time) or _clock_time(event.arrived)
+
+
+def _said_at(time: str, at: float) -> str:
+    """Return a time, or when it arrived where that is earlier: a clock that is ahead beats no later word."""
+    return min(utc_time(time) or time, _clock_time(at))
+
+
+def _clock_time(seconds: float) -> str:
+    return utc_time(datetime.fromtimestamp(seconds, UTC).isoformat()) or ""
 
 
 def redacted_kinds(data: bytes) -> str | None:

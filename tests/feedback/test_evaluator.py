@@ -252,6 +252,22 @@ def test_events_wait_for_what_arrived_before_them_elsewhere(embedded: EmbeddedPl
     assert evaluator.step() == 1
 
 
+def test_a_clock_that_is_ahead_does_not_beat_what_is_said_later(bus: Bus, start: Start):
+    publish(
+        bus,
+        [trajectory("a", task_status="failed")],
+        [feedback("ahead", "thumbs_up", "a", at="2999-01-01T00:00:00Z")],
+    )
+    evaluator = start(bus)
+    run(evaluator)
+    publish(bus, [feedback("later", "thumbs_down", "a", at="2998-01-01T00:00:00Z")])
+    run(evaluator)
+    last = payloads(bus)[-1]
+    assert last["metadata"]["revision"] == 3
+    assert last["reward_components"]["user_feedback"]["score"] == 0
+    assert last["timestamp"] < "2998"
+
+
 def test_what_others_publish_and_is_no_event_is_dead(bus: Bus, start: Start):
     lie = judged("j", "a", style=1.0)
     publish(
