@@ -344,7 +344,8 @@ class LoopView:
                 yield self._db
                 self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # SQLite ends it where the disk is full
+                    self._db.execute("ROLLBACK")
                 raise
 
 

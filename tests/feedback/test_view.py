@@ -114,3 +114,15 @@ def test_another_programs_database_is_left_as_it_is(tmp_path: Path):
     with pytest.raises(BusError, match="another program"):
         LoopView(path)
     assert path.read_bytes() == before
+
+
+def test_a_full_disk_is_named_though_it_ended_the_transaction(view: LoopView):
+    def fill() -> None:
+        with view.transaction() as db:
+            db.execute("ROLLBACK")
+            raise sqlite3.OperationalError("database or disk is full")
+
+    with pytest.raises(BusError, match="disk is full"):
+        fill()
+    view.set_meta("a", "b")
+    assert view.meta("a") == "b"
