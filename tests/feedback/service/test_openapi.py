@@ -77,5 +77,5 @@ def test_whatever_comes_is_answered_as_the_document_says(local: Local, path: str
 
     seen: set[int] = set()
     check()
-    assert 200 in seen
+    assert seen <= {200, 400, 413, 415, 422}
     assert local.reports == []
