@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from support.loop_spans import AGENT, ROOT, a_span, agent_trace, spans_event
 
 from pytest_tfgrpo.bus.embedded.bus import open_embedded
-from pytest_tfgrpo.feedback.assembler import Assembler
+from pytest_tfgrpo.feedback.assembly.assembler import Assembler
 from pytest_tfgrpo.traces.turns import TraceSpan
 
 TURNS, WORDS = 20, 60

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_tfgrpo.core.redact import Redactor, redact
-from pytest_tfgrpo.feedback.evidence import RewardClaim, RewardEvidence
-from pytest_tfgrpo.feedback.history import RewardHistory
-from pytest_tfgrpo.feedback.reward_columns import columns, rewards
-from pytest_tfgrpo.feedback.rewards import TrajectoryReward, reward
+from pytest_tfgrpo.feedback.rewards.columns import columns, rewards
+from pytest_tfgrpo.feedback.rewards.evidence import RewardClaim, RewardEvidence
+from pytest_tfgrpo.feedback.rewards.history import RewardHistory
+from pytest_tfgrpo.feedback.rewards.rewards import TrajectoryReward, reward
 
 ROOT = Path(__file__).parent.parent
 

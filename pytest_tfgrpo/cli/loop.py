@@ -16,10 +16,10 @@ from pytest_tfgrpo.core.errors import SettingError
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.bus.protocol import Bus
-    from pytest_tfgrpo.feedback.loop_status import LoopStatus
-    from pytest_tfgrpo.feedback.opt_outs import OptOuts
-    from pytest_tfgrpo.feedback.report import LoopReport, ShownTrajectory
-    from pytest_tfgrpo.feedback.scrubber import LoopScrubber
+    from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
+    from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
+    from pytest_tfgrpo.feedback.report.figures import LoopReport, ShownTrajectory
+    from pytest_tfgrpo.feedback.report.status import LoopStatus
 
 ABOUT = (
     "Take the traces of an agent in production, without secrets, and score each run of the agent: by kind of "
@@ -172,7 +172,7 @@ def serve(arguments: Arguments) -> Iterator[str]:
 def status(arguments: Arguments) -> Iterator[str]:
     """Print how far the loop is: what is stored, what waits, and who does which job."""
     from pytest_tfgrpo.cli.open_loop import current_view, existing_bus
-    from pytest_tfgrpo.feedback.loop_status import status_lines, status_of
+    from pytest_tfgrpo.feedback.report.status import status_lines, status_of
 
     with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
         found = status_of(bus, view, config.public_bus)
@@ -182,8 +182,8 @@ def status(arguments: Arguments) -> Iterator[str]:
 def report(arguments: Arguments) -> Iterator[str]:
     """Print what came in and was left out, mean rewards with intervals, and the worst kinds of task."""
     from pytest_tfgrpo.cli.open_loop import current_view, existing_bus
-    from pytest_tfgrpo.feedback.report import report_of
-    from pytest_tfgrpo.feedback.report_lines import report_lines
+    from pytest_tfgrpo.feedback.report.figure_lines import report_lines
+    from pytest_tfgrpo.feedback.report.figures import report_of
 
     with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
         found = report_of(view, arguments.last)
@@ -193,8 +193,8 @@ def report(arguments: Arguments) -> Iterator[str]:
 def show(arguments: Arguments) -> Iterator[str]:
     """Print a trajectory: its turns, what was said of it, and its rewards."""
     from pytest_tfgrpo.cli.open_loop import current_view, existing_bus
-    from pytest_tfgrpo.feedback.report import find_shown
-    from pytest_tfgrpo.feedback.shown_lines import LIMIT, shown_lines
+    from pytest_tfgrpo.feedback.report.figures import find_shown
+    from pytest_tfgrpo.feedback.report.trajectory_lines import LIMIT, shown_lines
 
     with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
         found = find_shown(view, bus, arguments.id)
@@ -209,7 +209,7 @@ def forget(arguments: Arguments) -> Iterator[str]:
     """Overwrite all that is stored of a user or session; a record of it stays, without their id."""
     from pytest_tfgrpo.cli.open_loop import current_view, existing_bus, open_scrubber
     from pytest_tfgrpo.feedback.forget import forget as overwrite
-    from pytest_tfgrpo.feedback.report_lines import labelled, streams_text
+    from pytest_tfgrpo.feedback.report.figure_lines import labelled, streams_text
 
     if not (arguments.session or arguments.user).strip():
         raise SettingError("name the session or user to forget; an empty id is nobody's")
@@ -239,8 +239,8 @@ def import_(arguments: Arguments) -> Iterator[str]:
     """Take in files of OTLP JSON lines, and exports of Langfuse: observations and scores."""
     from pytest_tfgrpo.cli.loop_serve import work_off
     from pytest_tfgrpo.cli.open_loop import load_config
+    from pytest_tfgrpo.feedback.door.intake import Intake
     from pytest_tfgrpo.feedback.imports.files import import_files
-    from pytest_tfgrpo.feedback.intake import Intake
 
     with _opened_door(arguments) as (bus, scrubber, rows):
         paths = [Path(name) for name in arguments.files]
@@ -280,7 +280,7 @@ def opt_out_list(arguments: Arguments) -> Iterator[str]:
 @contextmanager
 def _opened_door(arguments: Arguments) -> Iterator[tuple[Bus, LoopScrubber, OptOuts]]:
     from pytest_tfgrpo.cli.open_loop import load_config, open_configured, open_scrubber
-    from pytest_tfgrpo.feedback.opt_outs import OptOuts
+    from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
 
     config = load_config(arguments.config)
     scrubber = open_scrubber(config)

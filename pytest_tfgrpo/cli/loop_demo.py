@@ -35,13 +35,13 @@ from pytest_tfgrpo.cli.demo_traffic import (
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.files import write_text
 from pytest_tfgrpo.feedback.config import load_loop_config
-from pytest_tfgrpo.feedback.evaluator import evaluator_lag
+from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
+from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
+from pytest_tfgrpo.feedback.evaluation.evaluator import evaluator_lag
 from pytest_tfgrpo.feedback.loop_file import write_key
-from pytest_tfgrpo.feedback.opt_outs import OptOuts
-from pytest_tfgrpo.feedback.report import report_of
-from pytest_tfgrpo.feedback.report_lines import report_lines
-from pytest_tfgrpo.feedback.scrubber import LoopScrubber
-from pytest_tfgrpo.feedback.view import TRAJECTORIES, LoopView
+from pytest_tfgrpo.feedback.report.figure_lines import report_lines
+from pytest_tfgrpo.feedback.report.figures import report_of
+from pytest_tfgrpo.feedback.view.view import TRAJECTORIES, LoopView
 
 TASKS = 400
 PATIENCE_S = 60.0

@@ -21,18 +21,18 @@ REST_S = 0.1
 if TYPE_CHECKING:
     from pytest_tfgrpo.bus.protocol import Bus
     from pytest_tfgrpo.feedback.config import LoopConfig
-    from pytest_tfgrpo.feedback.opt_outs import OptOuts
+    from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
     from pytest_tfgrpo.feedback.service.workers import LoopRole
-    from pytest_tfgrpo.feedback.view import LoopView
+    from pytest_tfgrpo.feedback.view.view import LoopView
 
 
 def serve_loop(path: str | None) -> Iterator[str]:
     """Serve until a signal; print a line once the service answers, and yield one when it has stopped."""
-    from pytest_tfgrpo.feedback.intake import Intake
-    from pytest_tfgrpo.feedback.opt_outs import OptOuts
+    from pytest_tfgrpo.feedback.door.intake import Intake
+    from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
     from pytest_tfgrpo.feedback.service.limits import ServiceLimits, check_reach
     from pytest_tfgrpo.feedback.service.run import run_service
-    from pytest_tfgrpo.feedback.view import LoopView
+    from pytest_tfgrpo.feedback.view.view import LoopView
 
     config = load_config(path)
     settings, scrubber = config.settings, open_scrubber(config)
@@ -64,7 +64,7 @@ def serve_loop(path: str | None) -> Iterator[str]:
 def work_off(bus: Bus, config: LoopConfig, opt_outs: OptOuts) -> bool:
     """Make trajectories and rewards of what waits on the bus; False: a service does that. Raises BusError."""
     from pytest_tfgrpo.cli.open_loop import current_view
-    from pytest_tfgrpo.feedback.loop_status import status_of
+    from pytest_tfgrpo.feedback.report.status import status_of
 
     with ExitStack() as closing:
         view = closing.enter_context(current_view(config, bus))
@@ -85,9 +85,9 @@ def work_off(bus: Bus, config: LoopConfig, opt_outs: OptOuts) -> bool:
 
 def open_roles(bus: Bus, view: LoopView, config: LoopConfig, opt_outs: OptOuts) -> list[LoopRole]:
     """Return assembler and evaluator under a new name; the caller closes them."""
-    from pytest_tfgrpo.feedback.assembler import Assembler
-    from pytest_tfgrpo.feedback.components import load_components
-    from pytest_tfgrpo.feedback.evaluator import Evaluator
+    from pytest_tfgrpo.feedback.assembly.assembler import Assembler
+    from pytest_tfgrpo.feedback.evaluation.evaluator import Evaluator
+    from pytest_tfgrpo.feedback.rewards.components import load_components
 
     settings, owner = config.settings, owner_name()
     assembler = Assembler(

@@ -12,8 +12,8 @@ from pytest_tfgrpo.core.errors import StoreError
 if TYPE_CHECKING:
     from pytest_tfgrpo.bus.protocol import Bus
     from pytest_tfgrpo.feedback.config import LoopConfig
-    from pytest_tfgrpo.feedback.scrubber import LoopScrubber
-    from pytest_tfgrpo.feedback.view import LoopView
+    from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
+    from pytest_tfgrpo.feedback.view.view import LoopView
 
 
 def load_config(path: str | None) -> LoopConfig:
@@ -44,7 +44,7 @@ def existing_bus(path: str | None) -> Iterator[tuple[LoopConfig, Bus]]:
 @contextmanager
 def current_view(config: LoopConfig, bus: Bus) -> Iterator[LoopView]:
     """Yield the view, with all that is on the bus."""
-    from pytest_tfgrpo.feedback.view import LoopView
+    from pytest_tfgrpo.feedback.view.view import LoopView
 
     with closing(LoopView(config.view_path)) as view:
         view.catch_up(bus)
@@ -53,6 +53,6 @@ def current_view(config: LoopConfig, bus: Bus) -> Iterator[LoopView]:
 
 def open_scrubber(config: LoopConfig) -> LoopScrubber:
     """Return what takes secrets out, and makes pseudonyms with the key; raises SettingError."""
-    from pytest_tfgrpo.feedback.scrubber import LoopScrubber
+    from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 
     return LoopScrubber(config.key(), addresses=config.settings.privacy_ip_addresses)

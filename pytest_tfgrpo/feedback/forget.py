@@ -19,10 +19,10 @@ from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT, SPANS_SUBJECT, STREAMS
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import RevisionConflict
 from pytest_tfgrpo.core.events import derived_id
-from pytest_tfgrpo.feedback.opt_outs import Whose, forgotten_key, row_since
-from pytest_tfgrpo.feedback.scrubber import LoopScrubber
+from pytest_tfgrpo.feedback.door.opt_outs import Whose, forgotten_key, row_since
+from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.span_events import encode_opt_out, event_id
-from pytest_tfgrpo.feedback.view import FORGET, TRAJECTORIES, LoopView
+from pytest_tfgrpo.feedback.view.view import FORGET, TRAJECTORIES, LoopView
 
 SPANS, AUDIT = "RL_SPANS", "RL_AUDIT"
 _ORDER = [

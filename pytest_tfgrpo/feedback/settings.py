@@ -16,7 +16,7 @@ from typing import Any
 from pytest_tfgrpo.core.list_values import listed
 from pytest_tfgrpo.core.setting_parsers import parse_bool, parse_text, real, whole
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.feedback.rewards import WEIGHTS
+from pytest_tfgrpo.feedback.rewards.rewards import WEIGHTS
 from pytest_tfgrpo.feedback.service.limits import SHORTEST_TOKEN, is_token
 
 PREFIX = "TFGRPO_LOOP_"

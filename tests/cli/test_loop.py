@@ -13,9 +13,9 @@ from support.tools import tfgrpo
 
 from pytest_tfgrpo.bus.registry import open_bus
 from pytest_tfgrpo.core.events import derived_id
-from pytest_tfgrpo.feedback.evaluator import Evaluator
+from pytest_tfgrpo.feedback.evaluation.evaluator import Evaluator
 from pytest_tfgrpo.feedback.lease import Lease
-from pytest_tfgrpo.feedback.view import LoopView
+from pytest_tfgrpo.feedback.view.view import LoopView
 
 RECORDED = ROOT / "tests" / "traces" / "recorded"
 STATUSES = ("completed_successfully", "failed", "completed_successfully", "partial_completion", "unknown")

@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.core.settings import unknown_variables
 from pytest_tfgrpo.feedback.config import LoopConfig, config_lines, load_loop_config
 from pytest_tfgrpo.feedback.loop_file import loop_file_text, write_key
-from pytest_tfgrpo.feedback.rewards import WEIGHTS
+from pytest_tfgrpo.feedback.rewards.rewards import WEIGHTS
 from pytest_tfgrpo.feedback.settings import LOOP_TABLE, PREFIX
 
 TOKEN = "a-token-of-the-tests-0123"

@@ -15,13 +15,13 @@ from support.loop_spans import agent_trace, trace_id
 
 from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.events import FEEDBACK, TRAJECTORY, derived_id
-from pytest_tfgrpo.feedback.assembler import Assembler
-from pytest_tfgrpo.feedback.evaluator import Evaluator
+from pytest_tfgrpo.feedback.assembly.assembler import Assembler
+from pytest_tfgrpo.feedback.door.intake import Intake
+from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
+from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
+from pytest_tfgrpo.feedback.evaluation.evaluator import Evaluator
 from pytest_tfgrpo.feedback.forget import forget
-from pytest_tfgrpo.feedback.intake import Intake
-from pytest_tfgrpo.feedback.opt_outs import OptOuts
-from pytest_tfgrpo.feedback.scrubber import LoopScrubber
-from pytest_tfgrpo.feedback.view import LoopView
+from pytest_tfgrpo.feedback.view.view import LoopView
 
 GONE, KEPT = "chat-4711", "chat-47"
 WORDS = "the lighthouse keeper said"

@@ -8,10 +8,10 @@ import pytest
 from pytest_tfgrpo.core.events import SCHEMAS, TRAJECTORY
 from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.feedback.report import LoopReport, ShownTrajectory, tasks_of, versions_of
-from pytest_tfgrpo.feedback.report_lines import report_lines
-from pytest_tfgrpo.feedback.shown_lines import shown_lines
-from pytest_tfgrpo.feedback.view import LoopTrajectory
+from pytest_tfgrpo.feedback.report.figure_lines import report_lines
+from pytest_tfgrpo.feedback.report.figures import LoopReport, ShownTrajectory, tasks_of, versions_of
+from pytest_tfgrpo.feedback.report.trajectory_lines import shown_lines
+from pytest_tfgrpo.feedback.view.view import LoopTrajectory
 from pytest_tfgrpo.numerics.stats import mean_interval
 
 

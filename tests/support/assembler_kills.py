@@ -14,7 +14,7 @@ import time
 
 from pytest_tfgrpo.bus.registry import open_bus
 from pytest_tfgrpo.core.errors import BusError
-from pytest_tfgrpo.feedback import assembler
+from pytest_tfgrpo.feedback.assembly import assembler
 
 TTL_S, IDLE_S = 0.1, 0.5
 

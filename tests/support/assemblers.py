@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.bus.protocol import STATE, Bus
-from pytest_tfgrpo.feedback.assembler import Assembler
+from pytest_tfgrpo.feedback.assembly.assembler import Assembler
 from support.buses import Clock, EmbeddedPlace
 from support.loop_spans import payloads
 

@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 
 from pytest_tfgrpo.bus.registry import open_bus
-from pytest_tfgrpo.feedback.evaluator import Evaluator
-from pytest_tfgrpo.feedback.view import LoopView
+from pytest_tfgrpo.feedback.evaluation.evaluator import Evaluator
+from pytest_tfgrpo.feedback.view.view import LoopView
 
 
 def main(spec: str, view: str, owner: str) -> None:

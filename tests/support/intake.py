@@ -11,9 +11,9 @@ import pytest
 from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.events import SCHEMAS
 from pytest_tfgrpo.core.schema import load_schema
-from pytest_tfgrpo.feedback.intake import Intake
-from pytest_tfgrpo.feedback.opt_outs import OptOuts
-from pytest_tfgrpo.feedback.scrubber import LoopScrubber
+from pytest_tfgrpo.feedback.door.intake import Intake
+from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
+from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.span_events import decode_spans
 from pytest_tfgrpo.traces.turns import TraceSpan
 

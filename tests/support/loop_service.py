@@ -53,7 +53,7 @@ class LoopProcess(AbstractContextManager["LoopProcess"]):
 def main(bus_path: str, port: str) -> None:
     """Serve until a signal comes."""
     from pytest_tfgrpo.bus.registry import open_bus
-    from pytest_tfgrpo.feedback.assembler import Assembler
+    from pytest_tfgrpo.feedback.assembly.assembler import Assembler
     from pytest_tfgrpo.feedback.service.run import run_service
     from support.services import real_intake
 

@@ -13,9 +13,9 @@ from typing import Any, Self, cast
 from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.events import EventFault, EventRefusal
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.feedback.intake import Intake, IntakeResult
-from pytest_tfgrpo.feedback.opt_outs import OptOuts
-from pytest_tfgrpo.feedback.scrubber import LoopScrubber
+from pytest_tfgrpo.feedback.door.intake import Intake, IntakeResult
+from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
+from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.service.app import LoopService, open_app
 from pytest_tfgrpo.feedback.service.limits import ServiceLimits
 from pytest_tfgrpo.feedback.service.readers import READERS

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_tfgrpo.core.errors import BusError, SettingError, describe
 from pytest_tfgrpo.core.events import FEEDBACK, REWARD, TRAJECTORY
-from pytest_tfgrpo.feedback.intake import Intake
+from pytest_tfgrpo.feedback.door.intake import Intake
 from pytest_tfgrpo.feedback.service.answers import (
     JSON_TYPE,
     PROTOBUF_TYPE,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.feedback.intake import Intake
+from pytest_tfgrpo.feedback.door.intake import Intake
 from pytest_tfgrpo.feedback.service.answers import (
     HttpAnswer,
     json_answer,

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.bus.protocol import Bus
-from pytest_tfgrpo.feedback.intake import Intake
+from pytest_tfgrpo.feedback.door.intake import Intake
 from pytest_tfgrpo.feedback.service.app import LoopService, open_app
 from pytest_tfgrpo.feedback.service.limits import ServiceLimits, check_reach
 from pytest_tfgrpo.feedback.service.readers import READERS

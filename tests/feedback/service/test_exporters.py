@@ -20,8 +20,8 @@ from support.services import FakeIntake, Running
 
 from pytest_tfgrpo.bus.registry import open_bus
 from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.feedback.assembly.trajectories import trajectory_id
 from pytest_tfgrpo.feedback.span_events import decode_spans
-from pytest_tfgrpo.feedback.trajectories import trajectory_id
 from pytest_tfgrpo.traces.turns import TraceSpan
 
 pytestmark = pytest.mark.service

@@ -1,0 +1,97 @@
+"""Traces of which nothing is kept: what came before is overwritten, what comes later is left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+
+from pytest_tfgrpo.bus.protocol import STATE, Bus
+from pytest_tfgrpo.core.errors import RevisionConflict
+from pytest_tfgrpo.feedback.assembly.open_traces import DONE_S
+from pytest_tfgrpo.feedback.assembly.trajectories import trajectory_event_id, trajectory_id
+from pytest_tfgrpo.feedback.span_events import trace_in
+
+SPANS, TRAJECTORIES, FEEDBACK = "RL_SPANS", "RL_TRAJECTORIES", "RL_FEEDBACK"
+PREFIX = "dropped."
+"""Start of the keys of rows that name traces which opted out."""
+_FLUSH_S = 5.0
+"""How long events may wait: each look for them goes through the whole stream."""
+_FLUSH_EVENTS = 1000
+
+
+class DroppedTraces:
+    """The traces that opted out, as rows of a table, and the events that are to be overwritten."""
+
+    def __init__(self, bus: Bus, clock: Callable[[], float]) -> None:
+        """Raises BusError."""
+        self._bus, self._clock = bus, clock
+        self._table = bus.table(STATE)
+        rows = self._table.list(PREFIX)
+        self._rows = {key.removeprefix(PREFIX): float(json.loads(value)) for key, (value, _) in rows.items()}
+        self._spans: dict[str, int] = {}
+        """Events of RL_SPANS to overwrite, and their sequences."""
+        self._trajectories: set[str] = set()
+        """Trajectories to overwrite, with their feedback."""
+        self._done: dict[str, int] = {}
+        """Traces of those trajectories, and where their spans begin."""
+        self._since: float | None = None
+
+    def __contains__(self, trace: str) -> bool:
+        return trace in self._rows
+
+    def add(self, trace: str, now: float) -> None:
+        """Keep nothing of a trace from now on; `now` is stream time. Raises BusError."""
+        if trace not in self._rows:
+            with suppress(RevisionConflict):  # whoever had the lease before did it
+                self._table.put(PREFIX + trace, json.dumps(now).encode(), 0)
+            self._rows[trace] = now
+
+    def doom(self, events: Mapping[str, int]) -> None:
+        """Have events of RL_SPANS overwritten, by id, with their sequences."""
+        self._spans.update(events)
+        self._since = self._clock() if self._since is None else self._since
+
+    def doom_runs(self, trace: str, runs: Iterable[str], first: int) -> None:
+        """Have the trajectories of a trace overwritten, what feedback there is on them, and its spans.
+
+        These are looked for from the sequence `first` on.
+        """
+        self._done[trace] = first
+        self._trajectories.update(trajectory_id(trace, run) for run in runs)
+        self._since = self._clock() if self._since is None else self._since
+
+    def first(self, otherwise: int) -> int:
+        """Return the sequence of the oldest event that is still to be overwritten."""
+        return min([otherwise, *self._spans.values()])
+
+    def flush_if_due(self, now: float) -> None:
+        """Overwrite what waited long enough, or is much; raises BusError."""
+        waited = 0.0 if self._since is None else self._clock() - self._since
+        if waited >= _FLUSH_S or len(self._spans) >= _FLUSH_EVENTS:
+            self.flush(now)
+
+    def flush(self, now: float) -> None:
+        """Overwrite all of it, and forget the traces that were dropped long ago; raises BusError."""
+        if self._done:
+            spans = self._bus.replay(SPANS, since_sequence=min(self._done.values()))
+            self._spans |= {event.id: event.sequence for event in spans if trace_in(event.data) in self._done}
+        if self._spans:
+            self._bus.delete(SPANS, self._spans.keys())
+        if self._trajectories:
+            self._bus.delete(TRAJECTORIES, [trajectory_event_id(one) for one in self._trajectories])
+            names = [one.encode() for one in self._trajectories]
+            feedback = [
+                event.id for event in self._bus.replay(FEEDBACK) if any(name in event.data for name in names)
+            ]
+            self._bus.delete(FEEDBACK, feedback)
+        self._spans, self._done, self._trajectories, self._since = {}, {}, set(), None
+        for trace in [trace for trace, at in self._rows.items() if at < now - DONE_S]:
+            self._forget(trace)
+
+    def _forget(self, trace: str) -> None:
+        value, revision = self._table.get(PREFIX + trace)
+        if value is not None:
+            with suppress(RevisionConflict):
+                self._table.remove(PREFIX + trace, revision)
+        del self._rows[trace]

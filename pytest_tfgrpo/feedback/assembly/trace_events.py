@@ -1,0 +1,131 @@
+"""What a trace is published as: trajectories, feedback, and dead letters for what cannot be one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_event
+from pytest_tfgrpo.bus.protocol import BusEvent
+from pytest_tfgrpo.bus.streams import SPANS_SUBJECT
+from pytest_tfgrpo.core.events import EventRefusal
+from pytest_tfgrpo.feedback.assembly.open_traces import DoneTrace, OpenTrace
+from pytest_tfgrpo.feedback.assembly.outcome_events import feedback_event
+from pytest_tfgrpo.feedback.assembly.trajectories import time_of, trajectory_event, trajectory_id
+from pytest_tfgrpo.feedback.door.payloads import bus_event
+from pytest_tfgrpo.traces.genai_logs import NO_SPAN
+from pytest_tfgrpo.traces.turns import AgentRun, RefusedTrace, TraceOutcome
+
+SPANS = "RL_SPANS"
+ASSEMBLER = "assembler"
+_SHOWN = 20
+"""Spans that a dead letter names."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PublishedRun:
+    """The trajectory of a run, to be published."""
+
+    span: str
+    """Id of the agent's span."""
+    until: str
+    """End of the run."""
+    session: str
+    user: str
+    ended_s: float
+    """Seconds since 1970."""
+    event: BusEvent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TraceEvents:
+    """What a trace is published as."""
+
+    runs: list[PublishedRun] = field(default_factory=list)
+    others: list[BusEvent] = field(default_factory=list)
+    late: int = 0
+    """Runs and spans that came too late for the trajectories that are published."""
+
+
+def events_of(trace: str, found: OpenTrace, done: DoneTrace | None) -> TraceEvents:
+    """Return what a trace is published as, beside what is done of it already."""
+    result = found.result()
+    made = TraceEvents()
+    late = 0
+    for run in result.runs:
+        known = done is not None and run.key[1] in done.runs
+        if known and done is not None and done.sure:
+            continue
+        if not known and done is not None and done.sure and time_of(run.agent.start_ns) < done.until:
+            late += 1
+            continue
+        made.others.extend(_run(run, made.runs, known=known, at=found.at))
+    spans = {one.span for one in made.runs} | (set() if done is None else done.runs)
+    for about, outcome in result.strays:
+        made.others.extend(stray_events(trace, about, outcome, spans, found.at))
+    reasons: dict[RefusedTrace, list[str]] = {}
+    for one in result.refused:
+        if done is not None and one.reason is RefusedTrace.NO_RUN:
+            late += 1
+        else:
+            reasons.setdefault(one.reason, []).append(one.key[1] if one.key else "")
+    for reason, ids in reasons.items():
+        made.others.append(dead(trace, reason.value, f"{len(ids)} spans", ids, found.at))
+    return TraceEvents(runs=made.runs, others=made.others, late=late)
+
+
+def _run(run: AgentRun, runs: list[PublishedRun], *, known: bool, at: str) -> Iterator[BusEvent]:
+    trace, span = run.key
+    if not known:
+        event = trajectory_event(run)
+        if isinstance(event, EventRefusal):
+            message = f"{event.pointer} {event.message}"
+            yield dead(trace, event.fault.value, message, [span], at)
+            return
+        published = PublishedRun(
+            span=span,
+            until=time_of(run.agent.end_ns),
+            session=run.session or trace,
+            user=run.user,
+            ended_s=run.agent.end_ns / 1e9,
+            event=bus_event(event, event.time),
+        )
+        runs.append(published)
+    for outcome in run.outcomes:
+        yield _feedback(trace, span, outcome, run.session, at)
+
+
+def stray_events(
+    trace: str, about: str, outcome: TraceOutcome, runs: set[str], at: str
+) -> Iterator[BusEvent]:
+    """Yield the feedback of an evaluation that comes apart from the run that it is about.
+
+    It is about the run of the span that it names, or the only one of its trace; the trajectory of a run that
+    is not known here may still be known elsewhere.
+    """
+    span = about if about in runs or len(runs) != 1 else next(iter(runs))
+    yield _feedback(trace, "" if span == NO_SPAN else span, outcome, "", at)
+
+
+def _feedback(trace: str, span: str, outcome: TraceOutcome, session: str, at: str) -> BusEvent:
+    event = feedback_event(outcome, trajectory_id(trace, span), session)
+    if isinstance(event, EventRefusal):
+        return dead(trace, event.message.partition(":")[0], event.message, [span], at)
+    return bus_event(event, event.time)
+
+
+def dead(trace: str, code: str, message: str, spans: list[str], at: str) -> BusEvent:
+    """Return the dead letter of spans of a trace; it has their ids and none of their texts."""
+    shown = sorted(spans)[:_SHOWN]
+    data = json.dumps({"trace_id": trace, "span_ids": shown}, separators=(",", ":"))
+    letter = DeadLetter(
+        code=code,
+        message=message,
+        stream=SPANS,
+        consumer=ASSEMBLER,
+        subject=SPANS_SUBJECT,
+        time=at,
+        data=data.encode(),
+    )
+    return dead_event(letter, at)

@@ -1,0 +1,146 @@
+"""The door of the feedback loop: what comes in is opted out, redacted, checked, and then durable.
+
+Nothing is kept of what opted out but that it did. What is refused is kept redacted, as a dead letter. A call
+returns once all of it is durable; whoever repeats it after an error, or after a crash, stores nothing twice.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_event
+from pytest_tfgrpo.bus.protocol import Bus, BusEvent
+from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT, SPANS_SUBJECT
+from pytest_tfgrpo.core.clock import utc_now
+from pytest_tfgrpo.core.events import EventFault, EventRefusal, derived_id
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.feedback.door.dropped_runs import DroppedRuns
+from pytest_tfgrpo.feedback.door.opt_outs import DropReason, OptOuts
+from pytest_tfgrpo.feedback.door.payloads import PayloadDoor
+from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
+from pytest_tfgrpo.feedback.door.spans import KeptTrace, SpanDoor
+from pytest_tfgrpo.feedback.span_events import encode_opt_out, event_id
+from pytest_tfgrpo.traces.turns import RefusedSpan, RefusedTrace, TraceSpan
+
+_REMEMBERED = 100_000
+"""Traces that opted out which a process remembers; whoever assembles them drops what comes later."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IntakeResult:
+    """What became of what one call brought."""
+
+    accepted: int
+    """Durable, now or since an earlier call that brought the same."""
+    opted_out: int
+    refused: Mapping[int, EventRefusal] = field(default_factory=dict)
+    """By the place in the call, from 0; pointers lead into the payload."""
+
+
+class Intake:
+    """Takes spans and payloads from outside; may be shared by threads."""
+
+    def __init__(self, bus: Bus, scrubber: LoopScrubber, opt_outs: OptOuts) -> None:
+        self._bus = bus
+        self._scrubber = scrubber
+        self._opt_outs = opt_outs
+        self._spans = SpanDoor(scrubber, opt_outs)
+        self._runs = DroppedRuns(bus, scrubber)
+        self._payloads = PayloadDoor(scrubber, opt_outs, self._runs)
+        self._dropped: OrderedDict[str, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def spans(self, found: Iterable[TraceSpan | RefusedSpan]) -> IntakeResult:
+        """Take spans, and what was refused of them; raises BusError, and then all may be brought again."""
+        self._opt_outs.refresh()
+        at = utc_now()
+        kept = self._spans.take(found, self._dropped)
+        events: list[BusEvent] = []
+        dropped = []
+        for trace in kept.traces:
+            if trace.reason:
+                dropped.append(trace.id)
+                events += self._opted_out_trace(trace, at)
+            else:
+                events += [_spans_event(data, at) for data in trace.data]
+        events += [dead_event(_dead_span(refusal), at) for refusal in kept.refused.values()]
+        if never := [one for trace in kept.traces for one in trace.trajectories]:
+            events.append(self._runs.event(never, at))
+        if events:
+            self._bus.publish(events)
+        self._remember(dropped)
+        return IntakeResult(
+            accepted=kept.accepted,
+            opted_out=kept.opted_out,
+            refused={index: _refusal(refusal) for index, refusal in kept.refused.items()},
+        )
+
+    def payloads(self, subject: str, payloads: Sequence[Json | bytes]) -> IntakeResult:
+        """Take payloads of a subject, as JSON or its value.
+
+        Raises BusError, and then all may be brought again.
+        """
+        self._opt_outs.refresh()
+        self._runs.refresh()
+        at = utc_now()
+        events: list[BusEvent] = []
+        refused: dict[int, EventRefusal] = {}
+        opted_out = 0
+        for index, payload in enumerate(payloads):
+            found = self._payloads.take(subject, payload)
+            if found.reason:
+                opted_out += 1
+                events.append(_audit(found.what, found.ref, found.reason, at))
+            elif found.event is not None:
+                events.append(found.event)
+            elif found.refusal is not None:
+                refused[index] = found.refusal
+                events.append(dead_event(found.letter, at))
+        if events:
+            self._bus.publish(events)
+        accepted = len(payloads) - opted_out - len(refused)
+        return IntakeResult(accepted=accepted, opted_out=opted_out, refused=refused)
+
+    def _opted_out_trace(self, trace: KeptTrace, at: str) -> list[BusEvent]:
+        if trace.id in self._dropped:
+            return []
+        audit = _audit("trace", self._scrubber.ref("trace", trace.id), trace.reason, at)
+        return [audit, _spans_event(encode_opt_out(trace.id), at)]
+
+    def _remember(self, traces: Iterable[str]) -> None:
+        with self._lock:
+            for trace in traces:
+                self._dropped[trace] = None
+                self._dropped.move_to_end(trace)
+            while len(self._dropped) > _REMEMBERED:
+                self._dropped.popitem(last=False)
+
+
+def _spans_event(data: bytes, at: str) -> BusEvent:
+    return BusEvent(id=event_id(data), subject=SPANS_SUBJECT, time=at, data=data)
+
+
+def _audit(what: str, ref: str, reason: DropReason, at: str) -> BusEvent:
+    """Return that something was not taken, under an id of its own, so that it counts once."""
+    value = {"action": "opt_out", "what": what, "ref": ref, "reason": reason}
+    data = json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
+    return BusEvent(id=derived_id("opt_out", what, ref), subject=AUDIT_SUBJECT, time=at, data=data)
+
+
+_FAULTS: Mapping[RefusedTrace, EventFault] = MappingProxyType({RefusedTrace.TOO_LARGE: EventFault.TOO_LARGE})
+
+
+def _refusal(refused: RefusedSpan) -> EventRefusal:
+    fault = _FAULTS.get(refused.reason, EventFault.SCHEMA)
+    return EventRefusal(fault=fault, pointer="", message=f"{refused.place}: {refused.reason.value}")
+
+
+def _dead_span(refused: RefusedSpan) -> DeadLetter:
+    trace, span = refused.key or ("", "")
+    where = f"span {span or '?'} of trace {trace or '?'} at {refused.place}"
+    return DeadLetter(code=refused.reason.value, message=where, subject=SPANS_SUBJECT)

@@ -1,0 +1,212 @@
+"""Spans at the door: opted out, refused, or the data of events whose texts are redacted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES
+from pytest_tfgrpo.core.fitting import UnfitError, fit_text
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.feedback.door.dropped_runs import trajectories_of
+from pytest_tfgrpo.feedback.door.hidden_users import UserHider
+from pytest_tfgrpo.feedback.door.opt_outs import DropReason, OptOuts, says_opt_out
+from pytest_tfgrpo.feedback.door.scrubber import LEAF_BYTES, LoopScrubber, cut_texts
+from pytest_tfgrpo.feedback.span_events import encode_spans
+from pytest_tfgrpo.traces.dialects import SESSION_KEYS, USER_KEYS
+from pytest_tfgrpo.traces.turns import RefusedSpan, RefusedTrace, SpanEvent, TraceSpan
+
+LARGEST_GROUP = 500_000
+"""Bytes of an event with several spans."""
+_LIGHT = 350_000
+"""Characters from which a group is not joined by another span."""
+_SPAN_CHARS = 400
+"""Of a span without attributes."""
+_OPT_OUT = "tfgrpo.opt_out"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeptTrace:
+    """What one call brought of a trace."""
+
+    id: str
+    reason: DropReason = ""
+    """Why nothing of it is kept."""
+    data: tuple[bytes, ...] = ()
+    """Of events."""
+    trajectories: tuple[str, ...] = ()
+    """Ids of those that are not to be, where nothing is kept."""
+
+
+@dataclass(kw_only=True, slots=True)
+class KeptSpans:
+    """What one call brought."""
+
+    traces: list[KeptTrace] = field(default_factory=list)
+    accepted: int = 0
+    opted_out: int = 0
+    refused: dict[int, RefusedSpan] = field(default_factory=dict)
+    """By the place in the call, from 0."""
+
+
+_Numbered = list[tuple[int, TraceSpan]]
+
+
+class SpanDoor:
+    """Judges the spans of a call together; may be shared by threads."""
+
+    def __init__(self, scrubber: LoopScrubber, opt_outs: OptOuts) -> None:
+        self._scrubber = scrubber
+        self._opt_outs = opt_outs
+
+    def take(self, found: Iterable[TraceSpan | RefusedSpan], dropped: Collection[str]) -> KeptSpans:
+        """Return what becomes of spans; nothing is kept of the traces in `dropped`."""
+        kept = KeptSpans()
+        traces: dict[str, _Numbered] = {}
+        for index, one in enumerate(found):
+            if isinstance(one, RefusedSpan):
+                kept.refused[index] = one
+            else:
+                traces.setdefault(one.key[0], []).append((index, one))
+        for trace, spans in traces.items():
+            reason = "attribute" if trace in dropped else self._reason(spans)
+            if reason:
+                kept.opted_out += len(spans)
+                never = tuple(trajectories_of(trace, (span for _, span in spans)))
+                kept.traces.append(KeptTrace(id=trace, reason=reason, trajectories=never))
+            else:
+                before = len(kept.refused)
+                data = tuple(self._data(trace, spans, kept.refused))
+                kept.accepted += len(spans) - (len(kept.refused) - before)
+                kept.traces.append(KeptTrace(id=trace, data=data))
+        return kept
+
+    def _reason(self, spans: _Numbered) -> DropReason:
+        for _, span in spans:
+            tables = (span.attributes, span.resource)
+            if any(says_opt_out(table.get(_OPT_OUT)) for table in tables):
+                return "attribute"
+            reason = self._opt_outs.reason(
+                _named(tables, SESSION_KEYS), _named(tables, USER_KEYS), span.end_ns / 1e9
+            )
+            if reason:
+                return reason
+        return ""
+
+    def _data(self, trace: str, spans: _Numbered, refused: dict[int, RefusedSpan]) -> Iterator[bytes]:
+        """Yield the data of events with the spans of a trace; those that cannot be kept join `refused`."""
+        hidden = _Hidden(self._scrubber, (span for _, span in spans))
+        groups: dict[int, _Numbered] = {}
+        resources: dict[int, Mapping[str, Json]] = {}
+        for index, span in spans:
+            shared = id(span.resource)
+            try:
+                if shared not in resources:
+                    resources[shared] = hidden.attributes(span.resource)
+                groups.setdefault(shared, []).append((index, hidden.span(span, resources[shared])))
+            except UnfitError:
+                refused[index] = RefusedSpan(RefusedTrace.MALFORMED, span.place, span.key, span.parent)
+        # whoever assembles the trace takes it as whole once it has its root
+        for group in sorted(groups.values(), key=_has_root):
+            for part in _parts(sorted(group, key=lambda one: not one[1].parent)):
+                yield from _encoded(trace, part, refused)
+
+
+class _Hidden:
+    """Takes out of the spans of a trace what the scrubber finds, and the trace's users."""
+
+    def __init__(self, scrubber: LoopScrubber, spans: Iterable[TraceSpan]) -> None:
+        self._scrubber = scrubber
+        self._users = UserHider(
+            scrubber, {user for span in spans for user in _named((span.attributes, span.resource), USER_KEYS)}
+        )
+
+    def span(self, span: TraceSpan, resource: Mapping[str, Json]) -> TraceSpan:
+        """Return a span fit to keep; raises UnfitError."""
+        return TraceSpan(
+            key=span.key,
+            parent=span.parent,
+            name=fit_text(span.name, self._users),
+            start_ns=span.start_ns,
+            end_ns=span.end_ns,
+            attributes=self.attributes(span.attributes),
+            events=tuple(
+                SpanEvent(fit_text(event.name, self._users), event.at_ns, self.attributes(event.attributes))
+                for event in span.events
+            ),
+            failed=span.failed,
+            message=fit_text(span.message, self._users),
+            resource=resource,
+        )
+
+    def attributes(self, table: Mapping[str, Json]) -> dict[str, Json]:
+        """Return attributes fit to keep; raises UnfitError."""
+        found = self._scrubber.attributes(table)
+        return {key: self._users.attribute(key, value) for key, value in found.items()}
+
+
+def _named(tables: Iterable[Mapping[str, Json]], keys: Iterable[str]) -> list[str]:
+    """Return the values that can be ids, texts or whole numbers, as texts."""
+    found = []
+    for table in tables:
+        for key in table.keys() & keys:
+            value = table[key]
+            if value.__class__ is int or (isinstance(value, str) and value.strip()):
+                found.append(str(value).strip())
+    return found
+
+
+def _has_root(spans: _Numbered) -> bool:
+    return any(not span.parent for _, span in spans)
+
+
+def _parts(spans: _Numbered) -> Iterator[_Numbered]:
+    """Yield spans in groups that are about as large as an event may be."""
+    part: _Numbered = []
+    weight = 0
+    for index, span in spans:
+        own = _SPAN_CHARS + _weight(span.attributes) + sum(_weight(event.attributes) for event in span.events)
+        if part and weight + own > _LIGHT:
+            yield part
+            part, weight = [], 0
+        part.append((index, span))
+        weight += own
+    if part:
+        yield part
+
+
+def _weight(table: Mapping[str, Json]) -> int:
+    return sum(
+        len(key) + len(value if value.__class__ is str else repr(value)) for key, value in table.items()
+    )
+
+
+def _encoded(trace: str, spans: _Numbered, refused: dict[int, RefusedSpan]) -> Iterator[bytes]:
+    """Yield the data of events, halving what is too large; one span loses the middle of its texts."""
+    data = encode_spans(trace, [span for _, span in spans])
+    if len(data) <= (LARGEST_GROUP if len(spans) > 1 else MAX_EVENT_BYTES):
+        yield data
+    elif len(spans) > 1:
+        middle = len(spans) // 2
+        yield from _encoded(trace, spans[:middle], refused)
+        yield from _encoded(trace, spans[middle:], refused)
+    else:
+        ((index, span),) = spans
+        for longest in LEAF_BYTES:
+            data = encode_spans(trace, [_shorter(span, longest)])
+            if len(data) <= MAX_EVENT_BYTES:
+                yield data
+                return
+        refused[index] = RefusedSpan(RefusedTrace.TOO_LARGE, span.place, span.key, span.parent)
+
+
+def _shorter(span: TraceSpan, longest: int) -> TraceSpan:
+    events = tuple(
+        SpanEvent(event.name, event.at_ns, cut_texts(event.attributes, longest)) for event in span.events
+    )
+    return replace(
+        span,
+        attributes=cut_texts(span.attributes, longest),
+        events=events,
+        resource=cut_texts(span.resource, longest),
+    )

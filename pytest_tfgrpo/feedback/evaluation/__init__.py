@@ -1,0 +1,1 @@
+"""From trajectories and feedback to published rewards."""

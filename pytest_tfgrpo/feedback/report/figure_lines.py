@@ -1,0 +1,130 @@
+"""The figures of the loop as lines of 80 columns; what comes from outside is made printable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pytest_tfgrpo.bus.streams import DEAD
+from pytest_tfgrpo.core.text import interval, line, number, plural, table, wrapped
+from pytest_tfgrpo.feedback.report.figures import BAD, GOOD, LoopReport, TaskReward, VersionReward
+
+WIDTH = 80
+_LABEL = 11
+_STREAMS = {
+    "RL_SPANS": "span event",
+    "RL_TRAJECTORIES": "trajectory",
+    "RL_FEEDBACK": "feedback",
+    "RL_REWARDS": "reward",
+    DEAD: "dead letter",
+}
+"""Streams whose events are counted in a text, in this order."""
+_PLURALS = {"trajectory": "trajectories", "feedback": "feedback"}
+_MOST_MIXED = 20
+"""Tasks that are listed."""
+
+
+def labelled(label: str, text: str) -> list[str]:
+    """Return a label and what it stands for, wrapped below itself."""
+    return wrapped(text, WIDTH, f"{label:<{_LABEL}}", " " * _LABEL)
+
+
+def counted(counts: Mapping[str, int], nothing: str = "none") -> str:
+    """Return counts by name in one text."""
+    return ", ".join(f"{line(name, 40)} {count:,}" for name, count in counts.items()) or nothing
+
+
+def streams_text(counts: Mapping[str, int]) -> str:
+    """Return how many events of each stream there are."""
+    parts = []
+    for stream, name in _STREAMS.items():
+        if stream not in counts:
+            continue
+        count = counts[stream]
+        parts.append(f"{count:,} {name if count == 1 else _PLURALS.get(name, name + 's')}")
+    return ", ".join(parts) or "nothing"
+
+
+def alive(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts without that of dead letters, which have a line of their own by code."""
+    return {stream: count for stream, count in counts.items() if stream != DEAD}
+
+
+def report_lines(report: LoopReport) -> Iterator[str]:
+    """Yield what a report says."""
+    yield from labelled("published", streams_text(alive(report.published)))
+    yield from labelled("redacted", counted(report.redacted))
+    yield from labelled("left out", f"{report.opted_out:,} opted out, {report.forgotten:,} forgotten")
+    yield from labelled("dead", counted(report.dead))
+    rewarded = (
+        f"{report.rewards:,} trajectories have one, and {plural(report.revisions, 'revision')} came later"
+    )
+    yield from labelled("rewards", f"{rewarded}; of {report.unrewarded:,} too little is known")
+    if not report.versions:
+        return
+    yield ""
+    yield from _versions(report.versions)
+    yield ""
+    yield from _worst(report)
+    yield ""
+    yield from _mixed(report.mixed)
+
+
+def _versions(versions: Sequence[VersionReward]) -> Iterator[str]:
+    rows = [
+        [
+            line(one.domain, 14),
+            "-" if one.policy_version is None else line(one.policy_version, 20),
+            f"{one.runs:,}",
+            f"{one.sessions:,}",
+            number(one.mean),
+            "-" if one.low is None or one.high is None else interval((one.low, one.high)),
+        ]
+        for one in versions
+    ]
+    yield from table(["domain", "version", "runs", "sessions", "reward", "95 % interval"], rows, left=2)
+    if any(one.low is None for one in versions):
+        yield "no interval: it takes runs of 8 sessions with like numbers of runs, or more"
+
+
+def _worst(report: LoopReport) -> Iterator[str]:
+    yield "worst kinds of task; see one with: tfgrpo loop show ID"
+    if not report.worst:
+        yield "none: no trajectory has task_context.task_key and a reward"
+        return
+    rows = [
+        [line(one.task_key, 26), line(one.domain, 14), f"{one.runs:,}", number(one.mean), *_ids(one)]
+        for one in report.worst
+    ]
+    yield from table(["task", "domain", "runs", "reward", "worst ids"], rows, left=2)
+    if report.without_task:
+        yield f"trajectories without task_key, which are in none of them: {report.without_task:,}"
+
+
+def _ids(task: TaskReward) -> list[str]:
+    return [" ".join(short_id(id) for id in task.worst[:2])]
+
+
+def short_id(id: str) -> str:
+    """Return the start of an id that finds it, unless two ids are alike."""
+    return id[:8]
+
+
+def _mixed(tasks: Sequence[TaskReward]) -> Iterator[str]:
+    yield (
+        f"{plural(len(tasks), 'task')} with good (reward from {GOOD:g}) and bad (up to {BAD:g}) attempts"
+        + (", such as" if len(tasks) > _MOST_MIXED else "")
+    )
+    if not tasks:
+        return
+    rows = [
+        [
+            line(one.task_key, 26),
+            line(one.domain, 14),
+            f"{one.good:,}",
+            f"{one.bad:,}",
+            short_id(one.best),
+            short_id(one.worst[0]),
+        ]
+        for one in tasks[:_MOST_MIXED]
+    ]
+    yield from table(["task", "domain", "good", "bad", "best", "worst"], rows, left=2)

@@ -1,0 +1,1 @@
+"""What a reward is: evidence, components, history; no input or output."""

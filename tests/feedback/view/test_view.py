@@ -1,0 +1,128 @@
+"""The view: what the streams say, and nothing else."""
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.buses import BusPlace
+from support.loop_events import feedback, judged, publish, trajectory
+
+from pytest_tfgrpo.bus.protocol import Bus
+from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.core.events import derived_id
+from pytest_tfgrpo.feedback.view.view import LoopView, payload_at
+
+
+@pytest.fixture
+def view(tmp_path: Path):
+    opened = LoopView(tmp_path / "view.db")
+    yield opened
+    opened.close()
+
+
+def everything(view: LoopView) -> tuple:
+    rows = list(view.trajectories())
+    places = [view.places(row.id) for row in rows]
+    return rows, places, view.stored(), view.redacted(), view.dead(), view.audited(), view.rewarded()
+
+
+def test_a_view_says_the_same_after_its_file_was_deleted(bus: Bus, tmp_path: Path):
+    text = "mail [redacted:email:0a1b2c] and [redacted:email:0a1b2c], [redacted:card:ffffff]"
+    publish(
+        bus,
+        [feedback("f", "rating", "a", rating=4), trajectory("a", text=text, turns=1)],
+        [trajectory("b", user="u-1"), judged("j", "a", style=0.5), feedback("g", "thumbs_up", "a")],
+    )
+    view = LoopView(tmp_path / "view.db")
+    assert view.catch_up(bus) == 5
+    assert view.catch_up(bus) == 0
+    found = everything(view)
+    view.close()
+    for path in tmp_path.glob("view.db*"):
+        path.unlink()
+    view = LoopView(tmp_path / "view.db")
+    view.catch_up(bus)
+    assert everything(view) == found
+    assert view.redacted() == {"card": 1, "email": 1}, "each value once in an event"
+    assert [(row.feedback, row.user_ref) for row in view.trajectories()] == [(2, None), (0, "u-1")]
+    assert [place.stream for place in view.places(derived_id("a"))] == [
+        "RL_TRAJECTORIES", "RL_FEEDBACK", "RL_FEEDBACK", "RL_REWARDS",
+    ]  # fmt: skip
+    payload = payload_at(bus, view.places(derived_id("a"))[0])
+    assert payload["turns"][0]["action"]["raw_response"] == text
+    view.close()
+
+
+def test_no_text_of_an_event_is_in_the_file(bus: Bus, view: LoopView):
+    publish(
+        bus,
+        [
+            trajectory("a", text="the secret of the house"),
+            feedback("f", "correction", "a", text="the secret"),
+        ],
+    )
+    view.catch_up(bus)
+    assert b"the secret" not in view.path.read_bytes() + view.path.with_name("view.db-wal").read_bytes()
+
+
+def test_a_file_of_another_bus_is_emptied(place: BusPlace, view: LoopView, tmp_path: Path):
+    from support.buses import EmbeddedPlace
+
+    bus = place.open()
+    publish(bus, [trajectory("a"), trajectory("b")])
+    view.catch_up(bus)
+    (tmp_path / "other").mkdir()
+    other = EmbeddedPlace(tmp_path / "other")
+    again = LoopView(view.path)
+    try:
+        again.catch_up(other.open())
+        assert again.stored()["RL_TRAJECTORIES"] == 0
+    finally:
+        again.close()
+        other.close()
+
+
+def test_what_is_no_event_is_set_aside(bus: Bus, view: LoopView):
+    good = trajectory("a")
+    bad = [
+        b"\xff",
+        b"[" * 100_000,
+        b"{}",
+        b'{"turns": 1}',
+        good.data.replace(b'"coding"', b'"cooking"'),
+        b"NaN",
+    ]
+    events = [replace(good, id=derived_id(str(n)), data=data) for n, data in enumerate(bad)]
+    publish(
+        bus,
+        events,
+        [good, replace(good, id=derived_id("once more"))],
+        [replace(judged("j", "a", style=1), data=b"{}")],
+    )
+    view.catch_up(bus)
+    assert view.stored()["RL_TRAJECTORIES"] == 1
+    assert len(view.rows("SELECT * FROM refused")) == len(bad) + 1
+
+
+def test_another_programs_database_is_left_as_it_is(tmp_path: Path):
+    path = tmp_path / "mine.db"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE mine (x)")
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(BusError, match="another program"):
+        LoopView(path)
+    assert path.read_bytes() == before
+
+
+def test_a_full_disk_is_named_though_it_ended_the_transaction(view: LoopView):
+    def fill() -> None:
+        with view.transaction() as db:
+            db.execute("ROLLBACK")
+            raise sqlite3.OperationalError("database or disk is full")
+
+    with pytest.raises(BusError, match="disk is full"):
+        fill()
+    view.set_meta("a", "b")
+    assert view.meta("a") == "b"
