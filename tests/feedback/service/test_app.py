@@ -135,8 +135,10 @@ BOMB = 50_000_000
         pytest.param(lambda: b"{}", "gzip, gzip", 415, id="twice"),
     ],
 )
-def test_what_cannot_be_unpacked_within_the_limit_is_refused(pack: Callable[[], bytes], encoding: str, status: int) -> None:
-    local = Local(limits=ServiceLimits(pack()_bytes=1_000_000))
+def test_what_cannot_be_unpacked_within_the_limit_is_refused(
+    pack: Callable[[], bytes], encoding: str, status: int
+) -> None:
+    local = Local(limits=ServiceLimits(body_bytes=1_000_000))
     assert local.post("/feedback", pack(), content_encoding=encoding).status == status
 
 
