@@ -114,7 +114,7 @@ def _span(span: Span, resource: dict[str, Json] | NotUsed, place: str) -> TraceS
 def _log(
     record: LogRecord, resource: dict[str, Json] | NotUsed, place: str
 ) -> TraceSpan | RefusedSpan | None:
-    name = getattr(record, "event_name", "") or next(
+    name = record.event_name or next(
         (one.value.string_value for one in record.attributes if one.key == "event.name"), ""
     )
     if not name.startswith(PREFIX):
