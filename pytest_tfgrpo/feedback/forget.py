@@ -21,6 +21,7 @@ from pytest_tfgrpo.core.errors import RevisionConflict
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.feedback.door.opt_outs import Whose, forgotten_key, row_since
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
+from pytest_tfgrpo.feedback.evaluation.kept_history import forget_history
 from pytest_tfgrpo.feedback.span_events import encode_opt_out, event_id
 from pytest_tfgrpo.feedback.view.view import FORGET, TRAJECTORIES, LoopView
 
@@ -121,6 +122,7 @@ def forget(
         if number and sum(removed.values()) == before:
             break
         sleep(_PAUSE_S)
+    forget_history(bus)
     result = ForgetResult(whose=whose, ref=ref, removed=dict(sorted(removed.items())))
     _record(bus, view, result, actor)
     return result

@@ -22,14 +22,13 @@ from pytest_tfgrpo.feedback.evaluation.inputs import (
     EvaluatorState,
     claims_of,
     decode_state,
-    load_history,
     newest_reward,
     next_inputs,
     refused_letter,
-    save_history,
     trajectory_of,
     waited_enough,
 )
+from pytest_tfgrpo.feedback.evaluation.kept_history import load_history, save_history
 from pytest_tfgrpo.feedback.lease import TTL_S, Lease, lease_state
 from pytest_tfgrpo.feedback.rewards.components import FurtherComponent, further_claims
 from pytest_tfgrpo.feedback.rewards.evidence import RewardClaim, RewardEvidence, gather
@@ -47,8 +46,8 @@ MOST_COMPONENTS = 60
 """Components of one reward; what others claim beyond that does not count."""
 _AT_ONCE = 512
 """Events whose rewards are published together."""
-_SAVE_AFTER = 5000
-"""Rewards after which the history is kept in the view."""
+_SAVE_AFTER, _SAVE_S = 5000, 86400.0
+"""Rewards, and seconds, after which the history is kept: long before RL_REWARDS lets go of one."""
 _encoded = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
@@ -85,7 +84,8 @@ class Evaluator:
         self._state = EvaluatorState()
         self._history = RewardHistory()
         self._saved = 0
-        """Ordinal of the newest reward in the history that the view has."""
+        """Ordinal of the newest reward in the history that is kept."""
+        self._save_at = float("-inf")
         self._ahead: dict[str, Json] = {}
         """Rewards on the bus that the state does not know, by id."""
         self._pending: dict[str, Mapping[str, Json]] = {}
@@ -138,13 +138,16 @@ class Evaluator:
         self._ahead = {
             key: one for key, one in self._ahead.items() if one["metadata"]["ordinal"] > self._state.ordinal
         }
+        if self._clock() >= self._save_at or self._state.ordinal - self._saved >= _SAVE_AFTER:
+            self._save()
 
     def _load(self) -> None:
         """Begin where the last evaluator was."""
         generation = self._view.generation
         self._state = decode_state(self._lease.state)
         self._pending = {}
-        self._history, self._saved = load_history(self._view, self._state.ordinal)
+        self._history, self._saved = load_history(self._bus, self._view, self._state.ordinal)
+        self._save_at = float("-inf")
         self._ahead = {
             key: json.loads(slim)
             for key, slim in self._view.rows(
@@ -154,10 +157,11 @@ class Evaluator:
         self._generation = generation
 
     def _save(self) -> None:
-        """Keep the history in the view, so that the next start need not read all rewards."""
+        """Keep the history, so that the next start needs few rewards, and none that are gone."""
         if self._generation >= 0 and self._state.ordinal > self._saved:
-            save_history(self._view, self._history, self._state.ordinal, self._generation)
+            save_history(self._bus, self._view, self._history, self._state.ordinal, self._generation)
             self._saved = self._state.ordinal
+            self._save_at = self._clock() + _SAVE_S
 
     def _watermark(self) -> float:
         """Return the time of arrival up to which nothing can come any more that arrived before."""

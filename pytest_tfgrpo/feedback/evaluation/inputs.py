@@ -13,10 +13,8 @@ from typing import NamedTuple
 from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_event, died
 from pytest_tfgrpo.bus.protocol import Bus, BusEvent
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.feedback.rewards.history import RewardHistory
 from pytest_tfgrpo.feedback.view.view import (
     FEEDBACKS,
-    HISTORY,
     NO_TRAJECTORY,
     REWARDS,
     TRAJECTORIES,
@@ -192,26 +190,3 @@ def newest_reward(view: LoopView, trajectory_id: str, state: EvaluatorState) -> 
         ORDER BY revision DESC LIMIT 1"""
     found = view.rows(query, (trajectory_id, state.ordinal))
     return json.loads(found[0][0]) if found else None
-
-
-def load_history(view: LoopView, ordinal: int) -> tuple[RewardHistory, int]:
-    """Return the history of the rewards up to one of them, and up to which it was kept in the view."""
-    history, since = RewardHistory(), 0
-    kept = json.loads(view.meta(HISTORY) or "null")
-    if kept is not None and kept["ordinal"] <= ordinal:
-        history.restore(kept)
-        since = kept["ordinal"]
-    query = """SELECT ordinal, slim FROM rewards WHERE own AND ordinal > ? AND ordinal <= ?
-        ORDER BY ordinal LIMIT 1000"""
-    saved = since
-    while page := view.rows(query, (since, ordinal)):
-        history.rebuild(json.loads(slim) for _, slim in page)
-        since = page[-1][0]
-    return history, saved
-
-
-def save_history(view: LoopView, history: RewardHistory, ordinal: int, generation: int) -> None:
-    """Keep the history up to a reward in the view, unless something was taken out of that since."""
-    with view.transaction():
-        if view.generation == generation:
-            view.set_meta(HISTORY, json.dumps({**history.dump(), "ordinal": ordinal}))

@@ -66,7 +66,8 @@ def test_every_kind_of_event_gives_the_reward_that_it_gives_by_hand(bus: Bus, st
     evaluator = start(bus)
     run(evaluator)
     found = totals(bus)
-    assert found[derived_id("t2")] == (1, round((0.4 + 0.2 * 0.5 + 0.125) / 0.85, 6)) or found
+    # 3 turns after 1 and 2: z = (1.5 - 3) / .5, capped at -2, so that efficiency is 0; nobody said anything
+    assert found[derived_id("t2")] == (1, round((0.4 * 1 + 0.2 * 0 + 0.25 * 0.5) / 0.85, 6))
     assert derived_id("s0") not in found, "nothing is known of it"
     assert found[derived_id("s2")][0] == found[derived_id("s1")][0] == 1
     assert found[derived_id("t3")][0] == 1, "what came before the trajectory is in its first reward"
@@ -124,6 +125,21 @@ def test_rewards_are_equal_after_the_view_was_deleted_and_another_process_goes_o
         for one in expected(a_day())
         if one["metadata"]["evaluator"] == "tfgrpo"
     }
+
+
+def test_rewards_that_the_stream_has_let_go_of_still_count_in_the_history(bus: Bus, start: Start, expected):
+    publish(bus, *a_day())
+    first = start(bus, "first")
+    run(first)
+    first.close()
+    assert bus.delete("RL_REWARDS", [event.id for event in bus.replay("RL_REWARDS")])
+    new = [trajectory("new", turns=2, **DONE)]
+    publish(bus, new)
+    run(start(bus, "second", "another-view.db"))
+    (calm,) = (one for one in expected([*a_day(), new]) if one["trajectory_id"] == derived_id("new"))
+    (found,) = (one for one in payloads(bus) if one["trajectory_id"] == derived_id("new"))
+    assert found == calm
+    assert found["normalization"]["components"]["task_completion"]["n"] == 50
 
 
 def test_of_two_evaluators_one_waits_until_the_other_is_gone(place: BusPlace, start: Start):
