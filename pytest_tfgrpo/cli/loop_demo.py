@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.bus.registry import open_bus
+from pytest_tfgrpo.bus.streams import STREAMS
 from pytest_tfgrpo.cli.demo_traffic import (
     DAY_NS,
     DAYS,
@@ -188,8 +189,7 @@ def demo(folder: Path, seed: int = 0, tasks: int = TASKS, bus: str = "") -> Iter
         yield ""
         yield from _known(watches[0])
         yield from _compared(watches)
-    if not bus:
-        yield _searched(killed.folder, traffic.planted)
+        yield _searched(watches[0], traffic.planted)
     yield f"done in {time.perf_counter() - started:.1f} s"
 
 
@@ -262,10 +262,12 @@ def _compared(watches: Sequence[DemoWatch]) -> Iterator[str]:
     yield "killed     and not killed: the same figures, to the last digit"
 
 
-def _searched(folder: Path, planted: Sequence[str]) -> str:
-    """Return that no secret is in any file; raises StoreError where one is."""
-    content = b"\n".join(path.read_bytes() for path in sorted(folder.iterdir()) if path.name != "loop.key")
+def _searched(watch: DemoWatch, planted: Sequence[str]) -> str:
+    """Return that no secret is in any event or file; raises StoreError where one is."""
+    kept = [event.data for stream in STREAMS for event in watch.bus.replay(stream.name)]
+    files = (path for path in sorted(watch.loop.folder.iterdir()) if path.name != "loop.key")
+    content = b"\n".join([*kept, *(path.read_bytes() for path in files)])
     found = [secret for secret in planted if secret.encode() in content]
     if found:
-        raise StoreError(f"{len(found)} of {len(planted)} secrets and names of users are on disk")
-    return f"secrets    {len(planted)} secrets, addresses and names of users were sent; none is on disk"
+        raise StoreError(f"{len(found)} of {len(planted)} secrets and names of users are kept")
+    return f"secrets    {len(planted)} secrets, addresses and names of users were sent; none is kept"

@@ -145,7 +145,7 @@ LOOP_TABLE: Mapping[str, LoopSetting] = {row.name: row for row in (
     LoopSetting(section="service", key="port", parse=whole(0, 65535), default=4318,
                 help="port to listen at; 4318 is that of OTLP over HTTP, 0 any that is free"),
     LoopSetting(section="service", key="token", parse=parse_token, default=None, hidden=True,
-                help="bearer token that every request has to carry"),
+                help="bearer token of every request but GET /healthz and /openapi.json"),
     LoopSetting(section="service", key="max_body_mb", parse=whole(1, 1000), default=16,
                 help="largest body of a request, once unpacked"),
     LoopSetting(section="privacy", key="key_file", parse=parse_text, default="loop.key",

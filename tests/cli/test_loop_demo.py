@@ -31,10 +31,12 @@ def test_a_loop_that_is_killed_knows_what_one_that_is_not_killed_knows(tmp_path:
     text = "\n".join(demo(tmp_path, tasks=TASKS))
     assert "kill -9" in text
     assert "the same figures" in text
-    assert re.search(r"secrets +\d+ secrets, .*none is on disk", text)
+    assert "none is kept" in text
+    assert re.search(r"secrets +\d+ secrets, .*none is kept", text)
 
 
 @pytest.mark.service
 def test_the_bus_may_be_a_nats_server(tmp_path: Path, nats_server: NatsServer) -> None:
     text = "\n".join(demo(tmp_path, tasks=45, bus=f"nats:{nats_server.url}"))
     assert "the same figures" in text
+    assert "none is kept" in text
