@@ -4,7 +4,8 @@
 
 It makes a git repository of each package in FOLDER from what package indexes hold, harvests it, and has a
 plain shell script prove each candidate too. A validation is false if the shell proves nothing of that change.
-It ends with 1 if there is one, or if the harvest proves less than 95 % of what the shell does. What was
+For changes that are proven it also prints their time over that of their test runs. It ends with 1 if
+a validation is false, or if the harvest proves less than 95 % of what the shell does. What was
 downloaded and made stays in FOLDER; what is proven there is not proven again.
 """
 
@@ -39,6 +40,10 @@ class Comparison:
     false: int = 0
     other_tests: int = 0
     """Tests that the harvest counts as fixed, and the shell does not, in changes that both prove."""
+    proven_s: float = 0.0
+    """Of the changes that are proven, with their environments where they were made."""
+    runs_s: float = 0.0
+    """Of the test runs of these changes."""
     harvest_s: float = 0.0
     shell_s: float = 0.0
 
@@ -48,7 +53,8 @@ class Comparison:
         return self.agreed / self.shell if self.shell else 1.0
 
     def add(self, other: Comparison) -> None:
-        for name in ("changes", "proven", "shell", "agreed", "false", "other_tests", "harvest_s", "shell_s"):
+        counts = ("changes", "proven", "shell", "agreed", "false", "other_tests")
+        for name in (*counts, "proven_s", "runs_s", "harvest_s", "shell_s"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.statuses += other.statuses
 
@@ -103,6 +109,9 @@ def _judge(found: Comparison, commit: str, row: dict[str, str], suite: Path, ora
     found.shell += bool(shell)
     found.agreed += validated and bool(shell)
     if validated:
+        provenance = json.loads((suite / "provenance" / f"{row['id']}.json").read_text(encoding="utf-8"))
+        found.proven_s += float(row["elapsed_s"])
+        found.runs_s += sum(run["elapsed_s"] for run in provenance["validation"]["runs"])
         further = fail_to_pass(suite, row["id"]) - shell
         found.false += not shell
         found.other_tests += len(further) if shell else 0
@@ -118,7 +127,8 @@ def show(found: Comparison) -> None:
     print(
         f"{found.name:<22} {found.changes} changes ({statuses}): {found.proven} proven, "
         f"{found.shell} by the shell, {found.agreed} agreed ({found.share:.0%}), {found.false} false, "
-        f"{found.other_tests} other tests; {found.harvest_s:.0f} s, the shell {found.shell_s:.0f} s",
+        f"{found.other_tests} other tests; {found.harvest_s:.0f} s, the shell {found.shell_s:.0f} s; "
+        f"what is proven takes {found.proven_s / max(found.runs_s, 1e-9):.2f} times its test runs",
         flush=True,
     )
 
