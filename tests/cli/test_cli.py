@@ -25,8 +25,10 @@ COMMANDS = (
     "harvest init", "harvest env", "harvest verify",
     "live init", "live demo", "live status", "live report", "live evaluate", "live drafts", "live export",
     "live ingest", "live reset",
+    "loop init", "loop demo", "loop config", "loop serve", "loop status", "loop report", "loop show",
+    "loop forget", "loop import", "loop opt-out",
 )  # fmt: skip
-GROUPS = ("baseline", "harvest", "labels", "library", "live", "record")
+GROUPS = ("baseline", "harvest", "labels", "library", "live", "loop", "record")
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +72,7 @@ def test_every_command_has_help(command: str) -> None:
 def test_the_list_of_commands_above_is_complete() -> None:
     def listed(*argv: str) -> list[str]:
         _, _, commands = tfgrpo(*argv, "--help").partition("  COMMAND\n")
-        return re.findall(r"^    (\w+)", commands, re.MULTILINE)
+        return re.findall(r"^    ([\w-]+)", commands, re.MULTILINE)
 
     found = [
         " ".join([name, *more])
