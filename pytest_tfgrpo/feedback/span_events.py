@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.traces.turns import SpanEvent, TraceSpan
+
+_TRACE = re.compile(r"[0-9A-Za-z_-]{1,128}")
+"""What a trace is called, also as a part of a key in a table."""
 
 
 def encode_spans(trace: str, spans: Sequence[TraceSpan]) -> bytes:
@@ -52,6 +56,8 @@ def decode_spans(data: bytes) -> tuple[str, list[TraceSpan] | None]:
     trace = found["trace"]
     if not isinstance(trace, str):
         raise TypeError(f"the trace id {trace!r:.100} is no text")
+    if _TRACE.fullmatch(trace) is None:
+        raise ValueError(f"the trace id {trace!a:.100} is not letters, digits, _ and -")
     if found.get("opt_out"):
         return trace, None
     return trace, [_span(trace, found["resource"], row) for row in found["spans"]]

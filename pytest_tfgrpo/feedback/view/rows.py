@@ -28,11 +28,14 @@ from pytest_tfgrpo.core.events import (
 )
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.rewards.evidence import EFFICIENCY, EVALUATOR
+from pytest_tfgrpo.feedback.rewards.history import NormalizedScore
 
 _PLACEHOLDER = re.compile(rb"\[redacted:([a-z_]{1,40}):([0-9a-f]{6})\]")
 _LONGEST_NOTE = 500
 """Characters of a reason, or of a label, that are kept."""
 _MOST_TURNS = 10_000
+_LARGEST = 2**53
+"""Whole number that is kept."""
 
 Columns: TypeAlias = dict[str, Json]
 
@@ -50,11 +53,27 @@ def row_of(event: BusEvent, at: float) -> ViewRow | EventRefusal:
     `at` is the latest arrival in its stream so far.
     """
     try:
-        return _READERS[event.subject](event, at)
+        row = _READERS[event.subject](event, at)
+        if isinstance(row, ViewRow):
+            _check_columns(row.columns)
+        return row
     except RecursionError:
         return EventRefusal(fault=EventFault.SCHEMA, pointer="", message="is nested too deeply")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        return EventRefusal(fault=EventFault.SCHEMA, pointer="", message=f"is no event: {error!r}"[:200])
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
+        return EventRefusal(fault=EventFault.SCHEMA, pointer="", message=f"is no event: {ascii(error)}"[:200])
+
+
+def _check_columns(columns: Columns) -> None:
+    """Raise TypeError or ValueError for what no column holds: whoever else publishes may write anything."""
+    for name, value in columns.items():
+        if isinstance(value, str):
+            if not value.isascii():
+                value.encode()
+        elif isinstance(value, int):
+            if not -_LARGEST <= value <= _LARGEST:
+                raise ValueError(f"{name} is out of range")
+        elif value is not None and not isinstance(value, float):
+            raise TypeError(f"{name} is a {type(value).__name__}")
 
 
 def _trajectory(event: BusEvent, at: float) -> ViewRow | EventRefusal:
@@ -139,10 +158,9 @@ def is_own(data: Mapping[str, Json]) -> bool:
 
 
 def _own_reward(event: BusEvent, at: float, data: Json) -> Columns:
+    _check_own(data)
     slim = slim_reward(data)
     metadata = data["metadata"]
-    if abs(data["total_reward"] - expected_total(data)) > TOLERANCE:
-        raise ValueError("its total is not that of its components")
     return {
         **_claim(event, at, data["reward_id"], data, slim),
         "redacted": None,
@@ -152,6 +170,23 @@ def _own_reward(event: BusEvent, at: float, data: Json) -> Columns:
         "total": data["total_reward"],
         "normalized": data["normalization"]["normalized_total"],
     }
+
+
+def _check_own(data: Json) -> None:
+    """Raise an error for what the next revision, or the history, could not use: others may write it too."""
+    metadata, parts = data["metadata"], data["reward_components"]
+    wholes = [metadata.get(name, 1) for name in ("revision", "ordinal", "turns")]
+    if any(type(one) is not int or not 0 <= one <= _LARGEST for one in wholes):
+        raise ValueError("its revision, ordinal or turns is no whole number")
+    for part in parts.values():
+        if not (0.0 <= part["score"] <= 1.0 and 0.0 < part["weight"] <= _LARGEST):
+            raise ValueError("a component has no score from 0 to 1, or no weight")
+    if EFFICIENCY in parts:
+        NormalizedScore(**data["normalization"]["components"][EFFICIENCY])
+    if not isinstance(metadata.get("domain", ""), str) or not isinstance(metadata.get("joined", []), list):
+        raise TypeError("its domain or what joined is not as it should be")
+    if abs(data["total_reward"] - expected_total(data)) > TOLERANCE:
+        raise ValueError("its total is not that of its components")
 
 
 def slim_reward(data: Mapping[str, Json]) -> dict[str, Json]:

@@ -143,6 +143,7 @@ def test_orphans_and_loops_become_dead_letters_without_texts(local: Bus, clock: 
 def test_an_event_that_holds_no_spans_is_a_dead_letter(local: Bus, clock: Clock) -> None:
     event = spans_event(*agent_trace(1))
     bad = [b"[]", b'{"trace": 1}', b"{", b'{"trace":"x","resource":{},"spans":[1]}']
+    bad += [b'{"opt_out":true,"trace":"not a key"}', b'{"opt_out":true,"trace":""}']
     local.publish([replace(event, id=trace_uuid(n), data=data) for n, data in enumerate(bad)])
     local.publish([event])
     drain(assembler(local, clock))

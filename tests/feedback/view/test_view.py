@@ -1,16 +1,20 @@
 """The view: what the streams say, and nothing else."""
 
+import json
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from support.buses import BusPlace
-from support.loop_events import feedback, judged, publish, trajectory
+from support.loop_events import LATER, feedback, judged, publish, trajectory
 
-from pytest_tfgrpo.bus.protocol import Bus
+from pytest_tfgrpo.bus.protocol import Bus, BusEvent
+from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT
 from pytest_tfgrpo.core.errors import BusError
-from pytest_tfgrpo.core.events import derived_id
+from pytest_tfgrpo.core.events import REWARD, derived_id
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.view.view import LoopView, payload_at
 
 
@@ -103,6 +107,36 @@ def test_what_is_no_event_is_set_aside(bus: Bus, view: LoopView):
     view.catch_up(bus)
     assert view.stored()["RL_TRAJECTORIES"] == 1
     assert len(view.rows("SELECT * FROM refused")) == len(bad) + 1
+
+
+def test_no_event_of_another_publisher_stops_the_view(bus: Bus, view: LoopView):
+    def odd(**more: Json) -> BusEvent:
+        said = json.loads(judged("j", "a", style=0.5).data) | {"normalization": {"normalized_total": 0.0}}
+        revision = more.pop("revision", 1)
+        metadata = {"evaluator": "tfgrpo", "revision": revision, "ordinal": more.pop("ordinal", 1)}
+        key = derived_id("reward", derived_id("a"), str(revision))
+        payload = {**said, "reward_id": key, "metadata": metadata, **more}
+        return BusEvent(id=str(uuid4()), subject=REWARD, time=LATER, data=json.dumps(payload).encode())
+
+    part = {"score": 1.0, "source": "x"}
+    rewards = [
+        odd(revision=2**70),
+        odd(ordinal=2**70),
+        odd(revision="one"),
+        odd(session_id="\ud800"),
+        odd(session_id={}),
+        odd(total_reward=10**400),
+        odd(reward_components={}),
+        odd(reward_components={"style": {**part, "weight": 0}}),
+        odd(reward_components={"efficiency": {**part, "weight": 1}}, total_reward=1.0),
+    ]
+    audit = json.dumps({"action": "\ud800", "what": "x"}).encode()
+    bus.publish(rewards)
+    bus.publish([replace(rewards[0], id=str(uuid4()), subject=AUDIT_SUBJECT, data=audit)])
+    bus.publish([trajectory("a")])
+    view.catch_up(bus)
+    assert view.stored()["RL_TRAJECTORIES"] == 1
+    assert len(view.rows("SELECT * FROM refused")) == len(rewards) + 1
 
 
 def test_another_programs_database_is_left_as_it_is(tmp_path: Path):
