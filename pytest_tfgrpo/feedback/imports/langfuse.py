@@ -130,9 +130,11 @@ def _score(row: Mapping[str, Json], place: str, scales: ScoreScales) -> TraceSpa
 
 
 def _scaled(value: Json, scale: tuple[float, float]) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         raise _NotUsed(RefusedTrace.OUTCOME_NOT_A_NUMBER)
     low, high = scale
+    if not low <= value <= high:  # a whole number may have more digits than a float holds
+        raise _NotUsed(RefusedTrace.OUTCOME_OUT_OF_RANGE)
     score = (value - low) / (high - low)
     if not 0.0 <= score <= 1.0:
         raise _NotUsed(RefusedTrace.OUTCOME_OUT_OF_RANGE)

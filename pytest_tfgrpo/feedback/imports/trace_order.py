@@ -14,6 +14,9 @@ from contextlib import closing
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.traces.turns import SpanEvent, TraceSpan
 
+_LARGEST = 2**63 - 1
+"""Nanoseconds since 1970 in a column: in the year 2262, while a row may say that something never ends."""
+
 
 class TraceOrder:
     """Takes spans, of which the last of a key counts, and gives them by traces.
@@ -36,7 +39,7 @@ class TraceOrder:
         known = "SELECT 1 FROM spans WHERE (trace, id) = (?, ?)"
         if self._file.execute(known, span.key).fetchone():
             self.repeated += 1
-        row = (*span.key, span.start_ns, _encoded(span))
+        row = (*span.key, min(span.start_ns, _LARGEST), _encoded(span))
         self._file.execute("INSERT OR REPLACE INTO spans VALUES (?, ?, ?, ?)", row)
 
     def traces(self) -> Iterator[list[TraceSpan]]:

@@ -60,7 +60,7 @@ def row_of(event: BusEvent, at: float) -> ViewRow | EventRefusal:
     except RecursionError:
         return EventRefusal(fault=EventFault.SCHEMA, pointer="", message="is nested too deeply")
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
-        return EventRefusal(fault=EventFault.SCHEMA, pointer="", message=f"is no event: {ascii(error)}"[:200])
+        return EventRefusal(fault=EventFault.SCHEMA, pointer="", message=f"is no event: {error!a}"[:200])
 
 
 def _check_columns(columns: Columns) -> None:

@@ -89,6 +89,14 @@ def test_the_parts_of_a_trace_come_together_from_several_files(tmp_path):
     assert again.taken == kept.taken
 
 
+def test_what_never_ends_goes_in_after_the_rest(tmp_path):
+    never = "9999-12-31T23:59:59Z"
+    export(tmp_path, [row(1, 1) | {"start_time": never, "end_time": never}, row(0, 1)])
+    kept = Kept()
+    assert import_files([tmp_path], kept).spans == 2
+    assert [span.name for span in kept.taken] == ["01", "11"]
+
+
 def test_spans_of_other_services_come_before_those_of_the_root(tmp_path):
     rows = [
         row(0, 1, environment="front"),

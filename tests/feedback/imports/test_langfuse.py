@@ -155,6 +155,7 @@ def test_a_score_counts_by_its_type_and_its_scale(further, said):
     ("row", "reason"),
     [
         (SCORE | {"value": 4}, RefusedTrace.OUTCOME_OUT_OF_RANGE),
+        (SCORE | {"value": 10**400}, RefusedTrace.OUTCOME_OUT_OF_RANGE),
         (SCORE | {"value": "4"}, RefusedTrace.OUTCOME_NOT_A_NUMBER),
         (SCORE | {"trace_id": None, "session_id": "chat-17"}, RefusedTrace.BAD_ID),
         (SCORE | {"data_type": "CATEGORICAL"}, RefusedTrace.MALFORMED),
