@@ -122,9 +122,9 @@ def forget(
         if number and sum(removed.values()) == before:
             break
         sleep(_PAUSE_S)
-    forget_history(bus)
     result = ForgetResult(whose=whose, ref=ref, removed=dict(sorted(removed.items())))
     _record(bus, view, result, actor)
+    forget_history(bus)
     return result
 
 
@@ -218,6 +218,7 @@ def _record(bus: Bus, view: LoopView, result: ForgetResult, actor: str) -> None:
     view.set_meta(f"forget.{key}", "1")  # this view is clean: others begin again
     bus.publish([BusEvent(id=key, subject=AUDIT_SUBJECT, time=now, data=data)])
     view.catch_up(bus)
+    view.shrink()  # an evaluator may have kept its history there meanwhile
 
 
 def _forms(identity: str) -> list[bytes]:

@@ -3,6 +3,7 @@
 import itertools
 import json
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -197,6 +198,30 @@ def test_rewards_after_it_are_those_of_a_history_without_what_was_forgotten(
         assert elsewhere.stored()["RL_REWARDS"] == 41
     last = payloads(bus)[-1]
     assert last["normalization"]["components"]["efficiency"]["n"] == 40
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_no_evaluator_that_goes_on_keeps_a_history_with_what_was_forgotten(
+    bus: Bus, view: LoopView, scrubber: LoopScrubber, tmp_path: Path, elsewhere: bool
+):
+    publish(bus, [trajectory(f"t{n}", session=GONE if n % 2 else KEPT, **DONE) for n in range(6)])
+    with closing(LoopView(tmp_path / "elsewhere.db")) as other:
+        evaluator = Evaluator(bus, other if elsewhere else view, "one", settle_s=0.0)
+        settled(evaluator)
+        numbers = itertools.count()
+
+        def go_on(_: float = 0.0) -> None:
+            publish(bus, [trajectory(f"new{next(numbers)}", session=KEPT, **DONE)])
+            settled(evaluator)
+
+        forget(bus, view, scrubber=scrubber, actor="ada", session=GONE, sleep=go_on)
+        go_on()
+        evaluator.close()
+        value, _ = bus.table("state").get("history")
+        assert value is not None
+        kept = [zlib.decompress(value).decode(), view.meta("history"), other.meta("history")]
+        assert any(derived_id("t0") in one for one in kept)
+        assert not any(derived_id("t1") in one for one in kept)
 
 
 def test_a_second_attempt_finds_what_the_first_left(

@@ -1,7 +1,8 @@
 """The history of rewards, kept in the view and on the bus.
 
 RL_REWARDS alone is not enough: it lets go of rewards after 30 days, and a history holds the last 1,000 scores
-of a component however old they are. What is kept on the bus is the same for every machine.
+of a component however old they are. What is kept on the bus is the same for every machine. It says which
+audit event of forgetting was the newest: what was built before a later one names trajectories that are gone.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ def load_history(bus: Bus, view: LoopView, ordinal: int) -> tuple[RewardHistory,
     What follows is read from the view, which has RL_REWARDS.
     """
     history, since = RewardHistory(), 0
-    found = [json.loads(view.meta(HISTORY) or "null"), _on_bus(bus)]
-    kept = [one for one in found if one is not None and one["ordinal"] <= ordinal]
+    forgets, on_bus = view.forgets, _on_bus(bus)
+    if on_bus is not None and on_bus.get("forgets", 0) < forgets:
+        forget_history(bus)  # somebody kept it while another process forgot
+    found = [one for one in (json.loads(view.meta(HISTORY) or "null"), on_bus) if one is not None]
+    kept = [one for one in found if one["ordinal"] <= ordinal and one.get("forgets", 0) >= forgets]
     if kept:
         newest = max(kept, key=lambda one: int(one["ordinal"]))
         history.restore(newest)
@@ -44,10 +48,10 @@ def save_history(bus: Bus, view: LoopView, history: RewardHistory, ordinal: int,
 
     One that is too large for a message, with dozens of components, is kept in the view alone.
     """
-    text = json.dumps({**history.dump(), "ordinal": ordinal})
     with view.transaction():
         if view.generation != generation:
             return
+        text = json.dumps({**history.dump(), "ordinal": ordinal, "forgets": view.forgets})
         view.set_meta(HISTORY, text)
     value = zlib.compress(text.encode())
     if len(value) <= MAX_EVENT_BYTES:

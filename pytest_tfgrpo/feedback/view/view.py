@@ -182,8 +182,15 @@ class LoopView:
             for table in ("feedback", "rewards"):
                 db.execute(f"UPDATE {table} SET dead = 1 WHERE event_id = ?", (event_id,))
         elif row.table == "audit" and columns["action"] == FORGET and event.sequence > self._forgets_known():
-            return 0 if self.meta(f"forget.{event_id}") else event.sequence
+            if not self.meta(f"forget.{event_id}"):
+                return event.sequence
+            self._end_history()
         return 0
+
+    def _end_history(self) -> None:
+        """Have the evaluator build its history again, within a transaction."""
+        self.set_meta("generation", str(self.generation + 1))
+        self.set_meta(HISTORY, "")
 
     @staticmethod
     def _has(db: sqlite3.Connection, trajectory_id: str) -> bool:
@@ -239,8 +246,7 @@ class LoopView:
         with self._lock, self.transaction() as db:
             found = remove_owned(db, whose, identity, ids, known)
             if found:
-                self.set_meta("generation", str(self.generation + 1))
-                self.set_meta(HISTORY, "")
+                self._end_history()
         if found:
             self.shrink()
 
@@ -311,6 +317,12 @@ class LoopView:
     def generation(self) -> int:
         """How often something was taken out: what was concluded from the file before is void."""
         return int(self.meta("generation") or 0)
+
+    @property
+    def forgets(self) -> int:
+        """Sequence of the newest audit event that something was forgotten; 0 if there is none."""
+        query = "SELECT coalesce(max(seq), 0) FROM audit WHERE action = ?"
+        return int(self.rows(query, (FORGET,))[0][0])
 
     # for the evaluator and for forgetting
 
