@@ -4,10 +4,11 @@ import itertools
 import json
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.buses import BusPlace
@@ -46,6 +47,21 @@ def settled(evaluator: Evaluator) -> None:
         if not evaluator.step():
             return
     raise AssertionError("it goes on for ever")
+
+
+class Late:
+    """Has something happen once, before events are published."""
+
+    def __init__(self, bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.before: Callable[[], object] | None = None
+        self._publish = bus.publish
+        monkeypatch.setattr(bus, "publish", self)
+
+    def __call__(self, *args: Any) -> list[int]:
+        before, self.before = self.before, None
+        if before is not None:
+            before()
+        return self._publish(*args)
 
 
 def files_with(needle: str, *folders: Path) -> list[str]:
@@ -222,6 +238,26 @@ def test_no_evaluator_that_goes_on_keeps_a_history_with_what_was_forgotten(
         kept = [zlib.decompress(value).decode(), view.meta("history"), other.meta("history")]
         assert any(derived_id("t0") in one for one in kept)
         assert not any(derived_id("t1") in one for one in kept)
+
+
+@pytest.mark.parametrize("spanned", [True, False])
+def test_what_the_door_had_in_hand_while_all_else_was_forgotten_goes_too(
+    bus: Bus, view: LoopView, scrubber: LoopScrubber, monkeypatch: pytest.MonkeyPatch, spanned: bool
+):
+    """A request whose events are stored after the last pass, as those of a slow disk are."""
+    intake = Intake(bus, scrubber, OptOuts(bus, scrubber))
+    spans = [replace(one, attributes={**one.attributes, "session.id": GONE}) for one in agent_trace(1)]
+    direct = json.loads(trajectory("direct", session=GONE, text=WORDS, **DONE).data)
+    kept = json.loads(trajectory("kept", session=KEPT, **DONE).data)
+    late = Late(bus, monkeypatch)
+    late.before = lambda: forget(
+        bus, view, scrubber=scrubber, actor="ada", session=GONE, sleep=lambda _: None
+    )
+    found = intake.spans(spans) if spanned else intake.payloads(TRAJECTORY, [kept, direct])
+    assert late.before is None
+    assert (found.accepted, found.opted_out) == ((0, len(spans)) if spanned else (1, 1))
+    assert [one["session_id"] for one in payloads(bus, "RL_TRAJECTORIES")] == [KEPT] * (not spanned)
+    assert [list(one) for one in payloads(bus, "RL_SPANS")] == [["opt_out", "trace"]] * spanned
 
 
 def test_a_second_attempt_finds_what_the_first_left(

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_event
 from pytest_tfgrpo.bus.protocol import Bus, BusEvent
-from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT, SPANS_SUBJECT
+from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT, SPANS_SUBJECT, STREAMS, by_subject
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.events import EventFault, EventRefusal, derived_id
 from pytest_tfgrpo.core.wire import Json
@@ -29,6 +29,7 @@ from pytest_tfgrpo.traces.turns import RefusedSpan, RefusedTrace, TraceSpan
 
 _REMEMBERED = 100_000
 """Traces that opted out which a process remembers; whoever assembles them drops what comes later."""
+_STREAMS = by_subject(STREAMS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,54 +58,84 @@ class Intake:
 
     def spans(self, found: Iterable[TraceSpan | RefusedSpan]) -> IntakeResult:
         """Take spans, and what was refused of them; raises BusError, and then all may be brought again."""
-        self._opt_outs.refresh()
-        at = utc_now()
-        kept = self._spans.take(found, self._dropped)
-        events: list[BusEvent] = []
-        dropped = []
-        for trace in kept.traces:
-            if trace.reason:
-                dropped.append(trace.id)
-                events += self._opted_out_trace(trace, at)
-            else:
-                events += [_spans_event(data, at) for data in trace.data]
-        events += [dead_event(_dead_span(refusal), at) for refusal in kept.refused.values()]
-        if never := [one for trace in kept.traces for one in trace.trajectories]:
-            events.append(self._runs.event(never, at))
-        if events:
-            self._bus.publish(events)
-        self._remember(dropped)
-        return IntakeResult(
-            accepted=kept.accepted,
-            opted_out=kept.opted_out,
-            refused={index: _refusal(refusal) for index, refusal in kept.refused.items()},
-        )
+        spans = list(found)
+        return self._settled(lambda: self._publish_spans(spans))
 
     def payloads(self, subject: str, payloads: Sequence[Json | bytes]) -> IntakeResult:
         """Take payloads of a subject, as JSON or its value.
 
         Raises BusError, and then all may be brought again.
         """
-        self._opt_outs.refresh()
         self._runs.refresh()
+        return self._settled(lambda: self._publish_payloads(subject, payloads))
+
+    def _settled(self, publish: Callable[[], tuple[IntakeResult, list[BusEvent]]]) -> IntakeResult:
+        """Return what became of events; those of whom was forgotten while they were stored go again.
+
+        `publish` returns the result, and the events that say something.
+        """
+        self._opt_outs.refresh()
+        version = self._opt_outs.version
+        result, stored = publish()
+        self._opt_outs.refresh()
+        while self._opt_outs.version != version:
+            version = self._opt_outs.version
+            result, events = publish()
+            kept = {event.id for event in events}
+            for subject in {event.subject for event in stored}:
+                if gone := [one.id for one in stored if one.subject == subject and one.id not in kept]:
+                    self._bus.delete(_STREAMS[subject].name, gone)
+            stored += events
+            self._opt_outs.refresh()
+        return result
+
+    def _publish_spans(self, found: list[TraceSpan | RefusedSpan]) -> tuple[IntakeResult, list[BusEvent]]:
+        at = utc_now()
+        kept = self._spans.take(found, self._dropped)
+        events: list[BusEvent] = []
+        notes: list[BusEvent] = []
+        dropped = []
+        for trace in kept.traces:
+            if trace.reason:
+                dropped.append(trace.id)
+                notes += self._opted_out_trace(trace, at)
+            else:
+                events += [_spans_event(data, at) for data in trace.data]
+        events += [dead_event(_dead_span(refusal), at) for refusal in kept.refused.values()]
+        if never := [one for trace in kept.traces for one in trace.trajectories]:
+            notes.append(self._runs.event(never, at))
+        if events or notes:
+            self._bus.publish(notes + events)
+        self._remember(dropped)
+        result = IntakeResult(
+            accepted=kept.accepted,
+            opted_out=kept.opted_out,
+            refused={index: _refusal(refusal) for index, refusal in kept.refused.items()},
+        )
+        return result, events
+
+    def _publish_payloads(
+        self, subject: str, payloads: Sequence[Json | bytes]
+    ) -> tuple[IntakeResult, list[BusEvent]]:
         at = utc_now()
         events: list[BusEvent] = []
+        notes: list[BusEvent] = []
         refused: dict[int, EventRefusal] = {}
         opted_out = 0
         for index, payload in enumerate(payloads):
             found = self._payloads.take(subject, payload)
             if found.reason:
                 opted_out += 1
-                events.append(_audit(found.what, found.ref, found.reason, at))
+                notes.append(_audit(found.what, found.ref, found.reason, at))
             elif found.event is not None:
                 events.append(found.event)
             elif found.refusal is not None:
                 refused[index] = found.refusal
                 events.append(dead_event(found.letter, at))
-        if events:
-            self._bus.publish(events)
+        if events or notes:
+            self._bus.publish(notes + events)
         accepted = len(payloads) - opted_out - len(refused)
-        return IntakeResult(accepted=accepted, opted_out=opted_out, refused=refused)
+        return IntakeResult(accepted=accepted, opted_out=opted_out, refused=refused), events
 
     def _opted_out_trace(self, trace: KeptTrace, at: str) -> list[BusEvent]:
         if trace.id in self._dropped:

@@ -67,6 +67,8 @@ class OptOuts:
         self._watches = [self._table.watch(OPTED_OUT), self._table.watch(FORGOTTEN)]
         self._rows: dict[str, float] = {}
         """Seconds since 1970 of each row, by its key."""
+        self.version = 0
+        """Grows whenever nothing more is taken of somebody."""
         self.refresh()
 
     def add(self, *, session: str = "", user: str = "") -> None:
@@ -145,6 +147,7 @@ class OptOuts:
         if row.value is None:
             self._rows.pop(row.key, None)
         else:
+            self.version += 1
             since = _since(row.value)
             # a row without a time counts for good
             self._rows[row.key] = datetime.fromisoformat(since).timestamp() if since else math.inf
