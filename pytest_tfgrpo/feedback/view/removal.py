@@ -71,3 +71,5 @@ def remove_before(db: sqlite3.Connection, stream: str, table: str, first: int) -
     """Delete what a stream has let go of."""
     db.execute(f"DELETE FROM {table} WHERE seq < ?", (first,))
     db.execute("DELETE FROM refused WHERE stream = ? AND seq < ?", (stream, first))
+    if table == "trajectories":
+        db.execute("DELETE FROM further WHERE id NOT IN (SELECT id FROM trajectories)")

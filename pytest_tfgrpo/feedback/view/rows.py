@@ -228,6 +228,7 @@ def _dead(event: BusEvent, at: float) -> ViewRow | EventRefusal:
         return EventRefusal(fault=EventFault.SCHEMA, pointer="", message=str(error)[:200])
     columns = {
         "seq": event.sequence,
+        "id": event.id,
         "at": at,
         "code": str(letter.code),
         "stream": str(letter.stream),
@@ -242,6 +243,7 @@ def _audit(event: BusEvent, at: float) -> ViewRow | EventRefusal:
     data = json.loads(event.data)
     columns = {
         "seq": event.sequence,
+        "id": event.id,
         "at": at,
         "action": str(data["action"]),
         "what": str(data["what"]),

@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.errors import BusError
 
 APPLICATION = 0x74666C76
 """``tflv``: what SQLite's header says of whose file this is."""
-VERSION = 1
+VERSION = 2
 """Of the tables; a file with another one is filled anew."""
 
 _CLAIM = """id TEXT PRIMARY KEY, event_id TEXT NOT NULL, seq INTEGER NOT NULL, at REAL NOT NULL,
@@ -28,9 +28,10 @@ TABLES = {
     "feedback": f"{_CLAIM}, type TEXT NOT NULL",
     "rewards": f"""{_CLAIM}, own INTEGER NOT NULL, revision INTEGER NOT NULL, ordinal INTEGER NOT NULL,
         total REAL NOT NULL, normalized REAL""",
-    "dead": """seq INTEGER PRIMARY KEY, at REAL NOT NULL, code TEXT NOT NULL, stream TEXT NOT NULL,
-        subject TEXT NOT NULL, redacted TEXT""",
-    "audit": "seq INTEGER PRIMARY KEY, at REAL NOT NULL, action TEXT NOT NULL, what TEXT NOT NULL, ref TEXT",
+    "dead": """seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at REAL NOT NULL, code TEXT NOT NULL,
+        stream TEXT NOT NULL, subject TEXT NOT NULL, redacted TEXT""",
+    "audit": """seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at REAL NOT NULL, action TEXT NOT NULL,
+        what TEXT NOT NULL, ref TEXT""",
     "refused": """stream TEXT NOT NULL, seq INTEGER NOT NULL, at REAL NOT NULL, code TEXT NOT NULL,
         pointer TEXT NOT NULL, message TEXT NOT NULL, PRIMARY KEY (stream, seq)""",
     "further": "id TEXT PRIMARY KEY, said TEXT NOT NULL",

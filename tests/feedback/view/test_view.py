@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -10,7 +11,9 @@ import pytest
 from support.buses import BusPlace
 from support.loop_events import LATER, feedback, judged, publish, trajectory
 
-from pytest_tfgrpo.bus.protocol import Bus, BusEvent
+from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_event
+from pytest_tfgrpo.bus.embedded.bus import open_embedded
+from pytest_tfgrpo.bus.protocol import DEDUPE_S, Bus, BusEvent
 from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import REWARD, derived_id
@@ -137,6 +140,36 @@ def test_no_event_of_another_publisher_stops_the_view(bus: Bus, view: LoopView):
     view.catch_up(bus)
     assert view.stored()["RL_TRAJECTORIES"] == 1
     assert len(view.rows("SELECT * FROM refused")) == len(rewards) + 1
+
+
+def test_what_was_stored_again_after_the_window_of_the_bus_counts_once(view: LoopView, tmp_path: Path):
+    now = [1_000_000.0]
+    with closing(open_embedded(tmp_path / "bus.db", clock=lambda: now[0])) as bus:
+        letter = dead_event(DeadLetter(code="schema", message="m"), LATER)
+        said = b'{"action":"opt_out","ref":"r","what":"trace"}'
+        audit = BusEvent(id=derived_id("opt_out"), subject=AUDIT_SUBJECT, time=LATER, data=said)
+        for _ in range(2):
+            bus.publish([trajectory("a"), feedback("f", "thumbs_up", "a"), letter, audit])
+            now[0] += 2 * DEDUPE_S
+        assert bus.last("RL_DEAD") == 2
+        view.catch_up(bus)
+    counts = dict.fromkeys(("RL_TRAJECTORIES", "RL_FEEDBACK", "RL_DEAD", "RL_AUDIT"), 1)
+    assert view.stored() == {**counts, "RL_REWARDS": 0}
+    assert (view.dead(), view.audited()) == ({"schema": 1}, {"opt_out": 1})
+
+
+def test_what_components_said_goes_with_the_trajectory(bus: Bus, tmp_path: Path):
+    """Their reasons may quote it, and the bus has let go of it."""
+    publish(bus, [trajectory("a"), trajectory("b")])
+    with closing(LoopView(tmp_path / "first.db")) as view:
+        view.catch_up(bus)
+        with view.transaction() as db:
+            rows = [(derived_id(name), "{}") for name in "ab"]
+            db.executemany("INSERT INTO further VALUES (?, ?)", rows)
+    bus.delete("RL_TRAJECTORIES", [next(bus.replay("RL_TRAJECTORIES")).id])
+    with closing(LoopView(tmp_path / "first.db")) as view:
+        view.catch_up(bus)
+        assert view.rows("SELECT id FROM further") == [(derived_id("b"),)]
 
 
 def test_another_programs_database_is_left_as_it_is(tmp_path: Path):
