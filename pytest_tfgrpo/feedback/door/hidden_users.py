@@ -14,6 +14,9 @@ from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber, is_identity
 
 _SHORTEST = 6
 """Characters of an id from which it is looked for in texts."""
+_FEW = 8
+"""Users up to which each is looked for in every text."""
+_WORD = re.compile(r"[\w-]+")
 
 
 class UserHider:
@@ -23,6 +26,10 @@ class UserHider:
         self._scrubber = scrubber
         refs = {user: scrubber.user_ref(user) for user in sorted(users, key=len, reverse=True)}
         self._refs = {user: ref for user, ref in refs.items() if ref != user and _is_telling(user)}
+        self._by_word: dict[str, list[str]] = {}
+        """Users by the first word of their ids, which stands in a text as a whole word where they do."""
+        for user in self._refs if len(self._refs) > _FEW else ():
+            self._by_word.setdefault(_WORD.findall(user)[0], []).append(user)
 
     def text(self, text: str) -> str:
         """Return `text` without secrets, personal data and the users' ids."""
@@ -42,14 +49,22 @@ class UserHider:
 
     def without(self, text: str) -> str:
         """Return a text with pseudonyms in the place of the users' ids."""
-        for user, ref in self._refs.items():
+        for user in self._perhaps_in(text):
             if user in text:
-                text = re.sub(rf"(?<![\w-]){re.escape(user)}(?![\w-])", ref, text)
+                text = re.sub(rf"(?<![\w-]){re.escape(user)}(?![\w-])", self._refs[user], text)
         return text
+
+    def _perhaps_in(self, text: str) -> Iterable[str]:
+        """Return the users that a text may name, the longest first: a trace may have thousands."""
+        if not self._by_word:
+            return self._refs
+        words = self._by_word.keys() & set(_WORD.findall(text))
+        found = [user for word in words for user in self._by_word[word]]
+        return sorted(found, key=lambda user: (-len(user), user))
 
     def document(self, text: str) -> str:
         """Return a text that may be JSON, without the users' ids."""
-        if not any(user in text for user in self._refs):
+        if not any(user in text for user in self._perhaps_in(text)):
             return text
         try:
             return json.dumps(self.attribute("", json.loads(text)), ensure_ascii=False, separators=(",", ":"))
@@ -71,4 +86,4 @@ class UserHider:
 
 def _is_telling(user: str) -> bool:
     """Return whether a user's id is no word, so that it can be looked for."""
-    return len(user) >= _SHORTEST and not user.isalpha()
+    return len(user) >= _SHORTEST and not user.isalpha() and _WORD.search(user) is not None
