@@ -17,6 +17,8 @@ from pytest_tfgrpo.feedback.rewards.evidence import EFFICIENCY, EVALUATOR
 
 TRAILING = 1000
 """Values that a history holds."""
+MOST_COMPONENTS = 256
+"""Components that have a history; who else evaluates may name as many as there are attempts."""
 ENOUGH = 30
 """Values below which a score is not normalized."""
 FLAT = 1e-6
@@ -126,6 +128,9 @@ def normalize(score: float, known: Moments) -> NormalizedScore:
     return NormalizedScore(method="z-score", n=known.n, mean=mean, std=std, normalized=z)
 
 
+_NONE = TrailingValues()
+
+
 class RewardHistory:
     """The recent scores of each component, and the turns of each domain.
 
@@ -137,8 +142,12 @@ class RewardHistory:
         self.turns: dict[str, TrailingValues] = {}
 
     def scores(self, component: str) -> TrailingValues:
-        """Return the recent scores of a component, in steps."""
+        """Return the recent scores of a component, in steps, which may join."""
         return self.components.setdefault(component, TrailingValues())
+
+    def known_scores(self, component: str) -> TrailingValues:
+        """Return the recent scores of a component, in steps, to be read."""
+        return self.components.get(component, _NONE)
 
     def turns_of(self, domain: str) -> TrailingValues:
         """Return the recent numbers of turns of a domain."""
@@ -148,7 +157,8 @@ class RewardHistory:
         """Add a reward that was computed here; a later revision takes the place of those before.
 
         What left the history does not come back: of a revision only the components in ``metadata.joined``
-        are added. Rewards of others are passed over.
+        are added. Rewards of others are passed over. Beyond `MOST_COMPONENTS`, the component goes that was
+        not scored for the longest time.
         """
         metadata = reward.get("metadata", {})
         if metadata.get("evaluator") != EVALUATOR:
@@ -158,12 +168,15 @@ class RewardHistory:
         first = metadata.get("revision", 1) == 1
         fresh = parts.keys() if first else set(metadata.get("joined", ()))
         for name, part in parts.items():
-            values = self.scores(name)
+            values = self.components.pop(name, None) or TrailingValues()
+            self.components[name] = values  # the newest
             if not blocked and name != EFFICIENCY and (key in values or name in fresh):
                 values.put(key, in_steps(part["score"]))
         for name, values in self.components.items():
             if blocked or name not in parts:
                 values.remove(key)
+        while len(self.components) > MOST_COMPONENTS:
+            del self.components[next(iter(self.components))]
         if "turns" in metadata and "domain" in metadata:
             self._join_turns(key, metadata, first or EFFICIENCY in fresh, blocked)
 

@@ -204,7 +204,7 @@ def _components(
                 weight=weight,
                 source="none" if claim is None else claim.source,
                 reasoning="no feedback" if claim is None else claim.reasoning,
-                normalized=normalize(score, history.scores(name).moments(evidence.trajectory_id)),
+                normalized=normalize(score, history.known_scores(name).moments(evidence.trajectory_id)),
                 known=claim is not None,
             )
     return found

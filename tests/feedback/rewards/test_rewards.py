@@ -1,5 +1,6 @@
 """Rewards: every branch by hand, and the same numbers one by one, in a batch, and from a rebuilt history."""
 
+import json
 import math
 import random
 from functools import lru_cache
@@ -24,7 +25,7 @@ from pytest_tfgrpo.feedback.rewards.columns import columns
 from pytest_tfgrpo.feedback.rewards.columns import rewards as rewards_in_batch
 from pytest_tfgrpo.feedback.rewards.components import further_claims
 from pytest_tfgrpo.feedback.rewards.evidence import RewardEvidence, gather
-from pytest_tfgrpo.feedback.rewards.history import RewardHistory
+from pytest_tfgrpo.feedback.rewards.history import MOST_COMPONENTS, RewardHistory
 from pytest_tfgrpo.feedback.rewards.rewards import WEIGHTS, TrajectoryReward, Unrewarded, reward
 
 AT = "2025-12-09T00:00:00Z"
@@ -358,6 +359,25 @@ def test_a_trajectory_that_turns_out_blocked_leaves_the_history():
     blocked = trajectory("2", task_status="failed", safety_blocked=True)
     history.join(scored(blocked, history=history, previous=before).payload(AT))
     assert len(history.scores("task_completion")) == len(history.turns_of("coding")) == 2
+
+
+def test_a_judge_with_ever_new_components_takes_no_place_of_those_that_go_on():
+    history, published = RewardHistory(), []
+    for n in range(2 * MOST_COMPONENTS):
+        judged = foreign({f"case_{n}": 0.5, "tone": n % 2})
+        found = scored(trajectory(str(n), task_status="failed"), rewards=(judged,), history=history)
+        published.append(found.payload(AT))
+        history.join(published[-1])
+    assert len(history.components) == MOST_COMPONENTS
+    assert len(history.known_scores("tone")) == len(history.known_scores("task_completion")) == len(published)
+    assert not len(history.known_scores("case_0"))
+    again = RewardHistory()
+    again.rebuild(published[:300])
+    kept = RewardHistory()
+    kept.restore(json.loads(json.dumps(again.dump())))
+    kept.rebuild(published[300:])
+    assert list(kept.components) == list(history.components)
+    assert state(kept) == state(history)
 
 
 def state(history: RewardHistory) -> dict:
