@@ -12,7 +12,7 @@ from pytest_tfgrpo.feedback.assembly.open_traces import DONE_S
 from pytest_tfgrpo.feedback.assembly.trajectories import trajectory_event_id, trajectory_id
 from pytest_tfgrpo.feedback.span_events import trace_in
 
-SPANS, TRAJECTORIES, FEEDBACK = "RL_SPANS", "RL_TRAJECTORIES", "RL_FEEDBACK"
+SPANS, TRAJECTORIES, FEEDBACK, REWARDS = "RL_SPANS", "RL_TRAJECTORIES", "RL_FEEDBACK", "RL_REWARDS"
 PREFIX = "dropped."
 """Start of the keys of rows that name traces which opted out."""
 _FLUSH_S = 5.0
@@ -32,7 +32,7 @@ class DroppedTraces:
         self._spans: dict[str, int] = {}
         """Events of RL_SPANS to overwrite, and their sequences."""
         self._trajectories: set[str] = set()
-        """Trajectories to overwrite, with their feedback."""
+        """Trajectories to overwrite, with their feedback and rewards."""
         self._done: dict[str, int] = {}
         """Traces of those trajectories, and where their spans begin."""
         self._since: float | None = None
@@ -53,7 +53,7 @@ class DroppedTraces:
         self._since = self._clock() if self._since is None else self._since
 
     def doom_runs(self, trace: str, runs: Iterable[str], first: int) -> None:
-        """Have the trajectories of a trace overwritten, what feedback there is on them, and its spans.
+        """Have the trajectories of a trace overwritten, their feedback and rewards, and its spans.
 
         These are looked for from the sequence `first` on.
         """
@@ -80,14 +80,19 @@ class DroppedTraces:
             self._bus.delete(SPANS, self._spans.keys())
         if self._trajectories:
             self._bus.delete(TRAJECTORIES, [trajectory_event_id(one) for one in self._trajectories])
-            names = [one.encode() for one in self._trajectories]
-            feedback = [
-                event.id for event in self._bus.replay(FEEDBACK) if any(name in event.data for name in names)
-            ]
-            self._bus.delete(FEEDBACK, feedback)
+            self._delete_claims(FEEDBACK, 0.0)
+            self._delete_claims(REWARDS, max(0.0, now - 2 * DONE_S))  # they follow their trajectories
         self._spans, self._done, self._trajectories, self._since = {}, {}, set(), None
         for trace in [trace for trace, at in self._rows.items() if at < now - DONE_S]:
             self._forget(trace)
+
+    def _delete_claims(self, stream: str, since: float) -> None:
+        """Overwrite what a stream says of the trajectories since a time of arrival."""
+        names = [one.encode() for one in self._trajectories]
+        found = self._bus.replay(stream, since_time=since)
+        ids = [event.id for event in found if any(name in event.data for name in names)]
+        if ids:
+            self._bus.delete(stream, ids)
 
     def _forget(self, trace: str) -> None:
         value, revision = self._table.get(PREFIX + trace)

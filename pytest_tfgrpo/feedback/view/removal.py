@@ -55,12 +55,12 @@ def remove_owned(
 
 
 def remove_traces(db: sqlite3.Connection, traces: Collection[str]) -> int:
-    """Delete trajectories whose traces opted out later, and feedback on them; returns how many those were."""
+    """Delete trajectories whose traces opted out later, and what is said of them; returns how many."""
     found = 0
     for trace in traces:
         rows = db.execute("SELECT id FROM trajectories WHERE trace_id = ?", (trace,)).fetchall()
         found += len(rows)
-        for table in ("feedback", "further"):
+        for table in ("feedback", "rewards", "further"):
             column = dict(_BY_TRAJECTORY)[table]
             db.executemany(f"DELETE FROM {table} WHERE {column} = ?", rows)
         db.executemany("DELETE FROM trajectories WHERE id = ?", rows)

@@ -9,6 +9,7 @@ from typing import Literal
 import pytest
 from support.assemblers import IDLE_S, agents, assembler, drain, rest, state
 from support.buses import BusPlace, Clock, EmbeddedPlace, bytes_in
+from support.loop_events import judged
 from support.loop_spans import (
     AGENT,
     ROOT,
@@ -26,6 +27,7 @@ from support.loop_spans import (
 )
 
 from pytest_tfgrpo.bus.protocol import STATE, Bus
+from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.feedback.assembly import open_traces
 from pytest_tfgrpo.feedback.door.intake import Intake
 from pytest_tfgrpo.feedback.door.opt_outs import OptOuts, forgotten_key, row_since
@@ -42,6 +44,8 @@ def test_nothing_is_kept_of_a_trace_that_opts_out(embedded: EmbeddedPlace, clock
     publish(bus, a_span(2, 21, parent=AGENT, at=500, events=(evaluation(1, name="opted"),)))
     drain(worker)
     assert len(payloads(bus)) == len(payloads(bus, "RL_FEEDBACK")) == 1
+    said, of = judged("of 2", "x", tone=1.0), payloads(bus)[0]["trajectory_id"]
+    bus.publish([replace(said, data=said.data.replace(derived_id("x").encode(), of.encode()))])
     bus.publish([opt_out_event(1), opt_out_event(2)])
     drain(worker)
     worker.close()
@@ -51,7 +55,7 @@ def test_nothing_is_kept_of_a_trace_that_opts_out(embedded: EmbeddedPlace, clock
     rest(again, clock, 6)
     again.step()
     assert agents(bus) == [(trace_id(3), span_id(AGENT), 2)]
-    assert payloads(bus, "RL_FEEDBACK") == []
+    assert payloads(bus, "RL_FEEDBACK") == payloads(bus, "RL_REWARDS") == []
     again.close()
     assert bytes_in(embedded.folder, b"question 1") == bytes_in(embedded.folder, b"question 2") == []
     assert bytes_in(embedded.folder, b"question 3")
