@@ -260,6 +260,30 @@ def test_what_the_door_had_in_hand_while_all_else_was_forgotten_goes_too(
     assert [list(one) for one in payloads(bus, "RL_SPANS")] == [["opt_out", "trace"]] * spanned
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_what_an_evaluator_had_in_hand_while_all_else_was_forgotten_goes_too(
+    bus: Bus,
+    view: LoopView,
+    scrubber: LoopScrubber,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    elsewhere: bool,
+):
+    publish(bus, [trajectory("a", session=GONE, **DONE), trajectory("b", session=KEPT, **DONE)])
+    with closing(LoopView(tmp_path / "elsewhere.db")) as other:
+        seen = other if elsewhere else view
+        evaluator = Evaluator(bus, seen, "one", settle_s=0.0)
+        late = Late(bus, monkeypatch)
+        late.before = lambda: forget(
+            bus, view, scrubber=scrubber, actor="ada", session=GONE, sleep=lambda _: None
+        )
+        settled(evaluator)
+        settled(evaluator)
+        assert late.before is None
+        assert [one["session_id"] for one in payloads(bus)] == [KEPT]
+        assert seen.rewarded() == (1, 0)
+
+
 def test_a_second_attempt_finds_what_the_first_left(
     bus: Bus, view: LoopView, scrubber: LoopScrubber, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

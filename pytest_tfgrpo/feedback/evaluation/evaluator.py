@@ -35,7 +35,7 @@ from pytest_tfgrpo.feedback.rewards.evidence import RewardClaim, RewardEvidence,
 from pytest_tfgrpo.feedback.rewards.history import RewardHistory
 from pytest_tfgrpo.feedback.rewards.rewards import WEIGHTS, TrajectoryReward, reward
 from pytest_tfgrpo.feedback.view.rows import slim_reward
-from pytest_tfgrpo.feedback.view.view import TRAJECTORIES, LoopView, event_at
+from pytest_tfgrpo.feedback.view.view import REWARDS, TRAJECTORIES, LoopView, event_at
 
 JOB = "evaluator"
 SETTLE_S = 1.0
@@ -48,6 +48,8 @@ _AT_ONCE = 512
 """Events whose rewards are published together."""
 _SAVE_AFTER, _SAVE_S = 5000, 86400.0
 """Rewards, and seconds, after which the history is kept: long before RL_REWARDS lets go of one."""
+_RECENT = 4096
+"""Rewards that are taken back where their trajectories were forgotten while they were in hand."""
 _encoded = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
@@ -81,6 +83,10 @@ class Evaluator:
         self._lease = Lease(bus, JOB, owner, ttl_s=ttl_s, clock=clock)
         self._generation = -1
         """Of the view, when the history was built; -1: it has to be."""
+        self._loaded = -1
+        """Of the view, when it was last built."""
+        self._recent: deque[tuple[str, str]] = deque(maxlen=_RECENT)
+        """Events with rewards, and their trajectories."""
         self._state = EvaluatorState()
         self._history = RewardHistory()
         self._saved = 0
@@ -145,6 +151,9 @@ class Evaluator:
         """Begin where the last evaluator was."""
         generation = self._view.generation
         self._state = decode_state(self._lease.state)
+        if self._recent and generation != self._loaded and not self._take_back(generation):
+            return
+        self._loaded = generation
         self._pending = {}
         self._history, self._saved = load_history(self._bus, self._view, self._state.ordinal)
         self._save_at = float("-inf")
@@ -155,6 +164,28 @@ class Evaluator:
             )
         }
         self._generation = generation
+
+    def _take_back(self, generation: int) -> bool:
+        """Overwrite rewards that were published while somebody else forgot their trajectories.
+
+        Returns False where another process is just filling the view.
+        """
+        whole = self._view.position(TRAJECTORIES) >= self._state.trajectories
+        gone = {
+            event_id: key
+            for event_id, key in self._recent
+            if not self._view.rows("SELECT 1 FROM trajectories WHERE id = ?", (key,))
+        }
+        if not whole or self._view.generation != generation:
+            return False
+        if gone:
+            self._bus.delete(REWARDS, gone.keys())
+            with self._view.transaction() as db:
+                rows = [(key,) for key in gone.values()]
+                db.executemany("DELETE FROM rewards WHERE own AND trajectory_id = ?", rows)
+            self._view.shrink()
+        self._recent.clear()
+        return True
 
     def _save(self) -> None:
         """Keep the history, so that the next start needs few rewards, and none that are gone."""
@@ -204,7 +235,9 @@ class Evaluator:
         stored = self._ahead.get(payload["reward_id"])
         self._pending[key] = slim_reward(payload) if stored is None else stored
         self._history.join(self._pending[key])
-        return None if stored is not None else _event(payload)
+        event = _event(payload)
+        self._recent.append((event.id, key))
+        return None if stored is not None else event
 
     def _evidence(self, trajectory: Json, further: dict[str, Json]) -> RewardEvidence:
         key = trajectory["trajectory_id"]
