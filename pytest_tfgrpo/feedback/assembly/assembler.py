@@ -214,6 +214,7 @@ class Assembler:
             self._dropped.doom_runs(trace, done.runs, done.spans_from)
             names = [trajectory_id(trace, run).encode() for run in done.runs]
             self._outputs = [one for one in self._outputs if not any(name in one.data for name in names)]
+            self._runs = {key: run for key, run in self._runs.items() if run[0] != trace}
 
     def _commit(self) -> bool:
         """Publish, and keep the place in the stream; False: somebody else took over."""

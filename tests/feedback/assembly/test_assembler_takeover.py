@@ -61,6 +61,15 @@ def test_nothing_is_kept_of_a_trace_that_opts_out(embedded: EmbeddedPlace, clock
     assert bytes_in(embedded.folder, b"question 3")
 
 
+def test_no_trajectory_waits_in_memory_of_a_trace_that_opts_out_at_once(local: Bus, clock: Clock) -> None:
+    worker = assembler(local, clock)
+    publish(local, *agent_trace(1))
+    local.publish([opt_out_event(1)])
+    drain(worker)
+    assert payloads(local) == []
+    assert not worker._runs
+
+
 def test_a_run_whose_session_was_withdrawn_meanwhile_is_dropped(local: Bus, clock: Clock) -> None:
     asked = []
 
