@@ -56,7 +56,7 @@ def serve_loop(path: str | None) -> Iterator[str]:
             token=settings.service_token or "",
             limits=ServiceLimits(body_bytes=largest, held_bytes=max(4 * largest, 128 << 20)),
             ready=lambda url: print(f"serving    {url}, bus {config.public_bus}", flush=True),
-            report=_warn,
+            report=lambda text: _warn(scrubber.text(text)),  # an error may quote what came in
         )
     yield "stopped    what was accepted is on the bus"
 
