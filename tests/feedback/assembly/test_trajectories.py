@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import pytest
+from support import ROOT as CHECKOUT
 from support.loop_spans import AGENT, BORN_NS, ROOT, a_span, agent_trace, message, span_id, trace_id
 
 from pytest_tfgrpo.core.events import EventRefusal
@@ -16,7 +16,7 @@ from pytest_tfgrpo.traces.forest import SpanForest
 from pytest_tfgrpo.traces.otlp_lines import read_otlp_lines
 from pytest_tfgrpo.traces.turns import AgentRun, TraceSpan
 
-RECORDED = Path(__file__).parent.parent / "traces" / "recorded"
+RECORDED = CHECKOUT / "tests" / "traces" / "recorded"
 FILES = sorted(path.name for path in RECORDED.glob("*.jsonl"))
 
 

@@ -3,9 +3,9 @@
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from support import ROOT
 
 from pytest_tfgrpo.core.events import FEEDBACK, SCHEMAS, TRAJECTORY, RlEvent, check_event, wrap
 from pytest_tfgrpo.core.schema import load_schema
@@ -14,7 +14,7 @@ from pytest_tfgrpo.feedback.door.scrubber import LONGEST_ATTRIBUTE, LoopScrubber
 from pytest_tfgrpo.traces.dialects import read_span
 from pytest_tfgrpo.traces.otlp_lines import read_otlp_lines
 
-RECORDED = Path(__file__).parents[1] / "traces" / "recorded"
+RECORDED = ROOT / "tests" / "traces" / "recorded"
 KEY = "sk-proj-Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"
 RANDOM = "q8Zt3LpVx7Rk2WmYc9Nd4Hs6"
 
