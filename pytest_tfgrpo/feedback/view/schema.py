@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,6 +53,7 @@ _INDEXES = (
     "CREATE INDEX rewards_event ON rewards (event_id)",
     "CREATE INDEX rewards_orphan ON rewards (trajectory_id) WHERE orphan",
 )
+_TRIES, _AGAIN_S = 4, 0.05
 
 
 @contextmanager
@@ -71,6 +73,19 @@ def open_view_file(path: Path) -> sqlite3.Connection:
 
     Raises BusError, also for a database of another program, which is left as it is.
     """
+    left = _TRIES
+    while True:
+        try:
+            return _opened(path)
+        except BusError as error:
+            left -= 1
+            name = getattr(error.__cause__, "sqlite_errorname", "")
+            if not left or not name.startswith("SQLITE_IOERR"):
+                raise
+            time.sleep(_AGAIN_S)  # somebody may delete it just now
+
+
+def _opened(path: Path) -> sqlite3.Connection:
     with advised(path):
         try:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
