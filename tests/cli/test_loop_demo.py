@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.nats_server import NatsServer
+from support.buses import NatsPlace
 
 from pytest_tfgrpo.cli.demo_traffic import DAYS, OPTED_OUT, open_traffic
 from pytest_tfgrpo.cli.loop_demo import demo
@@ -36,7 +36,7 @@ def test_a_loop_that_is_killed_knows_what_one_that_is_not_killed_knows(tmp_path:
 
 
 @pytest.mark.service
-def test_the_bus_may_be_a_nats_server(tmp_path: Path, nats_server: NatsServer) -> None:
-    text = "\n".join(demo(tmp_path, tasks=45, bus=f"nats:{nats_server.url}"))
+def test_the_bus_may_be_a_nats_server(tmp_path: Path, on_nats: NatsPlace) -> None:
+    text = "\n".join(demo(tmp_path, tasks=45, bus=f"nats:{on_nats.server.url}"))
     assert "the same figures" in text
     assert "none is kept" in text
