@@ -17,6 +17,7 @@ from pytest_tfgrpo.feedback.service.limits import ServiceLimits
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from uvicorn import Server
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _BACKLOG = 2048
 _GRACE_S = 1.0
@@ -50,7 +51,30 @@ def open_server(app: Starlette, limits: ServiceLimits) -> Server:
             "the service needs uvicorn and httptools; install them with: pip install 'pytest-tfgrpo[serve]'"
         ) from error
 
-    class TimedProtocol(HttpToolsProtocol):
+    config = uvicorn.Config(
+        app,
+        http=_timed(HttpToolsProtocol, limits),
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        log_level=logging.CRITICAL,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        limit_concurrency=limits.connections,
+        timeout_keep_alive=limits.keep_alive_s,
+        timeout_graceful_shutdown=limits.drain_s,
+    )
+    return uvicorn.Server(config)
+
+
+def _timed(protocol: type[HttpToolsProtocol], limits: ServiceLimits) -> type[HttpToolsProtocol]:
+    """Return uvicorn's protocol with limits on the time that a client takes."""
+
+    class TimedProtocol(protocol):  # type: ignore[misc,valid-type]
         """Closes a connection whose client is too slow with a head or a body, or to read its answers."""
 
         def __init__(self, *args: Any, **options: Any) -> None:
@@ -60,7 +84,7 @@ def open_server(app: Starlette, limits: ServiceLimits) -> Server:
             self._head: int | None = None
             """Bytes of the head that is being read; None between heads."""
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        def connection_made(self, transport: asyncio.Transport) -> None:
             super().connection_made(transport)
             # asyncio does this for listeners made with IPPROTO_TCP alone, and an answer waits 40 ms else
             transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -102,24 +126,7 @@ def open_server(app: Starlette, limits: ServiceLimits) -> Server:
             self._writing.cancel()
             super().resume_writing()
 
-    config = uvicorn.Config(
-        app,
-        http=TimedProtocol,
-        ws="none",
-        loop="asyncio",
-        lifespan="off",
-        interface="asgi3",
-        log_config=None,
-        log_level=logging.CRITICAL,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        backlog=_BACKLOG,
-        limit_concurrency=limits.connections,
-        timeout_keep_alive=limits.keep_alive_s,
-        timeout_graceful_shutdown=limits.drain_s,
-    )
-    return uvicorn.Server(config)
+    return TimedProtocol
 
 
 class _Timer:
