@@ -1,12 +1,13 @@
-"""The report page of a large run: bytes, and seconds until a browser shows it.
+"""The report page of a large run: bytes, and seconds until a browser shows it, beside a plain table.
 
     python benchmarks/report_page.py [--scenarios 1000] [--charts]
 
 A run of 1,000 scenarios x 5 rollouts x 3 epochs (a baseline sweep, a training epoch, a final sweep), each
-rollout with 4 to 8 frames of 200 to 2,000 characters of varied text, is made up, and a run of the shipped
-suite's size. Opening is measured in Chromium from the start of the navigation until the map has its rows and
-takes the focus, opening a group until its rollouts stand in the page; medians of 5. Needs the extra
-`test` and Chromium.
+rollout with 4 to 8 frames of 200 to 2,000 characters of varied text, is made up, and one of 20 times the
+scenarios with one rollout of one frame each. The peer is a table in plain HTML of the same cells: task,
+expected answer, and each rollout with its score and answer. Opening is measured in Chromium from the start of
+the navigation until the first rows are there, and until the whole page is loaded and painted; opening a cell
+until its rollouts stand in the page; medians of 5, pages in turn. Needs the extra `test` and Chromium.
 
 With ``--charts`` the learning curve and the small multiples of 6 domains are drawn by altair, plotly and
 matplotlib, where they are installed, to compare their bytes with the page's own SVG.
@@ -24,8 +25,9 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
@@ -33,10 +35,15 @@ from support.builders import make_frame, make_scenario
 from support.sweeps import Credits, make_run
 
 from pytest_tfgrpo.core.records import Frame, Group, Rollout, Run
+from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.harness.report.page import draw
 from pytest_tfgrpo.harness.report.page.grid import grid
 from pytest_tfgrpo.harness.report.page.html import html
+from pytest_tfgrpo.harness.report.page.previews import expected
 from pytest_tfgrpo.harness.report.value import build
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 TIMES = 5
 DOMAINS = ("calendar", "freight", "notes", "orders", "readings", "settings")
@@ -51,8 +58,8 @@ def words(rng: random.Random) -> list[str]:
     return ["".join(rng.choices(letters, weights, k=rng.randint(2, 10))) for _ in range(4000)]
 
 
-def large_run(scenarios: int, rollouts: int, seed: int = 0) -> Run:
-    """Return a run of that many scenarios in each of three phases."""
+def large_run(scenarios: int, rollouts: int, seed: int = 0, frames: int = 0) -> Run:
+    """Return a run of that many scenarios in each of three phases; `frames` for each rollout, else 4 to 8."""
     rng = random.Random(seed)
     vocabulary = words(rng)
     chances = [1 / (n + 5) for n in range(len(vocabulary))]
@@ -61,7 +68,7 @@ def large_run(scenarios: int, rollouts: int, seed: int = 0) -> Run:
         size, parts = rng.randint(least, most), rng.choices(vocabulary, chances, k=most // 3)
         return " ".join(parts)[:size]
 
-    def frames() -> tuple[Frame, ...]:
+    def steps() -> tuple[Frame, ...]:
         return tuple(
             make_frame(
                 ("model-1", "read_file", "search", "convert")[n % 4],
@@ -71,12 +78,12 @@ def large_run(scenarios: int, rollouts: int, seed: int = 0) -> Run:
                 tokens=rng.randint(50, 800),
                 latency_ms=rng.random() * 1000,
             )
-            for n in range(rng.randint(4, 8))
+            for n in range(frames or rng.randint(4, 8))
         )
 
     def told(rollout: Rollout) -> Rollout:
         return replace(
-            rollout, frames=frames(), answer=text(20, 200), prompt_stamp=f"{rng.getrandbits(256):064x}"
+            rollout, frames=steps(), answer=text(20, 200), prompt_stamp=f"{rng.getrandbits(256):064x}"
         )
 
     def changed(group: Group) -> Group:
@@ -105,50 +112,111 @@ def chromium() -> str:
     return found
 
 
-def opened(page: Path) -> tuple[float, float]:
-    """Return median seconds until the page is ready, and from there until a group is open."""
+READY = """async () => {
+  while (!document.querySelector("tbody tr a, #peer tr") || document.readyState !== "complete")
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  document.body.getBoundingClientRect();
+  await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  return performance.now() / 1000;
+}"""
+
+
+class Opened(NamedTuple):
+    """Medians of seconds, from the start of the navigation."""
+
+    rows: float
+    """Until the first rows of the table are in the document."""
+    whole: float
+    """Until all of the page is loaded and painted."""
+    cell: float
+    """From the key that opens a cell until its rollouts are shown."""
+
+
+ROWS = """
+const watch = new MutationObserver(() => {
+  if (window.__rows === undefined && document.querySelector("#map tbody tr a, #peer tr")) {
+    window.__rows = performance.now() / 1000;
+    watch.disconnect();
+  }
+});
+watch.observe(document, { childList: true, subtree: true });
+"""
+
+
+def opened(paths: Sequence[Path]) -> list[Opened]:
+    """Return how fast each page opens; the pages take turns, so that they meet the same machine."""
     from playwright.sync_api import sync_playwright
 
-    ready, group = [], []
+    found: list[list[Opened]] = [[] for _ in paths]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         for _ in range(TIMES):
-            tab = browser.new_context().new_page()
-            tab.goto(page.as_uri())
-            link = tab.locator("#map tbody td a").first
-            link.focus()
-            ready.append(tab.evaluate("performance.now()") / 1000)
-            start = time.perf_counter()
-            link.press("Enter")
-            tab.locator("dialog#detail details.rollout").first.wait_for()
-            group.append(time.perf_counter() - start)
-            tab.context.close()
+            for place, path in enumerate(paths):
+                tab = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+                tab.add_init_script(ROWS)
+                tab.goto(path.as_uri(), wait_until="commit")
+                whole = tab.evaluate(READY)
+                found[place].append(Opened(tab.evaluate("window.__rows"), whole, cell(tab)))
+                tab.context.close()
         browser.close()
-    return statistics.median(ready), statistics.median(group)
+    return [Opened(*map(statistics.median, zip(*times, strict=True))) for times in found]
 
 
-def measure(name: str, scenarios: int, folder: Path) -> list[dict[str, Any]]:
-    """Print a row of figures for one size; returns the rows of its learning curve."""
-    run = large_run(scenarios, 5)
+def cell(tab: Page) -> float:
+    """Return the seconds from a click on the last score of the first row until its rollouts stand there."""
+    return float(
+        tab.evaluate(
+            """async () => {
+              const link = [...document.querySelectorAll("#map tbody tr:not(.gap) td.end a")].at(0);
+              if (!link) return 0;
+              const start = performance.now();
+              link.click();
+              while (!document.querySelector("dialog#detail :is(details.rollout, .body > p:not(.soft))"))
+                await new Promise((resolve) => setTimeout(resolve, 1));
+              document.querySelector("dialog#detail").getBoundingClientRect();
+              return (performance.now() - start) / 1000;
+            }"""
+        )
+    )
+
+
+def plain_table(run: Run) -> str:
+    """Return the peer: a table in plain HTML with a row for each scenario and a cell for each rollout."""
+    groups = [{group.scenario_id: group for group in result.groups} for result in run.phases]
+    rows = []
+    for scenario in run.scenarios:
+        cells = [
+            f"<td>{escape(scenario.id)}<td>{escape(scenario.prompt[:240])}<td>{escape(expected(scenario))}"
+        ]
+        for group in (phase[scenario.id] for phase in groups if scenario.id in phase):
+            cells += [
+                f"<td>{score.gt_score} {escape(rollout.answer)}"
+                for rollout, score in zip(group.rollouts, group.scores, strict=True)
+            ]
+        rows.append("<tr>" + "".join(cells))
+    return (
+        "<!doctype html><meta charset=utf-8><title>peer</title>"
+        "<style>td{border:1px solid;padding:.2em .5em;max-width:20em}</style><table id=peer>"
+        + "\n".join(rows)
+    )
+
+
+def written(name: str, run: Run, folder: Path) -> tuple[Path, Report]:
+    """Write the page of a run and say how long it takes; returns its path and the report."""
     held = sum(len(f.output) for p in run.phases for g in p.groups for r in g.rollouts for f in r.frames)
     start = time.perf_counter()
     value = build(run, None)
     built = time.perf_counter()
-    text = html(value, run)
     path = folder / f"{name}.html"
-    path.write_text(text, encoding="utf-8")
-    written = time.perf_counter()
-    size = path.stat().st_size / 1e6
-    print(f"{name}: {scenarios} scenarios, {held / 1e6:.0f} MB of outputs", flush=True)
-    print(f"  report value {built - start:.1f} s, page {written - built:.1f} s, {size:.2f} MB", flush=True)
-    ready, group = opened(path)
-    print(f"  opens in {ready:.2f} s, a group in {group:.2f} s more", flush=True)
-    charts = sum(
-        len(part)
-        for part in text.split("<svg")[1 : 2 + len(DOMAINS)]
-        for part in [part.partition("</svg>")[0]]
-    )
-    print(f"  curve and {len(DOMAINS)} small multiples as SVG: {charts / 1e3:.1f} kB", flush=True)
+    path.write_text(html(value, run), encoding="utf-8")
+    took, size = time.perf_counter() - built, path.stat().st_size / 1e6
+    print(f"{name}: {held / 1e6:.0f} MB of outputs", flush=True)
+    print(f"  report value {built - start:.1f} s, page {took:.1f} s, {size:.2f} MB", flush=True)
+    return path, value
+
+
+def small_curves(run: Run, value: Report) -> list[dict[str, Any]]:
+    """Return the curves by domain, as drawn."""
     columns = draw.domains(grid(value, run))
     return [
         {"domain": d["domain"], "points": [(p["label"], p["row"]["gt_score"]["mean"]) for p in d["points"]]}
@@ -206,9 +274,18 @@ def main() -> None:
     parser.add_argument("--scenarios", type=int, default=1000)
     parser.add_argument("--charts", action="store_true")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        measure("shipped size", 96, Path(folder))
-        series = measure("large", arguments.scenarios, Path(folder))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        run = large_run(arguments.scenarios, 5)
+        large, value = written("page", run, folder)
+        series = small_curves(run, value)
+        peer = folder / "table.html"
+        peer.write_text(plain_table(run), encoding="utf-8")
+        print(f"plain table of the same cells: {peer.stat().st_size / 1e6:.2f} MB")
+        huge, _ = written("huge", large_run(20 * arguments.scenarios, 1, frames=1), folder)
+        names = ("page", "plain table", "20 times the scenarios")
+        for label, times in zip(names, opened((large, peer, huge)), strict=True):
+            print(f"{label}: rows {times.rows:.2f} s, whole {times.whole:.2f} s, cell {times.cell:.3f} s")
     for name, chart in CHARTS.items() if arguments.charts else ():
         try:
             text = chart(series)

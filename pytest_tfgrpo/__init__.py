@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.launch.running import RunResult
     from pytest_tfgrpo.harness.protocols import Actor, ActorCall, Optimizer, RewardBatch, Rewarder
     from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+    from pytest_tfgrpo.harness.suite.records import scenario
     from pytest_tfgrpo.plugin.score import score
 
 __version__ = "0.1.0"
@@ -45,6 +46,7 @@ _HOMES = {
     "arun": "pytest_tfgrpo.api",
     "open_live": "pytest_tfgrpo.cli.open_live",
     "run": "pytest_tfgrpo.api",
+    "scenario": "pytest_tfgrpo.harness.suite.records",
     "score": "pytest_tfgrpo.plugin.score",
 }
 
@@ -71,6 +73,7 @@ __all__ = [
     "arun",
     "open_live",
     "run",
+    "scenario",
     "score",
 ]
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pytest_tfgrpo.core.agent_list import listed_agents
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.settings import from_arguments
 
@@ -144,11 +145,13 @@ def _open(
 ) -> Launch:
     from pytest_tfgrpo.core.scenarios import Scenario
     from pytest_tfgrpo.core.text import few
-    from pytest_tfgrpo.harness.launch.launch import open_launch, planned, read_gates, select
+    from pytest_tfgrpo.harness.launch.launch import limited, open_launch, planned, read_gates, select
     from pytest_tfgrpo.harness.suite.collection import collect, uncollected
 
     root = root.resolve()
     settings = from_arguments(arguments, learning=learning)
+    if listed_agents(settings["actor"]):
+        raise SettingError("actor: a list of agents runs under pytest only; call run for each of them")
     if settings["otel"]:
         from pytest_tfgrpo.sinks.otel import open_telemetry
 
@@ -157,7 +160,7 @@ def _open(
     sources: Sequence[Source]
     sources = (".",) if scenarios is None else (scenarios,) if one else scenarios  # type: ignore[assignment]
     found = collect(root, sources, supplied.kinds)
-    chosen = select(found, settings, root, resume)
+    chosen, partial = limited(select(found, settings, root, resume), settings)
 
     def elsewhere(ids: Sequence[str]) -> str:
         looked_in = [root / source for source in sources if isinstance(source, str | Path)]
@@ -173,5 +176,6 @@ def _open(
         gates=read_gates(settings, root, found, partial=False),
         environ=os.environ,
         resume=resume,
+        partial=partial,
         elsewhere=None if scenarios is None else elsewhere,
     )

@@ -29,7 +29,11 @@ def pytest_tfgrpo_actor(config: pytest.Config, spec: str) -> Actor | None:
 
 @pytest.hookspec
 def pytest_tfgrpo_rewarders(config: pytest.Config) -> Sequence[Rewarder] | None:
-    """Return additional rewarders. Those with ``weight > 0`` contribute to the reward that ranks a group."""
+    """Return additional rewarders, each a metric by its name.
+
+    Those with ``weight > 0`` contribute to the reward that ranks a group. A name that is taken or unfit is a
+    usage error.
+    """
 
 
 @pytest.hookspec(firstresult=True)

@@ -133,6 +133,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if {"bus", "feedback"} & set(item.path.parts):
             item.user_properties.append(("part", "loop"))
             continue
+        if item.path.parent.name == "executors":
+            item.user_properties.append(("part", "executor"))
+            continue
         for part in ("service", "browser", "faults"):
             if item.get_closest_marker(part) is not None:
                 live = "live " if part == "faults" and item.path.stem == "test_live_store" else ""
@@ -142,6 +145,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             folder = "export" if item.path.stem == "test_export" else item.path.parent.name
             if folder in ("numerics", "export"):
                 item.user_properties.append(("part", folder))
+            elif item.path.stem == "test_framework_spans":
+                item.user_properties.append(("part", "framework"))
 
 
 def pytest_collection_finish() -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from support.project import Project
 import pytest_tfgrpo as tfgrpo
 from pytest_tfgrpo.core.errors import BaselineError, JournalError, ScenarioError, SettingError
 from pytest_tfgrpo.core.records import Group, PhaseResult, Rollout, Run
+from pytest_tfgrpo.harness.protocols import RewardBatch
 
 SMALL: dict[str, Any] = {"group_size": 2, "acceptance": "off", "gate_min_mean": 0.1}
 
@@ -30,6 +32,18 @@ def scenario(name: str, split: str = "train", **changes: Any) -> dict[str, Any]:
 
 
 SUITE = [scenario("a"), scenario("b"), scenario("c", "eval"), scenario("d", "eval")]
+
+
+@dataclass
+class Manners:
+    """A rewarder that scores every rollout alike."""
+
+    name: str = "manners"
+    score: float = 0.5
+    weight: float = 0.0
+
+    def __call__(self, batch: RewardBatch) -> list[tuple[float, str]]:
+        return [(self.score, "as told")] * len(batch.rollouts)
 
 
 class Counter:
@@ -136,6 +150,8 @@ def test_no_setting_comes_from_the_environment_or_an_ini_file(
         ({"actor": object()}, "has no attribute 'name'"),
         ({"checks": {"exact": None}}, "the check kind 'exact' is built in"),
         ({"rewarders": [len]}, "has no attribute 'name'"),
+        ({"rewarders": [Manners("reward")]}, "'reward', which every rollout has already; rename yours"),
+        ({"rewarders": [Manners(), Manners()]}, "two rewarders are called 'manners'"),
         ({"gate_rules": [5]}, "has no attribute 'name'"),
         ({"resume": "latest", "out": "elsewhere"}, "no incomplete run"),
     ],
@@ -145,6 +161,22 @@ def test_misuse_is_an_error_before_any_call(tmp_path: Path, arguments: dict[str,
     with pytest.raises(ValueError, match=message):
         tfgrpo.run(tmp_path, SUITE, **{"actor": actor} | arguments)
     assert actor.calls == 0
+
+
+def test_a_rewarder_is_a_metric_that_a_gate_can_judge(tmp_path: Path) -> None:
+    (tmp_path / "gates.yaml").write_text("gates:\n  polite: {metric: manners, min_mean: .5}\n")
+    for score, passed in ((0.4, False), (0.6, True)):
+        result = tfgrpo.run(
+            tmp_path,
+            SUITE,
+            actor=Counter(),
+            rewarders=[Manners(score=score)],
+            gates="gates.yaml",
+            learning=False,
+        )
+        assert result.passed is passed
+        assert result.report["epochs"][-1]["metrics"]["manners"]["mean"] == score
+        assert result.run.phases[-1].groups[0].scores[0].evidence == {"manners": "as told"}
 
 
 def test_a_missing_baseline_is_an_error_before_any_call(tmp_path: Path) -> None:

@@ -32,7 +32,8 @@ LAYERS = {
     "cli": 4,
     "api": 4,
 }
-"""Layer of each part; the empty name is the package itself, which only names what others hold."""
+"""Layer of each part; the empty name is the package itself, which only names what others hold. The harness
+may read `traces`: the spans of an agent that reports no frames are its frames."""
 MAY_NOT_SEE = {
     "core": {"numerics"},
     "numerics": {"core"},
@@ -54,10 +55,13 @@ HOMES = {
     "regex": {"harness/scoring/checks/patterns.py"},
     "jinja2": {"harness/report/page/template.py"},
     "math_verify": {"harness/scoring/checks/math_worker.py"},
+    "rapidfuzz": {"harness/scoring/checks/similar.py"},
+    "datasets": {"harness/suite/imports/hugging_face.py"},
     "sympy": {"harness/scoring/checks/math_worker.py"},
     "pyreqwest": {"llm/transport.py"},
     "nats": {"bus/nats/link.py"},
     "opentelemetry": {"sinks/otel.py", "traces/otlp_protobuf.py", "traces/span_processor.py"},
+    "ray": {"harness/engine/executors/cluster/ray_cluster.py"},
     "starlette": {"feedback/service/app.py"},
     "uvicorn": {"feedback/service/server.py"},
     "xdist": {"plugin/distributed.py"},
@@ -69,8 +73,11 @@ ROOMS = (
 )  # fmt: skip
 """The rooms of the harness, bottom to top: each may import only those before it."""
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "constants", "base", "manager", "types", "common", "misc"}
-PASSES_ENVIRONMENT_ON = {"harness/actors/command.py"}
-"""Hands the environment to the program that it starts, and reads nothing from it."""
+PASSES_ENVIRONMENT_ON = {
+    *("harness/actors/command.py", "harness/engine/executors/cluster/executor.py"),
+    "harness/engine/executors/cluster/ray_cluster.py",
+}
+"""Hands the environment to the program that it starts, without its telemetry, and reads nothing from it."""
 FINDS_FOLDERS = {"harness/sandbox/environments.py"}
 """Finds the user's cache in the environment, as Python finds the home folder."""
 
@@ -287,7 +294,19 @@ def test_every_third_party_import_is_a_declared_dependency() -> None:
     lines = [line for line in requires("pytest-tfgrpo") or [] if "extra ==" not in line]
     declared = {re.split(r"[^A-Za-z0-9._-]", line)[0].lower() for line in lines}
     optional = dict.fromkeys(
-        ("math_verify", "nats", "opentelemetry", "pyreqwest", "starlette", "sympy", "uvicorn", "xdist")
+        (
+            "datasets",
+            "math_verify",
+            "nats",
+            "opentelemetry",
+            "pyreqwest",
+            "rapidfuzz",
+            "ray",
+            "starlette",
+            "sympy",
+            "uvicorn",
+            "xdist",
+        )
     )
     brought = {"yaml": "pyyaml", "referencing": "jsonschema", **optional}
     foreign = {

@@ -62,6 +62,16 @@ def test_every_part_of_ci_has_a_budget() -> None:
     parts = {quoted or plain for quoted, plain in re.findall(r"^ *part (?:'([^']+)'|(\w+))", run, re.M)}
     marked = {
         f"{name} tests"
-        for name in ("browser", "service", "fault", "live fault", "loop", "numerics", "export")
+        for name in (
+            "browser",
+            "service",
+            "fault",
+            "live fault",
+            "loop",
+            "numerics",
+            "export",
+            "framework",
+            "executor",
+        )
     }
     assert parts == known - marked - {"total"}

@@ -1,5 +1,6 @@
 """README and docs: every example works, shows its real output, and every link leads somewhere."""
 
+import importlib
 import json
 import os
 import re
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from support import examples, reference
 from support.collector import Collector, ReceivedSpan
 from support.examples import ROOT, Block
@@ -20,6 +22,7 @@ from pytest_tfgrpo.cli.project import parse_ini
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.settings import BY_NAME, TABLE
 from pytest_tfgrpo.feedback.settings import LOOP_TABLE
+from pytest_tfgrpo.harness.engine.executors.cluster.executor_file import load_executor_file
 from pytest_tfgrpo.harness.gate.config import load_gates
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.models_file import load_models
@@ -59,8 +62,13 @@ def text_of(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_examples_of_a_page_work_as_shown(page: Path, tmp_path: Path, collector: Collector) -> None:
+def test_the_examples_of_a_page_work_as_shown(
+    page: Path, tmp_path: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, before = tmp_path, None
+    if page.name != "telemetry.md":
+        monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT")
+    monkeypatch.setenv("RAY_ADDRESS", "local")  # other tests may have a cluster on this machine
     for block in examples.blocks_of(text_of(page)):
         if block.folder:
             folder = examples.make_folder(tmp_path, block)
@@ -108,6 +116,8 @@ def check(block: Block, folder: Path, where: str, before: examples.Done | None) 
             assert load_live_config(folder / (block.option("file") or ""), {"enabled": True}, {}).points
         case "toml" if "harvest" in block.words:
             assert parse_recipes(block.text)
+        case "toml" if "executor" in block.words:
+            assert load_executor_file(folder).resources
         case "ini" | "toml":
             check_settings(block, where)
     return None
@@ -161,6 +171,9 @@ def check_yaml(block: Block, folder: Path) -> None:
         path = folder / "gates.yaml"
         path.write_text(block.text, encoding="utf-8")
         assert load_gates(path)
+    elif "ray-cluster" in block.words:
+        util = importlib.import_module("ray.autoscaler._private.util")
+        util.validate_config(util.prepare_config(yaml.safe_load(block.text)))
     else:
         parse_yaml(block.text)
 
@@ -199,7 +212,7 @@ def anchors(page: Path) -> set[str]:
 @pytest.mark.parametrize("page", [p for p in PAGES if p.name != "CHANGELOG.md"], ids=lambda page: page.name)
 def test_a_page_names_only_what_there_is(page: Path) -> None:
     flags = {s.flag for s in TABLE} | {"--tfgrpo", "--tfgrpo-resume", "--tfgrpo-dry-run"}
-    keys = {s.ini for s in TABLE} | {"tfgrpo_epoch"}  # an attribute of spans
+    keys = {s.ini for s in TABLE} | {"tfgrpo_epoch", "tfgrpo_agent"}  # an attribute of spans, a fixture
     variables = {name for s in TABLE for name in (s.env, *s.aliases)} | {"FEATURE_TFGRPO_GROUP", "TFGRPO_X_Y"}
     variables |= {PREFIX + key.upper() for key in LIVE_TABLE} | {PREFIX.rstrip("_")}
     variables |= {row.env for row in LOOP_TABLE.values()} | {"TFGRPO_LOOP", "TFGRPO_LOOP_CONFIG"}

@@ -31,6 +31,7 @@ NAMES = [
     "arun",
     "open_live",
     "run",
+    "scenario",
     "score",
 ]
 

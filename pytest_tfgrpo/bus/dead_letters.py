@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES, BusEvent
 from pytest_tfgrpo.bus.streams import DEAD_SUBJECT
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BusError
 
 MAX_DELIVERIES_CODE = "max_deliveries"

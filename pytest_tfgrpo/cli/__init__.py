@@ -50,6 +50,8 @@ def parser() -> argparse.ArgumentParser:
         baseline,
         export,
         harvest,
+        history,
+        import_suite,
         init,
         labels,
         lessons,
@@ -59,16 +61,18 @@ def parser() -> argparse.ArgumentParser:
         record,
         replicate,
         report,
+        review,
         runs,
         show,
         stamp,
+        view,
     )
     from pytest_tfgrpo.cli.parsers import Parser
 
     parser = Parser(prog="tfgrpo", description="Inspect and manage what pytest --tfgrpo learned.")
     parser.add_argument("--version", action="version", version=f"pytest-tfgrpo {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    first = (init, stamp, runs, report, show, replicate)
+    first = (init, import_suite, stamp, runs, history, view, report, show, review, replicate)
     for command in (*first, baseline, library, record, lessons, labels, export, harvest, live, loop):
         command.declare(commands)
     return parser

@@ -6,11 +6,12 @@ import asyncio
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Frame, Run
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.demo_service import POINT, DemoService, open_service, prepare
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.core.scenarios import Scenario

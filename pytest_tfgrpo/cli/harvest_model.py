@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.parsers import Arguments, project_of
+from pytest_tfgrpo.core.agent_list import listed_agents
 from pytest_tfgrpo.core.errors import SettingError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def open_statement_model(arguments: Arguments) -> StatementModel:
 
     project = project_of(arguments)
     settings = project.settings
-    spec = settings["teacher"] or settings["actor"] or ""
+    spec = settings["teacher"] or ("" if listed_agents(settings["actor"]) else settings["actor"]) or ""
     if not spec.startswith(MODEL):
         raise SettingError(
             f"--statement model needs a language model, and tfgrpo_teacher is {settings['teacher']!r};"

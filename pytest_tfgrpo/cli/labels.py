@@ -21,6 +21,7 @@ from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import LABELS, LABELS_FORM
 
 if TYPE_CHECKING:
+    from pytest_tfgrpo.cli.project import Project
     from pytest_tfgrpo.core.records import Run
     from pytest_tfgrpo.harness.report.labels import Labels
 
@@ -64,8 +65,9 @@ def sample(arguments: Arguments) -> Iterator[str]:
     from pytest_tfgrpo.harness.report.label_file import load_labels, save_labels, write_form
     from pytest_tfgrpo.harness.report.labels import Labels, draw
 
-    folder = find_run(project_of(arguments), arguments.run)
-    run = _finished(folder)
+    project = project_of(arguments)
+    folder = find_run(project, arguments.run)
+    run = _finished(project, folder)
     earlier = load_labels(folder)
     if earlier is not None and earlier.labels:
         _require_same(earlier, arguments)
@@ -105,8 +107,9 @@ def read(arguments: Arguments) -> Iterator[str]:
     from pytest_tfgrpo.harness.report.label_file import load_labels, read_form, save_labels
     from pytest_tfgrpo.harness.report.labels import labels_report, sample_of
 
-    folder = find_run(project_of(arguments), arguments.run)
-    run = _finished(folder)
+    project = project_of(arguments)
+    folder = find_run(project, arguments.run)
+    run = _finished(project, folder)
     asked = load_labels(folder)
     if asked is None:
         raise JournalError(
@@ -135,14 +138,14 @@ def _require_same(earlier: Labels, arguments: Arguments) -> None:
         )
 
 
-def _finished(folder: Path) -> Run:
+def _finished(project: Project, folder: Path) -> Run:
     """Return the run in `folder`; raises JournalError unless it is complete."""
     from pytest_tfgrpo.harness.run.journal_contents import load_run
 
     run = load_run(folder)
     if run.status != "complete":
         raise JournalError(
-            f"run {run.run_id} is {run.status}; finish it with pytest --tfgrpo --tfgrpo-resume={run.run_id} "
+            f"run {run.run_id} is {run.status}; finish it with {project.resume(run.run_id)} "
             "before people label its answers"
         )
     return run

@@ -37,7 +37,7 @@ def declare(commands: Subparsers) -> None:
     command = add_command(group, "promote", promote)
     add_run(command, "run", help="a run, or RUN@EPOCH")
     add_task(command)
-    add_command(group, "rebase", rebase)
+    add_task(add_command(group, "rebase", rebase))
 
 
 def show(arguments: Arguments) -> Iterator[str]:

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_tfgrpo.cli.project import Project
+from pytest_tfgrpo.core.agent_list import listed_agents
 from pytest_tfgrpo.core.errors import JournalError, SettingError, StoreError
 from pytest_tfgrpo.core.files import JOURNAL, REPORT_JSON, read_plain
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Rollout, Run, Score
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.harness.launch.agents import PLACE, task_of
 from pytest_tfgrpo.harness.learning.library.library import as_of, empty, load_library
 from pytest_tfgrpo.harness.report.value import SCHEMA
 from pytest_tfgrpo.harness.run.journal_contents import list_runs, load_run, read_log
@@ -56,7 +58,8 @@ def find_run(project: Project, wanted: str) -> Path:
         return chosen[0]
     if chosen:
         raise JournalError(f"{wanted!r} matches several runs: {_names(chosen)}")
-    known = f"latest: {_names(folders)}" if folders else "there are none yet; run pytest --tfgrpo"
+    none = other_tasks(project) or "there are none yet; run pytest --tfgrpo"
+    known = f"latest: {_names(folders)}" if folders else none
     raise JournalError(f"no run {wanted!r} of task {project.task_id!r} under {project.out} ({known})")
 
 
@@ -80,12 +83,17 @@ def run_before(project: Project, folder: Path, wanted: str) -> Path:
 
 
 def find_rollout(project: Project, wanted: str) -> FoundRollout:
-    """Return the rollout with this id, or the one whose id ends so, the latest run first.
+    """Return the rollout with this id, or the one whose id ends so, the latest run that can be read first.
 
     Raises JournalError when there is none, or several in the same run.
     """
+    unread = ""
     for folder in reversed(list_runs(project.out, project.task_id)):
-        named = [f for f in _rollouts(folder) if ("." + _id(f)).endswith("." + wanted)]
+        try:
+            named = [f for f in _rollouts(folder) if ("." + _id(f)).endswith("." + wanted)]
+        except JournalError as error:
+            unread = unread or f"\nnot searched: {error}"
+            continue
         found = [f for f in named if not f.shared] or named
         exact = [f for f in found if _id(f) == wanted] or found
         if len(exact) == 1:
@@ -97,7 +105,7 @@ def find_rollout(project: Project, wanted: str) -> FoundRollout:
             raise JournalError(f"{wanted!r} matches {len(ids)} rollouts; give more of the id:{listed}{more}")
     raise JournalError(
         f"no rollout {wanted!r} in any run of task {project.task_id!r} under {project.out}; "
-        "ids look like e1.count-words.r0"
+        f"ids look like e1.count-words.r0{unread}"
     )
 
 
@@ -141,7 +149,30 @@ def read_report(folder: Path) -> dict[str, Any] | None:
 def committed_file(project: Project) -> Path | None:
     """Return the file of the setting `library`, None when it is ``none``."""
     name = project.settings["library"]
-    return None if name == "none" else project.root / name
+    return None if name == "none" else project.root / str(name).replace(PLACE, _agent(project, name))
+
+
+def _agent(project: Project, file: str) -> str:
+    """Return the agent of a list whose task it is; raises SettingError where `file` needs one."""
+    if PLACE not in file:
+        return ""
+    names = [agent.name for agent in listed_agents(project.settings["actor"])]
+    task = project.task_id
+    own = max((name for name in names if task.endswith(f".{name}")), key=len, default=None)
+    if own is None:
+        raise SettingError(
+            f"library = {file!r} is a file of each agent; say whose with --task, for example "
+            f"--task {task_of(task, names[0] if names else 'NAME')}"
+        )
+    return own
+
+
+def other_tasks(project: Project) -> str:
+    """Return where runs are if not in the project's task: in those of its agents; empty for nowhere."""
+    base = project.task_id
+    tasks = [task_of(base, agent.name) for agent in listed_agents(project.settings["actor"])]
+    known = [task for task in tasks if list_runs(project.out, task)]
+    return f"the runs of agents are in tasks of their own: add --task {' or '.join(known)}" if known else ""
 
 
 def find_library(project: Project, wanted: str) -> tuple[Library, Sequence[Experience]]:
@@ -177,8 +208,8 @@ def require_promotable(project: Project, run: Run) -> Path:
         )
     if run.status != "complete":
         raise StoreError(
-            f"run {run.run_id} is {run.status}, so its library is not promoted; finish it with "
-            f"pytest --tfgrpo --tfgrpo-resume={run.run_id}"
+            f"run {run.run_id} is {run.status}, so its library is not promoted; "
+            f"finish it with {project.resume(run.run_id)}"
         )
     return file
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import configparser
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Any, TypeAlias
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import INI_FILES
 from pytest_tfgrpo.core.setting_parsers import default_task_id
@@ -31,6 +32,8 @@ class Project:
 
     root: Path
     settings: Settings
+    flags: Collection[str] = ()
+    """Names of the settings that the command line gave."""
 
     @property
     def out(self) -> Path:
@@ -41,6 +44,15 @@ class Project:
     def task_id(self) -> str:
         """The task id: as set, or the name of the root folder."""
         return self.settings["task_id"] or default_task_id(self.root.name)
+
+    def resume(self, run_id: str) -> str:
+        """Return the command that finishes a run, with the flags that find it."""
+        named = [
+            " " + quote(f"{BY_NAME[name].flag}={self.settings[name]}")
+            for name in ("task_id", "out")
+            if name in self.flags
+        ]
+        return f"pytest --tfgrpo{''.join(named)} --tfgrpo-resume={quote(run_id)}"
 
 
 def open_project(start: Path, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Project:
@@ -55,7 +67,8 @@ def open_project(start: Path, flags: Mapping[str, Any], environ: Mapping[str, st
     for name in values:
         if name not in BY_NAME and ini is not None:
             raise unknown_key(prefix + name, str(ini.path))
-    return Project(root=ini.path.parent if ini else _root(start), settings=resolve(flags, environ, values))
+    root = ini.path.parent if ini else _root(start)
+    return Project(root=root, settings=resolve(flags, environ, values), flags=tuple(flags))
 
 
 def find_ini(start: Path) -> IniFile | None:

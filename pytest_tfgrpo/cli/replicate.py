@@ -48,6 +48,7 @@ def _count(text: str) -> int:
 def replicate(arguments: Arguments) -> Iterator[str]:
     """Repeat the learning run with N seeds, and test the method instead of one library."""
     project = project_of(arguments)
+    _require_one_agent(project, arguments.pytest_args)
     folder = _folder(project, new=arguments.new)
     first: int = project.settings["seed"]
     outs = {seed: folder / f"seed-{seed}" for seed in range(first, first + arguments.seeds)}
@@ -65,6 +66,17 @@ def replicate(arguments: Arguments) -> Iterator[str]:
         results[seed] = _result(run)
         _require_same(results, seed)
     yield from _conclude(project, folder, [results[seed] for seed in outs])
+
+
+def _require_one_agent(project: Project, args: Sequence[str]) -> None:
+    from pytest_tfgrpo.core.agent_list import listed_agents
+
+    agents = listed_agents(project.settings["actor"])
+    if agents and not any(word.startswith("--tfgrpo-actor=") for word in args):
+        raise SettingError(
+            f"one agent is repeated, and tfgrpo_actor lists {len(agents)}; name one, for example "
+            f"tfgrpo replicate N -- --tfgrpo-actor={agents[0].spec}"
+        )
 
 
 def _folder(project: Project, *, new: bool) -> Path:

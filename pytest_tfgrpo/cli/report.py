@@ -1,11 +1,11 @@
-"""The command ``tfgrpo report``: the report of a run, or of two runs, rebuilt from the journal."""
+"""The command ``tfgrpo report``: the report of a run, or of several runs, rebuilt from the journal."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
     from pytest_tfgrpo.harness.gate.verdict import Verdict
 
-RESUME = "finish it with pytest --tfgrpo --tfgrpo-resume"
 UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 LONGEST = 100
 """Most characters of a run's id in the name of a page."""
@@ -39,7 +38,12 @@ def declare(commands: Subparsers) -> None:
     add_run(command, "run", nargs="?")
     add_task(command)
     command.add_argument(
-        "--compare", metavar="RUN", help="another run to compare with: its id as above, or its folder"
+        "--compare",
+        metavar="RUN",
+        action="append",
+        default=[],
+        help="compare with another run, A: its id as above, or its folder; repeat it for further runs, which "
+        "are compared with A too",
     )
     command.add_argument(
         "--what-if",
@@ -56,24 +60,27 @@ def declare(commands: Subparsers) -> None:
 
 
 def report(arguments: Arguments) -> Iterator[str]:
-    """Print the report of a run and write its HTML page, or compare two runs."""
-    from pytest_tfgrpo.cli.lookup import find_run, run_before
+    """Print the report of a run and write its HTML page, or compare it with others."""
+    from pytest_tfgrpo.cli.lookup import find_run
+    from pytest_tfgrpo.core.files import write_text
     from pytest_tfgrpo.harness.report.compare import versus
     from pytest_tfgrpo.harness.report.compare_lines import compare_lines
-    from pytest_tfgrpo.harness.report.page.html import html
+    from pytest_tfgrpo.harness.report.page.html import html, write_page
     from pytest_tfgrpo.harness.report.terminal import terminal
 
     project = project_of(arguments)
     folder = find_run(project, arguments.run)
     verbosity = arguments.verbose - arguments.quiet
-    if arguments.compare is None:
-        other, compared, target = None, None, folder / REPORT_HTML
-    else:
-        other = run_before(project, folder, arguments.compare)
-        before = read(other)
-        target = folder / f"compare-{UNFIT.sub('_', other.name)[:LONGEST]}.html"
+    others = _others(project, folder, arguments.compare)
+    before = [read(project, other) for other in others]
     shown = rendered(project, folder)
-    if other is None:
+    compared, target = None, folder / REPORT_HTML
+    if before:
+        compared = versus(before[0], shown.run, before[1:])
+        yield from compare_lines(compared, verbosity=verbosity)
+        names = "-".join(UNFIT.sub("_", other.name) for other in others)
+        target = folder / f"compare-{names[:LONGEST]}.html"
+    else:
         here = shown.report | {"files": os.path.relpath(folder)}
         yield from terminal(here, verbosity=verbosity)
         if arguments.what_if is not None:
@@ -81,11 +88,30 @@ def report(arguments: Arguments) -> Iterator[str]:
             from pytest_tfgrpo.harness.report.labels import what_if
 
             yield from wrapped(what_if(shown.run, arguments.what_if), 80, hanging="  ")
+    if before or arguments.html is not None:
+        target = target if arguments.html is None else Path(arguments.html)
+        yield write(target, lambda: write_text(target, html(shown.report, shown.run, compared, before)))
     else:
-        compared = versus(before, shown.run)
-        yield from compare_lines(compared, verbosity=verbosity)
-    target = target if arguments.html is None else Path(arguments.html)
-    yield write(target, html(shown.report, shown.run, compared))
+        yield write(target, lambda: write_page(folder, shown.report, shown.run))
+
+
+def _others(project: Project, folder: Path, wanted: Sequence[str]) -> list[Path]:
+    """Return the folders of the runs to compare with; raises JournalError."""
+    from pytest_tfgrpo.cli.lookup import run_before
+    from pytest_tfgrpo.core.text import line
+    from pytest_tfgrpo.harness.report.compare_columns import LETTERS
+
+    if len(wanted) >= len(LETTERS):
+        raise JournalError(
+            f"--compare is given {len(wanted)} times; at most {len(LETTERS) - 1} runs fit beside one"
+        )
+    found: list[Path] = []
+    for name in wanted:
+        other = run_before(project, folder, name)
+        if other in found:
+            raise JournalError(f"--compare names the run {line(other.name)} twice; name each run once")
+        found.append(other)
+    return found
 
 
 def _accuracies(text: str) -> list[tuple[float, float]]:
@@ -101,21 +127,20 @@ def _accuracies(text: str) -> list[tuple[float, float]]:
     return [(shares[0], shares[1]), (shares[-2], shares[-1])]
 
 
-def write(path: Path, page: str) -> str:
-    """Write a page; returns the line that says so. Raises JournalError."""
-    from pytest_tfgrpo.core.files import write_text
+def write(path: Path, written: Callable[[], None]) -> str:
+    """Write a page by `written`; returns the line that says so. Raises JournalError."""
     from pytest_tfgrpo.core.text import line
 
     if path.is_dir():
         raise JournalError(f"cannot write the page {path}: it is a folder; name a file with --html")
     try:
-        write_text(path, page)
+        written()
     except JournalError as error:
         raise JournalError(f"{error}; name another place with --html FILE") from error
     return f"page   {line(os.path.relpath(path))}"
 
 
-def read(folder: Path) -> Run:
+def read(project: Project, folder: Path) -> Run:
     """Return the run in `folder` from its journal; raises JournalError if it cannot be read."""
     from pytest_tfgrpo.harness.run.journal import is_open
     from pytest_tfgrpo.harness.run.journal_contents import load_run
@@ -124,7 +149,9 @@ def read(folder: Path) -> Run:
     if run.status != "complete" and run.reason == "killed":
         return replace(
             run,
-            reason="it is still running" if is_open(folder / JOURNAL) else f"killed; {RESUME}={run.run_id}",
+            reason="it is still running"
+            if is_open(folder / JOURNAL)
+            else f"killed; finish it with {project.resume(run.run_id)}",
         )
     return run
 
@@ -138,7 +165,7 @@ def rendered(project: Project, folder: Path) -> Rendering:
     from pytest_tfgrpo.cli.lookup import read_report
     from pytest_tfgrpo.harness.report.value import build
 
-    run = read(folder)
+    run = read(project, folder)
     try:
         stored, note = read_report(folder), ""
     except JournalError as error:

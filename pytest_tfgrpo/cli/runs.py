@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_task, project_of
+from pytest_tfgrpo.core.errors import JournalError
 
 
 def declare(commands: Subparsers) -> None:
@@ -15,29 +17,44 @@ def declare(commands: Subparsers) -> None:
 
 def runs(arguments: Arguments) -> Iterator[str]:
     """List the runs of the task, oldest first."""
-    from pytest_tfgrpo.cli.lookup import read_report
-    from pytest_tfgrpo.core.files import JOURNAL
+    from pytest_tfgrpo.cli.lookup import other_tasks
     from pytest_tfgrpo.core.text import table
-    from pytest_tfgrpo.harness.run.journal import ended_at, is_open
     from pytest_tfgrpo.harness.run.journal_contents import list_runs
 
     project = project_of(arguments)
     rows, killed = [], ""
     for folder in list_runs(project.out, project.task_id):
-        report = read_report(folder)
-        if is_open(folder / JOURNAL):
-            rows.append([folder.name, "running", "-", "-", "-", "-"])
-        elif report is None or not ended_at(folder / JOURNAL, report["finished_at"]):
-            rows.append([folder.name, "killed", "-", "-", "-", "-"])
-            killed = folder.name
-        else:
-            rows.append(_row(folder.name, report))
+        status, report = _status(folder)
+        rows.append(
+            [folder.name, status, "-", "-", "-", "-"] if report is None else _row(folder.name, report)
+        )
+        killed = folder.name if status == "killed" else killed
     if rows:
         yield from table(["run", "status", "gate", "eval mean", "gain", "cost"], rows, left=3)
         if killed:
-            yield f"to finish a killed run, use: pytest --tfgrpo --tfgrpo-resume={killed}"
+            yield f"to finish a killed run, use: {project.resume(killed)}"
     else:
-        yield f"no runs of task {project.task_id!r} under {project.out}; run pytest --tfgrpo"
+        elsewhere = other_tasks(project) or "run pytest --tfgrpo"
+        yield f"no runs of task {project.task_id!r} under {project.out}; {elsewhere}"
+
+
+def _status(folder: Path) -> tuple[str, Mapping[str, Any] | None]:
+    """Return what became of a run, and its report if it has one that can be read."""
+    from pytest_tfgrpo.cli.lookup import read_report
+    from pytest_tfgrpo.core.files import JOURNAL
+    from pytest_tfgrpo.harness.report.run_history.past_runs import UNREADABLE, past_run
+    from pytest_tfgrpo.harness.run.journal import ended_at, is_open
+
+    if is_open(folder / JOURNAL):
+        return "running", None
+    try:
+        report = read_report(folder)
+        if report is None or not ended_at(folder / JOURNAL, str(report.get("finished_at"))):
+            return "killed", None
+    except JournalError:
+        return UNREADABLE, None
+    status = past_run(folder.name, report).state
+    return status, None if status == UNREADABLE else report
 
 
 def _row(run_id: str, report: Mapping[str, Any]) -> list[str]:

@@ -35,16 +35,24 @@ if TYPE_CHECKING:
 
 BUDGET = "budget"
 """Reason code of an attempt that a budget ended: not a result, and repeated when the run is resumed."""
+USER_AWAY = "user_away"
+"""Reason code of an attempt whose user no model plays any more: not a result either."""
+UNMADE = frozenset({BUDGET, USER_AWAY})
+"""Reason codes of attempts that are no results, and that a resumed run makes again."""
 TIMEOUT = "timeout"
 """Reason code of an attempt that exceeded its time limit."""
+LOST_WORKER = "lost_worker"
+"""Reason code of an attempt whose worker was lost through no fault of the agent."""
 
 AWAY = frozenset(
     {
+        LOST_WORKER,
         *("auth", "bad_response", "connection", "network", "not_found", "provider", "rate_limit", "server"),
         TIMEOUT,
     }
 )
-"""Reason codes of errors that a provider's being away may explain: the same attempt may work later."""
+"""Reason codes of errors that a provider's being away, or a lost worker, may explain: the same attempt may
+work later."""
 
 
 class TfgrpoError(Exception):

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from uuid import UUID, uuid5
 
 from pytest_tfgrpo.core.clock import utc_now, utc_time
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.fitting import FitPath, UnfitError, ValueScrubber, fit
 from pytest_tfgrpo.core.schema import nearest, pointer, short, violations
 from pytest_tfgrpo.core.wire import Json

@@ -14,8 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pytest_tfgrpo.core.errors import JournalError
-
 USUAL_SUFFIXES = (".scenario.yaml", ".scenario.json", ".scenarios.jsonl", ".scenarios.csv")
 """Ends of the names of scenario files, as the documentation has them."""
 SCENARIO_SUFFIXES = (
@@ -40,10 +38,13 @@ JOURNAL = "journal.jsonl"
 JOURNAL_START = b'{"n":1,"event":"run","data":{"schema":"tfgrpo.journal/'
 """First bytes of a journal."""
 MANIFEST = "manifest.json"
+BATCHES = "batches.jsonl"
 METRICS = "metrics.jsonl"
 PER_EPOCH = "per-epoch.json"
 REPORT_JSON = "report.json"
 REPORT_HTML = "report.html"
+DETAILS = "report-details.jsonl.gz"
+"""Beside the page of a run with more scenarios than a page holds."""
 EXPERIENCES = "experiences.jsonl"
 EXPOSURES = "exposures.jsonl"
 LIBRARY = "library.json"
@@ -99,9 +100,16 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically; raises JournalError."""
+    write_pieces(path, [text.encode("utf-8", "backslashreplace")])
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write a file atomically, as its pieces come; raises JournalError."""
     try:
-        write_atomic(path, [text.encode("utf-8", "backslashreplace")])
+        write_atomic(path, pieces)
     except OSError as error:
+        from pytest_tfgrpo.core.errors import JournalError  # each start of pytest loads this module
+
         raise JournalError(f"cannot write {path}: {error}") from error
 
 

@@ -6,9 +6,10 @@ Rewards lie in [0, 1]; ``None`` means unknown, never 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.wire import SPARSE
 
@@ -92,6 +93,8 @@ class Operation:
     targets: tuple[str, ...] = ()
     """Ids it supersedes: one for update and remove, two or more for merge."""
     reason: str = ""
+    groups: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    """Ids of the groups of this run that its lesson rests on; empty where the optimizer does not say."""
 
     def redacted(self) -> Operation:
         """Return the operation without what looks like a secret in any of its texts."""

@@ -6,11 +6,13 @@ Scores lie in [0, 1]. Times are seconds (`_s`) or milliseconds (`_ms`), money is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field, fields, replace
 from typing import Any, Literal, TypeAlias
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Library, Revision
+from pytest_tfgrpo.core.named_scores import NamedScore
 from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
@@ -44,13 +46,15 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Frame:
-    """One model or tool call of a trajectory."""
+    """One model or tool call of a trajectory; in a conversation also one message of the user."""
 
-    kind: Literal["model", "tool"]
+    kind: Literal["model", "tool", "user"]
     name: str
-    """Tool or model name."""
+    """Tool or model name; of the user ``script``, or the model that plays it."""
     input: Json = None
+    """Of the user the agent's answer that it replies to; None at first."""
     output: str = ""
+    """Of the user what it says."""
     tokens: int = 0
     cost_usd: float | None = None
     latency_ms: float = 0.0
@@ -138,6 +142,8 @@ class JudgeResult:
     """Share of pairs of votes that agree, over all criteria; None with fewer than two valid votes."""
     reason: str = ""
     """The judge's reasons; if `score` is None, why there is no result."""
+    criteria: Mapping[str, float] = field(default_factory=dict, metadata=SPARSE)
+    """Share of the valid votes that call each criterion met, by its name; empty in older journals."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -228,6 +234,8 @@ class Rollout:
     """Where it gave its run's decoy: ``answer``, or the name of a file; None: nowhere."""
     tossed: tuple[str, ...] | None = field(default=None, metadata=SPARSE)
     """Of `experiences`, those that a coin could have left out; None in sweeps, and in older journals."""
+    scores: tuple[NamedScore, ...] = field(default=(), metadata=SPARSE)
+    """What its marked test function scored by name."""
 
     @property
     def trajectory_id(self) -> str:
@@ -251,7 +259,9 @@ class Score:
     advantage_reason: str = ""
     """``zero_variance`` when the advantage is 0 because the group has no spread."""
     extra: Mapping[str, float | None] = field(default_factory=dict)
-    """Scores of additional rewarders by name."""
+    """Scores of additional rewarders by name; ``style.warmth`` is the part `warmth` of `style`."""
+    evidence: Mapping[str, str] = field(default_factory=dict, metadata=SPARSE)
+    """Why these are what they are, in the rewarder's words, by the same names; without secrets."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -263,7 +273,8 @@ class Group:
     mode: Mode
     scenario_id: str
     domain: str
-    rollouts: tuple[Rollout, ...]
+    rollouts: Sequence[Rollout]
+    """A tuple; in a long run they lie in a file, and are read when somebody looks at them."""
     scores: tuple[Score, ...]
     """In the order of `rollouts`."""
     informative: bool
@@ -320,7 +331,8 @@ class PhaseResult:
     """A phase with its groups, in the order of the phase's scenarios."""
 
     phase: Phase
-    groups: tuple[Group, ...]
+    groups: Sequence[Group]
+    """A tuple; in a long run they lie in a file, and each access reads one anew."""
     status: RunStatus
     library_hash: str
     """Library that its prompts carried."""
@@ -343,7 +355,7 @@ class PhaseResult:
     """Groups of the final sweep that count here too, by score but not by cost: their prompts are the same."""
 
     @property
-    def counted(self) -> tuple[Group, ...]:
+    def counted(self) -> Sequence[Group]:
         """Groups whose scores count here, in the order of the phase's scenarios."""
         if not self.shared:
             return self.groups
@@ -405,6 +417,23 @@ class Reference:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class EndpointUse:
+    """What a run found out about an endpoint of language models whose concurrency adapts."""
+
+    endpoint: str
+    concurrency: int
+    """Calls in flight that it was allowed at the end."""
+    lowest: int
+    highest: int
+    """Both of the time since it showed a limit."""
+    found: bool
+    """Whether it showed one: refused a call as one too many, or became slower for nothing."""
+    calls: int
+    refused: int
+    """Calls refused with 429, 503 or 529, all made again."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Run(RunHeader):
     """One invocation, whole: all that reports, metrics and the gate are derived from."""
 
@@ -419,6 +448,8 @@ class Run(RunHeader):
     """Prompt packs of its scenarios; empty if an older journal lacks them."""
     reference: Reference | None = None
     """What its baseline sweep asked in place of what it started with; None in most runs."""
+    endpoints: tuple[EndpointUse, ...] = field(default=(), metadata=SPARSE)
+    """Endpoints whose concurrency adapted, as they were at the end."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -430,3 +461,5 @@ class CheckerResult:
     score: float = 0.0
     """In [0, 1]."""
     reason: str = ""
+    scores: tuple[NamedScore, ...] = field(default=(), metadata=SPARSE)
+    """What it scored by name, whatever its outcome is."""

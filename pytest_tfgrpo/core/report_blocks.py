@@ -26,15 +26,24 @@ ToolUse = TypedDict("ToolUse", {
 Changes = TypedDict("Changes", {"added": int, "updated": int, "removed": int, "in_force": int})
 DevWork = TypedDict("DevWork", {
     "rollouts": int, "errors": int, "groups": int, "tokens": SummedQuantity, "cost_usd": SummedQuantity})
+MetricFigures = TypedDict("MetricFigures", {
+    "n": int, "sum": float | None, "mean": Share, "ci95": Bounds, "domains": dict[str, ScoreQuantity],
+    "unit": NotRequired[str], "better": NotRequired[Literal["higher", "lower"]]})
 EpochRow = TypedDict("EpochRow", {
     "epoch": int, "mode": Mode, "temperature": float, "rollouts": int, "errors": int, "groups": int,
     "informative_groups": int, "gt_score": ScoreQuantity, "pass_at_1": Share, "pass_at_g": Share,
     "experiences": Changes, "tokens": SummedQuantity, "cost_usd": SummedQuantity, "latency_ms": Latency,
-    "tools": list[ToolUse], "shared": NotRequired[int], "dev": NotRequired[DevWork]})
+    "tools": list[ToolUse], "metrics": NotRequired[dict[str, MetricFigures]],
+    "metrics_left_out": NotRequired[int], "shared": NotRequired[int],
+    "dev": NotRequired[DevWork]})
 
 ComparisonFigures = TypedDict("ComparisonFigures", {
     "n": int, "families": int, "just_these": bool, "before": Share, "after": Share,
     "difference": float | None, "ci95": Bounds, "method": str, "detectable": float | None})
+MetricChange = TypedDict("MetricChange", {
+    "name": str, "n": int, "families": int, "just_these": bool, "before": Share, "after": Share,
+    "difference": float | None, "ci95": Bounds, "method": str, "detectable": float | None,
+    "unit": str, "better": Literal["higher", "lower"]})
 PlannedSweep = TypedDict("PlannedSweep", {
     "scenarios": int, "rollouts": int, "spread": str, "detectable": float | None})
 GainClaim = TypedDict("GainClaim", {
@@ -133,7 +142,8 @@ LabelsBlock = TypedDict("LabelsBlock", {
 Spent = TypedDict("Spent", {
     "calls": int, "failed": int, "unknown": int, "tokens": int, "usd": float | None})
 EpochCost = TypedDict("EpochCost", {
-    "epoch": int, "mode": Mode, "rollouts": Spent, "learning": Spent, "judge": Spent})
+    "epoch": int, "mode": Mode, "rollouts": Spent, "learning": Spent, "judge": Spent,
+    "user": NotRequired[Spent]})
 ModelCost = TypedDict("ModelCost", {
     "model": str, "calls": int, "failed": int, "unknown": int, "tokens": int, "usd": float | None,
     "usage": Counts | None})
@@ -148,6 +158,15 @@ CostBlock = TypedDict("CostBlock", {
 
 FaultRow = TypedDict("FaultRow", {
     "kind": str, "code": str, "text": str, "n": int, "sweeps": Counts, "example": str})
+FailureExample = TypedDict("FailureExample", {"rollout": str, "scenario": str, "index": int})
+FailureCluster = TypedDict("FailureCluster", {
+    "key": str, "label": str, "n": int, "before": NotRequired[int], "passed": NotRequired[int],
+    "scenarios": list[str], "common": list[str], "example": FailureExample})
+FailureView = TypedDict("FailureView", {
+    "clusters": list[FailureCluster], "more": int, "more_rollouts": int})
+FailuresBlock = TypedDict("FailuresBlock", {
+    "sweep": str, "rollouts": int, "failed": int, "scenarios": int, "failed_before": int | None,
+    "views": dict[str, FailureView]})
 RuleFinding = TypedDict("RuleFinding", {
     "name": str, "outcome": str, "message": str, "advice": str, "figures": Mapping[str, Any]})
 GateBlock = TypedDict("GateBlock", {
@@ -168,20 +187,24 @@ Headroom = TypedDict("Headroom", {
 
 DecoyUse = TypedDict("DecoyUse", {"rollout": str, "scenario": str, "where": str})
 ReachBlock = TypedDict("ReachBlock", {"why": str, "decoys": list[DecoyUse]})
+EndpointRow = TypedDict("EndpointRow", {
+    "endpoint": str, "concurrency": int, "lowest": int, "highest": int, "found": bool, "calls": int,
+    "refused": int})
 
 Report = TypedDict("Report", {
     "schema": str, "run_id": str, "task_id": str, "status": str, "reason": str, "started_at": str,
     "finished_at": str, "partial_selection": bool, "files": str, "epochs": list[EpochRow],
     "gain": Gain | None, "domains": list[DomainRow], "regressions": list[Regression],
     "scenarios": list[ScenarioBlock], "faults": dict[str, Counts],
-    "fault_messages": NotRequired[list[FaultRow]], "library": LibraryBlock,
+    "fault_messages": NotRequired[list[FaultRow]], "failures": NotRequired[FailuresBlock],
+    "library": LibraryBlock,
     "attribution": AttributionBlock | None, "judge": JudgeBlock | None, "labels": NotRequired[LabelsBlock],
     "acceptance": NotRequired[AcceptanceBlock | None], "contamination": NotRequired[Contaminated | None],
     "evaluations": NotRequired[Evaluations | None], "noise": NotRequired[Noise | None],
     "flaky": NotRequired[list[Flaky]], "low": NotRequired[list[LowScenario]],
     "families": NotRequired[FamiliesBlock], "headroom": NotRequired[Headroom],
     "as_failures": NotRequired[list[AsFailures]],
-    "reach": NotRequired[ReachBlock],
+    "reach": NotRequired[ReachBlock], "endpoints": NotRequired[list[EndpointRow]],
     "cost": CostBlock,
     "gate": GateBlock | None, "sequential": NotRequired[Sequential | None], "settings": dict[str, Any],
     "stamps": dict[str, str], "versions": dict[str, str], "warnings": list[str], "sections": list[str]})

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Literal, TypeAlias, cast, get_args
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import Json
 
 LogProbKind: TypeAlias = Literal["raw", "processed", "unknown"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.wire import SPARSE, Json
 
@@ -15,6 +17,9 @@ Split: TypeAlias = Literal["train", "dev", "eval"]
 
 
 Truth: TypeAlias = Literal["checks", "majority", "judge"]
+NAME_MAX = 40
+"""Characters of a criterion's text that may name it."""
+_WORD = re.compile(r"[a-z0-9]+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,6 +32,21 @@ class Check:
     """Share in the scenario's score, > 0."""
     params: Mapping[str, Json] = field(default_factory=dict)
     """Parameters of the kind, as validated by its schema."""
+    negated: bool = field(default=False, metadata=SPARSE)
+    """True where the scenario says ``not: true``: it passes what the kind fails."""
+    turn: int | None = field(default=None, metadata=SPARSE)
+    """The turn of a conversation, from 1, after which it looks: at its answer and steps; None: at the end."""
+
+    @property
+    def title(self) -> str:
+        """Its kind as results name it, for example ``not contains``."""
+        return f"not {self.kind}" if self.negated else self.kind
+
+    @property
+    def content(self) -> list[Json]:
+        """What makes it this check, for stamps: weight, kind and parameters."""
+        found: list[Json] = [self.kind, self.weight, self.params, *(["not"] if self.negated else [])]
+        return found if self.turn is None else [*found, self.turn]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +56,50 @@ class Criterion:
     text: str
     weight: float = 1.0
     """Share in the judge's score, > 0."""
+    name: str | None = field(default=None, metadata=SPARSE)
+    """Names its metric ``judge.NAME``; None: its text does."""
+
+
+def criterion_names(rubric: Sequence[Criterion]) -> tuple[str, ...]:
+    """Return the name of each criterion, all different: its own, else what its text comes to."""
+    taken = {criterion.name for criterion in rubric}
+    names = []
+    for criterion in rubric:
+        name = criterion.name
+        if name is None:
+            first, n = _worded(criterion.text), 1
+            name = first
+            while name in taken:
+                n += 1
+                name = f"{first}-{n}"
+            taken.add(name)
+        names.append(name)
+    return tuple(names)
+
+
+def _worded(text: str) -> str:
+    """Return a text as a name: its words, with its hash where they are not all of it."""
+    folded = text.casefold()
+    words = "-".join(_WORD.findall(folded))
+    if folded.isascii() and 0 < len(words) <= NAME_MAX:
+        return words
+    return f"{words[:NAME_MAX].rstrip('-') or 'criterion'}-{stamp(text)[:6]}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SimulatedUser:
+    """Whom a language model plays in a conversation; no agent ever sees it."""
+
+    goal: str
+    """What it wants of the agent."""
+    persona: str = ""
+    """Who it is, and how it talks."""
+    knows: str = ""
+    """What it can tell when it is asked."""
+    stop: str = ""
+    """When it ends the conversation; by default once the goal is reached, or cannot be."""
+    max_turns: int = 10
+    """Messages that it says at most."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,6 +124,38 @@ class WorkspaceArchive:
     """Where it is on disk."""
     sha256: str
     """Stamp of its bytes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorldStep:
+    """What sets up the world of each rollout, or tears it down: a Python callable or a command."""
+
+    target: str = ""
+    """The callable, as module:callable; empty where it is a command."""
+    command: tuple[str, ...] = ()
+    """The words of the command, as written."""
+    timeout_s: float = 60.0
+    files: tuple[Attachment, ...] = ()
+    """The words that name files beside the scenario file, which the command runs with."""
+
+    @property
+    def argv(self) -> list[str]:
+        """The command line, with the files beside the scenario file by their paths."""
+        paths = {file.name: str(file.path) for file in self.files}
+        return [paths.get(word, word) for word in self.command]
+
+    @property
+    def content(self) -> dict[str, Json]:
+        """What makes it this step, for stamps: the callable, or the command and its files."""
+        if self.target:
+            return {"python": self.target}
+        return {"command": list(self.command), "files": [[file.name, file.sha256] for file in self.files]}
+
+    @property
+    def written(self) -> dict[str, Json]:
+        """The step as a scenario file has it."""
+        what: dict[str, Json] = {"python": self.target} if self.target else {"command": list(self.command)}
+        return {**what, "timeout_s": self.timeout_s}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,7 +197,7 @@ class Scenario:
     """Source of the scenario: ``path:line``."""
     stamp: str = ""
     """Task stamp: sha256 of prompt, input, attachments, tools and checks, and of workspace, environment,
-    rubric and truth where there are any (decision 8)."""
+    turns, user, setup, teardown, rubric and truth where there are any (decision 8)."""
     checker: str | None = None
     """Node id of the marked test function that checks its rollouts; None for file scenarios."""
     rubric: tuple[Criterion, ...] = ()
@@ -114,6 +210,30 @@ class Scenario:
     """What the workspace of each rollout holds before its attachments; None: nothing."""
     environment: str | None = field(default=None, metadata=SPARSE)
     """Stamp of the environment that programs in the workspace run with; None: there is none of its own."""
+    agents: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    """Names of those of a list of agents that try it; all where there is none, or a single actor."""
+    fixtures: tuple[str, ...] | None = field(default=None, metadata=SPARSE)
+    """Fixtures of its test function that are set up before its agent is asked, for each rollout anew and one
+    rollout at a time; the first makes the agent, or is empty. None: its fixtures are set up to check."""
+    setup: WorldStep | None = field(default=None, metadata=SPARSE)
+    """What runs in the workspace of each rollout before its agent is asked."""
+    teardown: WorldStep | None = field(default=None, metadata=SPARSE)
+    """What runs there after the checks, whatever became of the agent."""
+    turns: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    """What the user says in a conversation, in order; the first is `prompt`. Empty: one question."""
+    user: SimulatedUser | None = field(default=None, metadata=SPARSE)
+    """Who goes on after the first of `turns` where a model plays the user; None: the turns are all."""
+
+    @property
+    def steps(self) -> dict[str, WorldStep]:
+        """What sets up and tears down its world, by name; empty where nothing does."""
+        both = {"setup": self.setup, "teardown": self.teardown}
+        return {name: step for name, step in both.items() if step is not None}
+
+    @property
+    def wording(self) -> str:
+        """The whole task in words: its prompt, or all that the user says."""
+        return "\n\n".join(self.turns) if self.turns else self.prompt
 
     def task(self) -> Task:
         """Return the part of this scenario that an actor may see."""

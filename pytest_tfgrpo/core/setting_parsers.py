@@ -13,6 +13,7 @@ from typing import Any
 TASK_ID_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 TASK_ID_LENGTH = 64
 TRUE = frozenset({"1", "true", "yes", "on"})
+EXECUTORS = ("local", "process", "process:N", "ray", "ray:HOST:PORT")
 FALSE = frozenset({"0", "false", "no", "off"})
 
 
@@ -30,6 +31,16 @@ def parse_text_or_none(value: Any) -> str | None:
     return None if text == "none" else text
 
 
+def parse_actor(value: Any) -> str:
+    """Return the spec of an actor, or a list of agents, which is read elsewhere."""
+    text = "\n".join(map(str, value)) if isinstance(value, list) else parse_text(value)
+    if any(mark in text for mark in ",\n="):
+        from pytest_tfgrpo.core.agent_list import listed_agents  # few starts need it
+
+        listed_agents(text)
+    return parse_text(text)
+
+
 def whole(low: int, high: int | None = None) -> Callable[[Any], int]:
     """Return a parser of integers within bounds."""
     bounds = f">= {low}" if high is None else f"between {low} and {high}"
@@ -41,6 +52,21 @@ def whole(low: int, high: int | None = None) -> Callable[[Any], int]:
         if number < low or (high is not None and number > high):
             raise ValueError(f"must be an integer {bounds}")
         return number
+
+    return parse
+
+
+def whole_or_auto(low: int, high: int) -> Callable[[Any], Any]:
+    """Return a parser of integers within bounds, and of the word ``auto``."""
+    number = whole(low, high)
+
+    def parse(value: Any) -> Any:
+        if str(value).strip() == "auto":
+            return "auto"
+        try:
+            return number(value)
+        except ValueError as error:
+            raise ValueError(f"{error}, or auto") from None
 
     return parse
 
@@ -78,6 +104,21 @@ def choice(*names: str) -> Callable[[Any], str]:
         return str(value)
 
     return parse
+
+
+def parse_executor(value: Any) -> str:
+    """Return ``local``, ``process``, ``process:N``, ``ray`` or ``ray:<host>:<port>``."""
+    text = str(value).strip()
+    name, colon, number = text.partition(":")
+    if name not in EXECUTORS:
+        raise NoChoice(EXECUTORS)
+    if name == "ray":
+        if colon and not re.fullmatch(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253}):\d{1,5}", number):
+            raise ValueError("must be ray, or ray:<host>:<port> of a Ray cluster's head")
+        return text
+    if colon and (name != "process" or not re.fullmatch(r"[1-9]\d{0,3}", number)):
+        raise ValueError("must be local, process, or process:N with 1 to 9999 processes")
+    return text
 
 
 def parse_bool(value: Any) -> bool:

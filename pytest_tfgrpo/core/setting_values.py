@@ -12,6 +12,7 @@ class SettingValues(TypedDict, total=False):
     optimizer: str
     teacher: str | None
     judge: str | None
+    user: str
     judge_votes: int
     judge_weight: float
     models: str | None
@@ -37,7 +38,7 @@ class SettingValues(TypedDict, total=False):
     eval_mode: Literal["last_epoch", "separate"]
     baseline_sweep: Literal["concurrent", "early", "both", "off"]
     headroom: Literal["show", "stop"]
-    concurrency: int
+    concurrency: int | Literal["auto"]
     timeout_s: float
     rewarder_timeout_s: float
     answer_max_bytes: int
@@ -46,10 +47,11 @@ class SettingValues(TypedDict, total=False):
     budget_usd: float | None
     budget_tokens: int | None
     budget_s: float | None
+    limit: int | None
     seed: int
     task_id: str | None
     out: str | None
-    executor: Literal["local"]
+    executor: str
     sandbox: Literal["none", "bwrap"]
     sandbox_readable: str | None
     sandbox_writable: str | None

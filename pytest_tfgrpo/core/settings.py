@@ -14,12 +14,15 @@ from pytest_tfgrpo.core.setting_parsers import (
     NoChoice,
     choice,
     listed_values,
+    parse_actor,
     parse_bool,
+    parse_executor,
     parse_task_id,
     parse_text,
     parse_text_or_none,
     real,
     whole,
+    whole_or_auto,
 )
 
 if TYPE_CHECKING:
@@ -77,14 +80,17 @@ class Setting:
 
 # fmt: off
 TABLE: tuple[Setting, ...] = (
-    Setting("actor", "none", parse_text, None,
+    Setting("actor", "none", parse_actor, None,
             "actor that solves the scenarios: offline, openai:<model>, command:<argv>, "
-            "python:<module>:<callable>, replay:<file>, reference, nothing"),
+            "python:<module>:<callable>, replay:<file>, reference, nothing; several, separated by commas or "
+            "lines, run side by side"),
     Setting("optimizer", "prompts", parse_text, "heuristic",
             "how rollouts become lessons: heuristic, llm, none"),
     Setting("teacher", "none", parse_text, None,
             "model that the optimizer llm calls, openai:<model>; default: the actor"),
     Setting("judge", "none", parse_text, None, "model that scores scenarios with a rubric, openai:<model>"),
+    Setting("user", "none", parse_text, "script",
+            "who plays the user of a conversation: script (it says its turns), openai:<model>"),
     Setting("judge_votes", "prompts", whole(1, 99), 3, "judge votes per rollout", "int"),
     Setting("judge_weight", "prompts", real(0, 1000), 0.0,
             "weight of the judge's score beside gt_score; 0 only reports it", "float"),
@@ -138,7 +144,8 @@ TABLE: tuple[Setting, ...] = (
     Setting("headroom", "none", choice("show", "stop"), "show",
             "what to do once the first training groups show what a lesson can gain: show it, or stop the run "
             "if it could teach or show nothing"),
-    Setting("concurrency", "none", whole(1, 10_000), 64, "maximum rollouts in flight", "int"),
+    Setting("concurrency", "none", whole_or_auto(1, 10_000), 64,
+            "maximum rollouts in flight; auto: as many as the model's endpoint takes"),
     Setting("timeout_s", "prompts", real(0.001), 120.0,
             "seconds per rollout, unless its scenario says", "float"),
     Setting("rewarder_timeout_s", "none", real(0.001), 60.0,
@@ -152,13 +159,19 @@ TABLE: tuple[Setting, ...] = (
     Setting("budget_usd", "none", real(0), None, "stop before spending more US dollars than this", "float"),
     Setting("budget_tokens", "none", whole(1), None, "stop before using more tokens than this", "int"),
     Setting("budget_s", "none", real(0.001), None, "stop after this many seconds", "float"),
+    Setting("limit", "none", whole(1), None,
+            "run at most this many eval scenarios, drawn by the seed, for a quick look; the gate is then not "
+            "judged", "int"),
     Setting("seed", "prompts", whole(0), 0,
             "run seed; scenario draws and rollout seeds derive from it", "int"),
     Setting("task_id", "none", parse_task_id, None,
             "name of the folder under out; default: name of the root folder"),
     Setting("out", "none", parse_text, None,
             "output folder; default: out with --tfgrpo, otherwise nothing is written"),
-    Setting("executor", "none", choice("local"), "local", "where rollouts run: local"),
+    Setting("executor", "none", parse_executor, "local",
+            "where the calls of agents are made: local, in this process; process:N, in N worker processes, "
+            "by default as many as there are processors; ray:<host>:<port>, on the nodes of a Ray "
+            "cluster, by default one that runs on this machine or is started there"),
     Setting("sandbox", "prompts", choice("none", "bwrap"), "none",
             "isolation of the command actor: none, bwrap"),
     Setting("sandbox_readable", "prompts", listed_values("paths"), None,
@@ -179,8 +192,8 @@ TABLE: tuple[Setting, ...] = (
             "mean score that an eval scenario without its own min_score needs in a plain run; "
             "where a gate judges the mean, those below are listed and do not fail", "float"),
     Setting("baseline", "gate", parse_text_or_none, None,
-            "what the gate compares with: a stored baseline (a name or a .json file), or an old library file "
-            "or folder of prompt packs, which the run asks too; none: nothing"),
+            "what the gate compares with: a stored baseline (a name or a .json file), or what the run asks "
+            "too: an old library file, a folder of prompt packs, or no-lessons; none: nothing"),
     Setting("gate_margin", "gate", real(0, 1), 0.05,
             "drop of the eval mean that the gate tolerates", "float"),
     Setting("gate_alarm", "gate", real(0, 1), 0.15,
@@ -241,6 +254,10 @@ class Settings:
     def __getitem__(self, name: str) -> Any:
         """Return the value of the setting called `name`."""
         return self.values[name]  # type: ignore[literal-required]  # the type is for names in the source
+
+    def with_values(self, **values: Any) -> Settings:
+        """Return these settings with other values of some, already parsed."""
+        return Settings(self.learning, cast("SettingValues", {**self.values, **values}), self.origins)
 
     @property
     def eval_rollouts(self) -> int:

@@ -62,10 +62,13 @@ def gist(text: str, limit: int | None = None) -> str:
 
 def _fit_for_readers(text: str) -> str:
     plain = _COLOUR.sub("", text.replace("\r\n", "\n"))
-    fit = plain if plain.isprintable() else "".join(map(_fit, plain))
-    if "::" in fit or "##" in fit:
-        fit = _COMMAND.sub(lambda m: f"{m[1]}\\x3a" if m[2] is None else "#\\x23", fit)
-    return fit
+    return _without_commands(plain if plain.isprintable() else "".join(map(_fit, plain)))
+
+
+def _without_commands(text: str) -> str:
+    if "::" in text or "##" in text:
+        return _COMMAND.sub(lambda m: f"{m[1]}\\x3a" if m[2] is None else "#\\x23", text)
+    return text
 
 
 def cut(text: str, limit: int) -> str:
@@ -154,14 +157,18 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -
 
 
 def wrapped(text: str, width: int, indent: str = "", hanging: str | None = None) -> list[str]:
-    """Return `text` as lines of at most `width` characters; `hanging` indents all lines but the first."""
-    return textwrap.wrap(
+    """Return `text` as lines of at most `width` characters; `hanging` indents all lines but the first.
+
+    No line starts with a command to a CI service, which one of `text` may be amid a line.
+    """
+    found = textwrap.wrap(
         text,
         width,
         initial_indent=indent,
         subsequent_indent=indent if hanging is None else hanging,
         break_on_hyphens=False,
     )
+    return [_without_commands(row) for row in found]
 
 
 def few(names: Sequence[str], limit: int = 5) -> str:
@@ -187,4 +194,4 @@ def cost(quantity: Mapping[str, Any], calls: int) -> str:
 
 def signed(value: float | None) -> str:
     """Return a difference with its sign; ``-`` when it is unknown."""
-    return "-" if value is None else f"{value:+.3f}"
+    return "-" if value is None else f"{round(value, 3) + 0.0:+.3f}"  # no -0.000

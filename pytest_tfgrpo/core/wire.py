@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -52,6 +52,8 @@ def to_wire(value: Any) -> Any:
         return value.as_posix()
     if isinstance(value, StrEnum):
         return value.value
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [to_wire(v) for v in value]
     raise TypeError(f"cannot put {value!r} on the wire; use JSON values and records")
 
 
@@ -61,7 +63,10 @@ def from_wire(cls: type[T], data: Any) -> T:
     Raises ValueError on unknown or missing keys and on values of the wrong type, naming the path.
     """
     hint: Any = cls
-    return typing.cast(T, _reader(hint)(data, cls.__name__))
+    try:
+        return typing.cast(T, _quick_reader(hint)(data))
+    except Exception:  # noqa: BLE001 - the careful reader takes it after all, or says where it is wrong
+        return typing.cast(T, _reader(hint)(data, cls.__name__))
 
 
 WireReader: typing.TypeAlias = Callable[[Any, str], Any]
@@ -80,6 +85,8 @@ def _reader(hint: Any) -> WireReader:
         return _union_reader(args)
     if origin is tuple:
         return _tuple_reader(args)
+    if origin is Sequence:
+        return _tuple_reader((args[0], Ellipsis))
     if origin is typing.Literal:
         return _literal_reader(args)
     if origin is not None and issubclass(origin, Mapping):
@@ -185,5 +192,118 @@ def _record_reader(cls: type) -> WireReader:
         if missing := required - items.keys():
             raise ValueError(f"{where}: missing key {min(missing)!r}")
         return cls(**{name: readers[name](v, f"{where}/{name}") for name, v in items.items()})
+
+    return read
+
+
+QuickReader: typing.TypeAlias = Callable[[Any], Any]
+
+
+class NotAsWritten(Exception):
+    """A value that needs a careful look, which says where it is wrong."""
+
+
+@cache
+def _quick_reader(hint: Any) -> QuickReader:
+    """Return what reads a value that is as we wrote it, which nearly all are, or raises anything."""
+    if hint is Any:
+        return lambda data: data
+    if typing.is_typeddict(hint):
+        return _quick_mapping(Any)
+    if dataclasses.is_dataclass(hint):
+        return _quick_record(typing.cast(type, hint))
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is typing.Union or origin is types.UnionType:
+        return _quick_optional(args)
+    if origin is Sequence or (origin is tuple and args[1:] == (Ellipsis,)):
+        return _quick_tuple(args[0])
+    if origin is typing.Literal:
+        return _quick_literal(args)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _quick_mapping(args[1])
+    if hint in _ATOMS and hint is not float:
+        return _exactly(hint)
+    if hint is float:
+        return _quick_float
+    return _refuse
+
+
+def _refuse(_data: Any) -> Any:
+    raise NotAsWritten
+
+
+def _exactly(kind: type) -> QuickReader:
+    def read(data: Any) -> Any:
+        if data.__class__ is not kind:
+            raise NotAsWritten
+        return data
+
+    return read
+
+
+def _quick_float(data: Any) -> Any:
+    if data.__class__ is float:
+        return data
+    if data.__class__ is int:
+        return float(data)
+    raise NotAsWritten
+
+
+def _quick_literal(values: tuple[Any, ...]) -> QuickReader:
+    def read(data: Any) -> Any:
+        if data not in values:
+            raise NotAsWritten
+        return data
+
+    return read
+
+
+def _quick_optional(args: tuple[Any, ...]) -> QuickReader:
+    [hint] = [arg for arg in args if arg is not type(None)]
+    if len(args) != 2:
+        return _refuse
+    inner = _quick_reader(hint)
+    return lambda data: None if data is None else inner(data)
+
+
+def _quick_tuple(hint: Any) -> QuickReader:
+    inner = _quick_reader(hint)
+
+    def read(data: Any) -> Any:
+        if data.__class__ is not list:
+            raise NotAsWritten
+        return tuple(map(inner, data))
+
+    return read
+
+
+def _quick_mapping(hint: Any) -> QuickReader:
+    inner = _quick_reader(hint)
+
+    def read(data: Any) -> Any:
+        if data.__class__ is not dict:
+            raise NotAsWritten
+        return {key: inner(value) for key, value in data.items()}
+
+    return read
+
+
+def _quick_record(cls: type) -> QuickReader:
+    readers: dict[str, QuickReader] = {}
+    atoms: dict[str, Any] = {}
+    """What is taken as it is, by field; a field of another kind has None."""
+
+    def read(data: Any) -> Any:
+        if not readers:  # resolved late: records may nest
+            hints = get_type_hints(cls)
+            readers.update({name: _quick_reader(hint) for name, hint in hints.items()})
+            atoms.update({name: hint if hint in _ATOMS else None for name, hint in hints.items()})
+        if data.__class__ is not dict:
+            raise NotAsWritten
+        values = dict(data)
+        for name, value in data.items():
+            if value.__class__ is not atoms[name]:
+                values[name] = readers[name](value)
+        return cls(**values)
 
     return read

@@ -20,11 +20,11 @@ import uuid
 import weakref
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.feedback.client_link import ServiceLink, service_address
 
 FeedbackType: TypeAlias = Literal[

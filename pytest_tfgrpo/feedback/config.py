@@ -5,10 +5,10 @@ from __future__ import annotations
 import ssl
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.core.schema import Violation, nearest, short, violations

@@ -12,11 +12,12 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pytest_tfgrpo.bus.protocol import STATE, Bus, BusEvent
 from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT, SPANS_SUBJECT, STREAMS
 from pytest_tfgrpo.core.clock import utc_now
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import RevisionConflict
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.feedback.door.opt_outs import Whose, forgotten_key, row_since

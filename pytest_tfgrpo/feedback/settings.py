@@ -9,10 +9,10 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.list_values import listed
 from pytest_tfgrpo.core.setting_parsers import parse_bool, parse_text, real, whole
 from pytest_tfgrpo.core.wire import Json

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, LessonTrial, Library, Operation
-from pytest_tfgrpo.core.records import Group, JudgeResult, Rollout, RunHeader, Trajectory
+from pytest_tfgrpo.core.records import Frame, Group, JudgeResult, Rollout, RunHeader, Trajectory
 from pytest_tfgrpo.core.scenarios import Attachment, Prompt, PromptPack, Scenario, Task
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_tfgrpo.llm.calls import Calls
     from pytest_tfgrpo.numerics.arrays import Floats
+    from pytest_tfgrpo.traces.span_counts import SpanCounts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +41,8 @@ class ActorCall:
     """A larger answer counts as the agent's failure."""
     traceparent: Callable[[], str] | None = None
     """Returns the W3C trace context for spans of the agent's own; None without telemetry."""
+    span_counts: SpanCounts | None = None
+    """Counts what is not used of the agent's spans."""
 
     @property
     def scenario(self) -> Task:
@@ -92,6 +96,46 @@ class Foresighted(Protocol):
         ...
 
 
+class Session(Protocol):
+    """One conversation of an actor: a rollout of several turns, which it remembers."""
+
+    async def answer(self, message: str) -> Trajectory:
+        """Return the answer to what the user says, and the calls made for it alone; raises as Actor does."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release what the conversation held; called once, also after a failure."""
+        ...
+
+
+@runtime_checkable
+class Conversational(Protocol):
+    """Optional: an actor that can hold a conversation."""
+
+    converses: bool
+    """False where it cannot, as it is configured."""
+
+    def open_session(self, call: ActorCall) -> Session:
+        """Return a session; `call.prompt.user` is the first message, and its time limit is that of all."""
+        ...
+
+
+def as_conversational(actor: Actor) -> Conversational | None:
+    """Return the actor if it can hold a conversation, else None."""
+    return actor if isinstance(actor, Conversational) and actor.converses else None
+
+
+class User(Protocol):
+    """The user of one conversation."""
+
+    async def reply(self, answer: str | None) -> Frame | None:
+        """Return what the user says after an answer, first to None; None: the conversation is over.
+
+        Raises ProviderError where the user cannot be played, which is no fault of the agent.
+        """
+        ...
+
+
 def as_metered(actor: Actor) -> Metered | None:
     """Return the actor if its model calls reserve from the budget themselves, else None."""
     return actor if isinstance(actor, Metered) and actor.metered else None
@@ -139,11 +183,16 @@ class Rewarder(Protocol):
     """Scores rollouts; pure: equal batches give equal scores, and no group influences another."""
 
     name: str
+    """1 to 64 letters, digits, ``_`` and ``-``: it names a metric."""
     weight: float
     """Weight beside gt_score (which has 1) in the reward that ranks a group; 0 only reports."""
 
     def __call__(self, batch: RewardBatch) -> Any:
-        """Return N scores in [0, 1] (NaN: no score), as an array or sequence of floats."""
+        """Return N results, one per rollout.
+
+        Each is a score in [0, 1] (NaN or None: no score), a pair of score and reason, or a mapping of names
+        to those, whose mean is the rewarder's own score. An array of floats is the fastest.
+        """
         ...
 
 
@@ -171,7 +220,7 @@ class LearningContext:
     task_id: str
     epoch: int
     actor: str
-    groups: tuple[Group, ...]
+    groups: Sequence[Group]
     """All groups of the epoch, in the order of its draw, including those without mixed results."""
     scenarios: Mapping[str, Scenario]
     """Train scenarios by id; eval scenarios are never here (decision 21)."""

@@ -13,10 +13,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Event, Lock, Thread
 from weakref import WeakMethod
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import StoreError, describe
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import Json

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import PackError, SettingError, StoreError
 from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.core.lessons import Library

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
+
+from pytest_tfgrpo.core.dataclass import dataclass
 
 PRIOR = 4.0
 """Returns that the mean of a place over all categories counts for in the mean of one category."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.files import write_text
 from pytest_tfgrpo.core.text import block, line
 from pytest_tfgrpo.live.records import LiveRollout

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.live.control import NEEDED, bet, wealth
 from pytest_tfgrpo.live.records import GateState, LiveRollout, LiveStatus
 

@@ -8,10 +8,11 @@ and ``q = (composite + 1) / 2``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import SPARSE, Json
 
 EventKind: TypeAlias = Literal["start", "choice", "turn", "tool", "safety", "retry", "end", "outcome"]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import Json, from_wire, to_wire
 from pytest_tfgrpo.live.critic import Critic
 from pytest_tfgrpo.live.records import ArmChoice

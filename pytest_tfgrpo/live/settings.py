@@ -6,9 +6,9 @@ A setting ``x_y`` is the key ``x_y`` of the file and the variable ``TFGRPO_LIVE_
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.setting_parsers import (

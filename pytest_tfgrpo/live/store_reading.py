@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import Json, from_wire
 from pytest_tfgrpo.live.event_text import stored_key
 from pytest_tfgrpo.live.records import (

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.live.evaluate import value_of
 from pytest_tfgrpo.live.records import LiveRollout, LiveStatus
 from pytest_tfgrpo.live.rewards import OutcomeReward, TraceReward

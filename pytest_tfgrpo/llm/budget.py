@@ -11,6 +11,7 @@ import asyncio
 import time
 from bisect import insort
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from itertools import count
 
 from pytest_tfgrpo.core.errors import BudgetError, SettingError
@@ -25,6 +26,15 @@ SHORTEST = Request(messages=(Message(role="user", content=""),), temperature=0.0
 
 ROUNDING = 1e-9
 """Relative slack, so that sums of decimal prices reach a decimal limit."""
+
+
+class _State:
+    """What all who share a budget have in common, beside its sums."""
+
+    def __init__(self, deadline: float | None) -> None:
+        self.in_flight = 0
+        self.deadline = deadline
+        self.exhausted: str | None = None
 
 
 class Budget:
@@ -46,22 +56,30 @@ class Budget:
         self._bound = {unit: (call_bound or {}).get(unit) for unit in self._limits}
         self._spent = dict.fromkeys(self._limits, 0.0)
         self._reserved = dict.fromkeys(self._limits, 0.0)
-        self._in_flight = 0
         self._arrivals = count()
         self._queue: list[tuple[int, int]] = []
         """Who waits for room, next one first: place of the rollout, then time of arrival."""
         self._bells: dict[tuple[int, int], asyncio.Future[None]] = {}
         self._clock = clock
         self._seconds = settings.get("budget_s")
-        self._deadline = None if self._seconds is None else clock() + self._seconds
-        self.exhausted: str | None = None
+        self._state = _State(None if self._seconds is None else clock() + self._seconds)
+
+    def share(self) -> Budget:
+        """Return this budget for another run on the same event loop: whatever one spends, both have spent."""
+        other = copy(self)
+        other.begin({})
+        return other
+
+    @property
+    def exhausted(self) -> str | None:
         """Why no further call may start; None while one may."""
+        return self._state.exhausted
 
     def begin(self, call_bound: Mapping[str, float | None]) -> None:
         """Say that the run starts now, with rollouts of these declared maxima."""
         self._bound = {unit: call_bound.get(unit) for unit in self._limits}
         if self._seconds is not None:
-            self._deadline = self._clock() + self._seconds
+            self._state.deadline = self._clock() + self._seconds
 
     async def admit(self) -> bool:
         """Reserve one rollout and return True, or return False: the budget is used up."""
@@ -102,7 +120,7 @@ class Budget:
                 self._call_next()
         if self.exhausted is not None:
             raise BudgetError(self.exhausted)
-        self._in_flight += 1
+        self._state.in_flight += 1
         for unit in self._limits:
             self._reserved[unit] += bound.get(unit) or 0.0
 
@@ -119,8 +137,8 @@ class Budget:
         if self._queue and self._queue[0] < number:
             return False
         reason = self._against(bound)
-        if reason is not None and (not self._in_flight or self._final()):
-            self.exhausted = reason
+        if reason is not None and (not self._state.in_flight or self._final()):
+            self._state.exhausted = reason
         return reason is None or self.exhausted is not None
 
     def _call_next(self) -> None:
@@ -129,7 +147,7 @@ class Budget:
             bell.set_result(None)
 
     def _free(self, bound: Mapping[str, float | None]) -> None:
-        self._in_flight -= 1
+        self._state.in_flight -= 1
         for unit in self._limits:
             self._reserved[unit] -= bound.get(unit) or 0.0
         self._call_next()
@@ -138,8 +156,16 @@ class Budget:
         if unit in self._spent:
             self._spent[unit] += used if used is not None else bound.get(unit) or 0.0
 
+    @property
+    def limits(self) -> dict[str, tuple[float, float]]:
+        """Return of each limit, by unit, what is spent and what is allowed."""
+        known = {unit: (self._spent[unit], limit) for unit, limit in self._limits.items()}
+        if self._seconds is not None and self._state.deadline is not None:
+            known["s"] = (self._seconds - (self._state.deadline - self._clock()), self._seconds)
+        return known
+
     def _late(self) -> bool:
-        return self._deadline is not None and self._clock() >= self._deadline
+        return self._state.deadline is not None and self._clock() >= self._state.deadline
 
     def _final(self) -> bool:
         """Return whether no end of a call in flight can make room any more."""

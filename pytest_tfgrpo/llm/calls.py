@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
@@ -57,6 +57,10 @@ class Calls:
         self._write = write
         self._recorded = recorded
         self._made = dict(recorded)
+        self.in_flight: Counter[str] = Counter()
+        """Calls that wait for their answer, by purpose."""
+        self.answered = 0
+        self.spent_usd = 0.0
 
     def of(self, epoch: int) -> tuple[ModelCall, ...]:
         """Return the calls of an epoch, also those that failed, sorted by key."""
@@ -83,11 +87,15 @@ class Calls:
             return _completion(known)
         started_at, started = utc_now(), time.perf_counter()
         answer, error = Completion(text=""), None
+        self.in_flight[purpose] += 1
         try:
             answer = await self._ask(completer, request)
             answer = replace(answer, text=redact(answer.text))
         except ModelError as caught:
             error = caught
+        finally:
+            self.in_flight[purpose] -= 1
+        self.answered += 1
         call = ModelCall(
             key=key,
             purpose=purpose,
@@ -105,6 +113,7 @@ class Calls:
             started_at=started_at,
         )
         self._write(call)
+        self.spent_usd += call.cost_usd or 0.0
         self._made[key] = call
         if error is not None:
             raise error
@@ -166,7 +175,7 @@ class Calls:
 
     async def reach(self, completer: Completer, *, role: str, epoch: int) -> None:
         """Ask `completer` for a word, as `role` of the run; raises OutageError with what its server says."""
-        purpose = "judge" if role == "judge" else "learn"
+        purpose = role if role in ("judge", "user") else "learn"
         try:
             await self.complete(completer, HELLO, key=f"hello.{role}", purpose=purpose, epoch=epoch)
         except ModelError as error:

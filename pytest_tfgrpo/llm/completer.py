@@ -2,125 +2,52 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
-import random
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.core.records import Usage
 from pytest_tfgrpo.core.sampled import REDACTED, Sampled, temperature_of
+from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.llm.config import HOSTED, Endpoint, MaxTokensField
+from pytest_tfgrpo.llm.calls import HELLO
+from pytest_tfgrpo.llm.concurrency import AUTO
+from pytest_tfgrpo.llm.config import HOSTED, MaxTokensField
+from pytest_tfgrpo.llm.door import Door
+from pytest_tfgrpo.llm.hedging import hedged
 from pytest_tfgrpo.llm.http_errors import read_refusal, retry_after_s
-from pytest_tfgrpo.llm.keys import Scrubber, Secret
+from pytest_tfgrpo.llm.model_call import (
+    BUDGET,
+    NOTHING,
+    UNKNOWN,
+    AttemptFailed,
+    BatchFailed,
+    ModelAttempts,
+    Used,
+    one_line,
+)
+from pytest_tfgrpo.llm.pace import Pace
 from pytest_tfgrpo.llm.prices import Price, PriceTable
 from pytest_tfgrpo.llm.protocol import Completion, Request, Spending, ToolCall
 from pytest_tfgrpo.llm.request_body import body_of, most_prompt_tokens
 from pytest_tfgrpo.llm.response import Malformed, parse_body, read_answer, read_sampled, read_usage
+from pytest_tfgrpo.llm.slots import AdaptiveSlots, SlotEnd, Slots
 from pytest_tfgrpo.llm.transport import Reply, Transport, TransportError
-from pytest_tfgrpo.llm.url import Address
 
-BACKOFF_S = 0.5
-BACKOFF_MOST_S = 20.0
+if TYPE_CHECKING:
+    from pytest_tfgrpo.llm.batch.batches import Batches
+
+BUSY = frozenset({429, 503, 529})
+"""Statuses of a server that has too much to do."""
 FREE = Price(input=0.0, output=0.0)
-BUDGET = "budget"
-"""Code of a call that the budget ended between two attempts."""
 SAMPLED_BYTES, SAMPLED_MOST_BYTES = 512, 64_000_000
 """What an answer may have above its limit for the log-probabilities of each token asked for, and of all."""
 SHOWN = 300
 """Characters of a server's words that an error shows."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Pace:
-    """Where waiting and chance come from."""
-
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    chance: Callable[[], float] = random.random
-    """Returns a number in [0, 1)."""
-    clock: Callable[[], float] = time.perf_counter
-
-    def backoff_s(self, attempt: int) -> float:
-        """Return how long to wait after failed `attempt` (0, 1, ...): exponential, with full jitter."""
-        return self.chance() * min(BACKOFF_MOST_S, BACKOFF_S * 2.0**attempt)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Door:
-    """A server: an endpoint with its address and keys."""
-
-    endpoint: Endpoint
-    address: Address
-    headers: Mapping[str, Secret]
-    scrubber: Scrubber
-    slots: asyncio.Semaphore | None
-    """Calls in flight; None: no limit."""
-
-
-Used = tuple[float | None, int | None]
-"""Dollars and tokens that an attempt used; None if unknown."""
-NOTHING: Used = (0.0, 0)
-UNKNOWN: Used = (None, None)
-
-
-class _Failed(Exception):
-    """One attempt gave no completion."""
-
-    def __init__(
-        self,
-        error: ModelError,
-        used: Used,
-        *,
-        again: bool = False,
-        lasting: bool = False,
-        form: bool = False,
-        wait_s: float = 0.0,
-    ) -> None:
-        """`again`: the same request may succeed; `lasting`: none will; `form`: one without a form may.
-
-        The server asks to wait `wait_s`.
-        """
-        super().__init__(str(error))
-        self.error = error
-        self.used = used
-        self.again = again
-        self.lasting = lasting
-        self.form = form
-        self.wait_s = wait_s
-
-
-@dataclass(slots=True)
-class _Call:
-    """One call with its retries."""
-
-    body: bytes
-    in_words: bytes
-    """The same, with the form of the answer only asked for; empty when that is all that is done anyway."""
-    bound: Mapping[str, float | None]
-    prompt_tokens: int
-    completion_tokens: int
-    left_s: float
-    """Time that is left; waiting for money or for a free slot does not count."""
-    limit_s: float
-    sampled: Sampled | None
-    """What is known of its tokens before they come; None when nobody asks for them."""
-    max_bytes: int
-    """What an answer may have."""
-    attempt: int = 0
-    spent_s: float = 0.0
-    cost_usd: float | None = 0.0
-    """Of all attempts; None when that of one is unknown."""
-
-    def pay(self, usd: float | None) -> None:
-        self.cost_usd = None if usd is None or self.cost_usd is None else self.cost_usd + usd
-
-    def pass_time(self, seconds: float) -> None:
-        self.left_s -= seconds
-        self.spent_s += seconds
 
 
 class ChatCompleter:
@@ -137,22 +64,41 @@ class ChatCompleter:
         prices: PriceTable,
         max_tokens: int,
         pace: Pace,
+        pooled: bool = False,
+        batches: Batches | None = None,
     ) -> None:
-        """`name` is the spec; `max_tokens` limits completions of requests that state no limit."""
+        """`name` is the spec; `max_tokens` limits completions of requests that state no limit.
+
+        One that is `pooled` makes one attempt, and never gives its server up: its pool does both.
+        """
         self.name = name
+        self.endpoint = door.endpoint.name
+        self._pooled = pooled
+        self._retries = 0 if pooled else door.endpoint.retries
         self.paid = not door.endpoint.free
-        self.concurrency = door.endpoint.concurrency
-        """Calls in flight at most, with those of other models of the endpoint; None: no limit."""
+        own = door.endpoint.concurrency
+        self.concurrency: int | None = None if own == AUTO else own
+        """Calls in flight at most, with those of other models of the endpoint; None: no limit is known."""
+        slots = door.slots
+        self.adaptive = (slots,) if isinstance(slots, AdaptiveSlots) else ()
+        """What finds out how many calls its endpoint takes, where that is wanted."""
+        self.batches = batches
+        """What makes its calls in batches, where its endpoint is set so."""
+        self.batched = batches is not None
         self._model = model
         self._door = door
         self._endpoint = door.endpoint
         self._transport = transport
         self._spending = spending
-        self.price = FREE if door.endpoint.free else prices.find(model, door.endpoint.name)
+        known = FREE if door.endpoint.free else prices.find(model, door.endpoint.name)
+        batching = door.endpoint.batch
+        self.price = known if known is None or batching is None else known.times(batching.price_factor)
         """What its tokens cost; None when that is unknown."""
         self._max_tokens = door.endpoint.max_tokens or max_tokens
         self._pace = pace
         self._broken: ModelError | None = None
+        self.hedged = 0
+        """Calls that were sent a second time."""
         self._answered = False
         self._forms: bool | None = None
         """Whether the server can hold an answer to a form; None: not known yet."""
@@ -195,6 +141,46 @@ class ChatCompleter:
 
     async def complete(self, request: Request) -> Completion:
         """Ask once, retries inside; raises ModelError without a usable answer, BudgetError without money."""
+        if self.batches is not None and request is HELLO:
+            return await self._reach(self.batches)
+        after_s = self._endpoint.hedge_after_s
+        if after_s is None:
+            return await self._ask(request)
+        dropped_usd = 0.0 if self._endpoint.free else None
+        return await hedged(
+            partial(self._ask, request), after_s=after_s, may=self._may_hedge, dropped_usd=dropped_usd
+        )
+
+    async def _reach(self, batches: Batches) -> Completion:
+        """Find out for nothing whether batches can be submitted: a call in one may take a day."""
+        try:
+            await batches.reach()
+        except BatchFailed as failed:
+            error = self._error(str(failed), failed.code)
+            raise ModelError(str(error), error.code, cost_usd=0.0) from None
+        return Completion(text="", cost_usd=0.0)
+
+    def _may_hedge(self) -> bool:
+        """Return, and count, whether a call may be sent a second time: places are free that nobody wants."""
+        slots = self._door.slots
+        idle = slots.is_idle if isinstance(slots, AdaptiveSlots) else slots is None or not slots.locked()
+        self.hedged += idle
+        return idle
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to say of calls that were sent twice, and of batches."""
+        if self.batches is not None:
+            return self.batches.warnings
+        if not self.hedged:
+            return []
+        sent = plural(self.hedged, "call", "was", "were")
+        return [
+            f"{self.name}: {sent} sent a second time after {self._endpoint.hedge_after_s:g} s "
+            "(hedge_after_s); one answer counts, both are paid for"
+        ]
+
+    async def _ask(self, request: Request) -> Completion:
         completion_tokens = request.max_tokens or self._max_tokens
         try:
             body, in_words = self._bodies(request, completion_tokens)
@@ -205,7 +191,7 @@ class ChatCompleter:
         limit_s = min(request.timeout_s or math.inf, self._endpoint.timeout_s)
         sampled = self._to_sample(request)
         more_bytes = 0 if sampled is None else min(SAMPLED_BYTES * completion_tokens, SAMPLED_MOST_BYTES)
-        call = _Call(
+        call = ModelAttempts(
             body=body,
             in_words=in_words,
             bound=self._bound(prompt_tokens, completion_tokens),
@@ -215,8 +201,10 @@ class ChatCompleter:
             limit_s=limit_s,
             sampled=sampled,
             max_bytes=self._endpoint.response_max_bytes + more_bytes,
+            seed=request.seed,
         )
-        async with self._door.slots or nullcontext():
+        slots = self._door.slots
+        async with slots if isinstance(slots, Slots) else nullcontext():
             return await self._complete(call)
 
     def _to_sample(self, request: Request) -> Sampled | None:
@@ -230,24 +218,25 @@ class ChatCompleter:
     def _bodies(self, request: Request, max_tokens: int) -> tuple[bytes, bytes]:
         """Return the request as it is sent, and without the demand for a form where that is another."""
         model, limit_field = self._model, self._limit_field
-        formless = replace(self._endpoint, structured="none")
-        if request.schema is None or self._endpoint.structured == "none" or self._forms is False:
-            return body_of(request, model, formless, limit_field, max_tokens), b""
         body = body_of(request, model, self._endpoint, limit_field, max_tokens)
-        return body, body_of(request, model, formless, limit_field, max_tokens)
+        if request.schema is None or self._endpoint.structured == "none":
+            return body, b""
+        formless = replace(self._endpoint, structured="none")
+        in_words = body_of(request, model, formless, limit_field, max_tokens)
+        return (in_words, b"") if self._forms is False else (body, in_words)
 
-    async def _complete(self, call: _Call) -> Completion:
+    async def _complete(self, call: ModelAttempts) -> Completion:
         formed, refused_form = bool(call.in_words), False
         while True:
             if self._broken is not None:
                 raise ModelError(str(self._broken), self._broken.code, cost_usd=call.cost_usd)
             try:
                 completion = await self._attempt(call)
-            except _Failed as failed:
+            except AttemptFailed as failed:
                 if failed.form and call.in_words and not self._forms:
                     call.body, call.in_words, refused_form = call.in_words, b"", True
                     continue
-                if failed.lasting and not self._answered:
+                if failed.lasting and not self._answered and not self._pooled:
                     self._broken = failed.error
                 await self._wait(call, failed)
                 call.attempt += 1
@@ -257,10 +246,10 @@ class ChatCompleter:
                     self._forms = not refused_form
                 return completion
 
-    async def _wait(self, call: _Call, failed: _Failed) -> None:
+    async def _wait(self, call: ModelAttempts, failed: AttemptFailed) -> None:
         """Wait until it is time for another attempt; raises ModelError when there is none."""
         wait_s = failed.wait_s + self._pace.backoff_s(call.attempt)
-        if failed.again and call.attempt < self._endpoint.retries and wait_s < call.left_s:
+        if failed.again and call.attempt < self._retries and wait_s < call.left_s:
             started = self._pace.clock()
             await self._pace.sleep(wait_s)
             call.pass_time(self._pace.clock() - started)
@@ -271,12 +260,19 @@ class ChatCompleter:
         if failed.wait_s > 0 and failed.wait_s >= call.left_s:
             text += f"; the server asks to wait {failed.wait_s:g} s, but {call.left_s:.3g} s are left"
         error = ModelError(text, failed.error.code, cost_usd=call.cost_usd)
-        if error.code == "connection" and not self._answered:
+        if error.code == "connection" and not self._answered and not self._pooled:
             self._broken = error  # nobody is there: further calls need not find out each for itself
         raise error
 
-    async def _attempt(self, call: _Call) -> Completion:
-        """Make one HTTP call, reserved before and settled after, whatever the result; raises _Failed."""
+    async def _attempt(self, call: ModelAttempts) -> Completion:
+        """Make one HTTP call in a slot of its own, if slots adapt; raises AttemptFailed."""
+        if not self.adaptive:
+            return await self._attempt_in(SlotEnd(), call)
+        async with self.adaptive[0].slot() as ended:
+            return await self._attempt_in(ended, call)
+
+    async def _attempt_in(self, ended: SlotEnd, call: ModelAttempts) -> Completion:
+        """Make one HTTP call, reserved before and settled after in any case; raises AttemptFailed."""
         try:
             await self._spending.reserve(call.bound)
         except BudgetError as error:
@@ -286,22 +282,26 @@ class ChatCompleter:
             raise ModelError(text, BUDGET, cost_usd=call.cost_usd) from error
         used = UNKNOWN
         try:
-            completion = self._read(await self._send(call), call)
+            sending = self._send(call, ended) if self.batches is None else self._batch(self.batches, call)
+            completion = self._read(await sending, call)
             used = self._used(completion.usage)
-            call.pay(used[0])
-            return replace(completion, cost_usd=call.cost_usd)
-        except _Failed as failed:
+            return completion
+        except AttemptFailed as failed:
             used = failed.used
             call.pay(used[0])
             raise
         finally:
             self._spending.settle(call.bound, usd=used[0], tokens=used[1])
 
-    async def _send(self, call: _Call) -> Reply:
-        """Return the server's reply to one request; raises _Failed unless it is a success."""
+    async def _send(self, call: ModelAttempts, ended: SlotEnd) -> Reply:
+        """Return the server's reply to one request; raises AttemptFailed unless it is a success.
+
+        `ended` is told what that says about the server's load.
+        """
         started = self._pace.clock()
         try:
-            reply = await self._transport.post(
+            reply = await self._transport.send(
+                "POST",
                 self._door.address.url,
                 self._door.headers,
                 call.body,
@@ -311,29 +311,55 @@ class ChatCompleter:
             )
         except TransportError as error:
             if error.late:
+                ended.tell("ok", latency_s=call.left_s)
                 text = f"no answer within {call.limit_s:g} s"
-                raise _Failed(self._error(text, "timeout"), self._used(None)) from None
+                raise AttemptFailed(self._error(text, "timeout"), self._used(None)) from None
             used = self._used(None) if error.sent else NOTHING
-            raise _Failed(self._error(str(error), "connection"), used, again=True) from None
+            raise AttemptFailed(self._error(str(error), "connection"), used, again=True) from None
         finally:
             call.pass_time(self._pace.clock() - started)
         if 200 <= reply.status < 300:
+            ended.tell("ok", latency_s=self._pace.clock() - started)
             return reply
+        failed = self._refused(reply)
+        if reply.status in BUSY and failed.again and failed.wait_s < call.left_s:
+            ended.tell("refused", wait_s=failed.wait_s)
+        raise failed
+
+    async def _batch(self, batches: Batches, call: ModelAttempts) -> Reply:
+        """Return the reply to one request in a batch; raises AttemptFailed unless it is a success.
+
+        One that a batch ends without is asked again once.
+        """
+        try:
+            reply = await batches.ask(call.body, seed=call.seed, max_bytes=call.max_bytes)
+        except BatchFailed as failed:
+            call.unanswered += failed.again
+            error, used = self._error(str(failed), failed.code), self._used(None) if failed.sent else NOTHING
+            again = failed.again and call.unanswered == 1
+            raise AttemptFailed(error, used, again=again, lasting=failed.lasting) from None
+        if 200 <= reply.status < 300:
+            return reply
+        raise self._refused(reply)
+
+    def _refused(self, reply: Reply) -> AttemptFailed:
+        """Return what a reply that is no success means for a call."""
         refusal = read_refusal(reply._replace(body=self._door.scrubber.scrub_bytes(reply.body)))
-        raise _Failed(
+        wait_s = (retry_after_s(reply.retry_after) or 0.0) if refusal.again else 0.0
+        return AttemptFailed(
             self._error(refusal.message, refusal.code),
             NOTHING,
             again=refusal.again,
             lasting=refusal.lasting,
             form=refusal.form,
-            wait_s=(retry_after_s(reply.retry_after) or 0.0) if refusal.again else 0.0,
+            wait_s=wait_s,
         )
 
-    def _read(self, reply: Reply, call: _Call) -> Completion:
-        """Return the completion that a reply holds; raises _Failed."""
+    def _read(self, reply: Reply, call: ModelAttempts) -> Completion:
+        """Return the completion that a reply holds, which is paid for; raises AttemptFailed."""
         if reply.cut:
             text = f"the answer is larger than {call.max_bytes} bytes (response_max_bytes)"
-            raise _Failed(self._error(text, "oversize"), self._used(None))
+            raise AttemptFailed(self._error(text, "oversize"), self._used(None))
         usage: Usage | None = None
         try:
             body = parse_body(reply.body, lenient=call.sampled is not None)
@@ -341,10 +367,10 @@ class ChatCompleter:
             answer = read_answer(body)
         except Malformed as error:
             text = f"the answer is not a completion: {error}"
-            raise _Failed(self._error(text, "bad_response"), self._used(usage)) from None
+            raise AttemptFailed(self._error(text, "bad_response"), self._used(usage)) from None
         if answer.finish == "content_filter" and not answer.text and not answer.tool_calls:
             text = "the server's content filter withheld the answer"
-            raise _Failed(self._error(text, "content_filter"), self._used(usage))
+            raise AttemptFailed(self._error(text, "content_filter"), self._used(usage))
         scrub = self._door.scrubber.scrub
         text = scrub(answer.text)
         calls = tuple(
@@ -356,11 +382,13 @@ class ChatCompleter:
             sampled = sampled.without_tokens(REDACTED)  # the ids would say what the text no longer does
         elif sampled is not None:
             sampled = read_sampled(body, sampled.kind, sampled.temperature, usage)
+        call.pay(self._used(usage)[0])
         return Completion(
             text=text,
             tool_calls=calls,
             finish=answer.finish,
             usage=usage,
+            cost_usd=call.cost_usd,
             latency_ms=1000 * call.spent_s,
             model=scrub(answer.model),
             retries=call.attempt,
@@ -371,10 +399,3 @@ class ChatCompleter:
         """Return an error fit for journal and terminal: no key, no control characters, short."""
         shown = one_line(self._door.scrubber.redact(text, 20 * SHOWN), SHOWN)
         return ModelError(f"{self.name}: {shown}", code)
-
-
-def one_line(text: str, limit: int) -> str:
-    """Return `text` as one printable line of at most about `limit` characters."""
-    flat = " ".join(text.split())
-    fit = "".join(c if c.isprintable() else repr(c)[1:-1] for c in flat[: limit + 1])
-    return fit if len(flat) <= limit else fit[:limit].rstrip() + "..."

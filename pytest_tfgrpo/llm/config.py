@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.sampled import LogProbKind
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.llm.prices import PriceTable
@@ -28,6 +29,25 @@ MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Batching:
+    """How the calls of an endpoint are made in batches."""
+
+    gather_s: float = 10.0
+    """A batch is submitted once no call has come for so long."""
+    poll_s: float = 30.0
+    """Time between two looks at a batch."""
+    completion_window: str = "24h"
+    """Within which the server promises to answer: hours or days."""
+    price_factor: float = 0.5
+    """What calls cost in a batch, as a part of the model's price."""
+
+    @property
+    def window_s(self) -> float:
+        """The window in seconds."""
+        return float(self.completion_window[:-1]) * (86400 if self.completion_window[-1] == "d" else 3600)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Endpoint:
     """A server of the chat-completions protocol, and the dialect that it accepts."""
 
@@ -43,8 +63,12 @@ class Endpoint:
     timeout_s: float = 60.0
     """Time for one call with all its retries."""
     retries: int = 4
-    concurrency: int | None = None
-    """Calls in flight at most; None: as many as the run makes."""
+    concurrency: int | Literal["auto"] | None = None
+    """Calls in flight at most; auto: as many as it shows that it takes; None: as the setting says."""
+    hedge_after_s: float | None = None
+    """Seconds after which a call is sent a second time while the endpoint has idle places; None: never."""
+    batch: Batching | None = None
+    """Calls are made in batches; None: each by itself."""
     system_role: SystemRole = "system"
     """Name under which system messages are sent; ``user`` puts them into the user's first message."""
     max_tokens_field: MaxTokensField | None = None
@@ -70,10 +94,23 @@ class Endpoint:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PoolShare:
+    """An endpoint of a pool."""
+
+    endpoint: str
+    weight: int = 1
+    """Its share of the calls, as a part of the sum of all weights."""
+    model: str | None = None
+    """How the endpoint calls the model; None: as the spec does."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ModelsConfig:
-    """Endpoints by name, and prices."""
+    """Endpoints and pools by name, and prices."""
 
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
+    pools: Mapping[str, tuple[PoolShare, ...]] = field(default_factory=dict)
+    """Endpoints that serve the same models; no name is that of an endpoint."""
     prices: PriceTable = field(default_factory=PriceTable)
     source: str = ""
     """The file, for messages; empty when there is none."""

@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.schema import short
-from pytest_tfgrpo.llm.completer import ChatCompleter, Door, Pace
-from pytest_tfgrpo.llm.config import BASE_URL, BASE_URL_ENV, DEFAULT, KEY_ENV, Endpoint, ModelsConfig
+from pytest_tfgrpo.llm.completer import ChatCompleter
+from pytest_tfgrpo.llm.concurrency import AUTO
+from pytest_tfgrpo.llm.config import (
+    BASE_URL,
+    BASE_URL_ENV,
+    DEFAULT,
+    KEY_ENV,
+    Endpoint,
+    ModelsConfig,
+    PoolShare,
+)
+from pytest_tfgrpo.llm.door import Door
 from pytest_tfgrpo.llm.keys import Scrubber, Secret
+from pytest_tfgrpo.llm.pace import Pace
+from pytest_tfgrpo.llm.pool import PooledCompleter, PoolMember
 from pytest_tfgrpo.llm.protocol import Completer, Spending
+from pytest_tfgrpo.llm.slots import AdaptiveSlots, Slots, Standing
 from pytest_tfgrpo.llm.transport import Transport, require_client
 from pytest_tfgrpo.llm.url import Address, parse_address
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.llm.batch.batches import Batches
+    from pytest_tfgrpo.llm.batch.ledger import BatchLedger
 
 SCHEME = "openai:"
 AUTHORIZATION = "Authorization"
 LONGEST = 256
 """Characters of a model's name at most."""
-
-
-class Slots(asyncio.Semaphore):
-    """The calls in flight at an endpoint."""
-
-    def __init__(self, number: int, standing: Callable[[], AbstractContextManager[None]]) -> None:
-        """Who waits for one of `number` slots does so within what `standing` returns."""
-        super().__init__(number)
-        self._standing = standing
-
-    async def acquire(self) -> Literal[True]:
-        """Take a slot, once one is free."""
-        with self._standing() if self.locked() else nullcontext():
-            return await super().acquire()
 
 
 class Models:
@@ -48,12 +51,15 @@ class Models:
         spending: Spending,
         max_tokens: int,
         pace: Pace | None = None,
-        standing: Callable[[], AbstractContextManager[None]] = nullcontext,
+        standing: Standing = nullcontext,
+        adapt: bool = False,
     ) -> None:
         """`max_tokens` limits completions where neither request nor endpoint do.
 
-        A call waits for a free slot of its endpoint within what `standing` returns.
+        A call waits for a free slot of its endpoint within what `standing` returns. With `adapt`, endpoints
+        that state no number of calls in flight find it out.
         """
+        self._adapt = adapt
         self._standing = standing
         self._config = config
         self._environ = environ
@@ -62,7 +68,9 @@ class Models:
         self._pace = pace or Pace()
         self._transport = Transport()
         self._doors: dict[str, Door] = {}
-        self._open: dict[tuple[str, str], ChatCompleter] = {}
+        self._ledger: BatchLedger | None = None
+        self._batches: list[Batches] = []
+        self._open: dict[tuple[str, str], ChatCompleter | PooledCompleter] = {}
 
     def open(self, spec: str) -> Completer:
         """Return the model that ``openai:<model>[@<endpoint>]`` names; equal specs give the same one.
@@ -72,22 +80,75 @@ class Models:
         model, name = self._parse(spec)
         if (model, name) not in self._open:
             require_client()
-            if name not in self._doors:
-                self._doors[name] = self._door(name)
-            self._open[model, name] = ChatCompleter(
-                model,
-                self._doors[name],
-                name=SCHEME + model + ("" if name == DEFAULT else f"@{name}"),
-                transport=self._transport,
-                spending=self._spending,
-                prices=self._config.prices,
-                max_tokens=self._max_tokens,
-                pace=self._pace,
-            )
+            own = SCHEME + model + ("" if name == DEFAULT else f"@{name}")
+            pool = self._config.pools.get(name)
+            opened = self._chat(model, name, own) if pool is None else self._pool(model, pool, own)
+            self._open[model, name] = opened
         return self._open[model, name]
 
+    def _chat(self, model: str, endpoint: str, name: str, *, pooled: bool = False) -> ChatCompleter:
+        if endpoint not in self._doors:
+            self._doors[endpoint] = self._door(endpoint)
+        return ChatCompleter(
+            model,
+            self._doors[endpoint],
+            name=name,
+            transport=self._transport,
+            spending=self._spending,
+            prices=self._config.prices,
+            max_tokens=self._max_tokens,
+            pace=self._pace,
+            pooled=pooled,
+            batches=self._batches_of(name, self._doors[endpoint]),
+        )
+
+    def _batches_of(self, name: str, door: Door) -> Batches | None:
+        """Return the batches of a model, which hold no other; None where each call is made by itself."""
+        batching = door.endpoint.batch
+        if batching is None:
+            return None
+        from pytest_tfgrpo.llm.batch.batches import Batches
+        from pytest_tfgrpo.llm.batch.ledger import BatchLedger
+        from pytest_tfgrpo.llm.batch.routes import BatchRoutes
+
+        self._ledger = self._ledger or BatchLedger()
+        timeout_s = door.endpoint.timeout_s
+        routes = BatchRoutes(door.address, door.headers, door.scrubber, self._transport, timeout_s)
+        batches = Batches(
+            name, routes, batching, ledger=self._ledger, standing=self._standing, pace=self._pace
+        )
+        self._batches.append(batches)
+        return batches
+
+    def keep_batches(self, path: Path) -> None:
+        """Note batches of the models that are open at `path`, where an interrupted process has noted its own.
+
+        Raises JournalError.
+        """
+        if self._ledger is not None:
+            self._ledger.open(path)
+
+    def _pool(self, model: str, shares: Sequence[PoolShare], name: str) -> PooledCompleter:
+        members = []
+        for share in shares:
+            own = share.model or model
+            known = f"{SCHEME}{own}@{share.endpoint}"
+            completer = self._chat(own, share.endpoint, known, pooled=True)
+            endpoint = self._doors[share.endpoint].endpoint
+            members.append(
+                PoolMember(
+                    completer=completer,
+                    weight=share.weight,
+                    retries=endpoint.retries,
+                    timeout_s=endpoint.timeout_s,
+                )
+            )
+        return PooledCompleter(name, model, members, self._pace)
+
     async def aclose(self) -> None:
-        """Close all connections."""
+        """Close all connections, and wait for no batch."""
+        for batches in self._batches:
+            await batches.aclose()
         await self._transport.aclose()
 
     def _parse(self, spec: str) -> tuple[str, str]:
@@ -98,7 +159,7 @@ class Models:
                 f"{short(spec)} does not name a language model; write {SCHEME}<model>[@<endpoint>]"
             )
         model, at, name = text.rpartition("@")
-        known = {DEFAULT, *self._config.endpoints}
+        known = {DEFAULT, *self._config.endpoints, *self._config.pools}
         if not at or not model or name not in known:
             if at and model and (text, DEFAULT) not in self._open:
                 self._require_version(spec, model, name, sorted(known))
@@ -152,8 +213,14 @@ class Models:
             address=address,
             headers=sent,
             scrubber=Scrubber(keys.values()),
-            slots=None if endpoint.concurrency is None else Slots(endpoint.concurrency, self._standing),
+            slots=self._slots(endpoint, name),
         )
+
+    def _slots(self, endpoint: Endpoint, name: str) -> Slots | AdaptiveSlots | None:
+        number = endpoint.concurrency
+        if number == AUTO or (number is None and self._adapt and endpoint.batch is None):
+            return AdaptiveSlots(name, self._standing)
+        return None if number is None else Slots(number, self._standing)
 
     def _address(self, endpoint: Endpoint) -> Address:
         base_url, source = endpoint.base_url, f"base_url of endpoint {endpoint.name!r}{self._where()}"

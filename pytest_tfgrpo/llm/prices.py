@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Usage
 
 MILLION = 1_000_000
@@ -25,6 +26,17 @@ class Price:
     """Where it was read, for a reader."""
     above: LongPrompt | None = None
     """What calls with long prompts cost instead."""
+
+    def times(self, factor: float) -> Price:
+        """Return the price of tokens that cost `factor` times as much."""
+        above = self.above
+        return replace(
+            self,
+            input=factor * self.input,
+            output=factor * self.output,
+            cached_input=None if self.cached_input is None else factor * self.cached_input,
+            above=None if above is None else LongPrompt(prompt=above.prompt, price=above.price.times(factor)),
+        )
 
     def cost(self, usage: Usage) -> float:
         """Return the cost of `usage`, that of one call, in US dollars."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Usage
 from pytest_tfgrpo.core.sampled import LogProbKind, Sampled, checked
 from pytest_tfgrpo.core.schema import short

@@ -62,11 +62,12 @@ class Transport:
     def __init__(self) -> None:
         self._clients: dict[bool, Client] = {}
 
-    async def post(
+    async def send(
         self,
+        method: str,
         url: str,
         headers: Mapping[str, Secret],
-        body: bytes,
+        body: bytes | None,
         *,
         timeout_s: float,
         max_bytes: int,
@@ -79,7 +80,9 @@ class Transport:
         from pyreqwest.exceptions import ConnectError, PyreqwestError, RequestTimeoutError
 
         limit = timedelta(seconds=timeout_s)
-        builder = self._client(direct).post(url).body_bytes(body).timeout(limit)
+        builder = self._client(direct).request(method, url).timeout(limit)
+        if body is not None:
+            builder = builder.body_bytes(body)
         for name, value in headers.items():
             builder = builder.header(name, value.reveal(), is_sensitive=True)
         try:

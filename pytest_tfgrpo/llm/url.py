@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from pytest_tfgrpo.core.redact import find_secret
 from pytest_tfgrpo.core.schema import short
@@ -27,6 +28,12 @@ class Address(NamedTuple):
     """The server is on this machine."""
     private: bool
     """Nobody on the way can read what is sent: https, or loopback."""
+
+    def route(self, path: str, query: Mapping[str, str]) -> str:
+        """Return the URL of another path of the server, such as ``/batches``."""
+        root, _, own = self.base_url.partition("?")
+        asked = "&".join(filter(None, [own, urlencode(query)]))
+        return root + path + (f"?{asked}" if asked else "")
 
 
 def parse_address(base_url: str) -> Address:

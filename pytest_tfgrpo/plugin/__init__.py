@@ -5,7 +5,9 @@ Nothing heavy may be imported here: no numpy, jsonschema, yaml or asyncio. An un
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+import os
+import warnings
+from collections.abc import Generator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tfgrpo import hookspecs
-from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES, USUAL_SUFFIXES
-from pytest_tfgrpo.plugin import agent_folders, options
+from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
+from pytest_tfgrpo.plugin import agent_folders
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Rollout
@@ -22,10 +24,9 @@ if TYPE_CHECKING:
 
 MARKER = (
     "tfgrpo(domain, prompt, split='train', input=None, tools=None, attachments=(), min_score=None, "
-    "timeout_s=None, tags=(), family=None): make the test function the checker of a scenario"
+    "timeout_s=None, tags=(), family=None, agents=(), fixtures=(), agent=None): make the test function the "
+    "checker of a scenario"
 )
-ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
-"""How pytest ends when it has collected everything."""
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -33,45 +34,73 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare flags and ini keys."""
-    options.declare(parser)
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Declare ``--tfgrpo``, and everything else that can be set where something may be."""
+    group = parser.getgroup("tfgrpo", "learning from scenarios (pytest-tfgrpo)")
+    text = "learn: run groups of rollouts over several epochs"
+    group.addoption("--tfgrpo", action="store_true", default=False, help=text)
+    config = pluginmanager.get_plugin("pytestconfig")
+    if config is None or _is_mentioned(config):
+        _register_configured(pluginmanager)
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
-    """Refuse a misspelt flag, and load no conftest.py where agents write."""
-    options.refuse_misspelt(args)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Load no conftest.py where agents write."""
     agent_folders.refuse_arguments(early_config)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker, and check every setting that is set, feature on or off (decision 20)."""
-    if any("--tfgrpo-" in word or word.startswith("@") for word in options.words(config)):
-        from pytest_tfgrpo.plugin import rootdir
-
-        rootdir.require_unmoved(config)
+    """Declare the marker, and look again for variables: a conftest.py may have set one."""
     config.addinivalue_line("markers", MARKER)
-    settings = config.stash[options.SETTINGS] = options.read(config)
-    if settings["otel"]:  # here, since an error of an xdist worker would come too late
-        from pytest_tfgrpo.plugin import prepare
-
-        prepare.open_tracing(config, settings)
-    if config.pluginmanager.hasplugin("xdist"):
+    if _has_variables():
+        _register_configured(config.pluginmanager)
+    if any(map(config.pluginmanager.hasplugin, ("xdist", "xdist.plugin"))):  # however it was loaded
         from pytest_tfgrpo.plugin import distributed
 
         distributed.register(config, partial(_adopt, config))
+
+
+def _register_configured(manager: pytest.PytestPluginManager) -> None:
+    if not manager.hasplugin(agent_folders.CONFIGURED):
+        from pytest_tfgrpo.plugin import configured
+
+        manager.register(configured, agent_folders.CONFIGURED)
+
+
+def _has_variables() -> bool:
+    return any("TFGRPO_" in name for name in os.environ)
+
+
+def _is_mentioned(config: pytest.Config) -> bool:
+    """Return whether something of this plugin may be set, or all that can be set is asked for.
+
+    To declare 60 options takes longer than all else of a start that uses none.
+    """
+    if _has_variables() or "_ARGCOMPLETE" in os.environ or hasattr(config.option, "tfgrpo_out"):
+        return True  # the last: a worker of pytest-xdist gets options, not words
+    try:
+        addopts = config.getini("addopts")
+    except (AttributeError, ValueError):  # the ini file is not read yet
+        return True
+    words = [os.environ.get("PYTEST_ADDOPTS", ""), *addopts, *map(os.fspath, config.invocation_params.args)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pytest 9 deprecates the only list of the keys, without a successor
+        keys = [*getattr(config, "inicfg", ())]
+    return any(key.startswith("tfgrpo_") for key in keys) or any(map(_may_set, words))
+
+
+def _may_set(word: str) -> bool:
+    """Return whether a word may be or hold a flag or key, name a file of flags, or ask for help."""
+    short = word.startswith("-") and not word.startswith("--")
+    held = "--tfgrpo" in word or "tfgrpo_" in word
+    return held or word.startswith("@") or word == "--help" or (short and "h" in word)  # -vh
 
 
 def _adopt(config: pytest.Config, output: dict[str, Any]) -> None:
     from pytest_tfgrpo.plugin.session import session_of
 
     session_of(config).adopt(output)
-
-
-def pytest_report_header(config: pytest.Config) -> str | None:
-    """Say in one line what a learning run is set to."""
-    return options.headline(config)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -81,15 +110,6 @@ def pytest_collect_directory(
     """Collect nothing where agents write."""
     folder = yield
     return None if folder is not None and agent_folders.is_agents(path, parent.config) else folder
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
-    """Make the session where a baseline is set: its gate fails also if no scenario is left to collect."""
-    if options.settings_of(session.config)["baseline"] is not None:
-        from pytest_tfgrpo.plugin.session import session_of
-
-        session_of(session.config)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -131,7 +151,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
         session = session_of(metafunc.config)
         try:
-            markers.parametrize(metafunc, session.phases, learning=session.learning)
+            markers.parametrize(metafunc, session.phases, learning=session.learning, agents=session.agents)
         except pytest.UsageError as error:
             session.misuse = error  # raised here, it would be a traceback under "ERROR collecting"
 
@@ -145,7 +165,9 @@ def tfgrpo_slot(request: pytest.FixtureRequest) -> object:
 @pytest.fixture
 def rollout(request: pytest.FixtureRequest, tfgrpo_slot: object) -> Rollout:
     """Return the rollout that a test function marked with ``tfgrpo`` judges."""
-    return _checkers(request, tfgrpo_slot).rollout(request.node)
+    checkers = _checkers(request, tfgrpo_slot)
+    checkers.set_up(request.node, request.getfixturevalue)
+    return checkers.rollout(request.node)
 
 
 @pytest.fixture
@@ -157,25 +179,7 @@ def rollout_workspace(request: pytest.FixtureRequest, tfgrpo_slot: object) -> Pa
 def _checkers(request: pytest.FixtureRequest, slot: object) -> Checkers:
     from pytest_tfgrpo.plugin.session import session_of
 
-    checkers = session_of(request.config).checkers if slot is not None else None
+    checkers = session_of(request.config).checkers_of(slot) if slot is not None else None
     if checkers is None:
         pytest.fail(f"{request.node.nodeid}: this fixture needs the mark `tfgrpo` on the test", pytrace=False)
     return checkers
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
-) -> None:
-    """Report that --tfgrpo found no scenario."""
-    for line in _unused(config) if exitstatus in ENDED else ():
-        terminalreporter.write_line(line)
-
-
-def _unused(config: pytest.Config) -> Iterable[str]:
-    if options.settings_of(config).learning and not config.pluginmanager.hasplugin("tfgrpo-session"):
-        suffixes = ", ".join(f"*{suffix}" for suffix in USUAL_SUFFIXES)
-        yield (
-            f"tfgrpo: no scenario was collected (looked for {suffixes} and the `tfgrpo` marker, "
-            "outside the output folder)"
-        )

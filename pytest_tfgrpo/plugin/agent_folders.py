@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from pytest_tfgrpo.core.files import JOURNAL, RUNS, WORKSPACES_PREFIX
-from pytest_tfgrpo.core.settings import BY_NAME
 
+CONFIGURED = "tfgrpo-configured"
+"""Name of the plugin that declares and reads what can be set; it is there only where something may be."""
 _OUT = pytest.StashKey[str]()
 
 
@@ -81,9 +82,9 @@ def _folders(folder: Path) -> Iterator[os.DirEntry[str]]:
 def _out(config: pytest.Config) -> str:
     """Return the output folder; empty where the project lies in it, which then has to be collected."""
     if _OUT not in config.stash:
-        out, root = BY_NAME["out"], config.rootpath
-        flag = getattr(config.known_args_namespace, out.ini, None)
-        known = (flag, os.environ.get(out.env), config.getini(out.ini))
+        root, flag = config.rootpath, getattr(config.known_args_namespace, "tfgrpo_out", None)
+        ini = config.getini("tfgrpo_out") if config.pluginmanager.hasplugin(CONFIGURED) else None
+        known = (flag, os.environ.get("TFGRPO_OUT"), ini)
         path = Path(os.path.abspath(root / next(filter(None, known), "out")))  # noqa: PTH100
         config.stash[_OUT] = "" if root.is_relative_to(path) else str(path)
     return config.stash[_OUT]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
@@ -33,6 +33,8 @@ class Catalog:
         self._root = root
         self._kinds = kinds
         self._suite = Suite()
+        self._functions: dict[str, Scenario] = {}
+        """Of marked test functions, by the node id that their items share."""
 
     @property
     def scenarios(self) -> Mapping[str, Scenario]:
@@ -48,7 +50,7 @@ class Catalog:
         return scenarios
 
     def functions(self, items: Iterable[pytest.Item], phases: Sequence[Phase]) -> list[Marked]:
-        """Return the marked test functions that `items` belong to, each with all its items.
+        """Return the marked test functions that `items` of one agent belong to, each with all its items.
 
         Items that pytest's selection left out are collected again. Raises pytest.UsageError.
         """
@@ -59,13 +61,7 @@ class Catalog:
         return [self._function(members, phases) for members in in_file_order]
 
     def _function(self, members: list[pytest.Item], phases: Sequence[Phase]) -> Marked:
-        try:
-            scenario = markers.scenario_of(members[0])
-        except ScenarioError as error:
-            raise pytest.UsageError(str(error)) from error
-        problem = self._suite.add(scenario)
-        if problem is not None:
-            raise pytest.UsageError(problem)
+        scenario = self._scenario(members[0])
         expected = sum(p.rollouts for p in phases if markers.takes_part(scenario.split, p))
         if len(members) < expected:
             members = markers.siblings(members[0])
@@ -74,6 +70,19 @@ class Catalog:
         for slot, item in sorted(slots, key=lambda pair: pair[0].index):
             by_epoch.setdefault(slot.epoch, []).append(item)
         return Marked(scenario, by_epoch)
+
+    def _scenario(self, item: pytest.Item) -> Scenario:
+        name = markers.base_id(item)
+        if name not in self._functions:
+            try:
+                scenario = markers.scenario_of(item)
+            except ScenarioError as error:
+                raise pytest.UsageError(str(error)) from error
+            problem = self._suite.add(scenario)
+            if problem is not None:
+                raise pytest.UsageError(problem)
+            self._functions[name] = scenario
+        return self._functions[name]
 
 
 def _place(item: pytest.Item) -> tuple[str, int, str]:

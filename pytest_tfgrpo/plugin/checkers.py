@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,7 @@ from pytest_tfgrpo.plugin.failures import (
     note_rollout,
     report_low,
 )
+from pytest_tfgrpo.plugin.fresh_fixtures import FreshFixtures
 from pytest_tfgrpo.plugin.run_monitor import RunMonitor
 
 SHOWN = 2000
@@ -50,7 +53,24 @@ class Checkers:
         self._excused = excused
         self._judged: dict[str, dict[int, CheckerResult]] = {}
         """Judgements by group id and index."""
-        config.pluginmanager.register(SkipJudged(self), "tfgrpo-unneeded")
+        self._worlds = frozenset(s.id for s in scenarios.values() if s.fixtures is not None)
+        """Ids of the scenarios whose agents act on fixtures."""
+        self._beside = bool(live.agent) or any(s.fixtures is None for s in live.job.scenarios)
+        """True where rollouts of other scenarios or agents run beside theirs."""
+        for plugin, name in ((self, "tfgrpo-checkers"), (SkipJudged(self), "tfgrpo-unneeded")):
+            config.pluginmanager.register(plugin, f"{name}-{live.agent}" if live.agent else name)
+        self._fresh = FreshFixtures()
+        if self._worlds:
+            config.pluginmanager.register(self._fresh, "tfgrpo-fresh-fixtures")
+        if self._worlds and not self._beside:
+            from pytest_tfgrpo.plugin.leaked_threads import LeakedThreads
+
+            config.pluginmanager.register(LeakedThreads(live.warnings.append), "tfgrpo-leaked-threads")
+
+    def judges(self, item: pytest.Item) -> bool:
+        """Return whether an item judges a rollout of this run, and not of another agent beside it."""
+        slot = markers.slot_of(item)
+        return slot is not None and slot.agent == self._live.agent
 
     def rollout(self, item: pytest.Item) -> Rollout:
         """Return the rollout that an item judges, waiting for it; ends the item where there is none."""
@@ -73,6 +93,36 @@ class Checkers:
         self._live.enter(slot.epoch)
         return self._live.rollout(slot.epoch, scenario.id, slot.index)
 
+    def set_up(self, item: pytest.Item, value_of: Callable[[str], Any], *, again: bool = False) -> None:
+        """Set up the fixtures that an item's agent needs, and let it be asked.
+
+        `value_of` returns the value of a fixture. Where its provider was away, as it seemed, it is asked once
+        `again` with fresh ones. Raises what fixtures raise.
+        """
+        scenario, slot = self._scenarios.get(markers.base_id(item)), markers.slot_of(item)
+        if scenario is None or slot is None or scenario.fixtures is None:
+            return
+        from pytest_tfgrpo.plugin.fixture_agents import fixture_agent
+
+        own, *others = scenario.fixtures
+        for name in others:
+            value_of(name)
+        live = self._live
+        agent = fixture_agent(own, value_of(own), live.post) if own else live.job.actor
+        live.supply(slot.epoch, scenario.id, slot.index, agent)
+        if not again and live.is_lost(slot.epoch, scenario.id, slot.index):
+            self._fresh.renew(item)
+            self.set_up(item, value_of, again=True)
+
+    def _end_set_up(self, item: pytest.Item, *, skipped: bool, reason: str) -> None:
+        """Say that the fixtures which an item's agent needs could not be set up."""
+        scenario, slot = self._scenarios.get(markers.base_id(item)), markers.slot_of(item)
+        if scenario is not None and slot is not None and scenario.fixtures is not None:
+            from pytest_tfgrpo.plugin.fixture_agents import broken_fixtures, skipped_fixtures
+
+            agent = skipped_fixtures() if skipped else broken_fixtures(reason)
+            self._live.supply(slot.epoch, scenario.id, slot.index, agent)
+
     def workspace(self, item: pytest.Item) -> Path:
         """Return the workspace of the rollout that an item judges."""
         return self._live.workspace(self.rollout(item))
@@ -83,12 +133,25 @@ class Checkers:
             failure = rollout.failure
             reason = f"no answer to check: {block(failure.message, SHOWN) if failure else rollout.status}"
             return CheckerResult(outcome="error" if rollout.status == "error" else "score", reason=reason)
+        if rollout.scenario_id in self._worlds:  # who runs an item again has fixtures that no agent has seen
+            judged = self._judged.get(rollout.group_id, {}).get(rollout.index)
+            if judged is not None:
+                return judged
         return self._live.job.resumed.checker_results.get(rollout.rollout_id)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Let what fixtures assert read the same with and without ``-v``."""
-        return (yield from self._at_one_verbosity(item))
+        """Let what fixtures assert read the same with and without ``-v``, and change nothing that all share.
+
+        Where all scenarios have fixtures, rollouts come one after the other, and share nothing.
+        """
+        scenario = self._scenarios.get(markers.base_id(item)) if self._beside else None
+        if scenario is None or scenario.fixtures is None:
+            return (yield from self._at_one_verbosity(item))
+        from pytest_tfgrpo.plugin.shared_place import unchanged
+
+        with unchanged(scenario.id):
+            return (yield from self._at_one_verbosity(item))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -102,7 +165,7 @@ class Checkers:
         """
         option = self._config.option
         before = getattr(option, "verbose", 0)  # without pytest's terminal there is no such option
-        if not before or not self._settings.learning or markers.slot_of(item) is None:
+        if not before or not self._settings.learning or not self.judges(item):
             return (yield)
         option.verbose = 0
         try:
@@ -113,7 +176,7 @@ class Checkers:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
         """Turn what the test function does into a checker_result, and into the item's outcome."""
-        if markers.slot_of(pyfuncitem) is None:
+        if not self.judges(pyfuncitem):
             return (yield)
         rollout = self.rollout(pyfuncitem)
         declared = score.begin()
@@ -137,6 +200,8 @@ class Checkers:
             score.end()
         if declared.score is not None and checker_result.outcome == "score":
             checker_result = CheckerResult(outcome="score", score=declared.score, reason=declared.reason)
+        if declared.named and checker_result.outcome == "score":
+            checker_result = replace(checker_result, scores=tuple(declared.named.values()))
         checker_result = self._judge(rollout, checker_result)
         note_rollout(pyfuncitem, rollout, checker_result)
         self._settle(pyfuncitem, rollout, checker_result, error)
@@ -148,13 +213,16 @@ class Checkers:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Take a fixture that breaks as an error, and one that skips as an exclusion."""
         report = yield
-        if call.when != "setup" or call.excinfo is None or markers.slot_of(item) is None:
+        if call.when != "setup" or call.excinfo is None or not self.judges(item):
             return report
-        rollout = self._wait_for(item)
-        if rollout is None or isinstance(call.excinfo.value, (KeyboardInterrupt, pytest.exit.Exception)):
+        if isinstance(call.excinfo.value, (KeyboardInterrupt, pytest.exit.Exception)):
             return report
         skipped = report.skipped
         reason = f"a fixture {'skipped' if skipped else 'failed'}: {_first_line(call.excinfo.value)}"
+        self._end_set_up(item, skipped=skipped, reason=reason)
+        rollout = self._wait_for(item)
+        if rollout is None:
+            return report
         self._judge(rollout, CheckerResult(outcome="skip" if skipped else "error", reason=reason))
         judged = self._judged[rollout.group_id].values()
         whole_group_broke = len(judged) == self._size(item) and all(j.outcome == "error" for j in judged)
@@ -218,7 +286,7 @@ class SkipJudged:
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> object:
         """End the call without the function when there is nothing to look at."""
-        if markers.slot_of(pyfuncitem) is None:
+        if not self._checkers.judges(pyfuncitem):
             return None
         checker_result = self._checkers.decided(self._checkers.rollout(pyfuncitem))
         if checker_result is None:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
 
+if TYPE_CHECKING:
+    from pytest_tfgrpo.plugin.live_line import Moment
+    from pytest_tfgrpo.plugin.screen import LiveScreen
+
 RUN_ID = "tfgrpo_run_id"
 PLACES = "tfgrpo_places"
+SCREEN = "tfgrpo_screen"
 OUTPUT = "tfgrpo"
 MISUSE = "tfgrpo_misuse"
 MODES = ("load", "loadfile", "loadscope")
-_SLOT = re.compile(r"[\[-]tfgrpo-(?:early|baseline|epoch\d+(?:-eval)?|eval)-r\d+\]$")
+GONE = ("gone",)
+"""Comes from a worker that says no more."""
+_SLOT = re.compile(r"[\[-]tfgrpo-(?:[\w.-]+-)?(?:early|baseline|epoch\d+(?:-eval)?|eval)-r\d+\]$")
 _SCOPE = "tfgrpo"
 
 
@@ -35,6 +42,52 @@ def handing_over(config: pytest.Config) -> Iterator[None]:
         if hasattr(config, "workeroutput"):
             config.workeroutput[MISUSE] = str(error)
         raise
+
+
+class WorkerScreen:
+    """Sends what it is to show to the controller, which has the terminal."""
+
+    every_s = 0.5
+
+    def __init__(self, channel: Any) -> None:
+        """`channel` is execnet's, made by the controller."""
+        self._channel = channel
+
+    def show(self, moment: Moment) -> None:
+        """Send what goes on."""
+        self._send(("show", moment.at_s, moment.share, [tuple(part) for part in moment.parts]))
+
+    def restore(self) -> None:
+        """Do nothing: the controller sees itself what pytest has wiped."""
+
+    def keep(self, text: str) -> None:
+        """Send a line that stays."""
+        self._send(("keep", text))
+
+    def clear(self) -> None:
+        """Let the controller take the live line away."""
+        self._send(("clear",))
+
+    def finish(self) -> None:
+        """Let the controller take the live line away; it sees itself when its list is complete."""
+        self.clear()
+
+    def _send(self, message: tuple[object, ...]) -> None:
+        with suppress(OSError):  # a controller that has gone needs no line
+            self._channel.send(message)
+
+
+def screen_of(config: pytest.Config) -> LiveScreen | None:
+    """Return where a run of this process shows how far it is."""
+    given = getattr(config, "workerinput", None)
+    if given is None:
+        if config.get_verbosity() < 0:
+            return None
+        from pytest_tfgrpo.plugin.screen import open_screen
+
+        return open_screen(config)
+    channel = given.get(SCREEN)
+    return WorkerScreen(channel) if channel is not None else None
 
 
 def register(config: pytest.Config, adopt: Callable[[dict[str, Any]], None]) -> None:
@@ -69,6 +122,10 @@ class Controller:
         """True when a worker found scenarios, good ones or not."""
         self._errors = 0
         """Files that no worker could collect."""
+        self._screen: LiveScreen | None = None
+        """Where the worker that makes the run shows how far it is; made once there are scenarios."""
+        self._channels: list[Any] = []
+        """Kept, as a channel that nobody holds is closed."""
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -79,6 +136,32 @@ class Controller:
             self._run_id = new_run_id()
         node.workerinput[RUN_ID] = self._run_id
         node.workerinput[PLACES] = places(self._config)
+        if self._config.get_verbosity() >= 0:
+            channel = node.gateway.newchannel()
+            channel.setcallback(self._show, endmarker=GONE)
+            self._channels.append(channel)
+            node.workerinput[SCREEN] = channel
+
+    def _show(self, message: tuple[Any, ...]) -> None:
+        """Do what a worker asks of the screen; called on execnet's thread."""
+        screen = self._screen
+        if screen is None:
+            return
+        match message:
+            case ("show", at_s, share, parts):
+                from pytest_tfgrpo.plugin.live_line import Moment, Part
+
+                screen.show(Moment(at_s, share, [Part(*part) for part in parts]))
+            case ("keep", text):
+                screen.keep(text)
+            case _:  # it says so itself, or has GONE: what it showed last is true no more
+                screen.clear()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        """Leave what stays below the list of tests."""
+        if self._screen is not None:
+            self._screen.finish()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
@@ -102,6 +185,10 @@ class Controller:
         mode, errors = self._config.getoption("dist"), self._errors
         if not self._scenarios:
             return
+        if self._screen is None:
+            from pytest_tfgrpo.plugin.screen import open_screen
+
+            self._screen = open_screen(self._config)
         if errors and not self._config.getoption("continue_on_collection_errors"):
             raise pytest.Session.Interrupted(f"{errors} error{'s' if errors > 1 else ''} during collection")
         if mode not in MODES:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.plugin.failures import ItemFailed
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ class SessionView(Protocol):
     phases: list[Phase]
     """The outline of the run: its phases, still without scenarios."""
     learning: bool
+    agents: tuple[str, ...]
+    """Names of the agents that run side by side; one empty name for a single actor."""
 
     def load(self, path: Path) -> tuple[Scenario, ...]:
         """Return the scenarios of a file, known to the session from now on; raises ScenarioError."""
@@ -56,12 +60,19 @@ class ScenarioItem(_Plain):
     """One scenario in one phase; for a very large file, all its scenarios in one phase."""
 
     def __init__(
-        self, *, board: SessionView, phase: Phase, scenarios: tuple[Scenario, ...], **kwargs: Any
+        self,
+        *,
+        board: SessionView,
+        phase: Phase,
+        scenarios: tuple[Scenario, ...],
+        agent: str = "",
+        **kwargs: Any,
     ) -> None:
-        """`scenarios` are those of the item: one, except for a very large file."""
+        """`scenarios` are those of the item: one, except for a very large file; `agent` solves them."""
         super().__init__(**kwargs)
         self.board = board
         self.phase = phase
+        self.agent = agent
         self.scenarios = scenarios
         for tag in {tag for scenario in scenarios[:1] for tag in scenario.tags}:
             self.extra_keyword_matches.add(tag)
@@ -71,11 +82,12 @@ class ScenarioItem(_Plain):
         self.board.show(self)
 
     def siblings(self) -> list[ScenarioItem]:
-        """Return the items of the same scenarios in all phases."""
+        """Return the items of the same scenarios and agent in all phases."""
         assert isinstance(self.parent, pytest.Collector)
-        one = len(self.scenarios) == 1
-        nodes = make_items(self.parent, self.scenarios, self.board) if one else self.parent.collect()
-        return [node for node in nodes if isinstance(node, ScenarioItem)]
+        if len(self.scenarios) == 1:
+            return make_items(self.parent, self.scenarios, self.board, (self.agent,))
+        nodes = self.parent.collect()
+        return [node for node in nodes if isinstance(node, ScenarioItem) and node.agent == self.agent]
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Return where the scenario is written."""
@@ -87,10 +99,13 @@ class ScenarioItem(_Plain):
 class GateItem(_Plain):
     """A gate, at the end of a run."""
 
-    def __init__(self, *, board: SessionView, named: NamedGate | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, board: SessionView, named: NamedGate | None = None, agent: str = "", **kwargs: Any
+    ) -> None:
         """`board` knows the run; without `named` it is the default gate, which the settings make."""
         super().__init__(**kwargs)
         self.board = board
+        self.agent = agent
         self.named = named
 
     def runtest(self) -> None:
@@ -135,36 +150,67 @@ class RunFile(pytest.File):
             yield StandIn.from_parent(self, name=name, nodeid=f"{RUN_ID}::{name}")
 
 
+def is_tried(scenario: Scenario, agent: str) -> bool:
+    """Return whether an agent of a list tries a scenario; a single actor, without a name, tries all."""
+    return not agent or not scenario.agents or agent in scenario.agents
+
+
+def require_listed(scenarios: Iterable[Scenario], agents: Sequence[str]) -> None:
+    """Raise ScenarioError where scenarios name agents that the list lacks."""
+    known = f"; the list has {', '.join(agents)}"
+    lines = [
+        f"{scenario.source}: #/agents: unknown agent {name!r}{nearest(name, agents) or known}"
+        for scenario in scenarios
+        for name in scenario.agents
+        if any(agents) and name not in agents
+    ]
+    if lines:
+        raise ScenarioError("\n".join(lines))
+
+
 def items_of(
     file: pytest.Collector, scenarios: tuple[Scenario, ...], board: SessionView
 ) -> list[ScenarioItem]:
     """Return the items of a file with `scenarios`."""
     if len(scenarios) <= BULK:
-        return make_items(file, scenarios, board)
+        return make_items(file, scenarios, board, board.agents)
     items: list[ScenarioItem] = []
     for phase in board.phases if board.learning else board.phases[-1:]:
-        part = tuple(s for s in scenarios if _takes_part(s, phase))
-        if part:
-            name = phase.label if board.learning else "eval"
-            items.append(_item(file, name, phase, part, board))
+        label = phase.label if board.learning else "eval"
+        for agent in board.agents:
+            part = tuple(s for s in scenarios if _takes_part(s, phase) and is_tried(s, agent))
+            items += [_item(file, _joined(agent, label), phase, part, board, agent)] if part else []
     return items
 
 
 def make_items(
-    parent: pytest.Collector, scenarios: Iterable[Scenario], board: SessionView
+    parent: pytest.Collector, scenarios: Iterable[Scenario], board: SessionView, agents: Sequence[str]
 ) -> list[ScenarioItem]:
-    """Return the items of `scenarios`, one for each phase that a scenario takes part in."""
+    """Return the items of `scenarios`, one for each agent and each phase that a scenario takes part in."""
     items: list[ScenarioItem] = []
     for scenario in scenarios:
+        own = [agent for agent in agents if is_tried(scenario, agent)]
         if not board.learning:
-            items.append(_item(parent, scenario.id, board.phases[-1], (scenario,), board))
+            items += [
+                _item(parent, _in(scenario.id, agent), board.phases[-1], (scenario,), board, agent)
+                for agent in own
+            ]
             continue
         items += [
-            _item(parent, f"{scenario.id}[{phase.label}]", phase, (scenario,), board)
+            _item(parent, _in(scenario.id, _joined(agent, phase.label)), phase, (scenario,), board, agent)
             for phase in board.phases
             if _takes_part(scenario, phase)
+            for agent in own
         ]
     return items
+
+
+def _joined(agent: str, rest: str) -> str:
+    return "-".join(filter(None, (agent, rest)))
+
+
+def _in(name: str, brackets: str) -> str:
+    return f"{name}[{brackets}]" if brackets else name
 
 
 def _takes_part(scenario: Scenario, phase: Phase) -> bool:
@@ -172,19 +218,27 @@ def _takes_part(scenario: Scenario, phase: Phase) -> bool:
 
 
 def _item(
-    parent: pytest.Collector, name: str, phase: Phase, scenarios: tuple[Scenario, ...], board: SessionView
+    parent: pytest.Collector,
+    name: str,
+    phase: Phase,
+    scenarios: tuple[Scenario, ...],
+    board: SessionView,
+    agent: str,
 ) -> ScenarioItem:
     # The explicit node id keeps --lf and --ff right on pytest 9.2, which would otherwise escape the name.
     make: Callable[..., ScenarioItem] = ScenarioItem.from_parent
     nodeid = f"{parent.nodeid}::{name}"
-    return make(parent, name=name, nodeid=nodeid, board=board, phase=phase, scenarios=scenarios)
+    return make(parent, name=name, nodeid=nodeid, board=board, phase=phase, scenarios=scenarios, agent=agent)
 
 
-def make_gates(parent: pytest.Collector, board: SessionView, gates: Iterable[NamedGate]) -> list[pytest.Item]:
-    """Return the items of the named gates, and of the default gate, which is the last."""
+def make_gates(
+    parent: pytest.Collector, board: SessionView, gates: Iterable[NamedGate], agent: str
+) -> list[pytest.Item]:
+    """Return the items of an agent's named gates, and of its default gate, which is the last."""
     make: Callable[..., pytest.Item] = GateItem.from_parent
-    return [
-        make(parent, name=f"gate{part}", nodeid=f"{parent.nodeid}::gate{part}", board=board, named=gate)
-        for gate in (*gates, None)
-        for part in (f"[{gate.name}]" if gate is not None else "",)
-    ]
+    made = []
+    for gate in (*gates, None):
+        name = _in("gate", _joined(agent, gate.name if gate is not None else ""))
+        nodeid = f"{parent.nodeid}::{name}"
+        made.append(make(parent, name=name, nodeid=nodeid, board=board, named=gate, agent=agent))
+    return made

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.harness.suite.scenario import build_scenario
 
 SLOT = "tfgrpo_slot"
+AGENT = "tfgrpo_agent"
+"""The fixture that is the agent, unless the mark names another."""
+ROLLOUT = ("rollout", "rollout_workspace")
+"""Fixtures that need the agent's answer."""
 SUFFIX = re.compile(r"-?tfgrpo-(?:early|baseline|epoch\d+(?:-eval)?|eval)-r\d+(?=\]$)")
 
 
@@ -24,21 +31,61 @@ class RolloutSlot:
 
     epoch: int
     index: int
+    agent: str = ""
+    """Whose rollout it is, where several agents run side by side."""
 
 
-def parametrize(metafunc: pytest.Metafunc, phases: list[Phase], *, learning: bool) -> None:
-    """Give a marked test function one item per rollout of the `phases` that its split takes part in."""
-    split = _mark_data(metafunc.definition).get("split", "train")
+def parametrize(
+    metafunc: pytest.Metafunc, phases: list[Phase], *, learning: bool, agents: Sequence[str]
+) -> None:
+    """Give a marked test function one item per agent and rollout of the `phases` that its split is in."""
+    data = _mark_data(metafunc.definition)
+    split, own = data.get("split", "train"), _own_agents(metafunc.definition, data, agents)
     slots: dict[str, RolloutSlot] = {}
     for phase in phases:
         # In plain mode train items are made too, so that pytest counts them as deselected.
         if learning and not takes_part(split, phase):
             continue
         label = phase.label if learning or phase.is_control else "eval"
-        for index in range(phase.rollouts):
-            slots[f"tfgrpo-{label}-r{index}"] = RolloutSlot(phase.epoch, index)
+        for agent, index in product(own, range(phase.rollouts)):
+            start = f"tfgrpo-{agent}-" if agent else "tfgrpo-"
+            slots[f"{start}{label}-r{index}"] = RolloutSlot(phase.epoch, index, agent)
     metafunc.fixturenames.append(SLOT)
+    world = world_of(metafunc.definition, metafunc.fixturenames)
+    if world is not None:  # the rollout is made once all others are set up
+        before = [name for name in (*metafunc.fixturenames, *world) if name and name not in ROLLOUT]
+        after = [name for name in ROLLOUT[1:] if name in metafunc.fixturenames]
+        metafunc.fixturenames[:] = [*dict.fromkeys(before), ROLLOUT[0], *after]
     metafunc.parametrize(SLOT, list(slots.values()), ids=list(slots), indirect=True)
+
+
+def _own_agents(node: pytest.Item, data: Mapping[str, Any], agents: Sequence[str]) -> Sequence[str]:
+    """Return those of a list of agents that a mark names; all where it names none, or there is no list."""
+    named = data.get("agents", ())
+    if not named or not any(agents):
+        return agents
+    if not isinstance(named, list | tuple) or not all(name in agents for name in named):
+        raise pytest.UsageError(
+            f"{node.nodeid}: agents must be a list of names of {', '.join(agents)}, not {named!r}"
+        )
+    return [agent for agent in agents if agent in named]
+
+
+def world_of(node: pytest.Item, known: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the fixtures that are set up before the agent is asked, the agent's own first; None for none.
+
+    They are those that the mark names as `fixtures` and `agent`, and ``tfgrpo_agent`` if it is `known`.
+    """
+    data = _mark_data(node)
+    named, agent = data.get("fixtures", ()), data.get("agent")
+    if not isinstance(named, list | tuple) or not all(isinstance(name, str) for name in named):
+        raise pytest.UsageError(f"{node.nodeid}: fixtures must be a list of names, not {named!r}")
+    if agent is not None and not isinstance(agent, str):
+        raise pytest.UsageError(f"{node.nodeid}: agent must be the name of a fixture, not {agent!r}")
+    own = agent or (AGENT if AGENT in (*known, *named) else "")
+    if not own and not named:
+        return None
+    return (own, *(name for name in named if name != own))
 
 
 def takes_part(split: str, phase: Phase) -> bool:
@@ -80,8 +127,12 @@ def _params(item: pytest.Item) -> dict[str, Any]:
 
 
 def base_id(item: pytest.Item) -> str:
-    """Return the node id without the rollout: what all items of a scenario share."""
-    return SUFFIX.sub("", item.nodeid).removesuffix("[]")
+    """Return the node id without agent and rollout: what all items of a scenario share."""
+    node_id, slot = item.nodeid, slot_of(item)
+    if slot is not None and slot.agent:  # a name may look like anything, so it is cut where it stands
+        before, _, after = node_id.rpartition(f"tfgrpo-{slot.agent}-")
+        node_id = f"{before}tfgrpo-{after}"
+    return SUFFIX.sub("", node_id).removesuffix("[]")
 
 
 def scenario_of(item: pytest.Item) -> Scenario:
@@ -89,12 +140,18 @@ def scenario_of(item: pytest.Item) -> Scenario:
     data = _mark_data(item)
     params = {name: value for name, value in _params(item).items() if name != SLOT}
     data = {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
-    data["prompt"] = _fill(str(data.get("prompt", "")), params)
+    world = world_of(item, getattr(item, "fixturenames", ()))
+    data = {key: value for key, value in data.items() if key not in ("fixtures", "agent")}
+    if "prompt" in data or "turns" not in data:
+        data["prompt"] = _fill(str(data.get("prompt", "")), params)
+    if isinstance(data.get("turns"), list):
+        data["turns"] = [_fill(turn, params) if isinstance(turn, str) else turn for turn in data["turns"]]
     data["id"] = scenario_id(base_id(item))
     data.setdefault("split", "train")
     path, line, _ = item.location
     source = f"{path}:{(line or 0) + 1}"
-    return build_scenario(data, source=source, checker=base_id(item), folder=item.path.parent)
+    made = build_scenario(data, source=source, checker=base_id(item), folder=item.path.parent)
+    return made if world is None else replace(made, fixtures=world)
 
 
 def _fill(prompt: str, params: dict[str, Any]) -> str:
@@ -112,10 +169,12 @@ def scenario_id(node_id: str) -> str:
 
 
 def siblings(item: pytest.Item) -> list[pytest.Item]:
-    """Return all items of an item's scenario, in order, by collecting its parent again."""
+    """Return all items of an item's scenario and agent, in order, by collecting its parent again."""
     parent = item.parent
     if not isinstance(parent, pytest.Collector):
         return [item]
     nodes = (node for node in parent.collect() if isinstance(node, pytest.Item))
-    wanted = base_id(item)
-    return [node for node in nodes if slot_of(node) is not None and base_id(node) == wanted] or [item]
+    wanted, own = base_id(item), slot_of(item)
+    slots = [(node, slot) for node in nodes if (slot := slot_of(node)) is not None]
+    agent = own.agent if own is not None else ""
+    return [node for node, slot in slots if slot.agent == agent and base_id(node) == wanted] or [item]

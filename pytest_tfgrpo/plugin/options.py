@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.settings import BY_NAME, TABLE, Setting, Settings, resolve, unknown_key
-from pytest_tfgrpo.core.text import plural
 
 SETTINGS = pytest.StashKey[Settings]()
 FLAGS = ("resume", "dry-run", *(setting.name.replace("_", "-") for setting in TABLE))
@@ -19,13 +18,7 @@ FLAGS = ("resume", "dry-run", *(setting.name.replace("_", "-") for setting in TA
 
 def declare(parser: pytest.Parser) -> None:
     """Declare a flag and an ini key for every setting, and the flags without a setting."""
-    group = parser.getgroup("tfgrpo", "learning from scenarios (pytest-tfgrpo)")
-    group.addoption(
-        "--tfgrpo",
-        action="store_true",
-        default=False,
-        help="learn: run groups of rollouts over several epochs",
-    )
+    group = parser.getgroup("tfgrpo")
     group.addoption(
         "--tfgrpo-resume",
         nargs="?",
@@ -113,20 +106,26 @@ def _rule(setting: Setting) -> str:
 
 
 def settings_of(config: pytest.Config) -> Settings:
-    """Return the settings of an invocation."""
+    """Return the settings of an invocation; those that nobody sets where nothing is."""
+    if SETTINGS not in config.stash:
+        config.stash[SETTINGS] = resolve({}, os.environ, {})
     return config.stash[SETTINGS]
 
 
-def headline(config: pytest.Config) -> str | None:
+def headline(settings: Settings) -> str | None:
     """Return the line of the report header, in learning mode."""
-    settings = settings_of(config)
     if not settings.learning:
         return None
+    from pytest_tfgrpo.core.agent_list import listed_agents
+    from pytest_tfgrpo.core.text import plural
+
+    agents = ", ".join(agent.name for agent in listed_agents(settings["actor"]))
     others = [
         role for role in ("optimizer", "teacher", "judge") if role in settings.origins and settings[role]
     ]
     return (
-        f"tfgrpo: actor {settings['actor'] or '(none)'}, "
+        "tfgrpo: "
+        + (f"agents {agents}, " if agents else f"actor {settings['actor'] or 'of each test'}, ")
         + "".join(f"{role} {settings[role]}, " for role in others)
         + f"group size {settings['group_size']}, "
         f"{plural(settings['epochs'], 'epoch')}, seed {settings['seed']}"

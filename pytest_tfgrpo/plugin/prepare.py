@@ -12,6 +12,7 @@ import pytest
 from pytest_tfgrpo.core.errors import TfgrpoError
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.settings import TABLE, Settings, unknown_variables
+from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.plugin import hook_calls
 from pytest_tfgrpo.plugin.distributed import RUN_ID
 
@@ -20,11 +21,18 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.core.scenarios import Scenario
     from pytest_tfgrpo.harness.engine.components import Supplied
     from pytest_tfgrpo.harness.gate.config import NamedGate
+    from pytest_tfgrpo.harness.launch.agents import Agent
     from pytest_tfgrpo.harness.launch.launch import Launch
-    from pytest_tfgrpo.harness.protocols import Tracing
+    from pytest_tfgrpo.harness.protocols import Actor, Tracing
     from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+    from pytest_tfgrpo.llm.budget import Budget
 
-TRACING: pytest.StashKey[Tracing | None] = pytest.StashKey()
+TRACING: pytest.StashKey[dict[str | None, Tracing | None]] = pytest.StashKey()
+"""Where the spans of each actor's run go."""
+
+
+REPLAY = "replay:"
+"""How the specification of a replay begins."""
 
 
 @contextmanager
@@ -39,7 +47,7 @@ def usage_errors() -> Iterator[None]:
 @usage_errors()
 def prepare(
     config: pytest.Config,
-    settings: Settings,
+    agent: Agent,
     *,
     scenarios: Sequence[Scenario],
     phases: Sequence[Phase],
@@ -47,47 +55,115 @@ def prepare(
     gates: Iterable[NamedGate],
     partial: str,
     elsewhere: Callable[[Sequence[str]], str],
+    budget: Budget | None = None,
 ) -> Launch:
-    """Return the launch of what pytest selected; raises pytest.UsageError on any misuse."""
+    """Return the launch of what pytest selected for an agent; raises pytest.UsageError on any misuse.
+
+    `budget` is one that it shares with others.
+    """
     from pytest_tfgrpo.harness.launch.launch import open_launch
 
+    settings = agent.settings
     _require_known_environment(os.environ)
+    if agent.name:
+        _refuse_own_agents(scenarios)
+    _refuse_replay_of_acts(settings["actor"], scenarios)
     return open_launch(
         config.rootpath,
         settings,
         scenarios,
-        _supplied(config, settings, kinds),
+        _supplied(config, agent, kinds, scenarios),
         phases=phases,
         gates=gates,
         environ=os.environ,
-        resume=config.getoption("tfgrpo_resume"),
-        run_id=getattr(config, "workerinput", {}).get(RUN_ID),
+        resume=agent.resume,
+        run_id=agent.run_id,
         partial=partial,
         elsewhere=elsewhere,
+        budget=budget,
+        again=agent.again,
     )
 
 
-def _supplied(config: pytest.Config, settings: Settings, kinds: Mapping[str, CheckKind]) -> Supplied:
+def one_agent(settings: Settings) -> tuple[Agent, ...]:
+    """Return the settings as those of a single actor."""
+    from pytest_tfgrpo.harness.launch.agents import Agent
+
+    return (Agent(settings=settings),)
+
+
+@usage_errors()
+def open_agents(config: pytest.Config, settings: Settings) -> tuple[Agent, ...]:
+    """Return the agents of an invocation, a run each."""
+    from pytest_tfgrpo.harness.launch.agents import agents_of
+
+    run_id = getattr(config, "workerinput", {}).get(RUN_ID)
+    return agents_of(settings, config.rootpath, resume=config.getoption("tfgrpo_resume", None), run_id=run_id)
+
+
+def _supplied(
+    config: pytest.Config, agent: Agent, kinds: Mapping[str, CheckKind], scenarios: Sequence[Scenario]
+) -> Supplied:
     """Return what hooks supply; raises pytest.UsageError when one breaks."""
     from pytest_tfgrpo.harness.engine.components import Supplied
 
+    settings = agent.settings
     actor, optimizer, named = settings["actor"], settings["optimizer"], ("name", "identity")
     return Supplied(
-        actor=actor and hook_calls.supply_one(config, "pytest_tfgrpo_actor", actor, (*named, "paid")),
+        actor=hook_calls.supply_one(config, "pytest_tfgrpo_actor", actor, (*named, "paid"))
+        if actor
+        else _own_agents(config, scenarios),
         optimizer=hook_calls.supply_one(config, "pytest_tfgrpo_optimizer", optimizer, named),
         rewarders=hook_calls.supply_rewarders(config),
         kinds=kinds,
         rules=tuple(hook_calls.gate_rules(config)),
-        tracing=config.stash.get(TRACING, None),
+        tracing=config.stash.get(TRACING, {}).get(settings["actor"]),
     )
+
+
+def _refuse_replay_of_acts(actor: str | None, scenarios: Sequence[Scenario]) -> None:
+    """Refuse to replay agents that fixtures make: a recording has answers, but not what they did."""
+    acting = [(s.id, s.fixtures[0]) for s in scenarios if s.fixtures and s.fixtures[0]]
+    if acting and (actor or "").startswith(REPLAY):
+        id, agent = acting[0]
+        raise pytest.UsageError(
+            f"{actor} has the answer to {id}, but not what its agent, the fixture {agent!r}, did to others, "
+            "which the test looks at; run it without a replay, or deselect it"
+        )
+
+
+def _refuse_own_agents(scenarios: Sequence[Scenario]) -> None:
+    """Refuse a test with an agent of its own where agents are compared: it would be the same for all."""
+    acting = [(s.checker, s.fixtures[0]) for s in scenarios if s.fixtures and s.fixtures[0]]
+    if acting:
+        test, fixture = acting[0]
+        raise pytest.UsageError(
+            f"{test} has an agent of its own, the fixture {fixture!r}, so it compares no agents of a list; "
+            "deselect it, or name a single actor"
+        )
+
+
+def _own_agents(config: pytest.Config, scenarios: Sequence[Scenario]) -> Actor | None:
+    """Return the stand-in for an actor where each scenario has an agent that a fixture makes."""
+    if not scenarios or not all(s.fixtures and s.fixtures[0] for s in scenarios):
+        return None
+    from pytest_tfgrpo.plugin.fixture_agents import OwnAgents
+
+    files = {str(scenario.checker).partition("::")[0] for scenario in scenarios}
+    return OwnAgents({name: stamp_bytes((config.rootpath / name).read_bytes()) for name in sorted(files)})
 
 
 @usage_errors()
 def open_tracing(config: pytest.Config, settings: Settings) -> None:
     """Open where the run's spans go; raises pytest.UsageError without the extra, or for a bad variable."""
+    from pytest_tfgrpo.core.agent_list import listed_agents
     from pytest_tfgrpo.sinks.otel import open_telemetry
 
-    config.stash[TRACING] = open_telemetry(settings, os.environ)
+    actors = [agent.spec for agent in listed_agents(settings["actor"])] or [settings["actor"]]
+    opened: dict[str | None, Tracing | None] = {
+        actor: open_telemetry(settings.with_values(actor=actor), os.environ) for actor in actors
+    }
+    config.stash[TRACING] = opened
 
 
 def _require_known_environment(environ: Mapping[str, str]) -> None:
@@ -98,12 +174,28 @@ def _require_known_environment(environ: Mapping[str, str]) -> None:
         )
 
 
-def dry_run(launch: Launch) -> list[str]:
-    """Return the lines of a dry run: what the launch would ask, and what that may cost."""
-    from pytest_tfgrpo.harness.estimate.forecast import forecast
-    from pytest_tfgrpo.harness.estimate.plan_text import plan_text
+def shared_budget(settings: Settings, runs: int) -> Budget | None:
+    """Return what several runs may spend together; None for a single one, which has its own."""
+    if runs < 2:
+        return None
+    from pytest_tfgrpo.llm.budget import Budget
 
-    job, folder, record = launch.prepared.job, launch.prepared.folder, launch.settings["record"]
-    runs = None if folder is None else folder.parent
-    known = launch.root / record if record else None
-    return plan_text(job, forecast(job, runs, known, launch.looks))
+    return Budget(settings.values)
+
+
+def dry_run(launches: Sequence[tuple[str, Launch]]) -> list[str]:
+    """Return the lines of a dry run: what each agent's launch would ask, and what that may cost."""
+    from pytest_tfgrpo.harness.estimate.forecast import forecast
+    from pytest_tfgrpo.harness.estimate.plan_text import plan_text, together
+
+    lines: list[str] = []
+    parts = []
+    for agent, launch in launches:
+        job, folder, record = launch.prepared.job, launch.prepared.folder, launch.settings["record"]
+        runs = None if folder is None else folder.parent
+        known = launch.root / record if record else None
+        found = forecast(job, runs, known, launch.looks)
+        parts.append((agent, job, found))
+        lines += ["", f"agent  {agent}"] if agent else []
+        lines += plan_text(job, found)
+    return [*lines, "", *together(parts)] if len(parts) > 1 else lines

@@ -1,73 +1,62 @@
-"""Progress on long epochs: a live line on a terminal, periodic plain lines otherwise."""
+"""Progress of a run: what goes on now, read from its gauge, and the line that each phase leaves."""
 
 from __future__ import annotations
 
-import sys
-import time
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
-
-import pytest
+from collections.abc import Callable
+from time import monotonic, process_time, thread_time
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.lessons import Acceptance
-from pytest_tfgrpo.core.records import Phase, PhaseResult, Rollout
+from pytest_tfgrpo.core.records import PhaseResult
 from pytest_tfgrpo.core.text import line, plural
+from pytest_tfgrpo.harness.engine.executors.registry import most_in_flight
+from pytest_tfgrpo.harness.engine.gauge import Gauge
+from pytest_tfgrpo.harness.run.job import Job
 
-LIVE_EVERY_S = 0.2
-PLAIN_EVERY_S = 5.0
+if TYPE_CHECKING:
+    from pytest_tfgrpo.plugin.live_line import Moment
+    from pytest_tfgrpo.plugin.screen import LiveScreen
+
+SHARE = 0.01
+"""Of the processor time of a run, what showing it may take."""
+AT_LEAST_EVERY_S = 5.0
 
 
 class Progress:
-    """Tells how far the current phase is; silent with ``-q`` and in xdist workers."""
+    """Says on a screen how far a run is; without one it says nothing."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        """Find out where lines go."""
-        self._reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-        self._capture: Any = config.pluginmanager.get_plugin("capturemanager")
-        if config.get_verbosity() < 0 or hasattr(config, "workerinput"):
-            self._reporter = None
-        self._live = self._reporter is not None and self._reporter.isatty
-        self._phase: Phase | None = None
-        self._done = self._errors = 0
-        self._started = self._shown = time.monotonic()
-        self._writer: Any = config.get_terminal_writer() if self._reporter is not None else None
-        self._drawn = False
-        self._column = 0
-
-    def rollout(self, rollout: Rollout, phase: Phase) -> None:
-        """Count a finished rollout; the final sweep tells how far a control beside it is."""
-        if phase.concurrent:
-            self.tick()
-            return
-        if self._phase is None or self._phase.label != phase.label:
-            self._phase, self._done, self._errors = phase, 0, 0
-            self._started = self._shown = time.monotonic()
-        self._done += 1
-        self._errors += rollout.status == "error"
-        self.tick()
+    def __init__(self, screen: LiveScreen | None, gauge: Gauge, job: Job, agent: str = "") -> None:
+        """Nothing is shown yet; `agent` is whose run it is, where several run side by side."""
+        self._screen = screen
+        self._name = f"tfgrpo {agent}" if agent else "tfgrpo"
+        self._moment = _moments(gauge, job, self._name)
+        self._next = self._latest = 0.0
+        self._affordable = 0.0
+        """Processor time of this process at which it is worth showing what goes on again."""
 
     def tick(self) -> None:
-        """Show the state when it is time to."""
-        now = time.monotonic()
-        every = LIVE_EVERY_S if self._live else PLAIN_EVERY_S
-        if self._reporter is None or self._phase is None or now - self._shown < every:
+        """Show what goes on when it is time to."""
+        if self._screen is None:
             return
-        self._shown = now
-        total = self._phase.rollouts * len(self._phase.scenarios)
-        text = f"tfgrpo {self._phase.label}: {self._done}/{total} rollouts"
-        if self._errors:
-            text += f", {plural(self._errors, 'error')}"
-        text += f", {now - self._started:.0f} s"
-        self._show(text) if self._live else self._keep(text)
+        now = monotonic()
+        if now < self._next:
+            return
+        if now < self._latest and process_time() < self._affordable:
+            self._next = now + self._screen.every_s
+            self._screen.restore()
+            return
+        began = thread_time()
+        self._screen.show(self._moment())
+        self._next, self._latest = now + self._screen.every_s, now + AT_LEAST_EVERY_S
+        self._affordable = process_time() + (thread_time() - began) / SHARE
 
     def phase(self, result: PhaseResult) -> None:
-        """Show a line for a phase that ended."""
-        self._phase = None
-        if self._reporter is None:
+        """Keep a line for a phase that ended."""
+        if self._screen is None:
             return
         scores = [s.gt_score for g in result.counted for s in g.scores if s.gt_score is not None]
         mean = f"gt mean {sum(scores) / len(scores):.3f}" if scores else "nothing scored"
-        text = f"tfgrpo {result.phase.label}: {plural(len(scores), 'rollout')} scored, {mean}"
+        text = f"{self._name} {result.phase.label}: {plural(len(scores), 'rollout')} scored, {mean}"
         if result.shared:
             text += f", {plural(len(result.shared), 'scenario')} with the answers of the final sweep"
         if result.revision is not None:
@@ -78,44 +67,34 @@ class Progress:
         self._keep(text)
 
     def notice(self, text: str) -> None:
-        """Show what the run says of itself: that it pauses and why, or what can be gained."""
-        if self._reporter is not None:
-            self._keep(f"tfgrpo {line(text, 800)}")
+        """Keep what the run says of itself: that it pauses and why, or what can be gained."""
+        self._keep(f"{self._name} {line(text, 800)}")
 
     def clear(self) -> None:
-        """Take the live line away and put the cursor back, before pytest writes on."""
-        if self._drawn:
-            right = f"\x1b[{self._column}C" if self._column else ""
-            self._draw(f"\r\x1b[2K\x1b[1A{right}")
-            self._drawn = False
+        """Take the live line away."""
+        if self._screen is not None:
+            self._screen.clear()
+
+    def finish(self) -> None:
+        """Take the live line away, and leave what stays below the list of tests."""
+        if self._screen is not None:
+            self._screen.finish()
 
     def _keep(self, text: str) -> None:
-        """Write a line that stays."""
-        self.clear()
-        with self._uncaptured():
-            self._reporter.ensure_newline()
-            self._reporter.write_line(text)
+        if self._screen is not None:
+            self._screen.keep(text)
 
-    def _show(self, text: str) -> None:
-        """Draw the live line below the line that pytest is writing, which stays as it is."""
-        if not self._drawn:
-            self._column = self._writer.width_of_current_line
-            self._draw("\n")
-        self._drawn = True
-        self._draw(f"\r\x1b[2K{text[: self._writer.fullwidth - 1]}")
 
-    def _draw(self, text: str) -> None:
-        # Past the reporter: it must not take what is drawn for a part of its own line.
-        with self._uncaptured():
-            sys.stdout.write(text)
-            sys.stdout.flush()
+def _moments(gauge: Gauge, job: Job, name: str) -> Callable[[], Moment]:
+    """Return what tells the present moment; a run that shows nothing loads nothing for it."""
 
-    def _uncaptured(self) -> AbstractContextManager[None]:
-        """Lift pytest's capture of output: items wait while it is on."""
-        if self._capture is None:
-            return nullcontext()
-        lifted: AbstractContextManager[None] = self._capture.global_and_fixture_disabled()
-        return lifted
+    def moment() -> Moment:
+        from pytest_tfgrpo.plugin.live_line import moment_of
+        from pytest_tfgrpo.plugin.remaining import Plan
+
+        return moment_of(gauge.read(), Plan.of(job.phases, most_in_flight(job)), name)
+
+    return moment
 
 
 def _tried(acceptance: Acceptance | None) -> str:

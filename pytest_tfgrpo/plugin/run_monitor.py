@@ -6,35 +6,63 @@ import itertools
 import queue
 import signal
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_tfgrpo.core.lessons import Experience
-from pytest_tfgrpo.core.records import CheckerResult, Group, Phase, PhaseResult, Rollout, Run
+from pytest_tfgrpo.core.records import CheckerResult, Group, PhaseResult, Rollout, Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.harness.engine.observers import AwaitingChecker, Notice, Record, SharedPrompt
-from pytest_tfgrpo.harness.launch.engine_thread import EngineFailed, EngineThread
+from pytest_tfgrpo.harness.engine.observers import (
+    AwaitingChecker,
+    LostRollout,
+    Notice,
+    Record,
+    RefusedRollout,
+    SharedPrompt,
+)
+from pytest_tfgrpo.harness.launch.engine_thread import EngineFailed, EngineThread, LoopThread
 from pytest_tfgrpo.harness.launch.exit_guard import guard_exits, tell_stderr
-from pytest_tfgrpo.harness.launch.launch import Launch
+from pytest_tfgrpo.harness.launch.launch import Launch, load_conclusion
+from pytest_tfgrpo.harness.protocols import Actor
 from pytest_tfgrpo.harness.run.schedule import rollout_id
+from pytest_tfgrpo.harness.run.stored_groups import StoredGroups, StoredRollouts, by_scenario
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+from pytest_tfgrpo.plugin.main_thread import MainThreadCall
 from pytest_tfgrpo.plugin.progress import Progress
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.plugin.screen import LiveScreen
 
 POLL_S = 0.1
 LAST_RECORD_S = 30.0
+FIRST_CALLS_S = 0.03
+"""What the engine takes to make its first calls; then it waits for answers, and other work costs no time."""
 
 
 class RunMonitor:
     """A run in progress; starts when first waited for."""
 
-    def __init__(self, config: pytest.Config, launch: Launch) -> None:
-        """Prepare; nothing is paid for before the first wait."""
+    def __init__(
+        self,
+        config: pytest.Config,
+        launch: Launch,
+        agent: str = "",
+        screen: LiveScreen | None = None,
+        host: LoopThread | None = None,
+    ) -> None:
+        """Prepare; nothing is paid for before the first wait.
+
+        Where several run, `agent` is its name, and `host` the thread that they share.
+        """
         self.launch = launch
+        self.agent = agent
+        self.together: Sequence[RunMonitor] = (self,)
+        """The runs that start with this one, which is among them, on one thread."""
         self.job = job = launch.prepared.job
         self.run: Run | None = None
         """The run, once it has ended, complete or not."""
@@ -44,14 +72,28 @@ class RunMonitor:
         """Warnings about observing hooks that raised."""
         self._hook = config.hook
         self._config = config
+        self._records = queue.SimpleQueue[Record | EngineFailed | MainThreadCall]()
         self._thread = EngineThread(
-            job, folder=launch.prepared.folder, watch=launch.watch, extend=launch.more_rollouts, paced=True
+            job,
+            folder=launch.prepared.folder,
+            watch=launch.watch,
+            extend=launch.more_rollouts,
+            paced=True,
+            deliver=self._records.put,
+            host=host,
         )
-        self._progress = Progress(config)
-        self._groups: dict[tuple[int, str], Group] = {}
+        self._progress = Progress(screen, self._thread.gauge, job, agent)
+        self._groups: dict[int, dict[str, Group | StoredRollouts]] = {}
+        """By epoch and scenario id, until a phase has ended whose groups lie in a file."""
+        self._last: tuple[int, Mapping[str, Group]] = (0, {})
+        """Groups of such a phase, by scenario id, that were asked for last, with their epoch."""
         self._results: dict[int, PhaseResult] = {}
         self._rollouts: dict[str, Rollout] = {}
         self._workspaces: dict[str, Workspace] = {}
+        self._refused: dict[str, str] = {}
+        """Rollouts by id that will not be made, and why."""
+        self._lost: set[str] = set()
+        """Rollouts by id that wait for fresh fixtures."""
         self._shared: set[str] = set()
         """Ids of scenarios whose rollouts in the final sweep serve the control too."""
         self._closed: set[int] = set()
@@ -59,9 +101,9 @@ class RunMonitor:
         self._phases = {phase.epoch: phase for phase in job.phases}
         self._control = next((phase.epoch for phase in job.phases if phase.concurrent), None)
         self._dev = {phase.epoch: frozenset(phase.dev) for phase in job.phases}
-        self._sweep: Phase | None = None
-        """The sweep that goes on: of the dev split, or one that is extended."""
         self.started = False
+        self._entered: int | None = None
+        """The epoch whose items run now."""
         self._guard = ExitStack()
 
     @property
@@ -76,7 +118,7 @@ class RunMonitor:
             return line(f"{type(self.error).__name__}: {self.error}", 1000)
         ended = [result.reason for result in self._results.values() if result.status != "complete"]
         if self.run is None:
-            return line((*ended, "the run is not over")[0], 1000)
+            return line((*ended, *self._refused.values(), "the run is not over")[0], 1000)
         return line(self.run.reason or self.run.status, 1000)
 
     def group_size(self, epoch: int) -> int:
@@ -92,9 +134,16 @@ class RunMonitor:
 
     def group(self, epoch: int, scenario_id: str) -> Group | None:
         """Wait for a group; None when the run ended or excluded the scenario without it."""
-        key = (epoch, scenario_id)
-        self._wait(lambda: key in self._groups or epoch in self._results)
-        return self._groups.get(key)
+        self._wait(lambda: epoch in self._results or scenario_id in self._groups.get(epoch, ()))
+        if scenario_id in self._groups.get(epoch, ()):
+            found = self._groups[epoch][scenario_id]
+            return found.group if isinstance(found, StoredRollouts) else found
+        result = self._results.get(epoch)
+        if result is None or not isinstance(result.groups, StoredGroups):
+            return None
+        if self._last[0] != epoch or not self._last[1]:
+            self._last = epoch, by_scenario(result.groups)
+        return self._last[1].get(scenario_id)
 
     def is_settled(self, epoch: int, scenario_id: str) -> bool:
         """Return whether a scenario did not run because the gate was already decided."""
@@ -132,8 +181,25 @@ class RunMonitor:
     def rollout(self, epoch: int, scenario_id: str, index: int) -> Rollout | None:
         """Wait until a rollout of a marked test function can be judged; None when the run ended without."""
         wanted = rollout_id(self.job.run_id, self._phases[epoch], scenario_id, index)
-        self._wait(lambda: wanted in self._rollouts or self.is_shared(epoch, scenario_id))
+        self._wait(
+            lambda: wanted in self._rollouts or wanted in self._refused or self.is_shared(epoch, scenario_id)
+        )
         return self._rollouts.get(wanted)
+
+    def is_lost(self, epoch: int, scenario_id: str, index: int) -> bool:
+        """Wait for a rollout with fixtures; return whether its agent is asked again, with fresh ones."""
+        wanted = rollout_id(self.job.run_id, self._phases[epoch], scenario_id, index)
+        self._wait(
+            lambda: (
+                wanted in self._lost
+                or wanted in self._rollouts
+                or wanted in self._refused
+                or self.is_shared(epoch, scenario_id)
+            )
+        )
+        lost = wanted in self._lost
+        self._lost.discard(wanted)
+        return lost
 
     def is_shared(self, epoch: int, scenario_id: str) -> bool:
         """Return whether the control asks nothing for a scenario, as the final sweep's answers serve it."""
@@ -147,25 +213,64 @@ class RunMonitor:
         """Hand over what a marked test function found."""
         self._thread.judge(rollout.rollout_id, checker_result)
 
+    def supply(self, epoch: int, scenario_id: str, index: int, agent: Actor) -> None:
+        """Say whom to ask for a rollout whose fixtures are set up now."""
+        self.enter(epoch)
+        self._thread.supply(rollout_id(self.job.run_id, self._phases[epoch], scenario_id, index), agent)
+
+    def post(self, call: MainThreadCall) -> None:
+        """Hand a call to pytest's thread; called on the engine's."""
+        self._records.put(call)
+
     def enter(self, epoch: int | None) -> None:
         """Say that items of `epoch` run now: it may start, and earlier test functions have had their turn.
 
-        None: all items have run.
+        None: all items have run. Runs that started with this one enter the epoch too, unless they lack it.
         """
-        if not self.started:
-            self.started = True
-            self._end_clean_on_termination(True)
-            self._guard.enter_context(guard_exits(self._leave))
-            self._thread.start()
+        if self.started and epoch == self._entered:
+            return  # each word to the engine wakes its thread
+        starting = not self.started
+        if starting:
+            for one in self.together:
+                one.start()
+        for one in self.together:
+            one.reach(epoch)
+        if starting and len(self.job.scenarios) > 1:  # the report of one needs less
+            self._load_ahead()
+
+    def start(self) -> None:
+        """Start the run, and all others on its thread."""
+        self.started = True
+        self._end_clean_on_termination(True)
+        self._guard.enter_context(guard_exits(self._leave))
+        self._thread.start()
+
+    def reach(self, epoch: int | None) -> None:
+        """Let a phase start whose items run now; one that this run does not have changes nothing."""
+        if epoch == self._entered and epoch is not None:
+            return
+        if epoch is not None and epoch not in self._phases:
+            return
+        self._entered = epoch
         self._thread.open_phase(epoch)
         for earlier in itertools.takewhile(lambda known: known != epoch, self._phases):
             if earlier not in self._closed:
                 self._closed.add(earlier)
                 self._thread.close_judging(earlier)
 
+    def _load_ahead(self) -> None:
+        """Load what only the end of the run needs, unless the first answers come at once."""
+        try:
+            self._take(self._records.get(timeout=FIRST_CALLS_S))
+        except queue.Empty:
+            load_conclusion()
+
     def stop_when_broken(self, session: pytest.Session) -> None:
-        """Let `session` end when the engine failed: the items to come would all fail for that one reason."""
-        if self.error is not None:
+        """Let `session` end when the engine failed: the items to come would all fail for that one reason.
+
+        Not while another agent's goes on.
+        """
+        if all(one.error is not None for one in self.together):
             session.shouldfail = f"tfgrpo: the run failed: {self.why}"
 
     def finish(self) -> Run | None:
@@ -174,17 +279,29 @@ class RunMonitor:
         self._wait(lambda: False)
         return self.run
 
+    def cancel(self) -> None:
+        """Ask the run to end with what it has; one that has ended stays as it is."""
+        self._thread.cancel()
+
     def stop(self) -> None:
         """End the run with what it has."""
         self._end_clean_on_termination(False)
+        self._progress.clear()
         if not self.ended:
-            self._thread.cancel()
+            for one in self.together:
+                one.cancel()
             while not self.ended:
                 try:
-                    self._take(self._thread.records.get(timeout=LAST_RECORD_S))
+                    record = self._records.get(timeout=LAST_RECORD_S)
+                    if not isinstance(record, MainThreadCall):  # its fixtures are gone, and so is who asked
+                        self._take(record)
                 except queue.Empty:
                     self.error = TimeoutError(f"the run did not end within {LAST_RECORD_S:g} s")
+
+    def join(self) -> None:
+        """Wait for what the engine does after the last record: it closes actors and connections."""
         self._thread.join()
+        self._progress.finish()
 
     def release(self) -> None:
         """Let this process end as it likes again: the run has ended, or never will."""
@@ -200,11 +317,11 @@ class RunMonitor:
 
     def _wait(self, done: Callable[[], bool]) -> None:
         while not (done() or self.ended):
-            try:
-                self._take(self._thread.records.get(timeout=POLL_S))
-            except queue.Empty:
-                self._progress.tick()
-        self._progress.clear()
+            self._progress.tick()
+            with suppress(queue.Empty):
+                self._take(self._records.get(timeout=POLL_S))
+        if self.ended:
+            self._progress.clear()
 
     def _end_clean_on_termination(self, wanted: bool) -> None:
         """Take SIGTERM for Ctrl-C while the run lasts: agents in other processes would outlive pytest."""
@@ -214,12 +331,16 @@ class RunMonitor:
         if on_main_thread and signal.getsignal(signal.SIGTERM) is before:
             signal.signal(signal.SIGTERM, after)
 
-    def _take(self, record: Record | EngineFailed) -> None:
+    def _take(self, record: Record | EngineFailed | MainThreadCall) -> None:
         match record:
-            case Phase():
-                self._sweep = record
+            case MainThreadCall():
+                record.make()
             case Notice():
                 self._progress.notice(record.text)
+            case RefusedRollout():
+                self._refused[record.rollout_id] = record.reason
+            case LostRollout():
+                self._lost.add(record.rollout_id)
             case SharedPrompt():
                 self._shared.add(record.scenario_id)
             case AwaitingChecker():
@@ -228,9 +349,6 @@ class RunMonitor:
             case Rollout():
                 if record.scenario_id in self._watched:
                     self._rollouts[record.rollout_id] = record
-                now = self._sweep
-                at = now if now and (now.epoch, now.mode) == (record.epoch, record.mode) else None
-                self._progress.rollout(record, at or self._phases[record.epoch])
                 self._tell("pytest_tfgrpo_rollout", rollout=record)
             case Group():
                 self._keep(record)
@@ -238,6 +356,7 @@ class RunMonitor:
                 for group in record.shared:
                     self._keep(group)
                 self._results[record.phase.epoch] = record
+                self._let_go(record)
                 self._progress.phase(record)
                 self._tell("pytest_tfgrpo_epoch", result=record)
             case Experience():
@@ -250,10 +369,18 @@ class RunMonitor:
 
     def _keep(self, group: Group) -> None:
         """Keep a group for its epoch, and for the control if it serves that too."""
-        self._groups[group.epoch, group.scenario_id] = group
+        kept = group.rollouts if isinstance(group.rollouts, StoredRollouts) else group
+        self._groups.setdefault(group.epoch, {})[group.scenario_id] = kept
         if group.shared and self._control is not None:
             self._shared.add(group.scenario_id)
-            self._groups[self._control, group.scenario_id] = group
+            self._groups.setdefault(self._control, {})[group.scenario_id] = kept
+
+    def _let_go(self, result: PhaseResult) -> None:
+        """Keep of a phase whose groups lie in a file only those that it has not itself."""
+        if isinstance(result.groups, StoredGroups):
+            own = self._groups.get(result.phase.epoch, {})
+            for id in result.groups.ids:
+                own.pop(id, None)
 
     def _tell(self, hook: str, **record: object) -> None:
         """Call an observing hook: it cannot break the run."""

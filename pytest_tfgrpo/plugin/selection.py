@@ -4,15 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import few
 from pytest_tfgrpo.plugin.catalog import Marked
 from pytest_tfgrpo.plugin.distributed import places
 from pytest_tfgrpo.plugin.items import ScenarioItem
 from pytest_tfgrpo.plugin.markers import base_id, slot_of, split_of
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.launch.agents import Agent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pick:
+    """What pytest selected for the run of an agent."""
+
+    agent: Agent
+    scenarios: Sequence[Scenario]
+    phases: Sequence[Phase]
+    functions: Sequence[Marked]
+    items: Sequence[pytest.Item]
+    """In the order of the run."""
+    partial: str
+    """What left out scenarios of the suite; empty when all of them were selected."""
 
 
 def is_scenario_item(item: pytest.Item) -> bool:
@@ -106,3 +126,17 @@ def order(
             for node in found.get((phase.epoch, scenario_id), ()):
                 ordered.setdefault(node.nodeid, node)
     return list(ordered.values())
+
+
+def in_turn(phases: Sequence[Phase], runs: Iterable[Sequence[pytest.Item]]) -> list[pytest.Item]:
+    """Return the items of runs that go on side by side: phase by phase, those of each run together."""
+    place = {phase.epoch: n for n, phase in enumerate(phases)}
+    return sorted((item for items in runs for item in items), key=lambda item: place[_epoch(item)])
+
+
+def _epoch(item: pytest.Item) -> int:
+    slot = slot_of(item)
+    if slot is not None:
+        return slot.epoch
+    assert isinstance(item, ScenarioItem)
+    return item.phase.epoch

@@ -1,10 +1,9 @@
-"""The session: created with the first scenario; connects pytest's hooks with the run."""
+"""The session: created with the first scenario; connects pytest's hooks with the run, or one per agent."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence, Set
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,30 +12,34 @@ import pytest
 from pytest_tfgrpo.core.errors import ScenarioError, TfgrpoError
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.setting_parsers import default_task_id
 from pytest_tfgrpo.harness.launch.launch import (
     is_gated,
+    limited,
     phases_of,
     planned,
     read_gates,
     select,
     stored_baseline,
 )
-from pytest_tfgrpo.plugin import agent_folders, distributed, hook_calls, options, prepare
+from pytest_tfgrpo.plugin import agent_folders, distributed, garbage, hook_calls, markers, options, prepare
 from pytest_tfgrpo.plugin.catalog import Catalog, Marked
-from pytest_tfgrpo.plugin.checkers import Checkers
-from pytest_tfgrpo.plugin.failures import (
-    ItemFailed,
-    ItemNotRun,
-    end_unrun,
-    judge_group,
-    note_group,
-    report_low,
+from pytest_tfgrpo.plugin.failures import ItemFailed
+from pytest_tfgrpo.plugin.items import (
+    GateItem,
+    RunFile,
+    ScenarioItem,
+    StandIn,
+    is_tried,
+    make_gates,
+    make_items,
+    require_listed,
 )
-from pytest_tfgrpo.plugin.items import GateItem, RunFile, ScenarioItem, StandIn, make_gates, make_items
-from pytest_tfgrpo.plugin.run_monitor import RunMonitor
 from pytest_tfgrpo.plugin.selection import (
+    Pick,
     elsewhere,
     functions_of,
+    in_turn,
     is_scenario_item,
     left_out,
     may_add,
@@ -46,10 +49,10 @@ from pytest_tfgrpo.plugin.selection import (
 )
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.gate.config import NamedGate
-    from pytest_tfgrpo.harness.launch.launch import Launch
-    from pytest_tfgrpo.harness.report.conclusion import Conclusion
+    from pytest_tfgrpo.harness.launch.agents import Agent
     from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+    from pytest_tfgrpo.plugin.checkers import Checkers
+    from pytest_tfgrpo.plugin.session_run import SessionRun
 
 NAME = "tfgrpo-session"
 ONLY_DEV = (
@@ -78,7 +81,12 @@ class TfgrpoSession:
         self.config = config
         self.settings = options.settings_of(config)
         self.learning = self.settings.learning
-        self.phases: list[Phase] = phases_of(self.settings, config.rootpath)
+        self.misuse: pytest.UsageError | None = None
+        """What is wrong with the list of agents, or with the mark of a test function."""
+        self._agents = self._open_agents()
+        self.agents = tuple(agent.name for agent in self._agents)
+        """Names of the agents that run side by side; one empty name for a single actor."""
+        self.phases: list[Phase] = phases_of(self._agents[0].settings, config.rootpath)
         self._kinds: dict[str, CheckKind] = {}
         self._catalog = Catalog(config.rootpath, self._kinds)
         self._broken = ""
@@ -87,36 +95,39 @@ class TfgrpoSession:
             self._kinds.update(hook_calls.check_kinds(config))
         except pytest.UsageError as error:
             self._broken = str(error)
-        self.misuse: pytest.UsageError | None = None
-        """What is wrong with the mark of a test function."""
-        self._unsound = ""
-        """Why this fails whatever the gate says: a file was not written, or a replay lacked answers."""
         self._partial = ""
         """What left out scenarios of the suite; empty when all of them were selected."""
         self._unrun = ""
         """Why the gate fails though nothing ran: no eval scenario is left."""
         self._ran = False
         """True once pytest has run its items to the end; an interrupt at any time leaves it false."""
-        self._telling = False
-        """True once an item of a gate tells what its gate found, where pytest shows failures."""
         self._failed = False
         """True when a gate failed, whatever became of its item."""
-        self._named: list[NamedGate] = []
-        self._excused: frozenset[str] = frozenset()
-        """Ids of the scenarios that a gate judges in place of their items."""
-        self._live: RunMonitor | None = None
-        self._checkers: Checkers | None = None
-        self._conclusion: Conclusion | None = None
+        self._runs: dict[str, SessionRun] = {}
+        """The prepared runs by agent."""
+        self._alone = False
+        """True before the first scenario's item, when no test of the user runs beside them."""
+        self._spared = ExitStack()
+        """Lets the garbage collector work as before this session."""
         self._lines: list[str] = []
         """The terminal section, also when it comes from an xdist worker."""
         self._notes: list[str] = []
         """Commands for GitHub Actions annotations; empty elsewhere."""
 
+    def _open_agents(self) -> tuple[Agent, ...]:
+        try:
+            return prepare.open_agents(self.config, self.settings)
+        except pytest.UsageError as error:  # raised later: here it would be an error of a file
+            self.misuse = error
+            return prepare.one_agent(self.settings)
+
     def load(self, path: Path) -> tuple[Scenario, ...]:
         """Return the scenarios of a file, known from now on; raises ScenarioError."""
         if self._broken:
             raise ScenarioError(self._broken)
-        return self._catalog.load(path)
+        scenarios = self._catalog.load(path)
+        require_listed(scenarios, self.agents)
+        return scenarios
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> Any:
@@ -134,10 +145,13 @@ class TfgrpoSession:
     def arrange(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Select the scenarios of a run, order their items, and prepare it; raises pytest.UsageError."""
         with distributed.handing_over(self.config):
+            if self.misuse is not None:
+                raise self.misuse
             self._partial = narrowed(session) or self._partial
             chosen = [item for item in items if is_scenario_item(item)]
             named = [item for item in items if isinstance(item, StandIn)]
             others = [item for item in items if not is_scenario_item(item) and item not in named]
+            self._alone = all(isinstance(item, ScenarioItem) for item in items)
             if chosen or may_add(session, asked=bool(named) or self.learning):
                 if self.settings["out"] or self.learning:
                     agent_folders.refuse_output(self.config, items)
@@ -149,40 +163,122 @@ class TfgrpoSession:
 
     def _select(self, session: pytest.Session, chosen: list[pytest.Item]) -> list[pytest.Item]:
         files = [item for item in chosen if isinstance(item, ScenarioItem)]
-        functions = self._catalog.functions(
-            [item for item in chosen if not isinstance(item, ScenarioItem)], self.phases
-        )
-        chosen_ids = {s.id for item in files for s in item.scenarios}
-        chosen_ids |= {function.scenario.id for function in functions}
+        marked = [(item, slot.agent) for item in chosen if (slot := markers.slot_of(item)) is not None]
+        own = {
+            name: (
+                [item for item in files if item.agent == name],
+                self._catalog.functions([item for item, agent in marked if agent == name], self.phases),
+            )
+            for name in self.agents
+        }
+        ids = {
+            name: {s.id for item in items for s in item.scenarios} | {f.scenario.id for f in functions}
+            for name, (items, functions) in own.items()
+        }
         # In order of collection, whatever --ff or random-order plugins made of it.
-        selected = {id: s for id, s in self._catalog.scenarios.items() if id in chosen_ids}
+        known = set[str]().union(*ids.values())
+        selected = {id: s for id, s in self._catalog.scenarios.items() if id in known}
         wanted = hook_calls.revise_scenarios(self.config, list(selected.values()), self._kinds)
+        with prepare.usage_errors():
+            require_listed(wanted, self.agents)
         changed = {s.id: s for s in wanted}
         for item in files:
             item.scenarios = tuple(changed.get(s.id, s) for s in item.scenarios)
-        wanted = select(wanted, self.settings, self.config.rootpath, self.config.getoption("tfgrpo_resume"))
         home = RunFile.of(session)
-        added = make_items(home, [s for s in wanted if s.id not in selected], self)
-        phases = planned(wanted, self.settings, self.config.rootpath)
-        collected = [s.id for s in self._catalog.scenarios.values() if self.learning or s.split == "eval"]
-        self._partial = self._partial or left_out(collected, selected, {s.id for s in wanted})
-        ordered = order(phases, [*(whole(files) if self.learning else files), *added], functions)
+        picks = [
+            self._pick(home, agent, wanted, selected.keys() - ids[agent.name], selected, *own[agent.name])
+            for agent in self._agents
+            if ids[agent.name] or not chosen
+        ]
+        ordered = in_turn(self.phases, (pick.items for pick in picks))
         kept = {item.nodeid for item in ordered}
         dropped = [item for item in chosen if item.nodeid not in kept]
         if dropped:
             self.config.hook.pytest_deselected(items=dropped)
         if not ordered:
-            idle = wanted if self.learning else selected
+            idle = any(pick.scenarios for pick in picks) if self.learning else selected
             self._lines = [ONLY_DEV if self.learning else ONLY_TRAIN] if idle else []
             return self._without_eval(session)
-        known = [*self._catalog.scenarios.values(), *wanted]
-        with prepare.usage_errors():
-            self._named = read_gates(self.settings, self.config.rootpath, known, partial=bool(self._partial))
-        if not self.config.option.collectonly:
-            self._prepare(wanted, phases, functions)
-        if self.config.getoption("tfgrpo_dry_run"):
-            return []
-        return [*ordered, *make_gates(home, self, self._named)] if is_gated(self.settings) else ordered
+        gates = self._prepare_all(
+            home, [pick for pick in picks if pick.items], [*self._catalog.scenarios.values(), *wanted]
+        )
+        return [] if self.config.getoption("tfgrpo_dry_run", False) else [*ordered, *gates]
+
+    def _pick(
+        self,
+        home: RunFile,
+        agent: Agent,
+        wanted: Sequence[Scenario],
+        others: Set[str],
+        selected: Mapping[str, Scenario],
+        files: list[ScenarioItem],
+        functions: list[Marked],
+    ) -> Pick:
+        """Return what an agent runs of what is `wanted`, without what was selected for `others` only."""
+        root = self.config.rootpath
+        own = [s for s in wanted if s.id not in others and is_tried(s, agent.name)]
+        whole_suite = select(own, agent.settings, root, agent.resume)
+        taken, over = limited(whole_suite, agent.settings)
+        added = make_items(home, [s for s in taken if s.id not in selected], self, (agent.name,))
+        phases = planned(taken, agent.settings, root)
+        collected = [
+            s.id
+            for s in self._catalog.scenarios.values()
+            if (self.learning or s.split == "eval") and is_tried(s, agent.name)
+        ]
+        return Pick(
+            agent=agent,
+            scenarios=taken,
+            phases=phases,
+            functions=functions,
+            items=order(phases, [*(whole(files) if self.learning else files), *added], functions),
+            partial=self._partial
+            or left_out(collected, selected.keys() - others, {s.id for s in whole_suite})
+            or over,
+        )
+
+    def _prepare_all(self, home: RunFile, picks: list[Pick], known: list[Scenario]) -> list[pytest.Item]:
+        """Prepare the runs, and return the items of their gates."""
+        from pytest_tfgrpo.harness.launch.engine_thread import LoopThread
+        from pytest_tfgrpo.plugin.session_run import SessionRun
+
+        self._require_known_fixtures(picks)
+        gates, root = list[pytest.Item](), self.config.rootpath
+        shared = prepare.shared_budget(self.settings, len(picks))
+        screen, host = distributed.screen_of(self.config), LoopThread()
+        for pick in picks:
+            settings, name = pick.agent.settings, pick.agent.name
+            with prepare.usage_errors():
+                named = read_gates(settings, root, known, partial=bool(pick.partial))
+            if not self.config.option.collectonly:
+                launch = prepare.prepare(
+                    self.config,
+                    pick.agent,
+                    scenarios=pick.scenarios,
+                    phases=pick.phases,
+                    kinds=self._kinds,
+                    gates=named,
+                    partial=pick.partial,
+                    elsewhere=self._elsewhere,
+                    budget=shared and shared.share(),
+                )
+                functions = {str(f.scenario.checker): f.scenario for f in pick.functions}
+                self._runs[name] = SessionRun(
+                    self.config, launch, functions, agent=name, screen=screen, host=host
+                )
+            gates += make_gates(home, self, named, name) if is_gated(settings) else []
+        for run in self._runs.values():
+            run.live.together = [one.live for one in self._runs.values()]
+        if self.config.getoption("tfgrpo_dry_run", False):
+            self._lines = prepare.dry_run([(run.agent, run.launch) for run in self._runs.values()])
+        return gates
+
+    def _require_known_fixtures(self, picks: Sequence[Pick]) -> None:
+        functions = {one.scenario.id: one for pick in picks for one in pick.functions}
+        if functions and not self.config.option.collectonly:
+            from pytest_tfgrpo.plugin.known_fixtures import require_known
+
+            require_known(items[0] for one in functions.values() for items in [*one.items.values()][:1])
 
     def _elsewhere(self, ids: Sequence[str], *, anywhere: bool = False) -> str:
         """Return which of `ids` are outside the paths that pytest looked in; see `elsewhere`."""
@@ -191,10 +287,11 @@ class TfgrpoSession:
 
     def _without_eval(self, session: pytest.Session) -> list[pytest.Item]:
         """Return the gate, which fails, where a baseline is set and the whole suite has nothing to run."""
-        if not self.settings["baseline"] or self._partial or self.config.getoption("tfgrpo_dry_run"):
+        if not self.settings["baseline"] or self._partial or self.config.getoption("tfgrpo_dry_run", False):
             return []
+        agent = self._agents[0]
         with prepare.usage_errors():
-            baseline = stored_baseline(self.settings, self.config.rootpath)
+            baseline = stored_baseline(agent.settings, self.config.rootpath)
         if baseline is None:  # a library or packs, which name no scenarios
             return []
         ids = list(baseline.scenarios)
@@ -202,105 +299,27 @@ class TfgrpoSession:
             return []
         self._unrun = (
             f"no eval scenario was collected to compare with the {len(ids)} of the baseline "
-            f"{self.settings['baseline']!r}; bring them back, or set tfgrpo_baseline = none"
+            f"{agent.settings['baseline']!r}; bring them back, or set tfgrpo_baseline = none"
         )
-        return [*make_gates(RunFile.of(session), self, [])]
-
-    def _prepare(self, scenarios: list[Scenario], phases: list[Phase], functions: list[Marked]) -> None:
-        launch = prepare.prepare(
-            self.config,
-            self.settings,
-            scenarios=scenarios,
-            phases=phases,
-            kinds=self._kinds,
-            gates=self._named,
-            partial=self._partial,
-            elsewhere=self._elsewhere,
-        )
-        self._live = RunMonitor(self.config, launch)
-        by_node = {str(f.scenario.checker): f.scenario for f in functions}
-        self._excused = launch.excused
-        self._checkers = Checkers(self.config, self._live, by_node, excused=self._excused)
-        self.config.pluginmanager.register(self._checkers, "tfgrpo-checkers")
-        if self.config.getoption("tfgrpo_dry_run"):
-            self._lines = prepare.dry_run(launch)
+        return [*make_gates(RunFile.of(session), self, [], agent.name)]
 
     def show(self, item: ScenarioItem) -> None:
         """Wait for the item's groups, and raise ItemFailed when the item fails."""
-        live = self._run()
-        live.enter(item.phase.epoch)
-        problems: list[ItemFailed] = []
-        for scenario in live.drawn(item.phase.epoch, item.scenarios):
-            group = live.group(item.phase.epoch, scenario.id)
-            if group is None and live.is_settled(item.phase.epoch, scenario.id):
-                if len(item.scenarios) == 1:
-                    pytest.skip("gate already decided")
-                continue
-            try:
-                least = None if self.learning or scenario.id in self._excused else self.settings["min_score"]
-                judge_group(self.config, scenario, group, item.nodeid, least=least, why=live.why)
-            except ItemFailed as shortfall:
-                problems.append(shortfall)
-            if group is not None and len(item.scenarios) == 1:
-                note_group(item, group)
-        problems += self._show_dev(item, live)
-        live.stop_when_broken(item.session)
-        unrun = [problem for problem in problems if isinstance(problem, ItemNotRun)]
-        if len(unrun) < len(problems) or (unrun and live.error is not None):
-            raise ItemFailed("\n\n".join(map(str, problems[:10])))
-        if unrun:
-            end_unrun(item, unrun[0])
-        self._report_low(item, live)
-
-    def _report_low(self, item: ScenarioItem, live: RunMonitor) -> None:
-        """Mark the item of one scenario that is below its minimum where the gate decides."""
-        (first, *others), epoch = item.scenarios, item.phase.epoch
-        if others or first.id not in self._excused:
-            return
-        group, least = live.group(epoch, first.id), self.settings["min_score"]
-        if group is not None and group.gt_mean is not None and group.gt_mean < least:
-            report_low(group.gt_mean, least)
-
-    def _show_dev(self, item: ScenarioItem, live: RunMonitor) -> list[ItemFailed]:
-        """Return what is wrong with the dev scenarios of an item; skips one that did not run."""
-        epoch, problems = item.phase.epoch, list[ItemFailed]()
-        for scenario in item.scenarios:
-            if not live.decides(epoch, scenario.id):
-                continue
-            group, unasked = live.dev_group(epoch, scenario.id)
-            if group is None and unasked:
-                if len(item.scenarios) == 1:
-                    pytest.skip(unasked)
-                continue
-            try:
-                judge_group(self.config, scenario, group, item.nodeid, why=live.why)
-            except ItemFailed as shortfall:
-                problems.append(shortfall)
-            if group is not None and len(item.scenarios) == 1:
-                note_group(item, group)
-        return problems
+        self._runs[item.agent].show(item)
+        if self._alone:  # by now all is loaded that a run needs
+            self._alone = False
+            self._spared = garbage.spare_lasting()
 
     def show_gate(self, item: GateItem) -> None:
         """Wait for the end of the run, and raise ItemFailed when the gate fails."""
-        from pytest_tfgrpo.plugin import gates
-
         if self._unrun:
             raise ItemFailed(self._unrun)
-        live = self._run()
-        live.finish()
-        self._telling = self.config.getoption("tbstyle", "auto") != "no"
-        conclusion = self._conclude()
-        if conclusion is not None:
-            gates.show(item, conclusion)
-        else:
-            gates.fall(item, f"the run did not end: {live.why}", live.why)
-        if self._unsound and item.named is None:
-            raise ItemFailed(self._unsound)
+        self._runs[item.agent].show_gate(item)
 
-    @property
-    def checkers(self) -> Checkers | None:
-        """What judges the rollouts of marked test functions; None before the run is prepared."""
-        return self._checkers
+    def checkers_of(self, slot: object) -> Checkers | None:
+        """Return what judges the rollout of a marked test function; None before the run is prepared."""
+        run = self._runs.get(slot.agent) if isinstance(slot, markers.RolloutSlot) else None
+        return None if run is None else run.checkers
 
     def adopt(self, output: dict[str, Any]) -> None:
         """Take over the terminal section from the xdist worker that made the run."""
@@ -317,95 +336,110 @@ class TfgrpoSession:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
         """End the run with what it has, and write its results."""
-        if self._live is not None and self._live.started:
+        if self._started:
             normal = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
             try:
-                if self._ran and normal and not (session.shouldstop or session.shouldfail):
-                    self._live.finish()
-                self._live.stop()
-                self._conclude()
+                self._end(finish=self._ran and normal and not (session.shouldstop or session.shouldfail))
             except KeyboardInterrupt:
-                kept = self._live.launch.prepared.folder is not None
-                advice = f"go on with --tfgrpo-resume={self._live.job.run_id}" if kept else "nothing is kept"
-                self._lines = [AGAIN + advice]
+                self._lines = [AGAIN + self._advice()]
                 session.exitstatus = pytest.ExitCode.INTERRUPTED
         if self._is_bypassed():
             self._lines = ["tfgrpo: the gate did not run: something removed its items, or ended the session"]
             self._failed = True
-        if (self._unsound or self._failed) and exitstatus == pytest.ExitCode.OK:
+        unsound = any(run.unsound for run in self._runs.values())
+        if (unsound or self._failed) and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         nothing_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
-        if nothing_ran and self.config.getoption("tfgrpo_dry_run") and self._lines:
+        if nothing_ran and self.config.getoption("tfgrpo_dry_run", False) and self._lines:
             session.exitstatus = pytest.ExitCode.OK
         output = getattr(self.config, "workeroutput", None)
         if output is not None and self._lines:
             output[distributed.OUTPUT] = {"lines": self._lines, "notes": self._notes, "failed": self._failed}
 
+    @property
+    def _started(self) -> bool:
+        """True once one of the runs, and so all of them, have started."""
+        return any(run.live.started for run in self._runs.values())
+
+    def _end(self, *, finish: bool) -> None:
+        """End the runs, to their very end if they are to `finish`, and tell of them."""
+        runs = [*self._runs.values()]
+        for run in runs if finish else ():
+            run.live.finish()
+        for run in runs:
+            run.live.stop()
+        for run in runs:
+            run.conclude()  # while the engine closes its connections
+            self._lines += told(run)
+            self._notes += run.notes
+            self._failed = self._failed or run.failed
+        self._compare(runs)
+        for run in runs:
+            run.live.join()
+
+    def _compare(self, runs: Sequence[SessionRun]) -> None:
+        """Set the runs of several agents side by side."""
+        ended = {run.agent: run.ended for run in runs if run.ended is not None}
+        if len(ended) < 2:
+            return
+        from pytest_tfgrpo.harness.launch.agents import compare_agents
+
+        try:
+            self._lines += [
+                "",
+                f"{len(ended)} agents",
+                *compare_agents(
+                    ended,
+                    {run.agent: run.launch.prepared.folder for run in runs},
+                    task=self.settings["task_id"] or default_task_id(self.config.rootpath.name),
+                    verbosity=self.config.get_verbosity(),
+                    start=self.config.invocation_params.dir,
+                ),
+            ]
+        except TfgrpoError as error:
+            self._lines.append(f"tfgrpo: {error}")
+            self._failed = True
+
+    def _advice(self) -> str:
+        run = next(iter(self._runs.values()))
+        if run.launch.prepared.folder is None:
+            return "nothing is kept"
+        return f"go on with --tfgrpo-resume={run.live.job.run_id}"
+
     def _is_bypassed(self) -> bool:
         """Return whether a gated run was prepared in this process, and none of its items was ever run."""
-        if self._live is None or self._live.started or hasattr(self.config, "workerinput"):
+        if not self._runs or self._started or hasattr(self.config, "workerinput"):
             return False
         idle = ("tfgrpo_dry_run", "setuponly", "setupplan")
         return is_gated(self.settings) and not any(self.config.getoption(name, False) for name in idle)
 
+    @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
         """Restore what was changed in this process for the run."""
-        if self._live is not None:
-            self._live.release()
+        for run in self._runs.values():
+            run.live.release()
+        self._spared.close()
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the section of the run."""
         if self._lines:
             terminalreporter.section("tfgrpo")
-            for line in (*self._lines, *self._notes):
-                terminalreporter.write_line(line)
+            for line in self._lines:
+                terminalreporter.write_line(line, **markup_of(line))
+            for note in self._notes:
+                terminalreporter.write_line(note)
 
-    def _run(self) -> RunMonitor:
-        assert self._live is not None, "items run only after the run was prepared"
-        return self._live
 
-    def _conclude(self) -> Conclusion | None:
-        """Check the gate and report the run, once; None if there is nothing to report."""
-        live = self._run()
-        if self._conclusion is not None:
-            return self._conclusion
-        if live.run is None:
-            self._lines = [f"tfgrpo: the run failed: {live.why}"] if live.error is not None else []
-            return None
-        from pytest_tfgrpo.harness.report.terminal import terminal
+def told(run: SessionRun) -> list[str]:
+    """Return the lines of a run's section, under the name of its agent where there are several."""
+    return ["", f"agent  {run.agent}", *run.lines] if run.agent and run.lines else run.lines
 
-        launch = live.launch
-        sections, broken = hook_calls.report_sections(self.config, live.run)
-        self._unsound = "\n".join(launch.missed)
-        conclusion = launch.conclude(
-            live.run, warnings=(*live.warnings, *broken), sections=sections, files=self._files(launch)
-        )
-        self._conclusion = conclusion
-        verdict = conclusion.verdict
-        self._failed = verdict is not None and (verdict.failed or any(gate.failed for gate in verdict.gates))
-        self._lines = terminal(
-            conclusion.report, verbosity=self.config.get_verbosity(), told_above=self._telling
-        )
-        if is_gated(self.settings):
-            from pytest_tfgrpo.plugin import github
 
-            self._notes = github.notes(conclusion.report, os.environ)
-            self._lines += github.summarise(conclusion.report, os.environ)
-        with self._noting_what_is_unwritten():
-            launch.write(conclusion)
-        with self._noting_what_is_unwritten():
-            self._lines += launch.record(live.run, live.watched)
-        return conclusion
-
-    @contextmanager
-    def _noting_what_is_unwritten(self) -> Iterator[None]:
-        try:
-            yield
-        except TfgrpoError as error:
-            self._unsound = str(error)
-            self._lines.append(f"tfgrpo: {error}")
-
-    def _files(self, launch: Launch) -> str:
-        """Return the run's folder as a reader would type it."""
-        folder = launch.prepared.folder
-        return "" if folder is None else os.path.relpath(folder, self.config.invocation_params.dir)
+def markup_of(line: str) -> dict[str, bool]:
+    """Return how pytest is to colour a line of the section, where it has colour."""
+    if line.startswith("gate"):
+        outcomes = {"FAILED": "red", "inconclusive": "yellow", "passed": "green"}
+        return {colour: True for outcome, colour in outcomes.items() if f"  {outcome}" in line}
+    if line.startswith(("warning: ", "the run is ")):
+        return {"yellow": True}
+    return {"bold": True} if line.startswith("gain  ") else {}

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import lru_cache
 
+from pytest_tfgrpo.core.conversations import USER
 from pytest_tfgrpo.core.records import Frame, Group, ModelCall, PhaseResult, Rollout, Run, Score
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.trace_ids import child_id, span_id, trace_id
@@ -53,6 +54,8 @@ def _rollout_spans(rollouts: Iterable[Rollout]) -> int:
 
 def _is_reported(frame: Frame) -> bool:
     """Return whether the agent told of this call: one that told of none has a frame of its answer alone."""
+    if frame.kind == USER:
+        return False
     unknown = frame.name in UNNAMED and not frame.tokens and frame.cost_usd is None
     return frame.kind == "tool" or not unknown
 
@@ -278,7 +281,8 @@ class SpanWriter:
             yield _result("relative_rank", float(score.relative_rank))
         for name, value in score.extra.items():
             if value is not None:
-                yield _result(name, float(value), "", judged if name == "judge" else "")
+                why = self._content.text(score.evidence.get(name, ""))
+                yield _result(name, float(value), "", judged if name == "judge" else why)
 
     def _error(self, code: str, message: str) -> bytes:
         """Return type and status of an error; its message is content, as agents write it."""

@@ -7,9 +7,9 @@ import http.client
 import ssl
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
 
 PREFIX = "OTEL_EXPORTER_OTLP_"

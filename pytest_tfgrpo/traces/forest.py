@@ -21,6 +21,7 @@ from pytest_tfgrpo.traces.runs import (
     is_turn,
     run_of,
     run_of_trace,
+    steps_of,
     with_calls,
     with_outcomes,
 )
@@ -37,6 +38,7 @@ from pytest_tfgrpo.traces.turns import (
     TraceCall,
     TraceOutcome,
     TraceSpan,
+    TraceStep,
 )
 
 _FARTHEST = 100
@@ -77,7 +79,7 @@ class SpanForest:
             self._refuse(RefusedSpan(RefusedTrace.MALFORMED, span.place, span.key, span.parent))
             return
         reading = self._without_repeats(span.key[0], reading)
-        marks = tuple(event for event in span.events if event.name.startswith(MARK))
+        marks = tuple(event for event in span.events if event.name.startswith(MARK)) if span.events else ()
         self._nodes[span.key] = SpanNode(
             key=span.key,
             parent=span.parent,
@@ -153,6 +155,24 @@ class SpanForest:
         if whole_trace:
             found = [with_calls(run) for run in found]
         return sorted(found, key=lambda run: (run.agent.start_ns, run.key))
+
+    def steps(self) -> list[TraceStep]:
+        """Return the turns and tool calls of all spans in the order of their starts, whatever is around them.
+
+        A turn within a turn is the same call of a model, seen by two instrumentations: it joins what is
+        refused, as do spans that are their own ancestors.
+        """
+        places: dict[SpanKey, SpanPlace] = {}
+        traces: dict[str, list[SpanNode]] = {}
+        for key, node in self._nodes.items():
+            if self._place(key, places).looped:
+                self.refused.append(RefusedSpan(RefusedTrace.LOOP, node.place, key))
+            elif is_turn(node) and any(map(is_turn, islice(self._around(key), _FARTHEST))):
+                self.refused.append(RefusedSpan(RefusedTrace.DUPLICATE, node.place, key))
+            elif node.whole:
+                traces.setdefault(key[0], []).append(node)
+        found = [step for nodes in traces.values() for step in steps_of(nodes)]
+        return sorted(found, key=lambda step: step.start_ns)
 
     def _around(self, key: SpanKey) -> Iterator[SpanNode]:
         """Yield the spans around one that is in no loop, from the nearest on."""

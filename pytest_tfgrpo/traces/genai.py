@@ -73,6 +73,8 @@ def is_agent(attributes: Mapping[str, Json]) -> bool:
 
 def outcomes_of(span: TraceSpan) -> tuple[TraceOutcome, ...]:
     """Return the evaluations among the events of a span."""
+    if not span.events:
+        return ()
     return tuple(
         TraceOutcome(
             text(event.attributes.get("gen_ai.evaluation.name")),
@@ -90,9 +92,10 @@ def outcomes_of(span: TraceSpan) -> tuple[TraceOutcome, ...]:
 def amount(attributes: Mapping[str, Json], keys: Iterable[str]) -> float | None:
     """Return the first number under `keys` that is finite and not negative."""
     for key in keys:
-        found = attributes.get(key)
-        if found.__class__ in (int, float) and 0 <= found < _LARGEST:
-            return float(found)
+        if key in attributes:
+            found = attributes[key]
+            if found.__class__ in (int, float) and 0 <= found < _LARGEST:
+                return float(found)
     return None
 
 

@@ -6,7 +6,7 @@ import json
 import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.traces.turns import TraceCall
@@ -18,6 +18,7 @@ _CALLS = ("function", "tool_call", "tool_use", "function_call")
 _RESULTS = ("tool_call_response", "tool_result", "tool_response", "function_call_output")
 _ITEMS = ("function_call", "function_call_output", "reasoning")
 _RESULT_KEYS = ("response", "result", "content", "output")
+_NAMELESS = frozenset({str, list, tuple, int, float, bool, type(None)})
 _RESULT_IDS = ("id", "tool_use_id", "toolUseId", "tool_call_id", "call_id")
 
 
@@ -59,9 +60,10 @@ def parsed(found: Json) -> Json:
     """Return what an attribute holds: structured itself, as JSON, or a plain text."""
     if isinstance(found, str) and found[:1] in ("[", "{"):
         try:
-            return json.loads(found, parse_constant=str, parse_float=_number)
+            value, end = _DECODER.raw_decode(found)
         except (ValueError, RecursionError):
             return found
+        return value if end == len(found) or found[end:].isspace() else found
     return found
 
 
@@ -69,6 +71,11 @@ def _number(text: str) -> float | str:
     """Return a number, or the text of one that no event can hold."""
     number = float(text)
     return number if math.isfinite(number) else text
+
+
+_DECODER = json.JSONDecoder(parse_constant=str, parse_float=_number)
+_SORTED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+"""Made once: a call of json with options makes one each time."""
 
 
 def messages(found: Json) -> list[Json]:
@@ -84,16 +91,22 @@ def body(message: Json) -> Json:
     return message.get("content") if "tool_calls" in message else message["content"]
 
 
+def is_object(found: Json) -> TypeGuard[Mapping[str, Json]]:
+    """Return whether a value has names; asked often, and the type of most others says no at once."""
+    kind = found.__class__
+    return kind is dict or (kind not in _NAMELESS and isinstance(found, Mapping))
+
+
 def is_item(message: Json) -> bool:
     """Return whether a call or a result stands where a message would, as OpenAI's responses have them."""
-    return isinstance(message, Mapping) and "role" not in message and message.get("type") in _ITEMS
+    return is_object(message) and "role" not in message and message.get("type") in _ITEMS
 
 
 def content(found: Json) -> str:
     """Return the text of a message: its own, or that of its parts."""
     if isinstance(found, str):
         return found.strip()
-    if isinstance(found, Mapping):  # the message of an older event, or a single part
+    if is_object(found):  # the message of an older event, or a single part
         return content(found["content"]) if "content" in found else _part(found)
     if isinstance(found, Iterable):
         return "\n".join(filter(None, map(_part, found))).strip()
@@ -123,7 +136,7 @@ def arguments(found: Json) -> str:
     value = parsed(found)
     if value is None:
         return ""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return _SORTED.encode(value)
 
 
 def text(found: Json) -> str:
@@ -141,7 +154,7 @@ def _part(part: Json) -> str:
 
 
 def _thoughts(message: Json) -> Iterator[str]:
-    if isinstance(message, Mapping) and (said := text(message.get("reasoning_content"))):
+    if is_object(message) and (said := text(message.get("reasoning_content"))):
         yield said
     for part in _parts(message):
         if part.get("type") in _THOUGHTS:
@@ -152,7 +165,7 @@ def _thoughts(message: Json) -> Iterator[str]:
 
 def _parts(message: Json) -> Iterator[Mapping[str, Json]]:
     """Yield the parts of a message that are objects, calls and results of other spellings among them."""
-    if not isinstance(message, Mapping):
+    if not is_object(message):
         return
     if is_item(message):
         yield message
@@ -160,18 +173,18 @@ def _parts(message: Json) -> Iterator[Mapping[str, Json]]:
     found = message.get("parts", message.get("content"))
     for key in ("tool_calls", "toolCalls"):
         if isinstance(several := parsed(message.get(key)), list):
-            yield from (part for part in several if isinstance(part, Mapping))
+            yield from (part for part in several if is_object(part))
     if message.get("role") == "tool" and (call := message.get("tool_call_id")) is not None:
         yield {"type": "tool_result", "id": call, "content": found}
-    elif isinstance(found, Mapping):
+    elif is_object(found):
         yield found
     elif isinstance(found, list | tuple):
-        yield from (part for part in found if isinstance(part, Mapping))
+        yield from (part for part in found if is_object(part))
 
 
 def _call(part: Mapping[str, Json]) -> TraceCall | None:
     """Return the call that a part is: of the conventions, of OpenAI, of Anthropic, of Bedrock."""
-    inner = next((part[key] for key in ("function", "toolUse") if isinstance(part.get(key), Mapping)), part)
+    inner = next((part[key] for key in ("function", "toolUse") if is_object(part.get(key))), part)
     if part.get("type", "function") not in _CALLS and inner is part:
         return None
     given = next((inner[key] for key in ("arguments", "input") if key in inner), None)
@@ -183,7 +196,7 @@ def _call(part: Mapping[str, Json]) -> TraceCall | None:
 
 def _result(part: Mapping[str, Json]) -> TraceCall | None:
     """Return the result that a part is, as a call of which no more is known."""
-    inner = part["toolResult"] if isinstance(part.get("toolResult"), Mapping) else part
+    inner = part["toolResult"] if is_object(part.get("toolResult")) else part
     if inner is part and part.get("type") not in _RESULTS:
         return None
     found = next((parsed(inner[key]) for key in _RESULT_KEYS if inner.get(key) is not None), None)
@@ -198,11 +211,21 @@ def said_by_tool(found: Json) -> str:
         return found.strip()
     if found is None:
         return ""
+    if (message := langchain_result(found)) is not None:
+        return said_by_tool(message.get("content"))
     if isinstance(found, list) and all(_is_text(part) for part in found):
         return content(found)
-    if isinstance(found, Mapping) and "content" in found and found.keys() <= {"content", "role", "type"}:
+    if is_object(found) and "content" in found and found.keys() <= {"content", "role", "type"}:
         return said_by_tool(found["content"])
     return json.dumps(found, ensure_ascii=False)
+
+
+def langchain_result(found: Json) -> Mapping[str, Json] | None:
+    """Return the message of a tool's result as LangChain writes it; None for what is none."""
+    if is_object(found) and found.keys() == {"type", "data"} and found["type"] == "tool":
+        data = found["data"]
+        return data if is_object(data) and "tool_call_id" in data else None
+    return None
 
 
 def spoken(found: Json, role: str) -> str:
@@ -212,13 +235,13 @@ def spoken(found: Json, role: str) -> str:
     single text it is that, and any other is JSON.
     """
     value = parsed(found)
-    if isinstance(value, Mapping) and len(value) == 1:
+    if is_object(value) and len(value) == 1:
         (value,) = value.values()
         value = parsed(value)
-    elif isinstance(value, Mapping) and isinstance(value.get("messages"), list):
+    elif is_object(value) and isinstance(value.get("messages"), list):
         value = value["messages"]
     several = value if isinstance(value, list) else []
-    if several and all(isinstance(one, Mapping) and "role" in one for one in several):
+    if several and all(is_object(one) and "role" in one for one in several):
         said = [content(one.get("parts", one.get("content"))) for one in several if one["role"] == role]
         return next(filter(None, reversed(said)), "")
     if isinstance(value, str) or value is None:
@@ -236,7 +259,7 @@ def json_value(found: Json) -> Json:
 
 def given_to(found: Json) -> Json:
     """Return what a function of the application was given: by name, or its only argument without one."""
-    if not isinstance(found, Mapping):
+    if not is_object(found):
         return found
     if "args" in found and "kwargs" in found:
         args, kwargs = found["args"], found["kwargs"]
@@ -247,6 +270,6 @@ def given_to(found: Json) -> Json:
 
 
 def _is_text(part: Json) -> bool:
-    if not isinstance(part, Mapping):
+    if not is_object(part):
         return False
     return part.get("type", "text") in _TEXTS and isinstance(part.get("content", part.get("text")), str)

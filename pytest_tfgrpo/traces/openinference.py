@@ -17,6 +17,7 @@ from pytest_tfgrpo.traces.messages import (
     ModelExchange,
     arguments,
     conversation,
+    langchain_result,
     parsed,
     said_by_tool,
     spoken,
@@ -56,9 +57,12 @@ def _step(span: TraceSpan, kind: Literal["agent", "turn", "tool"], said: ModelEx
     given = parsed(table.get("llm.invocation_parameters"))
     given = given if isinstance(given, Mapping) else {}
     model = _first(table, _MODELS) or text(given.get("model"))
+    result = langchain_result(parsed(table.get("output.value"))) or {} if kind == "tool" else {}
+    if result.get("status") == "error" and error is None:
+        error = said.answered or "_OTHER"
     return TraceStep(
         kind=kind,
-        name=model if kind == "turn" else _first(table, _NAMES) or span.name,
+        name=text(given.get("model")) or model if kind == "turn" else _first(table, _NAMES) or span.name,
         start_ns=span.start_ns,
         end_ns=span.end_ns,
         error=error,
@@ -69,7 +73,7 @@ def _step(span: TraceSpan, kind: Literal["agent", "turn", "tool"], said: ModelEx
         tokens=tokens_of(table, total=_TOTAL, parts=_TOKENS),
         cost_usd=amount(table, _COSTS),
         thoughts=said.thoughts,
-        call=_first(table, _CALL_IDS) if kind == "tool" else "",
+        call=_first(table, _CALL_IDS) or text(result.get("tool_call_id")) if kind == "tool" else "",
         calls=said.calls,
         answers=said.answers,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -48,6 +48,7 @@ class SpanPlace(NamedTuple):
 NOWHERE = SpanPlace(None, ())
 ROOT = SpanPlace(None, (), closed=True)
 LOOPED = SpanPlace(None, (), looped=True)
+_NOBODY = TraceStep(kind="agent", name="", start_ns=0, end_ns=0, error=None)
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError)
 """What a dialect raises for content that it cannot read."""
 
@@ -104,6 +105,15 @@ def run_of(
     return with_outcomes(run, [outcome for node in within for outcome in node.reading.outcomes])
 
 
+def steps_of(nodes: Iterable[SpanNode]) -> tuple[TraceStep, ...]:
+    """Return the turns and tool calls of spans of one trace, also the calls that messages alone tell of."""
+    within = sorted(nodes, key=lambda node: (node.start_ns, node.end_ns, node.key))
+    steps = tuple(_with_arguments(_steps(within)))
+    agents = (node.reading.step for node in within if node.reading.step is not None)
+    agent = next((step for step in agents if step.kind == "agent"), _NOBODY)
+    return (*steps, *steps_of_calls(agent, steps))
+
+
 def with_outcomes(run: AgentRun, outcomes: Iterable[TraceOutcome]) -> AgentRun:
     """Return a run with more outcomes."""
     several = sorted((*run.outcomes, *outcomes), key=lambda outcome: outcome.at_ns)
@@ -124,6 +134,17 @@ def _steps(within: Sequence[SpanNode]) -> tuple[TraceStep, ...]:
         records = told.get(node.key[1])
         steps.append(_with_messages(step, records) if records and step.kind == "turn" else step)
     return tuple(steps)
+
+
+def _with_arguments(steps: Sequence[TraceStep]) -> Iterator[TraceStep]:
+    """Yield the steps; a call whose span has only a text has the arguments that the model's message gives."""
+    told: dict[str, str] = {}
+    for call in (call for step in steps for call in step.calls if call.id):
+        known = told.setdefault(call.id, call.arguments)
+        told[call.id] = known if known == call.arguments else ""  # one id for two calls names neither
+    for step in steps:
+        given = told.get(step.call, "") if step.kind == "tool" and step.call else ""
+        yield replace(step, asked=given) if given and not step.asked.startswith("{") else step
 
 
 def _with_messages(step: TraceStep, records: Sequence[SpanReading]) -> TraceStep:

@@ -7,9 +7,10 @@ ends, from those around it that are still open.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.wire import Json
@@ -20,7 +21,7 @@ from pytest_tfgrpo.traces.turns import AgentRun, SpanEvent, SpanKey, TraceSpan
 if TYPE_CHECKING:
     from opentelemetry import trace
     from opentelemetry.context import Context
-    from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+    from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 
 MOST_OPEN = 10_000
 """Spans that are remembered until they end; beyond that the oldest is forgotten."""
@@ -52,10 +53,10 @@ def open_span_processor(
     nearest span at or around the agent's. `failed` gets what would else reach the agent. Raises SettingError
     where the extra `otel` is missing.
     """
-    processor_type = _processor_type()
+    base = processor_type()
     runs = _RunsInProgress(take, around)
 
-    class AgentRunProcessor(processor_type):  # type: ignore[valid-type, misc]
+    class AgentRunProcessor(base):  # type: ignore[valid-type, misc]
         def on_start(self, span: Span, parent_context: Context | None = None) -> None:  # noqa: ARG002
             try:
                 runs.started(span)
@@ -73,10 +74,30 @@ def open_span_processor(
 
 def open_idle_processor() -> SpanProcessor:
     """Return a span processor that does nothing; raises SettingError where the extra `otel` is missing."""
-    return _processor_type()()
+    return processor_type()()
 
 
-def _processor_type() -> type[SpanProcessor]:
+@contextmanager
+def within_trace(traceparent: str) -> Iterator[None]:
+    """Make the span that a W3C trace context names the current one; without OpenTelemetry do nothing."""
+    try:
+        from opentelemetry import context, trace
+    except ImportError:
+        yield
+        return
+    _, trace_id, span_id, flags = traceparent.split("-")
+    here = trace.SpanContext(
+        int(trace_id, 16), int(span_id, 16), is_remote=True, trace_flags=trace.TraceFlags(int(flags, 16))
+    )
+    token = context.attach(trace.set_span_in_context(trace.NonRecordingSpan(here)))
+    try:
+        yield
+    finally:
+        context.detach(token)
+
+
+def processor_type() -> type[SpanProcessor]:
+    """Return the class that span processors have; raises SettingError where the extra `otel` is missing."""
     try:
         from opentelemetry.sdk.trace import SpanProcessor
     except ImportError as error:
@@ -97,6 +118,19 @@ def recording_span() -> trace.Span | None:
 
     span = trace.get_current_span()
     return span if span.is_recording() else None
+
+
+def installed_provider() -> TracerProvider | None:
+    """Return the tracer provider that the application installed, which takes processors; None without one.
+
+    An application that has not loaded OpenTelemetry has none, and gets none.
+    """
+    if _API not in sys.modules:
+        return None
+    from opentelemetry import trace
+
+    found = trace.get_tracer_provider()
+    return cast("TracerProvider", found) if hasattr(found, "add_span_processor") else None
 
 
 class _RunsInProgress(Generic[_Around]):
@@ -134,7 +168,7 @@ class _RunsInProgress(Generic[_Around]):
             top = path[agents[-1]]
             spans = self._ended.setdefault(_keys(top.span)[0], [])
             if len(spans) <= MOST_SPANS:
-                spans.append(_converted(span))
+                spans.append(converted(span))
             if top.span is not path[0].span:
                 return
             del self._ended[key]
@@ -167,7 +201,8 @@ def _keys(span: ReadableSpan) -> tuple[SpanKey, SpanKey | None]:
     return own, None if parent is None else (own[0], f"{parent.span_id:016x}")
 
 
-def _converted(span: ReadableSpan) -> TraceSpan:
+def converted(span: ReadableSpan) -> TraceSpan:
+    """Return a span of the SDK as one that dialects read."""
     key, parent = _keys(span)
     start_ns = span.start_time or 0
     return TraceSpan(
@@ -198,12 +233,20 @@ def _marks_of(span: ReadableSpan) -> TraceSpan:
 
 
 def _events(span: ReadableSpan) -> tuple[SpanEvent, ...]:
-    return tuple(
-        SpanEvent(event.name, event.timestamp, _plain(event.attributes)) for event in tuple(span.events)
+    return (
+        ()
+        if not span.events
+        else tuple(
+            SpanEvent(event.name, event.timestamp, _plain(event.attributes)) for event in tuple(span.events)
+        )
     )
 
 
 def _plain(attributes: Mapping[str, object] | None) -> dict[str, Json]:
-    return {
-        key: list(value) if isinstance(value, tuple) else value for key, value in (attributes or {}).items()
-    }
+    if not attributes:
+        return {}
+    copy = getattr(attributes, "copy", None)  # the SDK's mapping takes a lock for each of its items
+    found: dict[str, Json] = dict(attributes) if copy is None else copy()
+    if tuple in map(type, found.values()):
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()}
+    return found

@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.browser_runs import Open, Visit, hostile_run, sample_page, second_run
+from support.browser_runs import (
+    Open,
+    Visit,
+    first_run,
+    hostile_other,
+    hostile_run,
+    sample_page,
+    second_run,
+)
+from support.suites import javascript_packages
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Request
@@ -70,16 +79,16 @@ def browser(chromium: str) -> Iterator[Browser]:
 
 @pytest.fixture
 def visit(browser: Browser) -> Iterator[Open]:
-    """Return a function that opens a page in a context of its own, with the network cut off."""
+    """Return a function that opens a page, by path or address, in a context of its own."""
     contexts = []
 
-    def open_page(path: Path, fragment: str = "", **options: Any) -> Visit:
+    def open_page(path: Path | str, fragment: str = "", **options: Any) -> Visit:
         context = browser.new_context(**{"viewport": {"width": 1100, "height": 800}} | options)
         contexts.append(context)
         context.set_default_timeout(10_000)
         context.add_init_script(WATCH)
         visit = Visit(context.new_page())
-        own = path.as_uri()
+        own = path if isinstance(path, str) else path.as_uri()
 
         def asked(request: Request) -> None:
             if request.url.partition("#")[0] != own:
@@ -102,10 +111,12 @@ def visit(browser: Browser) -> Iterator[Open]:
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the pages: ``report.html``, ``compare.html``, ``hostile.html``."""
+    """Return the folder of ``report.html``, ``compare.html``, ``several.html`` and ``hostile.html``."""
     folder = tmp_path_factory.mktemp("pages")
     (folder / "report.html").write_text(sample_page(second_run()), encoding="utf-8")
-    (folder / "compare.html").write_text(sample_page(second_run(), beside=True), encoding="utf-8")
+    (folder / "compare.html").write_text(sample_page(second_run(), first_run()), encoding="utf-8")
+    several = sample_page(hostile_run(), hostile_other(), first_run())
+    (folder / "several.html").write_text(several, encoding="utf-8")
     (folder / "hostile.html").write_text(sample_page(hostile_run()), encoding="utf-8")
     return folder
 
@@ -117,3 +128,14 @@ def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = Path(kept) / "screenshots" if kept else tmp_path_factory.mktemp("screenshots")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """Return the source of axe-core."""
+    packages = javascript_packages()
+    if packages is None:
+        if os.environ.get("CI_REQUIRE_TOOLS") == "1":
+            pytest.fail("NOT TESTED: axe-core is not installed, and CI_REQUIRE_TOOLS=1 demands it")
+        pytest.skip("NOT TESTED: axe-core is not installed; npm install it as .ci/run does")
+    return (packages / "axe-core" / "axe.min.js").read_text(encoding="utf-8")

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from support.browser_runs import Open
+from support.browser_runs import Open, answering, sample_page
 
 pytestmark = pytest.mark.browser
 CELLS = "#map tbody tr:not(.gap)"
+IDS = "Array.from(document.querySelectorAll('#map tbody th a'), (link) => link.firstChild.data)"
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def page(visit: Open, pages: Path) -> Page:
 
 
 def first_column(page: Page) -> list[str]:
-    return page.locator(f"{CELLS} th").all_inner_texts()
+    return list(page.evaluate(IDS))
 
 
 def heading(page: Page) -> Locator:
@@ -31,7 +32,7 @@ def test_the_map_is_sorted_by_a_click_on_a_head(page: Page) -> None:
     assert ids[:3] == ["count-0", "count-1", "count-2"]
     assert head.get_attribute("aria-sort") == "ascending"
     head.get_by_role("button").click()
-    assert first_column(page)[0] == "train-11"
+    assert first_column(page)[0] == "order-7"
     assert head.get_attribute("aria-sort") == "descending"
 
 
@@ -55,12 +56,12 @@ def test_other_tables_are_sorted_too(page: Page) -> None:
 
 def test_scenarios_are_found_by_words_domain_split_and_outcome(page: Page) -> None:
     page.fill("#find", "date-")
-    expect(page.locator("#count")).to_have_text("8 of 36 scenarios")
+    expect(page.locator("#count")).to_have_text("8 of 24 scenarios")
     assert {id.partition("-")[0] for id in first_column(page)} == {"date"}
     page.fill("#find", "")
-    page.select_option("#split", "train")
-    expect(page.locator("#count")).to_have_text("12 of 36 scenarios")
-    page.select_option("#split", "")
+    page.get_by_role("button", name="train 12").click()
+    expect(page.locator("#count")).to_have_text("12 scenarios")
+    page.get_by_role("button", name="eval 24").click()
     page.select_option("#status", "errors")
     assert first_column(page) == ["date-1"]
     page.fill("#find", "count")
@@ -74,7 +75,7 @@ def test_a_filter_is_part_of_the_address(page: Page, visit: Open, pages: Path) -
 
 
 def test_a_cell_opens_to_its_group_its_rollouts_and_their_frames(page: Page) -> None:
-    page.locator('#map a[aria-label^="date-1, epoch2-eval"]').click()
+    page.locator('#map a[aria-label^="date-1, end"]').click()
     expect(heading(page)).to_have_text("date-1")
     rollouts = page.locator("dialog#detail details.rollout")
     expect(rollouts).to_have_count(3)
@@ -91,7 +92,7 @@ def test_a_cell_opens_to_its_group_its_rollouts_and_their_frames(page: Page) -> 
 
 
 def test_a_cell_opens_to_the_prompt_as_it_was_asked(page: Page) -> None:
-    page.locator('#map a[aria-label^="date-1, epoch2-eval"]').click()
+    page.locator('#map a[aria-label^="date-1, end"]').click()
     asked = page.locator("dialog#detail details.asked")
     asked.locator("summary").click()
     system, user = asked.locator("pre").all_inner_texts()
@@ -122,12 +123,38 @@ def test_a_rollout_tells_which_lessons_it_carried_and_lost(
     expect(rollout.get_by_role("listitem").first).to_contain_text("do: For counting tasks use count_words")
 
 
+def test_a_rollout_tells_what_rewarders_gave_it_and_why(visit: Open, pages: Path) -> None:
+    page = visit(pages / "report.html", "#scenario/count-3/epoch2-eval/0").page
+    table = page.locator("details#r0").get_by_role("group", name="scores of rewarders")
+    expect(table.locator("tbody tr")).to_have_text(["politeness0.900says please"])
+    page = visit(pages / "hostile.html", "#scenario/count-3/epoch2-eval/0").page
+    table = page.locator("details#r0").get_by_role("group", name="scores of rewarders")
+    expect(table).to_contain_text("window.__hacked = 1")
+
+
+def test_metrics_have_a_column_for_each_sweep_and_open_by_domain(visit: Open, pages: Path) -> None:
+    page = visit(pages / "report.html").page
+    rows = page.get_by_role("group", name="metrics", exact=True).locator("tbody th")
+    expect(rows).to_have_text(["gt_score", "reward", "relative_rank", "politeness"])
+    page.locator("#metrics summary", has_text="politeness by domain").click()
+    domains = page.get_by_role("group", name="politeness by domain").locator("tbody th")
+    expect(domains).to_have_text(["dates", "text"])
+
+
 def test_a_long_text_is_shown_in_part_until_all_is_wanted(page: Page) -> None:
     page.goto(page.url.partition("#")[0] + "#scenario/count-3/epoch2-eval/0")
     frame = page.locator("dialog#detail details.rollout .frame").nth(2)
     assert len(frame.inner_text()) < 4000
     frame.get_by_role("button", name="show all 4,500 characters").click()
     assert len(frame.inner_text()) > 4000
+
+
+def test_a_browser_that_cannot_decode_base64_itself_opens_rollouts_too(page: Page) -> None:
+    page.add_init_script("delete Uint8Array.fromBase64;")
+    page.goto(page.url.partition("#")[0] + "#scenario/train-0/epoch1")
+    page.reload()
+    expect(page.locator("dialog#detail details.rollout")).not_to_have_count(0)
+    assert page.evaluate("'fromBase64' in Uint8Array") is False
 
 
 def test_the_winner_stands_beside_the_loser(page: Page) -> None:
@@ -154,7 +181,7 @@ def test_the_winner_stands_beside_the_loser(page: Page) -> None:
 )
 def test_an_address_that_leads_nowhere_breaks_nothing(visit: Open, pages: Path, fragment: str) -> None:
     opened = visit(pages / "report.html", fragment)
-    expect(opened.page.locator("#count")).to_have_text("36 scenarios")
+    expect(opened.page.locator("#count")).to_have_text("24 scenarios")
     assert opened.messages == []
 
 
@@ -178,11 +205,11 @@ def test_everything_works_by_keyboard(page: Page) -> None:
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.id") == "find"
     page.keyboard.type("order-")
-    expect(page.locator("#count")).to_have_text("8 of 36 scenarios")
-    for _ in range(4):  # domain, split, status, map
+    expect(page.locator("#count")).to_have_text("8 of 24 scenarios")
+    for _ in range(20):  # filters, files, columns, heads of the table
         page.keyboard.press("Tab")
-    while page.evaluate("document.activeElement.tagName") == "BUTTON":
-        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.dataset.at"):
+            break
     start = page.evaluate("document.activeElement.dataset")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
@@ -212,9 +239,68 @@ def test_the_keys_are_explained_and_the_theme_is_a_key(page: Page) -> None:
     expect(page.locator("#theme")).to_have_attribute("aria-pressed", "true")
 
 
-def test_two_runs_are_side_by_side(visit: Open, pages: Path) -> None:
+def test_a_comparison_opens_with_its_own_result(visit: Open, pages: Path) -> None:
     opened = visit(pages / "compare.html")
-    section = opened.page.locator("#compare")
-    assert "run1" in section.inner_text()
+    first = opened.page.locator("main > *").first
+    assert first.locator(".figure").first.inner_text().startswith("Better +0.")
+    assert "B is better than A" in first.inner_text()
+    heads = first.locator("table").first.locator("thead").inner_text().split("\t")
+    assert [head.strip() for head in heads] == ["final sweep", "A", "B", "change"]
+    gate = opened.page.locator("p", has_text="Gate of run B")
+    assert gate.bounding_box()["y"] > opened.page.locator("#own").bounding_box()["y"]  # type: ignore[index]
     assert opened.page.locator("#curve svg .second").count() > 3
+    assert opened.messages == []
+
+
+def test_the_answers_of_two_runs_stand_side_by_side_with_their_first_difference(
+    visit: Open, pages: Path
+) -> None:
+    opened = visit(pages / "compare.html")
+    opened.page.locator("#map td.change-B.lost a").first.click()
+    beside = opened.page.locator("#beside")
+    expect(beside.locator("h3")).to_have_text("A and B side by side")
+    expect(beside.locator(".first-difference")).to_have_text("First difference: A r0 has “3”, B r2 has “4”.")
+    assert beside.locator(".answers mark").all_inner_texts() == ["3", "4"]
+    beside.locator("summary", has_text="Steps").click()
+    expect(beside.locator(".pairs .first")).to_have_text("First difference")
+    beside.locator("select").nth(1).select_option(index=1)
+    expect(beside.locator(".answers")).to_contain_text("A r1")
+    assert opened.messages == []
+
+
+def test_the_scenario_table_has_a_column_for_each_run(visit: Open, pages: Path) -> None:
+    opened = visit(pages / "several.html")
+    page = opened.page
+    heads = page.locator("#map thead th").all_inner_texts()
+    assert heads[-5:] == ["A", "B", "C", "B - A", "C - A"]
+    assert {"answer of A", "answer of B"} < set(heads)
+    cells = page.locator("#map tbody tr:not(.gap) td.change-C")
+    page.select_option("#status", label="C worse than A")
+    worse = cells.all_inner_texts()
+    assert worse
+    assert all(text.startswith("-") for text in worse)
+    page.locator("#map thead th", has_text="C - A").get_by_role("button").click()
+    assert [float(text) for text in cells.all_inner_texts()] == sorted(float(text) for text in worse)
+    page.select_option("#status", value="")
+    page.get_by_role("button", name="train").click()
+    assert "A" not in page.locator("#map thead th").all_inner_texts()
+    assert opened.messages == []
+
+
+def test_long_answers_are_marked_by_line_and_scrolled_to_what_differs(visit: Open, tmp_path: Path) -> None:
+    lines = [f"step {n} adds {n} and {n}" for n in range(2500)]
+    changed = [line.replace("adds", "takes") if n % 2 else line for n, line in enumerate(lines)]
+    own, other = (
+        answering(["first", *lines[:1000], *lines[1000:]]),
+        answering(["first", *lines[:1000], *changed[1000:]]),
+    )
+    path = tmp_path / "long.html"
+    path.write_text(sample_page(own, other), encoding="utf-8")
+    opened = visit(path, "#scenario/count-0")
+    answers = opened.page.locator("#beside .answers pre")
+    expect(answers.first.locator("mark")).to_have_count(750)
+    expect(answers.nth(1).locator("mark").first).to_have_text(lines[1001] + "\n")
+    opened.page.wait_for_function(
+        "() => [...document.querySelectorAll('#beside .answers pre')].every((one) => one.scrollTop > 0)"
+    )
     assert opened.messages == []

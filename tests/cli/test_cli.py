@@ -18,10 +18,11 @@ from pytest_tfgrpo.harness.learning.library.library import load_library
 from pytest_tfgrpo.harness.run.journal import encode
 
 COMMANDS = (
-    "init", "stamp", "runs", "report", "show", "replicate", "baseline save", "baseline show",
-    "baseline compare", "library show",
-    "library diff", "library promote", "library rebase", "lessons", "labels sample", "labels read",
-    "record stat", "record verify", "record add", "record prune", "export",
+    "init", "stamp", "runs", "history", "view", "report", "show", "review", "replicate",
+    "baseline save", "baseline show", "baseline compare",
+    "library show", "library diff", "library promote", "library rebase",
+    "lessons", "labels sample", "labels read",
+    "record stat", "record verify", "record add", "record prune", "export", "import",
     "harvest init", "harvest env", "harvest verify",
     "live init", "live demo", "live status", "live report", "live evaluate", "live drafts", "live export",
     "live ingest", "live reset",

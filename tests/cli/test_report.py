@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -179,16 +180,15 @@ def twice(learned: Project) -> Project:
 def test_two_runs_are_compared_in_terminal_and_page(twice: Project) -> None:
     first, second = (folder.name for folder in twice.runs())
     shown = tfgrpo("report", "--compare", "previous")
-    assert shown.startswith(f"run {second} compared with {first}\n")
+    assert shown.startswith("result  ")
+    assert f"\nA       {first}\nB       {second}\n" in shown
     assert "\noptimizer     heuristic  none\n" in shown
     page = f"out/demo/runs/{second}/compare-{first}.html"
     assert shown.endswith(f"\npage   {page}\n")
     text = (twice.root / page).read_text()
     assert first in text
     assert second in text
-    assert tfgrpo("report", "previous", "--compare", second[-8:]).startswith(
-        f"run {first} compared with {second}"
-    )
+    assert f"\nA       {second}\nB       {first}\n" in tfgrpo("report", "previous", "--compare", second[-8:])
 
 
 def test_a_run_of_another_folder_is_named_by_its_path(twice: Project) -> None:
@@ -202,10 +202,70 @@ def test_a_run_of_another_folder_is_named_by_its_path(twice: Project) -> None:
 
 
 def test_a_run_beside_itself_is_no_claim(learned: Project) -> None:
-    assert "\nno claim can be made: both are the same run; " in tfgrpo("report", "--compare", "latest")
+    shown = tfgrpo("report", "--compare", "latest")
+    assert shown.startswith("result  no claim whether B is better or worse than A: both are the same run;")
 
 
 def test_a_killed_run_is_compared_as_far_as_it_goes(twice: Project) -> None:
     kill(twice.runs()[0], "rollout")
-    shown = tfgrpo("report", "--compare", "previous")
-    assert f"no claim can be made: run {twice.runs()[0].name} has no final sweep" in shown
+    shown = " ".join(tfgrpo("report", "--compare", "previous").split())
+    name = twice.runs()[0].name
+    assert f"no claim whether B is better or worse than A: run {name} has no final sweep" in shown
+    assert f"A {name}, incomplete: killed; finish it with pytest --tfgrpo --tfgrpo-resume={name}" in shown
+
+
+def test_several_runs_are_compared_with_the_first_one_named(twice: Project) -> None:
+    twice.learn()
+    first, second, third = (folder.name for folder in twice.runs())
+    shown = tfgrpo("report", "latest", "--compare", first, "--compare", second)
+    assert f"\nA       {first}\nB       {third}\nC       {second}\n" in shown
+    assert re.search(r"\nfinal sweep +A +B +C\n", shown)
+    assert f"\npage   out/demo/runs/{third}/compare-{first}-{second}.html" in shown
+
+
+def test_runs_are_named_once_and_not_more_than_fit(twice: Project) -> None:
+    first = twice.runs()[0].name
+    named = ("--compare", first)
+    assert f"--compare names the run {first} twice" in tfgrpo("report", *named, *named, code=1)
+    assert "at most 4 runs fit beside one" in tfgrpo("report", *named * 5, code=1)
+
+
+def test_hostile_names_of_runs_to_compare_are_told_in_print(twice: Project) -> None:
+    hostile = twice.runs()[0].rename(twice.root / "\x1b[2Jevil")
+    named = ("--compare", str(hostile))
+    for argv in (named, named * 2, named * 5, ("--compare", "\x1b[2J")):
+        shown = tfgrpo("report", *argv, code=int(argv != named))
+        assert "\x1b" not in shown, argv
+
+
+def test_a_run_of_another_suite_has_nothing_to_compare(twice: Project) -> None:
+    (twice.root / "suite.scenario.json").unlink()
+    twice.scenarios("other", train=4, sweep=12)
+    twice.learn()
+    shown = " ".join(tfgrpo("report", "--compare", "previous").split())
+    assert "no claim whether B is better or worse than A: no scenario is scored in both A " in shown
+    assert "no claim" in (twice.runs()[-1] / f"compare-{twice.runs()[-2].name}.html").read_text()
+
+
+def test_a_run_of_another_version_is_named(twice: Project) -> None:
+    from pytest_tfgrpo.harness.run.journal import encode
+
+    journal = twice.runs()[0] / "journal.jsonl"
+    first, *rest = lines_of(journal.parent)
+    header = json.loads(first)["data"] | {"schema": "tfgrpo.journal/0"}
+    journal.write_bytes(encode(1, "run", header) + b"".join(rest))
+    said = tfgrpo("report", "--compare", "previous", code=1)
+    assert (
+        f"{journal} does not start as a journal of schema 'tfgrpo.journal/1' but of 'tfgrpo.journal/0'"
+        in said
+    )
+
+
+@pytest.mark.parametrize("cut", [5, 12, 40, 60])
+def test_a_run_killed_anywhere_is_no_claim_and_no_traceback(twice: Project, cut: int) -> None:
+    folder = twice.runs()[1]
+    (folder / "journal.jsonl").write_bytes(b"".join(lines_of(folder)[:-cut]))
+    (folder / "report.json").unlink()
+    shown = " ".join(tfgrpo("report", "--compare", "previous").split())
+    assert shown.startswith("result no claim whether B is better or worse than A: ")
+    assert f"B {folder.name}, incomplete: killed; finish it with" in shown

@@ -2,7 +2,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_tfgrpo.core.text import block, count, cut, duration, interval, line, money, plural, table, wrapped
+from pytest_tfgrpo.core.text import (
+    block,
+    count,
+    cut,
+    duration,
+    interval,
+    line,
+    money,
+    plural,
+    signed,
+    table,
+    wrapped,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +61,11 @@ def test_a_block_keeps_its_lines_and_says_what_it_left_out() -> None:
 )
 def test_an_answer_gives_no_commands_to_a_ci_service_that_reads_the_log(text: str, shown: str) -> None:
     assert block(text) == shown
+
+
+def test_a_line_that_is_wrapped_starts_with_no_command_either() -> None:
+    shown = wrapped(f"{'x' * 20} ::error::red", 24, "  ", "    ")
+    assert [text.strip() for text in shown] == ["x" * 20, "\\x3a:error::red"]
 
 
 def test_a_megabyte_is_cut_to_its_start() -> None:
@@ -118,3 +135,18 @@ def test_what_is_cut_says_how_much_is_left_out(text: str, limit: int) -> None:
 def test_one_thing_is_no_plural() -> None:
     assert [plural(n, "lesson") for n in (0, 1, 2)] == ["0 lessons", "1 lesson", "2 lessons"]
     assert [plural(n, "lesson", "is", "are") for n in (1, 2)] == ["1 lesson is", "2 lessons are"]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "-"),
+        (0.0, "+0.000"),
+        (-1e-17, "+0.000"),
+        (-0.0004, "+0.000"),
+        (-0.0006, "-0.001"),
+        (0.25, "+0.250"),
+    ],
+)
+def test_a_difference_has_its_sign_and_zero_has_one_form(value: float | None, shown: str) -> None:
+    assert signed(value) == shown

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -50,7 +50,7 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         return st.sampled_from(args)
-    if origin is tuple and args[1:] == (...,):
+    if origin is Sequence or (origin is tuple and args[1:] == (...,)):
         return st.lists(values_of(args[0]), max_size=2).map(tuple)
     if origin is tuple:
         return st.tuples(*map(values_of, args))
@@ -158,3 +158,21 @@ def test_a_choice_travels_as_its_text_and_no_other_text_is_one():
     assert from_wire(HarvestRow, to_wire(row)) == row
     with pytest.raises(ValueError, match=r"HarvestRow/status: expected one of 'validated', .* got 'maybe'"):
         from_wire(HarvestRow, {"commit": "c", "id": "x", "status": "maybe"})
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"index": True}, "Rollout/index: expected int, got True"),
+        ({"seed": "7"}, "Rollout/seed: expected int, got '7'"),
+        ({"checks": [{"kind": "exact", "weight": 1.0}]}, "Rollout/checks/0: missing key 'credit'"),
+        ({"trajectory_id": "x"}, "Rollout: unknown key 'trajectory_id'"),
+        ({"temperature": 10**400}, "Rollout/temperature: a number of 401 digits is too large"),
+    ],
+)
+def test_what_is_not_as_written_is_refused_by_path_however_quickly_the_rest_is_read(
+    change: dict[str, Any], told: str
+) -> None:
+    value = to_wire(make_rollout()) | change
+    with pytest.raises(ValueError, match=re.escape(told)):
+        from_wire(Rollout, value)

@@ -15,7 +15,7 @@ from support.fake_model import Body, FakeModel, Reply, Serve, refused
 from support.project import Project
 from support.teachers import asked, operation, says
 
-from pytest_tfgrpo.llm import completer, patience
+from pytest_tfgrpo.llm import pace, patience
 
 pytestmark = [
     pytest.mark.faults,
@@ -34,7 +34,7 @@ FAULTS: dict[str, Reply | None] = {
     "500": refused(500, "out of memory"),
     "garbage": fake_model.NOT_JSON,
 }
-MODELS = "endpoints: {default: {retries: 1, timeout_s: 0.4, concurrency: 8}}\n"
+MODELS = "endpoints: {default: {retries: 1, timeout_s: 1.5, concurrency: 8}}\n"
 
 
 def phase_of(body: Body) -> str:
@@ -89,7 +89,7 @@ class Dying:
 @pytest.fixture
 def learning(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-Zq8vWn3xKd7LpR2m")
-    monkeypatch.setattr(completer, "BACKOFF_S", 0.01)
+    monkeypatch.setattr(pace, "BACKOFF_S", 0.01)
     monkeypatch.setattr(patience, "FIRST_S", 0.02)
     monkeypatch.setattr(patience, "MOST_S", 0.1)
     project.write("models.yaml", MODELS)
@@ -122,8 +122,9 @@ def comparable(project: Project) -> Any:
 
 def differences(one: Any, other: Any, at: str = "") -> list[str]:
     """Return the places in which two reports differ, with both values."""
-    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        return [line for key in one for line in differences(one[key], other[key], f"{at}/{key}")]
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = one.keys() | other.keys()
+        return [line for key in keys for line in differences(one.get(key), other.get(key), f"{at}/{key}")]
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         pairs = zip(one, other, strict=True)
         return [line for n, pair in enumerate(pairs) for line in differences(*pair, f"{at}/{n}")]

@@ -11,6 +11,7 @@ from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.llm.completer import ChatCompleter
 from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.models import Models
+from pytest_tfgrpo.llm.url import parse_address
 
 
 def models_of(*endpoints: Endpoint, spending: Any = None, **environ: str) -> Models:
@@ -227,3 +228,10 @@ async def test_several_endpoints_are_open_at_the_same_time_each_with_its_own_key
         await models.aclose()
     assert one.headers[0]["x-team"] == "a"
     assert "x-team" not in two.headers[0]
+
+
+def test_other_routes_of_a_server_keep_its_query() -> None:
+    plain, azure = parse_address("https://a.example/v1/"), parse_address("https://b.example/v1?api-version=1")
+    assert plain.route("/batches", {}) == "https://a.example/v1/batches"
+    assert plain.route("/batches", {"limit": "1"}) == "https://a.example/v1/batches?limit=1"
+    assert azure.route("/files", {"after": "x y"}) == "https://b.example/v1/files?api-version=1&after=x+y"

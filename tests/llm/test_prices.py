@@ -31,6 +31,16 @@ def test_without_a_price_of_their_own_cached_tokens_cost_as_others_do() -> None:
     assert Price(input=1.0, output=1.0).cost(usage) == pytest.approx(1.0)
 
 
+def test_a_share_of_a_price_is_one_of_all_its_parts() -> None:
+    half = LONG.times(0.5)
+    assert half == Price(
+        input=1.0, output=4.0, above=LongPrompt(prompt=1000, price=Price(input=2.0, output=6.0))
+    )
+    usage = Usage(prompt=100, completion=50, cached=70)
+    price = Price(input=2.0, output=8.0, cached_input=0.5)
+    assert price.times(0.25).cost(usage) == pytest.approx(price.cost(usage) / 4)
+
+
 def test_an_unknown_price_is_none_and_a_price_of_nothing_is_one() -> None:
     assert TABLE.find("new") is None
     free = TABLE.find("nothing")

@@ -9,8 +9,8 @@ from support.fake_model import Body, FakeModel, Reply
 from support.model_clients import Client, Ledger, connected, request
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
-from pytest_tfgrpo.llm.completer import BACKOFF_MOST_S, Pace
 from pytest_tfgrpo.llm.http_errors import retry_after_s
+from pytest_tfgrpo.llm.pace import BACKOFF_MOST_S, Pace
 
 pytestmark = pytest.mark.asyncio
 

@@ -54,7 +54,7 @@ def test_whatever_an_agent_does_costs_its_own_rollout_alone(project: Project, ac
     assert project.report()["faults"] == {"errors": {}, "failed": {code: 2}}
     assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0, 0.5, 1.0]
     assert project.manifest()["status"] == "complete"
-    result.stdout.fnmatch_lines([f"2 failures of the agent, scored 0: {code} 2"])
+    result.stdout.fnmatch_lines([f"2 rollouts without an answer, scored 0: {code} 2"])
 
 
 def test_an_agent_in_another_language_is_one_setting_away(project: Project) -> None:

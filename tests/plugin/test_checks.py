@@ -16,7 +16,7 @@ def solve(context):
     (context.workspace / "out.txt").write_text("total 3\\n" if good else "total 4\\n")
     frames = [{"kind": "tool", "name": "count" if good else "guess", "input": {"n": 3}}]
     right = "so it is $1 + 2$" if context.prompt.user == "math" else '{"n": 3}'
-    return {"answer": right if good else "four", "frames": frames}
+    return {"answer": right if good else "four", "frames": frames if good else 2 * frames}
 """
 
 JUDGES = "def judge(context):\n    return 1.0 if '3' in context.answer else (0.0, 'no 3')\n"
@@ -32,6 +32,8 @@ CHECKS = {
     "tool_calls": {"calls": [{"name": "count", "arguments": {"n": 3}}]},
     "file": {"path": "out.txt", "pattern": "total 3"},
     "command": {"run": "grep -q 3 out.txt"},
+    "limits": {"steps": 1},
+    "similar": {"value": '{"n": 4}', "min": 0.8},
     "python": {"target": "judges:judge"},
     "tests": {
         "runner": "pytest",

@@ -1,11 +1,12 @@
 """pytest-xdist: scenario items go to one worker, and the report is the same as without."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support.project import Project
 
-from pytest_tfgrpo.plugin.distributed import is_scenario_id
+from pytest_tfgrpo.plugin.distributed import Controller, is_scenario_id
 
 TESTS = "import pytest\n@pytest.mark.parametrize('n', range(12))\ndef test_x(n): pass\n"
 
@@ -19,6 +20,7 @@ TESTS = "import pytest\n@pytest.mark.parametrize('n', range(12))\ndef test_x(n):
         ("tfgrpo::added[baseline]", True),
         ("test_a.py::test_x[tfgrpo-epoch3-eval-r0]", True),
         ("test_a.py::test_x[a-b-tfgrpo-baseline-r11]", True),
+        ("test_a.py::test_x[a-b-tfgrpo-gpt-x.1-epoch2-r0]", True),
         ("test_a.py::test_x[tfgrpo]", False),
         ("test_a.py::test_x", False),
         ("test_tfgrpo.py::test_epoch1", False),
@@ -96,8 +98,28 @@ async def dies_once(context):
     result.stdout.fnmatch_lines(["*crashed*", "*= tfgrpo =*"])
     assert len(project.runs()) == 1
     assert project.manifest()["status"] == "complete"
+    text = result.stdout.str()
+    for label in ("headroom", "epoch1", "epoch2", "baseline", "epoch3-eval"):
+        assert text.count(f"\ntfgrpo {label}: ") == 1, label
     planned = 3 * (4 * 2 + 4)  # nothing is learned: one answer serves both sweeps
     assert planned <= len(project.calls) <= planned + 1
+
+
+def test_the_live_line_of_a_worker_that_is_gone_is_taken_away(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {}
+    channel = SimpleNamespace(setcallback=lambda show, endmarker: given.update(show=show, end=endmarker))
+    node = SimpleNamespace(workerinput={}, gateway=SimpleNamespace(newchannel=lambda: channel))
+    done: list[str] = []
+    screen = SimpleNamespace(clear=lambda: done.append("clear"), keep=done.append)
+    monkeypatch.setattr(pytestconfig, "get_verbosity", lambda *_: 0)
+    controller = Controller(pytestconfig, lambda _: None)
+    monkeypatch.setattr(controller, "_screen", screen)
+    controller.pytest_configure_node(node)
+    given["show"](("keep", "tfgrpo epoch1: ..."))
+    given["show"](given["end"])  # what execnet passes on when the worker is killed
+    assert done == ["tfgrpo epoch1: ...", "clear"]
 
 
 def test_marked_functions_are_judged_in_one_worker_too(project: Project) -> None:

@@ -34,7 +34,7 @@ def said(project: Project, *args: str) -> str:
 
 def test_a_crash_is_told_by_its_exception_with_sweeps_and_an_example(project: Project) -> None:
     project.agent(CRASHING).scenarios(train=2, sweep=4).ini(actor="python:agent2:solve", group_size=4)
-    text = said(project)
+    text = said(project, "-v")
     (row,) = project.report()["fault_messages"]
     assert (row["kind"], row["code"]) == ("failed", "crash")
     assert row["text"].startswith("KeyError: 'no field in row ")
@@ -42,6 +42,22 @@ def test_a_crash_is_told_by_its_exception_with_sweeps_and_an_example(project: Pr
     assert set(row["sweeps"]) == {"baseline", "epoch1", "epoch2", "epoch3-eval"}
     assert f"{row['n']} x crash: {row['text']} (baseline {row['sweeps']['baseline']}" in text
     assert f"tfgrpo show {row['example']}" in text
+
+
+def test_what_the_clusters_tell_is_not_told_twice(project: Project) -> None:
+    project.agent(CRASHING).scenarios(train=2, sweep=4).ini(actor="python:agent2:solve", group_size=4)
+    assert said(project).count("KeyError: ") == 1
+
+
+def test_a_crash_of_training_alone_has_a_line_with_an_id(project: Project) -> None:
+    project.agent(
+        "def solve(context):\n"
+        "    if 'train' in context.task.id:\n"
+        "        raise RuntimeError('only there')\n"
+        "    return '4'\n"
+    )
+    project.scenarios(train=2, sweep=2).ini(actor="python:agent2:solve")
+    project.learn().stdout.re_match_lines([r"  8 x crash: RuntimeError: only there +e1\.suite-train\d\.r\d"])
 
 
 def test_a_failing_item_shows_the_exception_and_the_end_of_its_traceback(project: Project) -> None:
@@ -80,19 +96,19 @@ def test_sweeps_that_differ_in_failures_are_warned_of(project: Project) -> None:
         actor="python:agent2:solve", group_size=6, acceptance="off", eval_mode="separate"
     )
     project.learn()
-    found = [w for w in project.report()["warnings"] if "failures of the agent" in w]
+    found = [w for w in project.report()["warnings"] if "without an answer: a part" in w]
     before, after = project.report()["epochs"][0], project.report()["epochs"][-1]
     assert (before["mode"], after["mode"]) == ("baseline", "eval")
     assert project.report()["library"]["lessons"]
     (warning,) = found
-    assert "has 0 errors and 0 failures of the agent: a part of the difference" in warning
+    assert "has 0 errors and 0 rollouts without an answer: a part of the difference" in warning
 
 
 def test_a_run_without_faults_says_nothing_of_them(project: Project) -> None:
     project.scenarios().ini(actor="python:agent:right")
     project.learn()
     assert "fault_messages" not in project.report()
-    assert "failures of the agent" not in json.dumps(project.report()["warnings"])
+    assert "without an answer" not in json.dumps(project.report()["warnings"])
 
 
 def test_the_gist_of_a_traceback_is_its_exception() -> None:

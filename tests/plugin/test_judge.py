@@ -406,3 +406,24 @@ def test_a_server_that_is_down_for_some_votes_leaves_the_others(project: Project
     assert report["faults"]["errors"] == {}
     failed = [line for line in project.events("call") if line["error"]]
     assert [(line["purpose"], line["error"].partition(":")[0]) for line in failed] == [("judge", "server")]
+
+
+def test_each_criterion_is_a_metric_by_its_name(project: Project, serve: Serve) -> None:
+    serve(fair)
+    rubric = [{"text": "The answer is 3.", "name": "right"}, "The answer is short."]
+    suite(
+        project.ini(actor="python:agent:half", group_size=3, judge="openai:x"), truth="judge", rubric=rubric
+    )
+    project.learn()
+    value = json.loads((project.runs()[-1] / "per-epoch.json").read_text())
+    metrics = value["epochs"][-1]["metrics"]
+    assert 0 < metrics["judge.right"]["mean"] < 1
+    assert metrics["judge.the-answer-is-short"]["mean"] == 1.0
+
+
+def test_two_criteria_of_one_name_are_an_error_of_the_file(project: Project) -> None:
+    rubric = [{"text": "The answer is 3.", "name": "right"}, {"text": "It is so.", "name": "right"}]
+    suite(project.ini(actor="python:agent:half", judge="openai:x"), truth="judge", rubric=rubric)
+    result = project.learn()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*two criteria are called 'right'; rename one*"])

@@ -90,9 +90,7 @@ def test_a_lesson_learned_in_the_run_that_holds_an_eval_answer_fails_the_gate(pr
 
 def test_epochs_without_spread_say_so(project: Project) -> None:
     result = project.scenarios().learn()
-    result.stdout.fnmatch_lines(
-        ["warning: epoch1: no group had mixed results*", "warning: epoch2: no group had*"]
-    )
+    result.stdout.fnmatch_lines(["0 active lessons; 0 of 4 training groups had mixed results, 0 yielded a*"])
 
 
 def test_lessons_keep_within_the_words_that_are_set(project: Project) -> None:
@@ -132,7 +130,7 @@ def test_the_share_of_groups_that_gave_a_lesson_is_reported(project: Project) ->
     library = project.report()["library"]
     assert 0 < library["lesson_groups"] <= library["informative_groups"] <= library["groups"] == 24
     mixed, lessons = library["informative_groups"], library["lesson_groups"]
-    result.stdout.fnmatch_lines([f"*{mixed} of 24 training groups had mixed results, and {lessons} *"])
+    result.stdout.fnmatch_lines([f"*{mixed} of 24 training groups had mixed results, {lessons} *"])
 
 
 TRIAGE = """

@@ -62,3 +62,10 @@ def test_a_test_beside_a_scenario_file_loads_nothing_of_the_harness(suite: Path)
     found = loaded(suite, "test_nothing.py")
     assert "pytest_tfgrpo.plugin.files" in found
     assert [name for name in sorted(found) if name.startswith("pytest_tfgrpo.harness")] == []
+
+
+def test_a_run_without_scenarios_loads_ten_small_modules(suite: Path) -> None:
+    (suite / "one.scenario.json").unlink()
+    found = {name for name in loaded(suite, "test_nothing.py") if name.startswith("pytest_tfgrpo")}
+    assert found.isdisjoint(f"pytest_tfgrpo.core.{name}" for name in ("redact", "text", "records"))
+    assert len(found) <= 10

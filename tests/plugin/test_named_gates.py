@@ -1,5 +1,6 @@
 """Named gates as items of pytest: order, severity, JUnit, annotations, and misuse before anybody is asked."""
 
+import json
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -88,6 +89,102 @@ def test_nothing_makes_a_warning_red(project: Project, flags: tuple[str, ...]) -
     project.ini(actor="python:agent:wrong", gates="gates.yaml")
     assert project.learn(*flags).ret == 0
     assert gates_of(project) == {"only": "fail"}
+
+
+POLITENESS = """
+class Politeness:
+    name, weight = "politeness", 0.0
+
+    def __call__(self, batch):
+        return [(0.3, "no please") for rollout in batch.rollouts]
+
+
+def pytest_tfgrpo_rewarders(config):
+    return [Politeness()]
+"""
+
+
+@pytest.fixture
+def rude(gated: Project) -> Project:
+    """A project whose agent is always right and never polite, with a gate of either."""
+    gates = "gates:\n  right: {min_mean: .9}\n  polite: {metric: politeness, min_mean: .5}\n"
+    return gated.conftest(POLITENESS).write("gates.yaml", gates)
+
+
+def test_a_gate_turns_red_on_a_metric_alone(rude: Project) -> None:
+    result = rude.learn("-rf")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert gates_of(rude) == {"right": "pass", "polite": "fail"}
+    result.stdout.fnmatch_lines(
+        [
+            "minimum politeness: politeness 0.300, at least 0.5 required; lowest: 0.300 by r0",
+            "  of suite-eval0, no please",
+            "gate polite  FAILED, as shown above",
+            "gate  passed",
+            "FAILED tfgrpo::gate[[]polite]*",
+        ]
+    )
+    (last,) = [row for row in rude.report()["epochs"] if row["mode"] == "eval"]
+    assert (last["metrics"]["politeness"]["n"], last["gt_score"]["mean"]) == (12, 1.0)
+
+
+def test_in_plain_mode_a_metric_is_judged_and_excuses_no_item(rude: Project) -> None:
+    rude.write("gates.yaml", "gates:\n  polite: {metric: politeness, min_mean: .5}\n")
+    rude.run().assert_outcomes(passed=13, failed=1)
+    rude.write("gates.yaml", "gates:\n  polite: {metric: politeness, min_mean: .3}\n")
+    rude.run().assert_outcomes(passed=14)
+    rude.run("--tfgrpo-actor=python:agent:wrong").assert_outcomes(passed=2, failed=12)
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [
+        ("politness", "gates.yaml:2: #/gates/polite/metric: nothing in this run gives the metric 'politness'; did you mean 'politeness'?"),  # noqa: E501
+        ("judge", "there are gt_score, reward, relative_rank, politeness"),
+    ],
+)  # fmt: skip
+def test_a_metric_that_no_rewarder_gives_is_found_before_anybody_is_asked(
+    rude: Project, metric: str, said: str
+) -> None:
+    rude.write("gates.yaml", f"gates:\n  polite: {{metric: {metric}, min_mean: .5}}\n")
+    for flags in ((), ("--tfgrpo",)):
+        result = rude.run(*flags)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        assert said in result.stderr.str()
+    assert rude.calls == []
+
+
+@pytest.fixture
+def saved(rude: Project) -> Path:
+    """A stored baseline of the project, whose gate compares politeness with it from now on."""
+    rude.write("gates.yaml", "gates:\n  polite: {metric: politeness, min_mean: .1}\n")
+    rude.conftest(POLITENESS.replace("0.3", "0.9")).learn()
+    tfgrpo("baseline", "save", "main")
+    rude.write("gates.yaml", "gates:\n  polite: {metric: politeness, margin: .3, baseline: main}\n")
+    return Path("baselines/main.json")
+
+
+@pytest.mark.usefixtures("saved")
+def test_a_metric_is_compared_with_the_stored_baseline(rude: Project) -> None:
+    rude.learn()
+    assert gates_of(rude)["polite"] == "pass"
+    rude.conftest(POLITENESS)
+    result = rude.learn("-v")
+    assert gates_of(rude)["polite"] == "fail"
+    result.stdout.fnmatch_lines(["*baseline politeness: worse: -0.600 (from 0.900 to 0.300)*"])
+
+
+def test_an_old_baseline_without_the_metric_skips_the_rule_and_says_so(rude: Project, saved: Path) -> None:
+    value = json.loads(saved.read_text())
+    del value["metrics"], value["hash"]
+    for row in value["scenarios"].values():
+        del row["metrics"]
+    saved.write_text(json.dumps(value))
+    result = rude.learn("-v")
+    assert gates_of(rude)["polite"] == "pass"
+    result.stdout.fnmatch_lines(
+        ["*skipped * baseline politeness: the baseline main has no metric politeness*"]
+    )
 
 
 def test_in_plain_mode_a_gates_file_adds_them_and_the_default_gate(gated: Project) -> None:

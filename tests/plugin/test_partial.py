@@ -3,6 +3,8 @@
 import pytest
 from support.project import Project
 
+from pytest_tfgrpo import run
+
 FUNCTIONS = """
 import pytest
 
@@ -70,3 +72,42 @@ def test_of_a_very_large_file_only_what_was_drawn_is_waited_for(
     monkeypatch.setattr("pytest_tfgrpo.plugin.items.BULK", 3)
     project.ini(actor="python:agent:right", sample_size=2).scenarios(train=5, sweep=3)
     assert project.learn().ret == 0
+
+
+def limited_to(project: Project, n: int, *args: str) -> list[str]:
+    """Return the eval scenarios that a learning run with this limit took."""
+    project.learn(f"--tfgrpo-limit={n}", *args)
+    return [s["id"] for s in project.report()["scenarios"] if s["split"] == "eval"]
+
+
+def test_a_limit_draws_some_eval_scenarios_and_the_gate_is_not_judged(project: Project) -> None:
+    project.scenarios(train=2, sweep=12)
+    result = project.learn("--tfgrpo-limit=5")
+    assert result.ret == 0
+    result.assert_outcomes(passed=2 * 2 + 2 * 5 + 1, deselected=2 * 7)
+    result.stdout.fnmatch_lines(["gate  inconclusive*", "*not checked*part of the suite*"])
+    assert "tfgrpo_limit takes 5 of 12 eval scenarios" in str(project.report()["gate"])
+    assert sum(name.startswith("suite-train") for name in set(project.calls)) == 2
+
+
+def test_a_larger_limit_keeps_the_scenarios_of_a_smaller_one(project: Project) -> None:
+    project.scenarios(train=0, sweep=12)
+    three, six = limited_to(project, 3), limited_to(project, 6)
+    assert len(three) == 3
+    assert len(six) == 6
+    assert set(three) < set(six)
+    assert set(limited_to(project, 6, "--tfgrpo-seed=1")) != set(six)
+
+
+def test_a_limit_that_leaves_out_nothing_changes_nothing(project: Project) -> None:
+    project.ini(actor="python:agent:right", gate_min_mean=0.9).scenarios(train=0, sweep=10)
+    result = project.run("--tfgrpo-limit=10")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["gate  passed*"])
+
+
+def test_the_python_api_takes_a_limit(project: Project) -> None:
+    project.scenarios(train=0, sweep=12)
+    found = run(project.root, actor="python:agent:right", limit=4, learning=False, gate_min_mean=0.5)
+    assert len(found.run.scenarios) == 4
+    assert found.run.partial_selection

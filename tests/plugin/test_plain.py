@@ -3,6 +3,29 @@
 import pytest
 from support.project import Project, item_names
 
+from pytest_tfgrpo.harness.launch.engine_thread import EngineThread
+
+WITNESS = """
+import pytest
+
+seen = {}
+
+def note(nodeid, what):
+    seen.setdefault(nodeid, []).append(what)
+
+def pytest_runtest_logstart(nodeid): note(nodeid, "start")
+def pytest_runtest_setup(item): note(item.nodeid, "setup")
+def pytest_runtest_call(item): note(item.nodeid, "call")
+def pytest_runtest_teardown(item): note(item.nodeid, "teardown")
+def pytest_runtest_logreport(report):
+    note(report.nodeid, (report.when, report.outcome, report.duration >= 0, report.start <= report.stop))
+def pytest_runtest_logfinish(nodeid): note(nodeid, "finish")
+def pytest_terminal_summary(terminalreporter):
+    items = list(seen.values())
+    same = all(events == items[0] for events in items)
+    terminalreporter.write_line(f"witness: {len(items)} items, {len(items[0])} events, same: {same}")
+"""
+
 
 def test_each_eval_scenario_runs_once_and_train_scenarios_are_deselected(project: Project) -> None:
     result = project.scenarios(train=3, sweep=2).run()
@@ -175,3 +198,28 @@ def test_an_unknown_variable_is_an_error_once_a_scenario_is_selected(
     result = project.scenarios().run()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*TFGRPO_GROUPSIZE='3'; did you mean 'TFGRPO_GROUP_SIZE'[?]"])
+
+
+def test_other_plugins_see_of_an_item_what_they_see_of_a_test_function(project: Project) -> None:
+    project.scenarios(train=0, sweep=40).conftest(WITNESS)
+    (project.root / "test_plain.py").write_text("def test_nothing(): pass\n")
+    result = project.run("--durations=0", "-vv")
+    result.assert_outcomes(passed=41)
+    result.stdout.fnmatch_lines(["witness: 41 items, 8 events, same: True"])
+    result.stdout.fnmatch_lines(["*s call *suite-eval39"])
+
+
+def test_the_engine_is_woken_for_an_epoch_and_not_for_each_item(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[int | None] = []
+    really = EngineThread.open_phase
+
+    def open_phase(self: EngineThread, epoch: int | None) -> None:
+        told.append(epoch)
+        really(self, epoch)
+
+    monkeypatch.setattr(EngineThread, "open_phase", open_phase)
+    project.scenarios(train=0, sweep=5).run().assert_outcomes(passed=5)
+    assert len(told) == 2
+    assert told[-1] is None

@@ -451,3 +451,32 @@ def pytest_runtest_protocol(item):
     assert project.learn("--tfgrpo-resume").ret == 0
     assert (project.root / "asked.log").read_text() == asked
     assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0]
+
+
+@pytest.mark.parametrize("budget", [34, 36])
+def test_a_budget_that_tears_a_pair_of_a_marked_function_leaves_nobody_waiting(
+    project: Project, budget: int
+) -> None:
+    project.agent("""
+from agent import learner
+
+def solve(context):
+    told = learner(context)
+    told["frames"].append({"kind": "model", "name": "m", "output": "3", "cost_usd": 1.0})
+    return told
+""").checker("""
+@pytest.mark.tfgrpo(split="eval", **MARK)
+def test_it(rollout):
+    assert rollout.answer == "3"
+""")
+    project.scenarios(train=4, sweep=0).ini(
+        actor="python:agent2:solve", concurrency=1, group_size=4, acceptance="off", budget_usd=budget
+    )
+    skipped = project.learn().parseoutcomes()["skipped"]
+    assert skipped == 40 - budget
+    assert "budget_usd" in project.manifest()["reason"]
+    (project.root / "pytest.ini").write_text(
+        (project.root / "pytest.ini").read_text().replace(f"budget_usd = {budget}", "budget_usd = 99")
+    )
+    project.learn("--tfgrpo-resume=latest")
+    assert project.manifest()["status"] == "complete"

@@ -154,6 +154,22 @@ MISUSES: Mapping[str, Misuse] = {
             "scenarios": "scenarios",
         }.items()
     },
+    **{
+        f"a rewarder called {name!r}": Misuse(
+            complaint,
+            (LEARN,),
+            files=hook(
+                "rewarders",
+                f"return [type('R', (), {{'name': {name!r}, 'weight': 1, '__call__': len}})()]",
+                "config",
+            ),
+        )
+        for name, complaint in {
+            "gt_score": "which every rollout has already; rename yours",
+            "be nice": "a name is 1 to 64 letters",
+            "\x1b[31m<b>": "a name is 1 to 64 letters",
+        }.items()
+    },
     "an actor without a name": Misuse("has no attribute 'name'", files=hook("actor", "return 3", "spec")),
     "a scenario twice": Misuse(
         "ids must be unique", files=hook("scenarios", "return [*scenarios, *scenarios]", "scenarios")

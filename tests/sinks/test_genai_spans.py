@@ -125,6 +125,15 @@ def test_only_a_text_names_the_model_that_answered(named: Json) -> None:
     assert call["gen_ai.response.model"] == ("m-1" * 100)[:200]
 
 
+def test_why_a_rewarder_gave_a_score_is_content() -> None:
+    told = group(rollout())
+    (score,) = told.scores
+    told = replace(told, scores=(replace(score, extra={"style": 0.5}, evidence={"style": "short"}),))
+    for content, why in ((True, "short"), (False, None)):
+        (found,) = [span.scores()["style"] for span in spans(told, content=content) if span.scores()]
+        assert (found["score.value"], found.get("explanation")) == (0.5, why)
+
+
 def test_an_attempt_that_was_cut_short_is_sent_with_its_epoch_and_has_an_id_of_its_own() -> None:
     cut, done = rollout(status="cancelled"), rollout(index=1)
     epoch, attempt = spans(phase("cancelled", cut, done))

@@ -70,6 +70,12 @@ def python(project: Project) -> None:
     project.agent(PYTHON).tasks(train=4, dev=20, eval=3).ini(actor="python:agent2:solve", **SMALL)
 
 
+def workers(project: Project) -> None:
+    """Agents in worker processes, which end with the run."""
+    project.agent(PYTHON).tasks(train=3, dev=6, eval=3)
+    project.ini(actor="python:agent2:solve", executor="process:2", **SMALL)
+
+
 def offline(project: Project) -> None:
     project.tasks(train=4, dev=20, eval=3).ini(actor="offline", **SMALL)
 
@@ -113,7 +119,8 @@ def extended(project: Project) -> None:
 
 
 KINDS: dict[str, Callable[[Project], None]] = {
-    kind.__name__: kind for kind in (python, offline, command, functions, openai, replay, xdist, extended)
+    kind.__name__: kind
+    for kind in (python, workers, offline, command, functions, openai, replay, xdist, extended)
 }
 TIMES_AND_IDS = re.compile(r"latency|seconds|_at$|^(.*_)?id$|^(parents|manifest_path|evaluations|origins)$")
 

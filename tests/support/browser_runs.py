@@ -15,7 +15,7 @@ from pytest_tfgrpo.harness.report.page.html import html
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.suite.prompt import render_prompt
 from support.builders import make_experience, make_frame, make_pack
-from support.sweeps import SETTINGS, Credits, make_run
+from support.sweeps import SETTINGS, Credits, make_run, rated
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -27,6 +27,10 @@ HOSTILE = (
 )
 DOMAINS = ("text", "dates", "orders")
 PACK = make_pack("*", id="sample", system="Solve the task and say nothing else.")
+FAULTS = """async () => (await axe.run(document, { resultTypes: ["violations"] })).violations
+  .filter((one) => ["serious", "critical"].includes(one.impact))
+  .map((one) => `${one.id}: ${one.nodes.length} x ${one.nodes[0].html.slice(0, 200)}`)"""
+"""Says what axe-core, once it is in a page, finds there that is serious."""
 
 
 @dataclass
@@ -45,14 +49,14 @@ class Visit:
 
 
 Open = Callable[..., Visit]
-"""Opens a page: its path, a fragment, and options of its context."""
+"""Opens a page: its path or address, a fragment, and options of its context."""
 
 
-def sample_page(run: Run, *, beside: bool = False) -> str:
-    """Return the report page of a run; `beside` compares it with one before it."""
+def sample_page(run: Run, *others: Run) -> str:
+    """Return the report page of a run, compared with `others` where there are any."""
     verdict = judge(run, baseline=None, settings=run.settings)
     value = build(run, verdict, sections=["cache: 12 hits"], files="out/demo/runs/run2")
-    return html(value, run, versus(first_run(), run) if beside else None)
+    return html(value, run, versus(others[0], run, others[1:]) if others else None, others)
 
 
 def first_run() -> Run:
@@ -81,6 +85,7 @@ def hostile_run() -> Run:
         failure = replace(rollout.failure, message=HOSTILE) if rollout.failure else None
         return replace(rollout, answer=HOSTILE, frames=frames, checks=checks, failure=failure)
 
+    run = rated(run, {s.id: [0.5] for s in run.scenarios}, HOSTILE, HOSTILE)
     return replace(
         _asked(replace(_rollouts(run, harmful), scenarios=scenarios, packs=(replace(PACK, system=HOSTILE),))),
         library=Library(hash="f" * 64, experiences=(lesson,)),
@@ -89,6 +94,18 @@ def hostile_run() -> Run:
         settings={**run.settings, "actor": HOSTILE, HOSTILE: HOSTILE},  # type: ignore[misc]
         stamps={HOSTILE: HOSTILE},
     )
+
+
+def hostile_other() -> Run:
+    """Return such a run to compare with, which names itself so too and gives other answers."""
+    run = hostile_run()
+    shown = _rollouts(run, lambda rollout: replace(rollout, answer=f"{HOSTILE} {rollout.index}"))
+    return replace(shown, run_id=HOSTILE, status="aborted")
+
+
+def answering(lines: Sequence[str]) -> Run:
+    """Return a run whose rollouts all answer so."""
+    return _rollouts(second_run(), lambda rollout: replace(rollout, answer="\n".join(lines)))
 
 
 def _made(run_id: str, passed: float, *, seed: int, **changes: object) -> Run:
@@ -114,8 +131,19 @@ def _made(run_id: str, passed: float, *, seed: int, **changes: object) -> Run:
         )
         for s in run.scenarios
     )
-    asked = _asked(replace(run, scenarios=scenarios, packs=(PACK,)))
+    asked = _asked(_taught(replace(run, scenarios=scenarios, packs=(PACK,))))
+    asked = rated(asked, {s.id: [0.9, 0.4] for s in scenarios}, why="says please")
     return _rollouts(asked, lambda rollout: replace(rollout, frames=_frames(rollout)))
+
+
+def _taught(run: Run) -> Run:
+    """Return the run with groups that taught its lessons."""
+    baseline, train, final = run.phases
+    assert train.revision is not None
+    groups = tuple(group.group_id for group in train.groups if group.informative)
+    applied = tuple(replace(operation, groups=groups) for operation in train.revision.applied)
+    revision = replace(train.revision, applied=applied)
+    return replace(run, phases=(baseline, replace(train, revision=revision), final))
 
 
 def _asked(run: Run) -> Run:

@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from pytest_tfgrpo.llm.calls import HELLO
 
@@ -169,6 +169,16 @@ def echo(request: Body, attempt: int) -> str:
     return str(contents[-1]) if contents else ""
 
 
+class Batches(Protocol):
+    """The batch routes of a server."""
+
+    def reply(
+        self, start: str, headers: Mapping[str, str], body: bytes, complete: Callable[..., Reply]
+    ) -> Reply:
+        """Answer the request ``<method> <path>``; `complete` makes a call of headers and body."""
+        ...
+
+
 class FakeModel:
     """The server, on a thread of its own, while the ``with`` block lasts."""
 
@@ -181,8 +191,11 @@ class FakeModel:
         extra: Sequence[str] = (),
         port: int = 0,
         hello: Answer = lambda request, attempt: "ok",
+        batches: Batches | None = None,
     ) -> None:
         """`keys` are accepted, any when there are none; `extra` names further members of requests.
+
+        `batches` serve all other paths; without them there are none.
 
         `hello` answers the call that only finds out whether a model can be reached; it is kept apart.
         """
@@ -204,6 +217,7 @@ class FakeModel:
         self._delay_s = delay_s
         self._extra = frozenset(extra)
         self._port = port
+        self._batches = batches
         self._seen: Counter[bytes] = Counter()
         self._transports: set[asyncio.WriteTransport] = set()
         self._ready = threading.Event()
@@ -284,7 +298,7 @@ class FakeModel:
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
-            reply = self._reply(head[0], headers, body)
+            reply = self._reply(head[0].rpartition(" ")[0], headers, body)
             more = asyncio.ensure_future(reader.read(1))
             send = asyncio.ensure_future(self._send(writer, reply, headers.get("authorization", "")))
             await asyncio.wait({more, send}, return_when=asyncio.FIRST_COMPLETED)
@@ -302,10 +316,17 @@ class FakeModel:
             self.in_flight -= 1
 
     def _reply(self, start: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        if not start.startswith("POST /v1/chat/completions "):
+        known = start == "POST /v1/chat/completions"
+        if not known and self._batches is None:
             return refused(404, f"no such path: {start}")
         if self._keys and headers.get("authorization", "").removeprefix("Bearer ") not in self._keys:
             return refused(401, "Incorrect API key provided", code="invalid_api_key")
+        if not known and self._batches is not None:
+            return self._batches.reply(start, headers, body, self.complete)
+        return self.complete(headers, body)
+
+    def complete(self, headers: Mapping[str, str], body: bytes) -> Reply:
+        """Return the reply to a request of the chat-completions protocol."""
         try:
             request = json.loads(body)
             check_request(request, self._extra)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 from pytest_tfgrpo.core.errors import BudgetError
-from pytest_tfgrpo.llm.completer import Pace
 from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.models import Models
+from pytest_tfgrpo.llm.pace import Pace
 from pytest_tfgrpo.llm.prices import Price, PriceTable
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Message, Request
+from pytest_tfgrpo.llm.slots import Standing
 from support.fake_model import Answer, FakeModel, echo
 
 KEY = "plain-words-make-up-this-key"
@@ -59,6 +60,7 @@ class Client:
         spending: Ledger | None = None,
         chance: float = 0.5,
         pace: Pace | None = None,
+        standing: Standing = nullcontext,
         **fields: Any,
     ) -> None:
         """`fields` are those of the endpoint."""
@@ -74,6 +76,7 @@ class Client:
             spending=self.spending,
             max_tokens=1000,
             pace=pace or self.time.pace,
+            standing=standing,
         )
 
     async def __aenter__(self) -> Completer:

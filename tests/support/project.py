@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import pkgutil
@@ -9,6 +10,7 @@ import re
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -44,6 +46,7 @@ import_everything()
 
 AGENT = '''
 import time
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -183,7 +186,12 @@ class Project:
 
     def run(self, *args: str) -> pytest.RunResult:
         """Run pytest in this process."""
-        return self.pytester.runpytest_inprocess("-p", "no:cacheprovider", *args, *self._sweeps(args))
+        done = self.pytester.runpytest_inprocess("-p", "no:cacheprovider", *args, *self._sweeps(args))
+        if "-n" in args:  # workers leave open pipes in cycles, of which a later test would hear
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ResourceWarning)
+                gc.collect()
+        return done
 
     def learn(self, *args: str) -> pytest.RunResult:
         return self.run("--tfgrpo", *args)

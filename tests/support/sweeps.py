@@ -7,7 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_tfgrpo.core.lessons import Library, Operation, Revision
-from pytest_tfgrpo.core.records import CheckResult, Failure, Group, Mode, Phase, PhaseResult, Rollout, Run
+from pytest_tfgrpo.core.records import (
+    CheckResult,
+    Failure,
+    Group,
+    Mode,
+    Phase,
+    PhaseResult,
+    Rollout,
+    Run,
+    Score,
+)
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import TABLE
 from pytest_tfgrpo.harness.gate.named_gates import NamedVerdict
@@ -141,3 +151,20 @@ def swept(final: Mapping[str, Credits], **changes: Any) -> Run:
 def rule(found: Verdict | NamedVerdict, name: str) -> RuleResult:
     """Return the result of a rule of the gate."""
     return next(result for result in found.results if result.name == name)
+
+
+def rated(run: Run, ratings: Mapping[str, Credits], name: str = "politeness", why: str = "") -> Run:
+    """Return the run with the scores of an additional rewarder in every phase; errors have none."""
+
+    def one(score: Score, value: float | None) -> Score:
+        if score.gt_score is None:
+            return replace(score, extra={**score.extra, name: None})
+        evidence = {**score.evidence, name: why} if why else score.evidence
+        return replace(score, extra={**score.extra, name: value}, evidence=evidence)
+
+    def of(group: Group) -> Group:
+        row = [*ratings.get(group.scenario_id, ()), *([None] * len(group.scores))]
+        return replace(group, scores=tuple(map(one, group.scores, row)))
+
+    phases = (replace(result, groups=tuple(map(of, result.groups))) for result in run.phases)
+    return replace(run, phases=tuple(phases))

@@ -26,14 +26,14 @@ def require_tool(name: str) -> str:
     return path
 
 
-def run_pytest(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest in its own process, with this plugin alone and no settings from the environment."""
+def run_pytest(folder: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest in its own process, with this plugin alone and of its variables only those given."""
     ours = ("TFGRPO_", "FEATURE_TFGRPO_", "PYTEST_", "GITHUB_")
     environ = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "tfgrpo", "-p", "no:cacheprovider", *args],
         cwd=folder,
-        env=environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env=environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | variables,
         capture_output=True,
         text=True,
         timeout=100,

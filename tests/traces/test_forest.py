@@ -191,3 +191,45 @@ def test_spans_that_are_their_own_ancestors_are_no_run() -> None:
     loop = forest_of(span(1, "chat", parent=2), agent(2, parent=1), span(3, "chat", parent=2))
     assert loop.runs(whole_trace=True) == []
     assert {one.reason for one in loop.refused} == {RefusedTrace.LOOP}
+
+
+def test_the_steps_of_all_spans_are_there_without_agents_and_without_their_parents() -> None:
+    forest = forest_of(
+        span(3, "execute_tool", parent=99, attributes={"gen_ai.tool.name": "orphan"}),
+        span(2, "execute_tool", parent=1, attributes={"gen_ai.tool.name": "first"}),
+        span(1, parent=None),
+        agent(5, parent=1),
+        span(6, "chat", parent=5, attributes={"gen_ai.request.model": "m"}),
+        span(7, parent=6),
+        span(8, "chat", parent=7, attributes={"gen_ai.request.model": "seen again"}),
+        span(9, "execute_tool", parent=10, attributes={"gen_ai.tool.name": "circle"}),
+        span(10, parent=9),
+    )
+    assert [step.name for step in forest.steps()] == ["first", "orphan", "m"]
+    assert sorted(one.reason for one in forest.refused) == [
+        RefusedTrace.DUPLICATE,
+        RefusedTrace.LOOP,
+        RefusedTrace.LOOP,
+    ]
+
+
+def test_a_call_whose_span_has_a_text_alone_has_the_arguments_of_the_message_that_asked_for_it() -> None:
+    def call(id: str, city: str) -> dict[str, Any]:
+        return {"type": "tool_call", "id": id, "name": "weather", "arguments": {"city": city}}
+
+    def tool(number: int, id: str) -> dict[str, Any]:
+        given = {
+            "gen_ai.tool.name": "weather",
+            "gen_ai.tool.call.id": id,
+            "gen_ai.tool.call.arguments": "Rome",
+        }
+        return span(number, "execute_tool", parent=None, attributes=given)
+
+    said = message("model", call("c1", "Rome"), call("c2", "Rome"))
+    again = message("model", call("c2", "Oslo"))
+    asked = [message("user", "Well?")]
+    steps = forest_of(
+        chat(1, asked, said, parent=None), tool(2, "c1"), tool(3, "c2"), chat(4, asked, again, parent=None)
+    ).steps()
+    told = [step.asked for step in steps if step.kind == "tool"]
+    assert told == ['{"city":"Rome"}', '"Rome"'], "an id of two calls names neither"

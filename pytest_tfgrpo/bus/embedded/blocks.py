@@ -10,13 +10,13 @@ import json
 import sqlite3
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from uuid import UUID
 
 from pytest_tfgrpo.bus.embedded.file import PAGE_BYTES, blocks
 from pytest_tfgrpo.bus.protocol import BusEvent
 from pytest_tfgrpo.bus.streams import StreamSpec
+from pytest_tfgrpo.core.dataclass import dataclass
 
 ID_BYTES = 16
 _ROOM = PAGE_BYTES - 600
@@ -217,6 +217,15 @@ def erase(db: sqlite3.Connection, stream: str, ids: Collection[str]) -> int:
     return gone
 
 
+def _ahead_of_time(db: sqlite3.Connection, table: str, now: float, old: float) -> int:
+    """Return the sequence up to which the oldest blocks are too old though their times are in the future.
+
+    A clock that was ahead stamped them: they came before the first block that is not in the future.
+    """
+    row = db.execute(f"SELECT first, at FROM {table} WHERE at <= ? ORDER BY first LIMIT 1", (now,)).fetchone()
+    return int(row[0]) if row and row[1] < old else 0
+
+
 def expire(db: sqlite3.Connection, stream: StreamSpec, now: float, limit: int) -> bool:
     """Remove up to `limit` blocks that are too old or too many; returns whether there may be more.
 
@@ -227,8 +236,9 @@ def expire(db: sqlite3.Connection, stream: StreamSpec, now: float, limit: int) -
     keep_from = 0 if stream.max_count is None else last - stream.max_count + 1
     rows = db.execute(f"SELECT first, count, at FROM {table} ORDER BY first LIMIT ?", (limit,))
     old = now - stream.max_age_s
+    ahead = _ahead_of_time(db, table, now, old)
     # each row is a page to read: it stops at the first that stays
-    front = takewhile(lambda row: row[2] < old or row[0] + row[1] <= keep_from, rows)
+    front = takewhile(lambda row: row[2] < old or row[0] < ahead or row[0] + row[1] <= keep_from, rows)
     stale = [(first, count) for first, count, _ in front]
     rows.close()
     gone = [first for first, count in stale if first + count - 1 < last]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.traces.dialects import read_span
 from pytest_tfgrpo.traces.forest import SpanForest
 from pytest_tfgrpo.traces.genai_logs import NO_SPAN

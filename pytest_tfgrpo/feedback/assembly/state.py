@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from typing import NamedTuple
 
 from pytest_tfgrpo.bus.protocol import BusEvent
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.assembly.trajectories import trajectory_event_id, trajectory_id
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_event
 from pytest_tfgrpo.bus.protocol import BusEvent
 from pytest_tfgrpo.bus.streams import SPANS_SUBJECT
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.events import EventRefusal
 from pytest_tfgrpo.feedback.assembly.open_traces import DoneTrace, OpenTrace
 from pytest_tfgrpo.feedback.assembly.outcome_events import feedback_event

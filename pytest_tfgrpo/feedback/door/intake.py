@@ -10,13 +10,14 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_event
 from pytest_tfgrpo.bus.protocol import Bus, BusEvent
 from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT, SPANS_SUBJECT, STREAMS, by_subject
 from pytest_tfgrpo.core.clock import utc_now
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.events import EventFault, EventRefusal, derived_id
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.door.dropped_runs import DroppedRuns

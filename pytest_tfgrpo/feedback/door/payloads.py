@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
 from pytest_tfgrpo.bus.dead_letters import DeadLetter
 from pytest_tfgrpo.bus.protocol import BusEvent
 from pytest_tfgrpo.core.clock import utc_time
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.events import (
     FEEDBACK,
     LARGEST_INPUT,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.fitting import UnfitError, fit_text
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.door.dropped_runs import trajectories_of

@@ -7,11 +7,11 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, Protocol
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.feedback.imports.langfuse import ScoreScales, is_score, read_langfuse
 from pytest_tfgrpo.feedback.imports.otlp import is_otlp, read_otlp_file

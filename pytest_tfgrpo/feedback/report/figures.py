@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
 from pytest_tfgrpo.bus.protocol import Bus
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.view.view import LoopTrajectory, LoopView, payload_at

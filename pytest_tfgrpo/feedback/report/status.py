@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from pytest_tfgrpo.bus.protocol import STATE, Bus
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.feedback.assembly.state import AssemblyState
 from pytest_tfgrpo.feedback.assembly.trace_events import ASSEMBLER, SPANS

@@ -6,11 +6,11 @@ Shapes: N trajectories, in the order in which they are scored and join the histo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.feedback.rewards.evidence import (
     EFFICIENCY,
     NEUTRAL,

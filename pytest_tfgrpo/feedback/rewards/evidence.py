@@ -6,10 +6,10 @@ Explicit evidence beats implicit; of its kind the newest value of a component co
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from pytest_tfgrpo.core.clock import utc_time
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import Json
 
 TASK_COMPLETION = "task_completion"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.rewards.evidence import EFFICIENCY, EVALUATOR
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.rewards.evidence import (

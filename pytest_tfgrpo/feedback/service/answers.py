@@ -7,8 +7,8 @@ written here field by field.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.traces.otlp import OtlpForm
 

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import errno
 import os
 import shlex
 import shutil
-import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
 
-from pytest_tfgrpo.core.errors import ActorError, AgentFailure, ProviderError, RolloutFault
+from pytest_tfgrpo.core.errors import TIMEOUT, ActorError, AgentFailure, ProviderError, RolloutFault
 from pytest_tfgrpo.core.list_values import variables
-from pytest_tfgrpo.core.records import Frame, Trajectory
+from pytest_tfgrpo.core.records import Trajectory
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.core.text import STDERR
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.actors.agent_spans import UNUSED
 from pytest_tfgrpo.harness.actors.command_input import check_placeholders, fill, stdin_of
-from pytest_tfgrpo.harness.actors.events.registry import EVENTS, Reader
-from pytest_tfgrpo.harness.actors.output import read_trajectory, total_max_bytes
+from pytest_tfgrpo.harness.actors.command_output import frames_in, trajectory_of
+from pytest_tfgrpo.harness.actors.command_session import CommandSession
+from pytest_tfgrpo.harness.actors.events.registry import EVENTS
+from pytest_tfgrpo.harness.actors.output import total_max_bytes
+from pytest_tfgrpo.harness.actors.program_spans import ProgramSpans
 from pytest_tfgrpo.harness.actors.running_program import TERM_GRACE_S, RunningProgram
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.sandbox.bubblewrap import Sandbox
@@ -37,8 +38,6 @@ MARGIN_SHARE = 0.1
 """An agent has so much less than the engine's time limit, at which nothing would be known of what it did."""
 OWN_EVENTS = "frames"
 """The format of programs written for us; others are paid, and take their prompt as text."""
-UNTOLD = frozenset({"garbage", "no_answer", "oversize"})
-"""Failures of the output alone: with a bad exit status they are a crash."""
 DROPPED_PREFIXES = ("GIT_", "TFGRPO_", "FEATURE_TFGRPO_", "PYTEST_")
 DROPPED = frozenset({"PWD", "OLDPWD"})
 
@@ -79,24 +78,50 @@ class CommandActor:
         self._passed = passed
         self._events = events
 
+    @property
+    def converses(self) -> bool:
+        """Whether the program is one that may be written for our line protocol."""
+        return self._events == OWN_EVENTS
+
+    def open_session(self, call: ActorCall) -> CommandSession:
+        """Return a conversation with one process of the program."""
+        return CommandSession(self, call)
+
     async def __call__(self, call: ActorCall) -> Trajectory:
         """Try the scenario once; see Actor."""
+        spans = ProgramSpans(call)
+        try:
+            made = await self._ask(call, spans)
+        except RolloutFault as fault:
+            fault.frames = fault.frames or spans.frames()
+            raise
+        except asyncio.CancelledError:
+            if frames := spans.frames():
+                raise AgentFailure(f"no answer within {call.timeout_s:g} s", TIMEOUT, frames=frames) from None
+            raise
+        finally:
+            spans.close()
+        if not (spans.wanted and spans.unused):
+            return made
+        return replace(made, extra={**made.extra, UNUSED: dict(spans.unused)})
+
+    async def _ask(self, call: ActorCall, spans: ProgramSpans) -> Trajectory:
         workspace = call.workspace.path.absolute()
         started = time.perf_counter()
         running = RunningProgram(total_max_bytes(call.answer_max_bytes))
-        argv = self._command_line(call, workspace)
         try:
             with stdin_of(self._argv, call, workspace, as_text=self._events != OWN_EVENTS) as stdin:
-                await self._start(argv, running, stdin, workspace, self._environment(call, workspace))
+                await self.start(call, running, stdin.fileno(), workspace, spans)
             spent_s = time.perf_counter() - started
             in_time = await running.finished(None if self._events == OWN_EVENTS else _limit(call) - spent_s)
         finally:
             await running.end()
         if not in_time:
-            kept = _frames(EVENTS[self._events], bytes(running.stdout), call.answer_max_bytes)
+            kept = frames_in(EVENTS[self._events], bytes(running.stdout), call.answer_max_bytes)
             raise AgentFailure(f"no answer within {call.timeout_s:g} s", "timeout", frames=kept)
         elapsed_ms = round((time.perf_counter() - started) * 1000, 3)
-        return _trajectory(running, EVENTS[self._events], call, elapsed_ms)
+        await spans.settle()
+        return trajectory_of(running, EVENTS[self._events], call, elapsed_ms, spans.frames)
 
     def _command_line(self, call: ActorCall, workspace: Path) -> list[str]:
         environment = call.workspace.environment
@@ -111,28 +136,40 @@ class CommandActor:
             return self._sandbox
         return replace(self._sandbox, readable=(*self._sandbox.readable, *environment.readable))
 
-    def _environment(self, call: ActorCall, workspace: Path) -> dict[str, str]:
-        """Return the environment of a rollout's program: everything that it gets is added here."""
-        traced = {} if call.traceparent is None else {"TRACEPARENT": call.traceparent()}
+    def _environment(self, call: ActorCall, workspace: Path, spans: ProgramSpans | None) -> dict[str, str]:
+        """Return the environment of a rollout's program: everything that it gets is added here.
+
+        Coding agents print their calls, and get no address for spans.
+        """
+        near = self._sandbox is None or self._sandbox.network == "host"
+        reachable = spans is not None and near and self._events == OWN_EVENTS
+        spans = spans or ProgramSpans(call)
         environment = call.workspace.environment
         sandbox = self._sandbox_with(environment)
         if sandbox is None:
-            return with_environment(_inherited(), environment, workspace) | traced
+            found = with_environment(_inherited(), environment, workspace)
+            return found | spans.variables(found, reachable=reachable)
         passed = {name: os.environ[name] for name in self._passed if name in os.environ}
         found = with_environment({**passed, "PATH": _search()}, environment, workspace)
-        return sandbox.environment(found.pop("PATH"), found | traced)
+        found |= spans.variables(found, reachable=reachable)
+        return sandbox.environment(found.pop("PATH"), found)
 
-    async def _start(
+    async def start(
         self,
-        argv: list[str],
+        call: ActorCall,
         running: RunningProgram,
-        stdin: IO[bytes],
+        stdin: int,
         workspace: Path,
-        env: Mapping[str, str],
+        spans: ProgramSpans | None = None,
     ) -> None:
+        """Start the program of one rollout, which reads from the file `stdin`; raises ProviderError.
+
+        Without `spans` it has no address for them: nothing says to which turn of a conversation one belongs.
+        """
+        argv, env = self._command_line(call, workspace), self._environment(call, workspace, spans)
         try:
             loopback = self._sandbox is not None and self._sandbox.network == "loopback"
-            await running.start(argv, workspace, env, stdin.fileno(), loopback=loopback)
+            await running.start(argv, workspace, env, stdin, loopback=loopback)
         except OSError as error:
             hint = (
                 "remove {prompt} from the command line; the prompt then comes on stdin"
@@ -211,63 +248,3 @@ def _inherited() -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith(DROPPED_PREFIXES) and name not in DROPPED
     }
-
-
-def _trajectory(running: RunningProgram, read: Reader, call: ActorCall, elapsed_ms: float) -> Trajectory:
-    """Return what the process answered; raises AgentFailure or ProviderError."""
-    stdout, status, limit = bytes(running.stdout), running.exit_code, call.answer_max_bytes
-    if running.overflowed:
-        message = f"the program printed more than {running.stdout_max_bytes} bytes"
-        raise AgentFailure(message, "oversize", frames=_frames(read, stdout, limit))
-    try:
-        trajectory = _checked(read(stdout), limit, elapsed_ms)
-    except RolloutFault as fault:
-        if not isinstance(fault, AgentFailure) and fault.code != "spawn":
-            raise
-        if status != 0 and fault.code in UNTOLD:
-            raise _crash(running, fault.frames) from None
-        raise type(fault)(str(fault) + _tail(running.stderr), fault.code, frames=fault.frames) from None
-    if status != 0:
-        raise _crash(running, trajectory.frames)
-    return trajectory
-
-
-def _checked(value: str | dict[str, Json], limit: int, elapsed_ms: float) -> Trajectory:
-    """Return the trajectory; a failure over its answer keeps the frames."""
-    try:
-        return read_trajectory(value, answer_max_bytes=limit, elapsed_ms=elapsed_ms, model="command")
-    except AgentFailure as failure:
-        if isinstance(value, dict) and failure.code == "oversize":
-            bare = {"answer": "", "frames": value.get("frames", [])}
-            kept = read_trajectory(bare, answer_max_bytes=limit, elapsed_ms=elapsed_ms, model="command")
-            raise AgentFailure(str(failure), failure.code, frames=kept.frames) from None
-        raise
-
-
-def _crash(running: RunningProgram, frames: tuple[Frame, ...]) -> AgentFailure:
-    return AgentFailure(
-        f"the program {_ending(running.exit_code)}{_tail(running.stderr)}", "crash", frames=frames
-    )
-
-
-def _frames(read: Reader, stdout: bytes, limit: int) -> tuple[Frame, ...]:
-    """Return the calls in an unusable output, since they cost money."""
-    try:
-        return _checked(read(stdout), limit, 0.0).frames
-    except RolloutFault as fault:
-        return fault.frames
-
-
-def _ending(status: int | None) -> str:
-    if status is None:
-        return "was lost: the process that watched it was killed"
-    if status >= 0:
-        return f"ended with status {status}"
-    with contextlib.suppress(ValueError):
-        return f"was killed by {signal.Signals(-status).name}"
-    return f"was killed by signal {-status}"
-
-
-def _tail(stderr: bytes) -> str:
-    text = stderr.decode("utf-8", "replace").strip()
-    return f"; {STDERR} {text}" if text else ""

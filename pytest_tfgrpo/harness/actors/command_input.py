@@ -11,7 +11,7 @@ from typing import IO
 
 from pytest_tfgrpo.core.errors import ActorError, ProviderError
 from pytest_tfgrpo.core.schema import nearest
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.harness.protocols import ActorCall
 
 TASK_SCHEMA = "tfgrpo.task/1"
@@ -65,7 +65,7 @@ def stdin_of(argv: Sequence[str], call: ActorCall, workspace: Path, *, as_text: 
     It is the task (schema ``tfgrpo.task/1``) or, with `as_text`, that part of the prompt which the command
     line does not carry. Raises ProviderError when it cannot be written.
     """
-    told = _text(argv, call).encode("utf-8", "replace") if as_text else _task(call, workspace)
+    told = _text(argv, call).encode("utf-8", "replace") if as_text else task_line(call, workspace)
     try:
         file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
         file.write(told)
@@ -75,8 +75,9 @@ def stdin_of(argv: Sequence[str], call: ActorCall, workspace: Path, *, as_text: 
     return file
 
 
-def _task(call: ActorCall, workspace: Path) -> bytes:
-    task = {
+def task_line(call: ActorCall, workspace: Path, *, conversation: bool = False) -> bytes:
+    """Return the task as a line of JSON; in a conversation further messages follow it."""
+    task: dict[str, Json] = {
         "schema": TASK_SCHEMA,
         "scenario": to_wire(call.task),
         "prompt": to_wire(call.prompt),
@@ -85,6 +86,8 @@ def _task(call: ActorCall, workspace: Path) -> bytes:
         "workspace": str(workspace),
         "timeout_s": call.timeout_s,
     }
+    if conversation:
+        task["conversation"] = True
     return json.dumps(task).encode("ascii") + b"\n"
 
 

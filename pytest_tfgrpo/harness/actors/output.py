@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 from pytest_tfgrpo.core.clock import utc_time
+from pytest_tfgrpo.core.conversations import USER
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
 from pytest_tfgrpo.core.sampled import reported
@@ -26,21 +27,34 @@ EXTRA_KEYS, EXTRA_BYTES, EXTRA_DEPTH = 20, 10_000, 20
 """Limits of what is kept of the unknown keys of one frame or answer."""
 EXTRA_TOTAL = 100_000
 """Bytes kept of all unknown keys of a trajectory."""
+SMALL_CHARS, SMALL_FRAMES = 150, 100
+"""A plain text of so many characters in each of so many frames is within all limits."""
 DROPPED = "dropped"
 """Key in `extra` that counts what was over these limits, or not JSON."""
 
 
-def read_trajectory(value: Any, *, answer_max_bytes: int, elapsed_ms: float, model: str) -> Trajectory:
+def read_trajectory(
+    value: Any,
+    *,
+    answer_max_bytes: int,
+    elapsed_ms: float,
+    model: str,
+    spans: Callable[[], tuple[Frame, ...]] = tuple,
+) -> Trajectory:
     """Return the trajectory that an agent's `value` amounts to.
 
     `value` is the answer itself, a Trajectory, or a mapping: ``answer``, optionally ``frames`` (frames or
     mappings with a frame's keys) and, for the closing model call, ``model``, ``tokens``, ``cost_usd`` and
     ``latency_ms``. That call becomes a last frame, always so when there is no other, so that totals are sums
-    over frames. Unknown keys are kept as `extra` of the frame or trajectory, within limits.
+    over frames. Where `value` has no frames, those that `spans` returns take their place: all of them, or
+    those of tools alone where `value` says what the model took. Unknown keys are kept as `extra` of the frame
+    or trajectory, within limits.
     Raises AgentFailure: ``garbage``, ``no_answer`` or ``oversize``.
     """
     if isinstance(value, str):
         answer = _sized(value, answer_max_bytes)
+        if found := spans():
+            return Trajectory(answer=answer, frames=found)
         closing = Frame(kind="model", name=model, output=answer, latency_ms=elapsed_ms)
         return Trajectory(answer=answer, frames=(closing,))
     data = _plain(value, answer_max_bytes)
@@ -53,6 +67,9 @@ def read_trajectory(value: Any, *, answer_max_bytes: int, elapsed_ms: float, mod
         raise AgentFailure(f"frames must be a list, not {_brief(listed)}", "garbage")
     frames = [_frame(item, f"frame {number}") for number, item in enumerate(listed, 1)]
     usage = {key: data[key] for key in (*USAGE, SAMPLED) if key in data}
+    if not frames:
+        says = usage or "model" in data
+        frames += [frame for frame in spans() if not says or frame.kind == "tool"]
     if usage or "model" in data or not frames:
         if not frames:
             usage.setdefault("latency_ms", elapsed_ms)
@@ -175,11 +192,20 @@ class _Extras:
 
 def limited(trajectory: Trajectory) -> Trajectory:
     """Return a trajectory whose `extra` is within the limits, also in its frames."""
-    if not trajectory.extra and not any(frame.extra for frame in trajectory.frames):
+    extra_of = [frame.extra for frame in trajectory.frames if frame.extra]
+    if not trajectory.extra and len(extra_of) <= SMALL_FRAMES and all(map(_is_small, extra_of)):
         return trajectory
     extras = _Extras()
     frames = tuple(replace(f, extra=extras.keep(f.extra)) if f.extra else f for f in trajectory.frames)
     return replace(trajectory, frames=frames, extra=extras.keep(trajectory.extra))
+
+
+def _is_small(extra: object) -> bool:
+    """Return whether `extra` is one short text, which JSON keeps as it is: what most calls report."""
+    if type(extra) is not dict or len(extra) != 1:
+        return False
+    texts = next(iter(extra.items()))
+    return all(type(text) is str and text.isascii() for text in texts) and len("".join(texts)) <= SMALL_CHARS
 
 
 def _json_of(value: Any) -> bytes:
@@ -251,6 +277,8 @@ def _frame(data: Json, where: str) -> Frame:
         known = data if isinstance(data, dict) else {}
         hint = _near_miss(known.get("extra", ()), [key for key in REQUIRED if key not in known])
         raise AgentFailure(f"{where}: {error}{hint}", "garbage") from None
+    if frame.kind == USER:
+        raise AgentFailure(f"{where}: the kind must be model or tool: an agent is not its user", "garbage")
     for key in USAGE:
         number = getattr(frame, key)
         if number is not None and not is_amount(number):

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.core.errors import ActorError, AgentFailure, ProviderError, describe
-from pytest_tfgrpo.core.records import Trajectory
+from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.errors import TIMEOUT, ActorError, AgentFailure, ProviderError, describe
+from pytest_tfgrpo.core.records import Frame, Trajectory
 from pytest_tfgrpo.core.scenarios import Prompt, Task
-from pytest_tfgrpo.core.text import TRACEBACK
+from pytest_tfgrpo.core.tracebacks import traceback_text
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.actors.agent_spans import UNUSED, AgentSpans
 from pytest_tfgrpo.harness.actors.modules import import_module, stamps_of_sources
 from pytest_tfgrpo.harness.actors.network import network_fault
 from pytest_tfgrpo.harness.actors.output import read_trajectory
@@ -24,12 +25,24 @@ from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
-TRACEBACK_CHARS = 2000
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentSession:
+    """The conversation that a call of your agent function belongs to; of one question the only turn."""
+
+    turn: int
+    """From 1."""
+    message: str
+    """What the user says now."""
+    messages: tuple[Mapping[str, str], ...]
+    """All that was said, this message last, each with `role` (``user`` or ``assistant``) and `content`."""
+    state: dict[str, Any]
+    """Empty at first; what you put there is there in the next turn of the same rollout."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AgentContext:
-    """The only argument of your agent function: the input of one rollout."""
+    """The only argument of your agent function: the input of a rollout, or of one turn of a conversation."""
 
     prompt: Prompt
     """System and user text; ``str(prompt)`` joins them."""
@@ -41,6 +54,8 @@ class AgentContext:
     """In [0, 2**63); equal seeds and prompts should give equal answers."""
     folder: Workspace
     """Creates the folder of `workspace` on first use."""
+    session: AgentSession
+    """What was said before; `prompt` has it as text."""
 
     @property
     def scenario(self) -> Task:
@@ -66,8 +81,20 @@ class PythonActor:
     """
 
     def __init__(
-        self, spec: str, function: Callable[[AgentContext], Any], identity: Mapping[str, Json]
+        self,
+        spec: str,
+        function: Callable[[AgentContext], Any],
+        identity: Mapping[str, Json],
+        *,
+        run: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None,
+        ends: tuple[type[BaseException], ...] = (),
     ) -> None:
+        """`run` calls a function somewhere else than on a thread of its own, and awaits what it returns.
+
+        Exceptions of the types `ends` reach `run` as they are: they end the process, and are no crash.
+        """
+        self._run = run
+        self._passing: tuple[type[BaseException], ...] = (AgentFailure, ProviderError, *ends)
         self.name = spec
         self.identity = identity
         declared = getattr(function, "paid", None)
@@ -78,46 +105,71 @@ class PythonActor:
             getattr(function, "__call__", None)  # noqa: B004 - an object may have an async __call__
         )
 
+    converses = True
+
     async def __call__(self, call: ActorCall) -> Trajectory:
         """Try the scenario once; see Actor."""
+        return await self.open_session(call).answer(call.prompt.user)
+
+    def open_session(self, call: ActorCall) -> PythonSession:
+        """Return a conversation: the function is called once for each turn."""
+        return PythonSession(self, call)
+
+    async def call(self, call: ActorCall, prompt: Prompt, session: AgentSession) -> Trajectory:
+        """Return what the function makes of one turn."""
         context = AgentContext(
-            prompt=call.prompt,
+            prompt=prompt,
             task=call.task,
             temperature=call.temperature,
             seed=call.seed,
             folder=call.workspace,
+            session=session,
         )
+        spans = AgentSpans(call)
         started = time.perf_counter()
         try:
-            value = await self._ask(context)
-        except (AgentFailure, ProviderError):
+            value = await self._ask(context, spans)
+            elapsed_ms = round((time.perf_counter() - started) * 1000, 3)
+            made = read_trajectory(
+                value,
+                answer_max_bytes=call.answer_max_bytes,
+                elapsed_ms=elapsed_ms,
+                model="python",
+                spans=spans.frames,
+            )
+        except (AgentFailure, ProviderError) as fault:
+            fault.frames = fault.frames or spans.frames()
             raise
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            raise _crash(error) from error
+            if task is None or not task.cancelling():
+                raise _crash(error, spans.frames()) from error
+            if frames := spans.frames():
+                raise AgentFailure(f"no answer within {call.timeout_s:g} s", TIMEOUT, frames=frames) from None
+            raise
         except (Exception, SystemExit) as error:  # an agent that calls sys.exit() must not end the loop
-            raise _crash(error) from error
-        elapsed_ms = round((time.perf_counter() - started) * 1000, 3)
-        return read_trajectory(
-            value, answer_max_bytes=call.answer_max_bytes, elapsed_ms=elapsed_ms, model="python"
-        )
+            raise _crash(error, spans.frames()) from error
+        finally:
+            spans.close()
+        return replace(made, extra={**made.extra, UNUSED: dict(spans.unused)}) if spans.unused else made
 
-    async def _ask(self, context: AgentContext) -> Any:
-        if self._is_async:
-            return await self._function(context)
+    async def _ask(self, context: AgentContext, spans: AgentSpans) -> Any:
+        with spans.around():
+            if self._is_async and self._run is None:
+                return await self._function(context)
 
-        def agent() -> Any:
-            try:
-                return self._function(context)
-            except (AgentFailure, ProviderError):
-                raise
-            except BaseException as error:  # StopIteration and SystemExit cannot cross a future
-                raise _crash(error) from error
+            def agent() -> Any:
+                try:
+                    return self._function(context)
+                except self._passing:
+                    raise
+                except BaseException as error:  # StopIteration and SystemExit cannot cross a future
+                    raise _crash(error) from error
 
-        value = await call_in_daemon(agent)
-        return await value if inspect.isawaitable(value) else value
+            if self._run is not None:
+                return await self._run(lambda: spans.call(agent))
+            value = await call_in_daemon(agent)
+            return await value if inspect.isawaitable(value) else value
 
     def bound(self, call_count: int) -> Mapping[str, float | None]:  # noqa: ARG002 - part of the Protocol
         """Return 0 US dollars for a callable with ``paid = False``, unknown otherwise."""
@@ -125,6 +177,39 @@ class PythonActor:
 
     async def aclose(self) -> None:
         """Do nothing: the callable belongs to its module."""
+
+
+class PythonSession:
+    """Remembers what was said, and the agent's state."""
+
+    def __init__(self, actor: PythonActor, call: ActorCall) -> None:
+        self._actor = actor
+        self._call = call
+        self._said: list[Mapping[str, str]] = []
+        self._state: dict[str, Any] = {}
+
+    async def answer(self, message: str) -> Trajectory:
+        """Call the function; a prompt that is all an agent looks at has what was said before, too."""
+        self._said.append({"role": "user", "content": message})
+        turn = AgentSession(
+            turn=(len(self._said) + 1) // 2, message=message, messages=tuple(self._said), state=self._state
+        )
+        prompt = self._call.prompt
+        if turn.turn > 1:
+            prompt = Prompt(system=prompt.system, user=_transcript(self._said))
+        trajectory = await self._actor.call(self._call, prompt, turn)
+        self._said.append({"role": "assistant", "content": trajectory.answer})
+        return trajectory
+
+    async def aclose(self) -> None:
+        """Forget the conversation."""
+        self._state = {}
+
+
+def _transcript(said: Sequence[Mapping[str, str]]) -> str:
+    """Return a conversation as one text, the last message of the user at its end."""
+    names = {"user": "User", "assistant": "Assistant"}
+    return "\n\n".join(f"{names[one['role']]}: {one['content']}" for one in said)
 
 
 def open_python(argument: str, root: Path) -> PythonActor:
@@ -146,20 +231,14 @@ def open_python(argument: str, root: Path) -> PythonActor:
     return PythonActor(spec, function, identity)
 
 
-def _crash(error: BaseException) -> AgentFailure | ProviderError:
+def _crash(error: BaseException, calls: tuple[Frame, ...] = ()) -> AgentFailure | ProviderError:
     """Return the agent's failure with the end of its traceback, without this module's own frames.
 
-    A network exception is the provider's, also where the agent wrapped it.
+    `calls` are what the agent did until then. A network exception is the provider's, also where the agent
+    wrapped it.
     """
     fault = network_fault(error)
     if fault is not None:
         source = "" if fault is error else f", from {describe(fault)}"
-        return ProviderError(f"{describe(error)}{source}", "network")
-    frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
-        frames = frames.tb_next
-    lines = traceback.format_exception(type(error), error, frames)
-    text = "".join(lines).strip()
-    if len(text) > TRACEBACK_CHARS:
-        text = f"{TRACEBACK}:\n  ...\n{text[-TRACEBACK_CHARS:]}"
-    return AgentFailure(text, "crash")
+        return ProviderError(f"{describe(error)}{source}", "network", frames=calls)
+    return AgentFailure(traceback_text(error, __file__), "crash", frames=calls)

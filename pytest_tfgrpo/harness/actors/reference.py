@@ -28,8 +28,18 @@ class NothingActor:
     paid = False
     identity: Mapping[str, Json] = {"actor": "nothing", "version": VERSION}
 
+    converses = True
+
     async def __call__(self, call: ActorCall) -> Trajectory:  # noqa: ARG002 - part of the Protocol
         """Return an empty answer."""
+        return Trajectory(answer="")
+
+    def open_session(self, call: ActorCall) -> NothingActor:  # noqa: ARG002 - part of the Protocol
+        """Return itself: there is nothing to remember."""
+        return self
+
+    async def answer(self, message: str) -> Trajectory:  # noqa: ARG002 - part of the Protocol
+        """Return an empty answer to every message."""
         return Trajectory(answer="")
 
     def bound(self, call_count: int) -> Mapping[str, float | None]:  # noqa: ARG002 - part of the Protocol

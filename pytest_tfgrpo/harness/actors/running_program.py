@@ -35,6 +35,7 @@ class RunningProgram:
         self._overflowing: asyncio.Future[None] = self._loop.create_future()
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._gone: asyncio.Future[None] = self._loop.create_future()
+        self._news: asyncio.Future[None] | None = None
         self._channel: Channel | None = None
         self._open: dict[int, Callable[[bytes], None]] = {}
 
@@ -86,6 +87,22 @@ class RunningProgram:
         if done and not self.overflowed:
             await asyncio.wait([self._closed], timeout=LINGER_S)
         return bool(done)
+
+    async def more(self, seen: int) -> bool:
+        """Return True once there are more than `seen` bytes of output, False where none will come."""
+        while len(self.stdout) <= seen and not self.overflowed:
+            if self._closed.done():
+                await asyncio.wait([self._exited], timeout=LINGER_S)
+                return False
+            self._news = self._loop.create_future()
+            waits = [self._news, self._overflowing, self._closed, self._exited]
+            late = LINGER_S if self._exited.done() else None
+            done, _ = await asyncio.wait(
+                waits[:3] if late else waits, timeout=late, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not done:
+                return False
+        return not self.overflowed
 
     async def end(self) -> None:
         """End the program and its descendants: SIGTERM, a moment's grace, SIGKILL; wait for that."""
@@ -142,6 +159,8 @@ class RunningProgram:
             self.stdout += data
             if len(self.stdout) > self.stdout_max_bytes:
                 _settle(self._overflowing)
+            if self._news is not None:
+                _settle(self._news)
 
     def _on_stderr(self, data: bytes) -> None:
         self.stderr = (self.stderr + data)[-STDERR_TAIL_BYTES:]

@@ -6,11 +6,13 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_tfgrpo.core.clock import elapsed_ms, utc_now
+from pytest_tfgrpo.core.conversations import USER
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import (
     BUDGET,
     TIMEOUT,
@@ -25,7 +27,8 @@ from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.sampled import is_plain, reported
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.output import TOKENS_MAX, is_amount, is_usage, limited
-from pytest_tfgrpo.harness.protocols import Actor, ActorCall
+from pytest_tfgrpo.harness.engine.conversation import converse, repeat
+from pytest_tfgrpo.harness.protocols import Actor, ActorCall, User, as_conversational
 from pytest_tfgrpo.llm.queueing import current_ticket
 
 if TYPE_CHECKING:
@@ -67,6 +70,10 @@ class Slot:
     call: ActorCall
     pair: str = ""
     """Id of the rollout that is asked beside it, as its other side; empty where it stands alone."""
+    actor: Actor | None = None
+    """Who is asked in place of the run's actor."""
+    user: Callable[[], User] | None = None
+    """Opens the user of its conversation; None: there is one question."""
 
 
 async def attempt(
@@ -74,8 +81,11 @@ async def attempt(
     call: ActorCall,
     abandon: Callable[[AttemptResult], None] | None = None,
     around: AbstractContextManager[None] = NOTHING,
+    user: User | None = None,
 ) -> AttemptResult:
     """Call the actor once, within the time limit; raises nothing but cancellation.
+
+    With a `user` it holds a conversation; the time limit is that of all its turns.
 
     `abandon` is told what a cancelled attempt came to, where that is known; `around` is open during the call.
     Waiting for room in the budget counts neither for the limit nor as latency.
@@ -90,7 +100,7 @@ async def attempt(
     waited_s = ticket.waited_s
     loop = asyncio.get_running_loop()
     over: asyncio.Future[bool] = loop.create_future()
-    task = loop.create_task(_ask(actor, call, around))
+    task = loop.create_task(ask_once(actor, call, around, user))
     task.add_done_callback(lambda _: _settle(over, True))
     timer = ticket.timer(call.timeout_s, lambda: _settle(over, False))
     try:  # what asyncio.wait() does, at half its cost
@@ -177,34 +187,42 @@ def _settle(over: asyncio.Future[bool], in_time: bool) -> None:
         over.set_result(in_time)
 
 
-async def _ask(
-    actor: Actor, call: ActorCall, around: AbstractContextManager[None]
+async def ask_once(
+    actor: Actor, call: ActorCall, around: AbstractContextManager[None], user: User | None
 ) -> Trajectory | AttemptFault:
-    """Return a sound trajectory, or whose fault it is that there is none.
+    """Return a sound trajectory of one call, or whose fault it is that there is none.
 
     Nothing may be raised: KeyboardInterrupt and SystemExit of an agent would end the event loop.
     """
     try:
         with around:  # in here, where the timer's context does not keep it
-            return _sound(await actor(call), call)
+            talker = None if user is None else as_conversational(actor)  # none in a replay, which has it all
+            if user is None or talker is None:
+                made = await repeat(actor, call, user)
+            else:
+                made = await converse(talker, call, user)
+            return _sound(made, call, talks=user is not None)
     except AgentFailure as error:
-        return "failed", error if _is_sound(error) else AgentFailure(str(error), error.code)
+        sound = _is_sound(error, talks=user is not None)
+        return "failed", error if sound else AgentFailure(str(error), error.code)
     except ProviderError as error:
-        return "error", error if _is_sound(error) else ProviderError(str(error), error.code)
+        sound = _is_sound(error, talks=user is not None)
+        return "error", error if sound else ProviderError(str(error), error.code)
     except BudgetError as error:
         return "error", ProviderError(str(error), BUDGET)
     except BaseException as error:  # noqa: BLE001 - a crashing agent is data
         return _failed(describe(error), "crash")
 
 
-def _sound(trajectory: object, call: ActorCall) -> Trajectory:
+def _sound(trajectory: object, call: ActorCall, *, talks: bool) -> Trajectory:
     """Return what an actor returned; raises AgentFailure unless it is a trajectory through and through."""
     if not isinstance(trajectory, Trajectory) or type(trajectory.answer) is not str:
         raise AgentFailure(
             f"the actor returned {type(trajectory).__name__}, not a trajectory with a text as answer",
             "garbage",
         )
-    if type(trajectory.frames) is not tuple or not all(map(_is_frame, trajectory.frames)):
+    is_frame = _is_frame_of_talk if talks else _is_frame
+    if type(trajectory.frames) is not tuple or not all(map(is_frame, trajectory.frames)):
         raise AgentFailure(
             "the actor returned invalid frames: each needs a kind, a name, an output, and tokens, latency_ms "
             f"and cost_usd between 0 and {TOKENS_MAX}",
@@ -224,12 +242,12 @@ def _sound(trajectory: object, call: ActorCall) -> Trajectory:
     return limited(trajectory)
 
 
-def _is_sound(fault: RolloutFault) -> bool:
+def _is_sound(fault: RolloutFault, *, talks: bool) -> bool:
     """Return whether what a fault carries is fit for a rollout."""
     return (
         type(fault.answer) is str
         and type(fault.frames) is tuple
-        and all(map(_is_frame, fault.frames))
+        and all(map(_is_frame_of_talk if talks else _is_frame, fault.frames))
         and _is_latency(fault.latency_ms)
     )
 
@@ -239,10 +257,16 @@ def _is_latency(value: object) -> bool:
 
 
 def _is_frame(frame: object) -> bool:
+    return isinstance(frame, Frame) and frame.kind in ("model", "tool") and _has_sound_fields(frame)
+
+
+def _is_frame_of_talk(frame: object) -> bool:
+    return isinstance(frame, Frame) and frame.kind in ("model", "tool", USER) and _has_sound_fields(frame)
+
+
+def _has_sound_fields(frame: Frame) -> bool:
     return (
-        isinstance(frame, Frame)
-        and frame.kind in ("model", "tool")
-        and type(frame.name) is str
+        type(frame.name) is str
         and type(frame.output) is str
         and (frame.error is None or type(frame.error) is str)
         and type(frame.tokens) is int

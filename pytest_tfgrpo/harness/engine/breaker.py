@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_tfgrpo.core.errors import AWAY
+from pytest_tfgrpo.core.errors import AWAY, LOST_WORKER
 from pytest_tfgrpo.core.records import Rollout
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.llm import patience
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.engine.attempt import AttemptResult, Slot
-    from pytest_tfgrpo.harness.engine.executors import Executor
+    from pytest_tfgrpo.harness.engine.executors.protocol import Executor
     from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces
 
 TRIES_AGAIN = 1
@@ -91,10 +91,18 @@ class Breaker:
         outcome, failure = attempted.outcome, attempted.outcome.failure
         if not self._watching or outcome.status != "error" or failure is None or failure.code not in AWAY:
             return False
+        if failure.code == LOST_WORKER:  # others may reach the provider
+            return True
         self.in_a_row += 1
         self._failed_at = asyncio.get_running_loop().time()
         self._last = f"{failure.code}: {line(failure.message, 300)}"
         return True
+
+    def is_worth_another(self, outcome: AttemptResult) -> bool:
+        """Return whether an attempt may work later, that is not counted here: its fixtures are all it had."""
+        failure = outcome.failure
+        away = outcome.status == "error" and failure is not None and failure.code in AWAY
+        return away and self._watching and not self.reason
 
     def worked(self, attempted: Attempted) -> None:
         """Take note of an attempt that reached its provider, whatever it came to; others do not count."""
@@ -173,13 +181,21 @@ class LostRollouts:
         attempt: Callable[[Slot], Awaitable[Attempted | None]],
         take: Callable[[Attempted], None],
         forget: Callable[[Rollout], None],
+        refuse: Callable[[Slot], None],
+        tear_down: Callable[[Slot], Awaitable[object]],
     ) -> None:
-        """`attempt` makes a rollout once, `take` keeps it as result, `forget` only what it cost."""
+        """`attempt` makes a rollout once, `take` keeps it as result, `forget` only what it cost.
+
+        `refuse` is told of one that the end of the run does not allow; `tear_down` ends the world of one that
+        is no result.
+        """
+        self._tear_down = tear_down
         self._breaker = breaker
         self._workspaces = workspaces
         self._attempt = attempt
         self._take = take
         self._forget = forget
+        self._refuse = refuse
         self._waiting: dict[str, Attempted] = {}
         """Attempts by id whose other side has not ended yet."""
         self._failed: set[str] = set()
@@ -191,10 +207,12 @@ class LostRollouts:
     async def make(self, slot: Slot) -> None:
         """Make one rollout, unless the run ends; waits while it pauses."""
         if not await self._breaker.passing():
+            self._refuse(slot)
             return
         with self._breaker.attempting():
             attempted = await self._attempt(slot)
         if attempted is None:
+            self._refuse(slot)
             return
         if self._breaker.is_lost(attempted):
             self._tries[slot.rollout_id] += 1
@@ -234,6 +252,7 @@ class LostRollouts:
                     continue
                 for attempted in sorted(both, key=lambda one: one.began):
                     self._forget(attempted.rollout)
+                    await self._tear_down(attempted.slot)
                     self._workspaces.renew(attempted.slot.call.workspace)
                     again.append(attempted.slot)
             await executor.run(again, self.make)
@@ -252,7 +271,9 @@ class LostRollouts:
         before = slot.call.workspace
         files = self._workspaces.new(name, before.attachments, before.archive, before.environment)
         call = replace(slot.call, workspace=files)
-        attempted = await self._attempt(replace(slot, rollout_id=name, call=call))
+        probing = replace(slot, rollout_id=name, call=call)
+        attempted = await self._attempt(probing)
+        await self._tear_down(probing)
         self._workspaces.renew(files)
         if attempted is None:  # a budget ends the run anyway
             return True

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.core.errors import BUDGET, RecordingError, RewarderError
+from pytest_tfgrpo.core.errors import UNMADE, RecordingError, RewarderError
 from pytest_tfgrpo.core.records import (
     Failure,
     Group,
@@ -24,17 +24,19 @@ from pytest_tfgrpo.core.records import (
     Score,
     Trajectory,
 )
-from pytest_tfgrpo.harness.engine.attempt import AttemptResult, Slot, attempt
+from pytest_tfgrpo.harness.engine.attempt import NOTHING, AttemptResult, Slot, attempt
 from pytest_tfgrpo.harness.engine.breaker import Attempted, LostRollouts
 from pytest_tfgrpo.harness.engine.context import RunContext
-from pytest_tfgrpo.harness.engine.executors import most_in_flight, open_executor
 from pytest_tfgrpo.harness.engine.grader import Grader, unreached
 from pytest_tfgrpo.harness.engine.lineup import Arm, Lineup
+from pytest_tfgrpo.harness.engine.observers import LostRollout, RefusedRollout
 from pytest_tfgrpo.harness.engine.workspace_files import with_files
 from pytest_tfgrpo.harness.metrics.comparison import tally
 from pytest_tfgrpo.harness.metrics.costs import is_paid, loose
 from pytest_tfgrpo.harness.protocols import as_metered
+from pytest_tfgrpo.harness.run.judgement import as_error
 from pytest_tfgrpo.harness.run.schedule import group_id
+from pytest_tfgrpo.harness.run.stored_groups import GroupsById
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
@@ -43,6 +45,8 @@ from pytest_tfgrpo.llm.queueing import take_ticket
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.gate.sequential import Watch
 
+UNCHECKED = 1_000
+"""Answers that wait for their checks, beyond which no call starts: they would fill memory."""
 COALESCE_S = 0.002
 """Groups that complete within this time are scored in one batch: arrays cost by the call."""
 
@@ -68,11 +72,11 @@ class Cohort:
         """
         self._job = job = context.job
         self._arms = tuple(arm.phase for arm in arms)
-        self.groups: dict[str, Group] = dict(earlier.groups) if earlier is not None else {}
+        self.groups: GroupsById = GroupsById(context.groups, earlier.groups if earlier is not None else None)
         """Scored groups by their id."""
         self._first = {id: len(group.rollouts) for id, group in self.groups.items()}
         self._lineup = Lineup(context, arms, watch, self._first)
-        self._executor = open_executor(job.settings["executor"], concurrency=most_in_flight(job))
+        self._executor = context.executor
         self._budget = context.budget
         self._metered = as_metered(job.actor) is not None
         self._writer = context.writer
@@ -81,17 +85,29 @@ class Cohort:
         self._context = context
         self._workspaces = context.workspaces
         self._observe = context.observe
+        self._gauge = context.gauge
         self._checks: asyncio.TaskGroup
         self._watch = watch
+        self._unchecked = 0
+        self._room = asyncio.Event()
+        """Set while a call may start, however many answers wait for their checks."""
+        self._room.set()
         self._open = {id: list(group.rollouts) for id, group in self.groups.items()}
         self._complete: list[list[Rollout]] = []
         self._wake = asyncio.Event()
         self._finished = False
         self._breaker = context.breaker
         self._lost = LostRollouts(
-            context.breaker, context.workspaces, attempt=self._attempted, take=self._take, forget=self._forget
+            context.breaker,
+            context.workspaces,
+            attempt=self._attempted,
+            take=self._take,
+            forget=self._forget,
+            refuse=self._refuse,
+            tear_down=self._tear_down,
         )
-        self.paid: list[Rollout] = []
+        self.paid: dict[str, Rollout] = {}
+        """Rollouts by id that were paid for and are in no group yet."""
         self.abandoned = [
             r
             for r in job.resumed.abandoned
@@ -100,17 +116,16 @@ class Cohort:
         if earlier is not None:
             self.paid, self.abandoned = earlier.paid, earlier.abandoned
 
-    def groups_of(self, phase: Phase) -> dict[str, Group]:
-        """Return the scored groups of one of the phases by scenario id, in its order."""
-        ids = {id: group_id(self._job.run_id, phase, id) for id in phase.scenarios}
-        return {id: self.groups[own] for id, own in ids.items() if own in self.groups}
+    def groups_of(self, phase: Phase) -> Sequence[Group]:
+        """Return the scored groups of one of the phases, in the order of its scenarios."""
+        return self.groups.of((id, group_id(self._job.run_id, phase, id)) for id in phase.scenarios)
 
     def result_of(self, phase: Phase, status: RunStatus, library: str) -> PhaseResult:
         """Return what came of one of the phases, whose prompts carried the library of a hash."""
-        known = loose(self.groups.values(), self.paid, self.abandoned)
+        known = loose((), self.paid.values(), self.abandoned)
         return PhaseResult(
             phase=phase,
-            groups=tuple(self.groups_of(phase).values()),
+            groups=self.groups_of(phase),
             status=status,
             library_hash=library,
             excluded=tuple(sorted(self._excluded_from(phase))),
@@ -135,12 +150,15 @@ class Cohort:
 
         Raises RewarderTimeout, RewarderError, RecordingError, JournalError.
         """
+        done, lineup = tuple(self.groups.values()), self._lineup
+        self._gauge.sweep(self._arms, shared=lineup.shared, settled=lineup.settled, done=done)
         try:
             async with asyncio.TaskGroup() as scoring:
                 scoring.create_task(self._score_groups())
                 async with asyncio.TaskGroup() as self._checks:
                     await self._executor.run(self._lineup, self._try)
                     await self._lost.make_again(self._executor)
+                    self._context.let_go()
                 self._finished = True
                 self._wake.set()
         except BaseExceptionGroup as group:
@@ -153,6 +171,7 @@ class Cohort:
         await self._writer.commit()
 
     async def _try(self, slot: Slot) -> None:
+        await self._room.wait()
         take_ticket(next(self._places))
         if (torn := self._lineup.torn.pop(slot.rollout_id, None)) is not None:
             self._abandon(torn)
@@ -161,10 +180,34 @@ class Cohort:
             left = self._left(slot, recorded)
             if left is not None:
                 self._breaker.know(slot, recorded.status == "ok")
+                self._wait_for_check(1)
                 self._checks.create_task(self._repeat(slot, recorded, left))
                 return
             self._abandon(recorded)
+        if slot.question.scenario.fixtures is not None:  # waits for them, and holds no place meanwhile
+            self._checks.create_task(self._make_in_turn(slot))
+            return
         await self._lost.make(slot)
+
+    async def _make_in_turn(self, slot: Slot) -> None:
+        """Make a rollout once its fixtures are set up, unless they never are; once more if it was lost."""
+        attempted = await self._made_with_fixtures(slot)
+        if attempted is not None and self._breaker.is_worth_another(attempted.outcome):
+            self._forget(attempted.rollout)
+            self._workspaces.renew(slot.call.workspace)
+            self._context.agents.await_again(slot.rollout_id)
+            self._observe(LostRollout(rollout_id=slot.rollout_id))
+            attempted = await self._made_with_fixtures(slot)
+        if attempted is not None:
+            self._take(attempted)
+        self._context.let_go()
+
+    async def _made_with_fixtures(self, slot: Slot) -> Attempted | None:
+        agent = await self._context.agents.of(slot.rollout_id)
+        if agent is None or not await self._breaker.passing():
+            return None
+        with self._breaker.attempting():
+            return await self._attempted(replace(slot, actor=agent))
 
     async def _attempted(self, slot: Slot) -> Attempted | None:
         """Return how an attempt ended, counted against the budget; None when that does not allow it."""
@@ -173,6 +216,7 @@ class Cohort:
         if outcome is None:
             return None
         rollout = self._rollout(slot, outcome)
+        self._gauge.pay(rollout)
         if not self._metered:
             self._budget.spend(rollout)
         return Attempted(slot, rollout, outcome, began)
@@ -182,14 +226,30 @@ class Cohort:
         if is_paid(rollout):
             self._abandon(rollout)
 
+    def _refuse(self, slot: Slot) -> None:
+        """Say that a rollout will not be made: its test function may wait, and others for that one."""
+        if slot.question.scenario.checker is not None:
+            reason = self._budget.exhausted or self._breaker.reason
+            self._observe(RefusedRollout(rollout_id=slot.rollout_id, reason=reason))
+
     def _take(self, attempted: Attempted) -> None:
         slot, rollout, outcome, _ = attempted
-        if outcome.failure is not None and outcome.failure.code == BUDGET:
+        if outcome.failure is not None and outcome.failure.code in UNMADE:
             if rollout.frames:  # else nothing was asked, and nothing is paid for
                 self._abandon(rollout)
+            self._refuse(slot)
             return
         # The next call starts before this one is checked: calls are what a run waits for.
+        self._wait_for_check(1)
         self._checks.create_task(self._check(slot, rollout, outcome))
+
+    def _wait_for_check(self, more: int) -> None:
+        """Count answers that wait for their checks: as many `more`, or fewer."""
+        self._unchecked += more
+        if self._unchecked < UNCHECKED:
+            self._room.set()
+        else:
+            self._room.clear()
 
     async def _attempt(self, slot: Slot) -> AttemptResult | None:
         """Return how the attempt ended; None when the budget does not allow it."""
@@ -203,11 +263,24 @@ class Cohort:
             self._budget.release()
 
     async def _call(self, slot: Slot) -> AttemptResult:
-        tracing, cancelled = self._job.tracing, partial(self._cancel, slot)
-        if tracing is None:
-            return await attempt(self._job.actor, slot.call, cancelled)
-        around = tracing.around(slot.rollout_id, slot.question.prompt)
-        return await attempt(self._job.actor, slot.call, cancelled, around)
+        worlds = self._context.worlds
+        return await (self._ask(slot) if worlds is None else worlds.around(slot, self._ask))
+
+    async def _tear_down(self, slot: Slot) -> str:
+        """Tear down the world of a rollout; return what went wrong, or nothing."""
+        worlds = self._context.worlds
+        return "" if worlds is None else await worlds.tear_down(slot.rollout_id)
+
+    async def _ask(self, slot: Slot) -> AttemptResult:
+        actor = self._executor.place(slot.actor or self._job.actor)
+        tracing = self._job.tracing
+        around = NOTHING if tracing is None else tracing.around(slot.rollout_id, slot.question.prompt)
+        self._gauge.attempt(slot.rollout_id)
+        try:
+            user = None if slot.user is None else slot.user()
+            return await attempt(actor, slot.call, partial(self._cancel, slot), around, user)
+        finally:
+            self._gauge.end(slot.rollout_id)
 
     def _cancel(self, slot: Slot, outcome: AttemptResult) -> None:
         """Keep an attempt that the end of the run cut short, where it is known to have cost something."""
@@ -249,11 +322,15 @@ class Cohort:
     async def _check(self, slot: Slot, rollout: Rollout, outcome: AttemptResult) -> None:
         try:
             rollout = await self._checked(slot, rollout)
+            if broken := await self._tear_down(slot):
+                rollout = as_error(rollout, "teardown", broken)
         except asyncio.CancelledError:
             self._cancel(slot, outcome)
             raise
+        finally:
+            self._wait_for_check(-1)
         rollout = self._writer.rollout(rollout)
-        self.paid.append(rollout)
+        self.paid[rollout.rollout_id] = rollout
         await self._settle(slot, rollout, slot.call.workspace)
 
     async def _checked(self, slot: Slot, rollout: Rollout) -> Rollout:
@@ -273,11 +350,14 @@ class Cohort:
         waits = rollout.status == "ok" and slot.question.scenario.checker is not None
         if not waits or rollout.rollout_id in self._job.resumed.checker_results:
             return slot.call.workspace
+        if slot.question.scenario.fixtures is not None:  # its world is gone, which the test function looks at
+            return None
         return self._workspaces.left(slot.rollout_id, *self._job.made_of(slot.question.scenario))
 
     async def _repeat(self, slot: Slot, rollout: Rollout, workspace: Workspace) -> None:
         """Take a rollout from the journal instead of paying for it again."""
-        self.paid.append(rollout)
+        self._wait_for_check(-1)
+        self.paid[rollout.rollout_id] = rollout
         await self._settle(slot, rollout, workspace)
 
     async def _settle(self, slot: Slot, rollout: Rollout, workspace: Workspace) -> None:
@@ -294,6 +374,7 @@ class Cohort:
             self._finish(slot, judged)
 
     def _finish(self, slot: Slot, rollout: Rollout) -> None:
+        self._gauge.finish(rollout)
         self._observe(rollout)
         group = self._open.setdefault(slot.group_id, [])
         group.append(rollout)
@@ -337,7 +418,8 @@ class Cohort:
             group = self._group(members, scores[at : at + len(members)])
             at += len(members)
             self._writer.group(group, self._first.get(group.group_id, 0))
-            self._observe(group)
+            self._gauge.score(group)
+            self._observe(self.groups[group.group_id])
         if self._watch is not None and self._feed(self._watch, [members[0].group_id for members in ready]):
             self._writer.settled(self._arms[-1].epoch)
 
@@ -355,6 +437,8 @@ class Cohort:
         if scenario.id in self._lineup.shared:
             group = replace(group, shared=True)
         self.groups[group.group_id] = group
+        for rollout in members:
+            self.paid.pop(rollout.rollout_id, None)
         return group
 
     def _keep_unscored(self) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ActorError, SettingError
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
@@ -17,10 +18,12 @@ from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer, Rewarder, T
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.llm.calls import HELLO
+from pytest_tfgrpo.llm.concurrency import AUTO, most_at_once, with_batches
 from pytest_tfgrpo.llm.protocol import Completer, Spending
 from pytest_tfgrpo.llm.queueing import current_ticket
 
 if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.engine.simulated_user import UserModel
     from pytest_tfgrpo.harness.gate.verdict import GateRule
     from pytest_tfgrpo.harness.recording.replay import Replay
     from pytest_tfgrpo.llm.models import Models
@@ -58,15 +61,24 @@ class Components:
     """Release what they share."""
     models: Mapping[str, Completer]
     """Language models that they ask, by name."""
+    keep_batches: Callable[[Path], None]
+    """Says where batches are noted, and were by an interrupted process; raises JournalError."""
+    user: UserModel | None = None
+    """The model that plays the users of conversations; None: they say their turns."""
     replay: Replay | None = None
     """The recording that answers in their place."""
 
     @property
     def identities(self) -> dict[str, Json]:
         """What makes each of them the same in another run, by role."""
-        roles: dict[str, Actor | Optimizer | Judge] = {"actor": self.actor, "optimizer": self.optimizer}
+        roles: dict[str, Actor | Optimizer | Judge | UserModel] = {
+            "actor": self.actor,
+            "optimizer": self.optimizer,
+        }
         if self.judge is not None:
             roles["judge"] = self.judge
+        if self.user is not None:
+            roles["user"] = self.user
         return {role: {"name": one.name, "identity": dict(one.identity)} for role, one in roles.items()}
 
 
@@ -83,8 +95,10 @@ def open_components(
         actor=actor,
         optimizer=supplied.optimizer or _open_optimizer(root, settings, shared, actor.name),
         judge=_open_judge(settings, shared),
+        user=_open_user(settings, shared),
         closing=shared.closing(),
         models=shared.models,
+        keep_batches=shared.keep_batches,
         replay=shared.replay,
     )
 
@@ -102,6 +116,8 @@ def reached_first(
         wanted["teacher"] = people.optimizer.identity.get("model")
     if people.judge is not None and ahead and any(scenario.rubric for scenario in scenarios):
         wanted["judge"] = people.judge.identity.get("model")
+    if people.user is not None and ahead and any(scenario.user for scenario in scenarios):
+        wanted["user"] = people.user.name
     models = {role: people.models[name] for role, name in wanted.items() if name in people.models}
     if people.replay is None:
         return models
@@ -145,8 +161,13 @@ class _Shared:
                 spending=self._spending,
                 max_tokens=self._settings["max_tokens"],
                 standing=lambda: current_ticket().waiting(),
+                adapt=self._settings["concurrency"] == AUTO,
             )
         return self._models.open(spec)
+
+    def keep_batches(self, path: Path) -> None:
+        if self._models is not None:
+            self._models.keep_batches(path)
 
     def closing(self) -> tuple[Callable[[], Awaitable[None]], ...]:
         return () if self._models is None else (self._models.aclose,)
@@ -154,12 +175,12 @@ class _Shared:
 
 def _open_actor(root: Path, settings: Settings, supplied: Actor | None, shared: _Shared) -> Actor:
     spec = settings["actor"]
-    if spec is None:
+    actor = supplied
+    if actor is None and spec is None:
         raise SettingError(
             "no actor is configured; set tfgrpo_actor in the ini file or pass --tfgrpo-actor=SPEC "
             "(for example `offline` or `command:./agent`)"
         )
-    actor = supplied
     if actor is None:
         try:
             if spec.partition(":")[0] == REPLAY:
@@ -189,6 +210,22 @@ def _open_optimizer(root: Path, settings: Settings, shared: _Shared, actor: str)
     return open_optimizer(spec, teacher=lambda: shared.model(teacher), packs=packs)
 
 
+def _open_user(settings: Settings, shared: _Shared) -> UserModel | None:
+    """Return the model that plays users; a plain run spends money only with ``allow_paid``."""
+    spec = settings["user"]
+    if spec == "script":
+        return None
+    model = shared.model(spec)
+    if model.paid and not settings.learning and not settings["allow_paid"]:
+        raise SettingError(
+            f"user {spec!r} costs money; set tfgrpo_allow_paid = true to allow it without --tfgrpo, or "
+            "tfgrpo_user = script"
+        )
+    from pytest_tfgrpo.harness.engine.simulated_user import UserModel
+
+    return UserModel(completer=model)
+
+
 def _open_judge(settings: Settings, shared: _Shared) -> Judge | None:
     """Return the judge; none in a plain run, which spends money only with ``allow_paid``."""
     spec = settings["judge"]
@@ -203,5 +240,5 @@ def _open_judge(settings: Settings, shared: _Shared) -> Judge | None:
         model,
         votes=settings["judge_votes"],
         seed=settings["seed"],
-        concurrency=settings["concurrency"],
+        concurrency=with_batches(most_at_once(settings["concurrency"]), model),
     )

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import field
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
+from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.records import CheckerResult
+from pytest_tfgrpo.harness.engine.deliveries import Deliveries
+from pytest_tfgrpo.harness.engine.gauge import Gauge
 from pytest_tfgrpo.harness.engine.observers import Observers
+from pytest_tfgrpo.harness.protocols import Actor
 from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.run.stored_groups import GroupStore
+from pytest_tfgrpo.harness.sandbox.threads import DaemonThreads
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
+from pytest_tfgrpo.traces.span_counts import SpanCounts
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.engine.breaker import Breaker
     from pytest_tfgrpo.harness.engine.decoys import Decoys
+    from pytest_tfgrpo.harness.engine.executors.protocol import Executor
+    from pytest_tfgrpo.harness.engine.worlds import Worlds
     from pytest_tfgrpo.harness.engine.writer import RunWriter
     from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces
 
@@ -27,10 +36,27 @@ class RunContext:
     budget: Budget
     calls: Calls
     """Where optimizer and judge ask their models."""
-    checker_results: CheckerResults
+    checker_results: Deliveries[CheckerResult]
     """What marked test functions find."""
+    agents: Deliveries[Actor]
+    """Whom to ask, once the fixtures of a test function are set up."""
+    executor: Executor
+    """Where the calls of the actor are made."""
     breaker: Breaker
     """What ends the run when it cannot go on asking."""
     workspaces: RunWorkspaces
     decoys: Decoys
+    worlds: Worlds | None
+    """What sets up and tears down the worlds of rollouts; None where no scenario says how."""
+    groups: GroupStore
+    """Where scored groups go."""
     observe: Observers
+    gauge: Gauge
+    check_threads: DaemonThreads = field(default_factory=lambda: DaemonThreads("tfgrpo-evaluate"))
+    """Where checks run that may block."""
+    span_counts: SpanCounts = field(default_factory=SpanCounts)
+
+    def let_go(self) -> None:
+        """Wait for no more fixtures once nobody may be asked: pytest, which sets them up, waits for us."""
+        if self.budget.exhausted or self.breaker.reason:
+            self.agents.close("")

@@ -106,7 +106,7 @@ def gives(text: str, wanted: str) -> bool:
 
 
 def _expected(scenario: Scenario, job: Job) -> str:
-    answers = (answer for check in scenario.checks for answer in job.kinds[check.kind].answers(check))
+    answers = (answer for check in scenario.checks for answer in job.kinds[check.kind].expected(check))
     return next(answers, "")
 
 

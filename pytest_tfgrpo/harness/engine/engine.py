@@ -38,10 +38,12 @@ from pytest_tfgrpo.core.records import (
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.engine.breaker import Breaker
-from pytest_tfgrpo.harness.engine.checker_results import CheckerResults
 from pytest_tfgrpo.harness.engine.cohort import Cohort
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.decoys import Decoys, clear_decoys
+from pytest_tfgrpo.harness.engine.deliveries import Deliveries
+from pytest_tfgrpo.harness.engine.executors.registry import open_executor
+from pytest_tfgrpo.harness.engine.gauge import Gauge
 from pytest_tfgrpo.harness.engine.lag import watching_lag
 from pytest_tfgrpo.harness.engine.lineup import Arm
 from pytest_tfgrpo.harness.engine.observers import Notice, Observer, Observers, tell_again
@@ -49,17 +51,20 @@ from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.learning.acceptance.dev_sweeps import Unfinished
 from pytest_tfgrpo.harness.learning.attribution.leaving_out import probed
 from pytest_tfgrpo.harness.learning.prompts import Ask, PromptBuilder
-from pytest_tfgrpo.harness.protocols import as_metered
+from pytest_tfgrpo.harness.protocols import Actor, as_metered
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.journal_contents import run_of
 from pytest_tfgrpo.harness.run.schedule import require_dev, steps_of
+from pytest_tfgrpo.harness.run.stored_groups import GroupStore, by_scenario
 from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.suite.packs import packs_in_use
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
+from pytest_tfgrpo.llm.slots import endpoint_uses, failover_warnings
 
 if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.engine.worlds import Worlds
     from pytest_tfgrpo.harness.gate.sequential import OpenWatch, Watch
 
 COMMIT_EVERY_S = 0.02
@@ -77,6 +82,7 @@ class Engine:
         watch: OpenWatch | None = None,
         extend: Callable[[Run], int] | None = None,
         paced: bool = False,
+        gauge: Gauge | None = None,
     ) -> None:
         """`folder` receives the run's files (None: no files); `observe` receives every record, in order.
 
@@ -85,6 +91,7 @@ class Engine:
         `watch` may end a sweep as soon as the gate is decided; without it every sweep runs completely.
         `extend` returns to how many rollouts of each scenario a final sweep is extended; 0: it is not.
         When `paced`, a phase starts only once `open_phase` has been called for it or a later one.
+        `gauge` says what the run does right now.
         """
         self._job = job
         self._opened = {phase.epoch: asyncio.Event() for phase in job.phases}
@@ -98,7 +105,8 @@ class Engine:
         self._observe = Observers(observers)
         self._open_watch = watch
         self._extend = extend
-        self._checker_results = CheckerResults()
+        self._checker_results = Deliveries[CheckerResult]()
+        self._agents = Deliveries[Actor]()
         self._results: list[PhaseResult] = []
         self._library = job.library
         self._warnings = list(job.warnings)
@@ -106,6 +114,7 @@ class Engine:
         self._dev_groups: list[Group] = []
         """Of the dev split in the present epoch."""
         self._dev_loose: list[Rollout] = []
+        self._gauge = gauge or Gauge()
 
     async def run(self) -> Run:
         """Run all phases and return the run, complete or not; a cancelled run returns what it has.
@@ -113,13 +122,13 @@ class Engine:
         A resumed run that is complete on file is told from there. Raises JournalError or StoreError when its
         files cannot be written.
         """
+        budget = self._begin_budget()  # that of others too, who may still spend
         if self._job.resumed.complete:
             await self._remove(self._open_workspaces())
             clear_decoys(self._folder)
             run = run_of(self._job.resumed, self._job)
             tell_again(run, self._job.resumed.rollouts.values(), self._observe)
             return run
-        budget = self._begin_budget()
         writer = RunWriter(self._folder, self._job)
         workspaces = self._open_workspaces()
         context = RunContext(
@@ -127,20 +136,29 @@ class Engine:
             writer=writer,
             budget=budget,
             calls=Calls(writer.call, self._job.resumed.calls, None if self._job.replayed else self._notice),
+            gauge=self._gauge,
+            executor=open_executor(self._job),
             breaker=Breaker(self._notice, watching=not self._job.replayed),
             checker_results=self._checker_results,
+            agents=self._agents,
             workspaces=workspaces,
             decoys=Decoys(self._job, self._folder),
+            worlds=self._open_worlds(writer),
+            groups=GroupStore(self._folder or self._job.temporary),
             observe=self._observe,
         )
+        self._gauge.begin(budget, context.calls, self._job.resumed, self._job.models.values())
         try:
             with nullcontext() if self._job.replayed else watching_lag(self._warnings.append):
-                end = await self._all_phases(context)
+                end = await self._with_executor(context, workspaces)
+            self._warnings += context.span_counts.warnings
+            self._warnings += failover_warnings(self._job.models.values())
             # a test function of a resumed run may still look into a workspace
             await self._remove(workspaces, keep=end != "complete")
             run = self._run(end)
             writer.finish(run)
         finally:
+            context.check_threads.close()
             workspaces.close(keep=True)
             clear_decoys(self._folder)
             with suppress(JournalError):  # the error that brought us here says more
@@ -150,9 +168,45 @@ class Engine:
         late = self._observe.warnings[len(told) :]
         return replace(run, warnings=run.warnings + late) if late else run
 
+    def _open_worlds(self, writer: RunWriter) -> Worlds | None:
+        if not any(scenario.steps for scenario in self._job.scenarios) or self._job.replayed:
+            return None
+        from pytest_tfgrpo.harness.engine.worlds import Worlds
+
+        return Worlds(self._job, writer, self._warnings.append)
+
+    async def _with_executor(self, context: RunContext, workspaces: RunWorkspaces) -> RunStatus:
+        """Run all phases; end the executor's workers then."""
+        for text in context.executor.notes:
+            self._notice(text)
+        try:
+            return await self._within_worlds(context, workspaces)
+        finally:
+            try:
+                await context.executor.aclose()
+            except asyncio.CancelledError:  # interrupted again: they are ended all the same
+                _uncancel()
+            self._warnings += context.executor.warnings
+
+    async def _within_worlds(self, context: RunContext, workspaces: RunWorkspaces) -> RunStatus:
+        """Run all phases; tear down what the interrupted process left before, and what is left after."""
+        if context.worlds is None:
+            return await self._all_phases(context)
+        try:
+            await context.worlds.tear_down_left(workspaces)
+            return await self._all_phases(context)
+        except asyncio.CancelledError:
+            return self._interrupted()
+        finally:
+            try:
+                await context.worlds.close()
+            except asyncio.CancelledError:  # interrupted again: a resumed run tries it
+                _uncancel()
+
     async def _all_phases(self, context: RunContext) -> RunStatus:
-        for phases in steps_of(self._job.phases):
+        for place, phases in enumerate(steps_of(self._job.phases), start=1):
             end = await self._turn(phases[0])
+            self._gauge.enter(place)
             if end == "complete":
                 end = await self._step(phases, context)
             if end != "complete":
@@ -160,8 +214,8 @@ class Engine:
         return "complete"
 
     def _open_workspaces(self) -> RunWorkspaces:
-        marked = any(scenario.checker is not None for scenario in self._job.scenarios)
-        pointer = self._folder / WORKSPACES if self._folder is not None and marked else None
+        needed = any(s.checker is not None or s.teardown is not None for s in self._job.scenarios)
+        pointer = self._folder / WORKSPACES if self._folder is not None and needed else None
         return RunWorkspaces(self._job.run_id, self._job.temporary, pointer)
 
     async def _remove(self, workspaces: RunWorkspaces, *, keep: bool = False) -> None:
@@ -177,8 +231,13 @@ class Engine:
         """Take what a marked test function found of a rollout; the first word counts."""
         self._checker_results.settle(rollout_id, checker_result)
 
+    def supply(self, rollout_id: str, agent: Actor) -> None:
+        """Take whom to ask for a rollout whose fixtures are set up now."""
+        self._agents.settle(rollout_id, agent)
+
     def close_judging(self, epoch: int) -> None:
         """Say that no test function of `epoch` will run any more: what is not judged makes it incomplete."""
+        self._agents.close(f"{self._job.run_id}.e{epoch}.")
         self._checker_results.close(f"{self._job.run_id}.e{epoch}.")
 
     def open_phase(self, epoch: int | None) -> None:
@@ -226,8 +285,7 @@ class Engine:
             end = await self._carry_out(cohort, context)
         last, revision = phases[-1], None
         if end == "complete" and last.mode == "train":
-            groups = tuple(cohort.groups_of(last).values())
-            end, revision = await self._learn(last, groups, context)
+            end, revision = await self._learn(last, cohort.groups_of(last), context)
         ended = [cohort.result_of(phase, end, self._library_of(phase).hash) for phase in phases]
         results = with_shared(
             replace(
@@ -292,10 +350,10 @@ class Engine:
         self._dev_loose += cohort.result_of(phase, end, "").loose
         if end != "complete":
             raise Unfinished(end)
-        return cohort.groups_of(phase)
+        return by_scenario(cohort.groups_of(phase))
 
     async def _accept(
-        self, phase: Phase, groups: tuple[Group, ...], candidate: Revision, context: RunContext
+        self, phase: Phase, groups: Sequence[Group], candidate: Revision, context: RunContext
     ) -> Revision:
         """Return what of `candidate` comes into force; raises Unfinished."""
         from pytest_tfgrpo.harness.learning.acceptance.decision import decide, undecided
@@ -331,17 +389,19 @@ class Engine:
             return "aborted"
         finally:
             committer.cancel()
-        self._reason = context.budget.exhausted or context.breaker.reason or self._checker_results.missing
+        missing = self._agents.missing or self._checker_results.missing
+        self._reason = context.budget.exhausted or context.breaker.reason or missing
         return "incomplete" if self._reason else "complete"
 
     async def _learn(
-        self, phase: Phase, groups: tuple[Group, ...], context: RunContext
+        self, phase: Phase, groups: Sequence[Group], context: RunContext
     ) -> tuple[RunStatus, Revision | None]:
         from pytest_tfgrpo.harness.learning.step import learn
         from pytest_tfgrpo.harness.run.headroom import look_ahead
 
         writer = context.writer
         committer = asyncio.create_task(_commit_often(writer))
+        self._gauge.learn(sum(group.informative for group in groups))
         try:
             text, self._reason = await asyncio.to_thread(look_ahead, self._job, phase, groups, self._results)
             if text:
@@ -397,6 +457,7 @@ class Engine:
             reason=redact(self._reason),
             packs=packs_in_use(job.packs, (s.domain for s in job.scenarios)),
             reference=job.reference,
+            endpoints=endpoint_uses(job.models.values()),
         )
 
 

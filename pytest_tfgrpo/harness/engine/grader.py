@@ -12,10 +12,9 @@ from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.observers import AwaitingChecker
 from pytest_tfgrpo.harness.run.judgement import as_error, judged
-from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
-from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext
-from pytest_tfgrpo.harness.scoring.checks.registry import evaluate, is_blocking
+from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext, TooSlow
+from pytest_tfgrpo.harness.scoring.checks.registry import evaluate
 
 CHECK_THREADS = 8
 """Rollouts whose blocking checks are evaluated at once."""
@@ -44,12 +43,13 @@ class Grader:
             task=scenario.task(),
             environment=scenario.environment,
             sandbox=self._job.settings["check_sandbox"],
+            latency_ms=rollout.latency_ms,
         )
         try:
-            if is_blocking(scenario.checks, kinds):
+            try:
+                results = evaluate(scenario.checks, context, kinds, at_once=True)
+            except TooSlow:
                 results = await self._evaluate_aside(scenario.checks, context)
-            else:
-                results = evaluate(scenario.checks, context, kinds)
         except CheckError as error:
             return as_error(rollout, "check", str(error))
         return replace(rollout, checks=results)
@@ -67,7 +67,7 @@ class Grader:
         async with self._places:
             try:
                 async with asyncio.timeout(limit_s + CHECK_GRACE_S):
-                    return await call_in_daemon(evaluate, checks, context, self._job.kinds)
+                    return await self._context.check_threads.call(evaluate, checks, context, self._job.kinds)
             except TimeoutError:
                 raise CheckError(f"the checks did not end within {limit_s:g} s") from None
 
@@ -83,7 +83,8 @@ class Grader:
             checker_result = await self._context.checker_results.of(rollout.rollout_id)
             if checker_result is None:
                 return None
-            checker_result = replace(checker_result, reason=redact(checker_result.reason))
+            scores = tuple(replace(one, why=redact(one.why)) for one in checker_result.scores)
+            checker_result = replace(checker_result, reason=redact(checker_result.reason), scores=scores)
             self._context.writer.checker_result(rollout.rollout_id, checker_result)
         if checker_result.outcome == "skip":
             self.excluded.add(rollout.group_id)
@@ -117,5 +118,5 @@ def unreached(scenario: Scenario, rollout: Rollout) -> tuple[CheckResult, ...]:
     if scenario.checker is not None:
         return (CheckResult(kind="test", weight=1.0, credit=0.0, reason=reason),)
     return tuple(
-        CheckResult(kind=c.kind, weight=c.weight, credit=0.0, reason=reason) for c in scenario.checks
+        CheckResult(kind=c.title, weight=c.weight, credit=0.0, reason=reason) for c in scenario.checks
     )

@@ -7,18 +7,19 @@ a prompt as it is, the final sweep's answers serve the control too: both ask the
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.engine.attempt import Slot
 from pytest_tfgrpo.harness.engine.context import RunContext
+from pytest_tfgrpo.harness.engine.conversation import ScriptedUser
 from pytest_tfgrpo.harness.engine.observers import SharedPrompt
 from pytest_tfgrpo.harness.learning.prompts import Ask, RenderedPrompt
-from pytest_tfgrpo.harness.protocols import ActorCall
+from pytest_tfgrpo.harness.protocols import ActorCall, User
 from pytest_tfgrpo.harness.run.schedule import group_id, rollout_id
 from pytest_tfgrpo.harness.run.seeds import control_first, rollout_seed
 
@@ -163,6 +164,7 @@ class Lineup:
             timeout_s=scenario.timeout_s or job.settings["timeout_s"],
             answer_max_bytes=job.settings["answer_max_bytes"],
             traceparent=partial(tracing.traceparent, name) if tracing is not None else None,
+            span_counts=self._context.span_counts,
         )
         return Slot(
             phase=phase,
@@ -171,7 +173,30 @@ class Lineup:
             rollout_id=name,
             group_id=group_id(job.run_id, phase, scenario.id),
             call=call,
-            pair="" if other is None else rollout_id(job.run_id, other, scenario.id, index),
+            user=self._user(question, name, phase.epoch, call.seed) if scenario.turns else None,
+            pair=""
+            if other is None or scenario.fixtures is not None
+            else rollout_id(job.run_id, other, scenario.id, index),
+        )
+
+    def _user(self, question: RenderedPrompt, name: str, epoch: int, seed: int) -> Callable[[], User]:
+        """Return what opens the user of a rollout, for each attempt anew."""
+        scenario, first, model = question.scenario, question.prompt.user, self._job.user
+        if model is None or scenario.user is None:
+            return partial(ScriptedUser, first, scenario.turns)
+        from pytest_tfgrpo.harness.engine.simulated_user import PlayedUser
+
+        key = f"{name.removeprefix(f'{self._job.run_id}.')}.user"
+        return partial(
+            PlayedUser,
+            model,
+            scenario,
+            first,
+            key=key,
+            epoch=epoch,
+            seed=seed,
+            calls=self._context.calls,
+            stop=self._context.breaker.stop,
         )
 
 

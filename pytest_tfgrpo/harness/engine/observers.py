@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import describe
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Rollout, Run
@@ -29,6 +29,22 @@ class SharedPrompt:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RefusedRollout:
+    """Told when a rollout that a marked test function waits for will not be made in this run."""
+
+    rollout_id: str
+    reason: str
+    """What does not allow it: a budget, or a provider that is away."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LostRollout:
+    """Told when an agent of fixtures is asked again, with fresh ones: its provider was away, as it seemed."""
+
+    rollout_id: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Notice:
     """A sentence for whoever follows the run: it pauses, and why, or what learning can gain."""
 
@@ -36,11 +52,21 @@ class Notice:
 
 
 Record: TypeAlias = (
-    Rollout | Group | Phase | PhaseResult | Experience | AwaitingChecker | SharedPrompt | Notice | Run
+    Rollout
+    | Group
+    | Phase
+    | PhaseResult
+    | Experience
+    | AwaitingChecker
+    | SharedPrompt
+    | RefusedRollout
+    | LostRollout
+    | Notice
+    | Run
 )
 """A rollout when it ends, a group with its scores, a phase when a sweep of the dev split starts, the result
 of a phase when it ends, a lesson when it is kept, one that waits for its checker, a scenario whose rollouts
-serve both sweeps, a pause, and the run."""
+serve both sweeps, a rollout that will not be made, one whose fixtures must be fresh, a pause, and the run."""
 Observer: TypeAlias = Callable[[Record], object]
 
 

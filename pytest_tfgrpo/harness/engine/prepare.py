@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.clock import utc_now
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ActorError, ScenarioError, SettingError
-from pytest_tfgrpo.core.files import JOURNAL, LIBRARY, run_folder
+from pytest_tfgrpo.core.files import BATCHES, JOURNAL, LIBRARY, run_folder
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Phase, Reference
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
@@ -20,14 +21,17 @@ from pytest_tfgrpo.core.setting_parsers import default_task_id
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.settings import Settings, sets_gate, shaping
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
+from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.core.wire import Json, from_wire
 from pytest_tfgrpo.harness.actors.reference import ReferenceActor
 from pytest_tfgrpo.harness.engine.components import Components, Supplied, open_components, reached_first
 from pytest_tfgrpo.harness.engine.environments import find_environments
+from pytest_tfgrpo.harness.engine.executors.registry import require_executor, unplaced
 from pytest_tfgrpo.harness.learning.library.learned_effects import with_effects_of
 from pytest_tfgrpo.harness.learning.library.library import empty, load_library
 from pytest_tfgrpo.harness.metrics.looks import Looks, merged
-from pytest_tfgrpo.harness.protocols import Actor, Foresighted
+from pytest_tfgrpo.harness.protocols import Actor, Foresighted, as_conversational
+from pytest_tfgrpo.harness.run.commit import commit_of
 from pytest_tfgrpo.harness.run.earlier_runs import earlier_evaluations, eval_stamp
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.journal_contents import (
@@ -40,6 +44,7 @@ from pytest_tfgrpo.harness.run.journal_contents import (
 from pytest_tfgrpo.harness.sandbox.run_workspaces import temporary_folder
 from pytest_tfgrpo.harness.sandbox.sandbox_settings import require_apart, require_sandbox
 from pytest_tfgrpo.harness.scoring.checks.check_sandbox import require_checks, warn_of_checks
+from pytest_tfgrpo.harness.scoring.rewarders.additional import require_rewarders
 from pytest_tfgrpo.harness.suite.packs import load_packs, pack_for
 from pytest_tfgrpo.llm.budget import Budget, require_affordable
 
@@ -78,15 +83,20 @@ def prepare(
     run_id: str | None = None,
     partial: str = "",
     looks: Looks = MappingProxyType({}),
+    budget: Budget | None = None,
+    again: bool = False,
 ) -> Prepared:
     """Return the job; raises TfgrpoError on any misuse. No call is made, and nothing is written.
 
     `resume` names the run to go on with, or is ``latest``; a `run_id` that has a journal is gone on with too.
     `environ` holds the keys that model endpoints name, `partial` says what left out a part of the suite.
-    `looks` are those that the baselines remember.
+    `looks` are those that the baselines remember, `budget` is one that other runs share. With `again` a run
+    to go on with may have ended: it is told from its journal.
     """
-    budget = Budget(settings.values)
+    budget = budget or Budget(settings.values)
     people = open_components(root, settings, supplied, environ=environ, spending=budget)
+    rewarders = (*_judging(people, settings), *supplied.rewarders)
+    require_rewarders(rewarders)
     values: SettingValues = {**settings.values, "eval_rollouts": settings.eval_rollouts}
     _require_fit(root, people, scenarios, values)
     environments = find_environments(root, scenarios)
@@ -100,7 +110,7 @@ def prepare(
     stamps = _stamps(settings, packs, scenarios, people, library)
     if reference is not None:
         stamps["reference"] = reference.stamp
-    log = _log_to_continue(resume, out, task_id, run_id, stamps, settings)
+    log = _log_to_continue(resume, out, task_id, run_id, stamps, settings, again=again)
     if log is not None:
         run_id, library = log.header["run_id"], from_wire(Library, log.header["library"])
         _go_on(log, people.replay)
@@ -114,6 +124,8 @@ def prepare(
         preflight |= _exposures(settings, out, task_id, library, stamps=stamps, people=people)
     preflight = {**preflight, "partial": partial} if partial else preflight
     folder, temporary = run_folder(out, task_id, run_id) if out else None, temporary_folder(root, out)
+    if folder is not None:
+        people.keep_batches(folder / BATCHES)
     job = Job(
         run_id=run_id,
         task_id=task_id,
@@ -125,12 +137,14 @@ def prepare(
         actor=people.actor,
         optimizer=people.optimizer,
         kinds=supplied.kinds,
-        rewarders=(*_judging(people, settings), *supplied.rewarders),
+        rewarders=rewarders,
         judge=people.judge,
+        user=None if people.user is None else people.user.completer,
         budget=budget,
         models=people.models,
         reach=reached_first(people, scenarios, phases, log.complete_phases if log else frozenset()),
         tracing=supplied.tracing,
+        supplied_actor=supplied.actor is not None,
         replayed=people.replay is not None,
         closing=people.closing,
         identities=people.identities,
@@ -138,8 +152,9 @@ def prepare(
         library=library,
         reference=reference,
         stamps=stamps,
-        versions=_versions(),
+        versions=_versions(_commit(root, folder, log, environ)),
         environments=environments,
+        root=root,
         temporary=temporary,
         partial_selection=bool(partial),
         warnings=(
@@ -150,6 +165,9 @@ def prepare(
         ),
         resumed=log or JournalContents(),
     )
+    notes = [*require_executor(job), *filter(None, [unplaced(job)])]
+    if notes:
+        job = replace(job, warnings=(*job.warnings, *notes))
     return Prepared(job, folder, people.replay)
 
 
@@ -177,7 +195,7 @@ def _stamps(
         "actor": stamp(people.identities["actor"]),
         "library": library.hash,
     }
-    if people.judge is not None or people.optimizer.identity:
+    if people.judge is not None or people.user is not None or people.optimizer.identity:
         stamps["models"] = stamp({role: of for role, of in people.identities.items() if role != "actor"})
     return stamps
 
@@ -241,6 +259,7 @@ def _require_fit(
     require_sandbox(values)
     require_checks(values, scenarios)
     _require_able(people.actor, scenarios)
+    _require_conversational(people, scenarios)
     _require_judge(people, scenarios, values["judge"])
     require_affordable(people.models.values(), values)
     if people.replay is not None:
@@ -260,6 +279,19 @@ def _require_able(actor: Actor, scenarios: Sequence[Scenario]) -> None:
             actor.require_references(scenarios)
     except ActorError as error:
         raise SettingError(f"actor: {error}") from error
+
+
+def _require_conversational(people: Components, scenarios: Sequence[Scenario]) -> None:
+    """Raise SettingError if a scenario is a conversation, and the actor cannot hold one."""
+    if people.replay is not None or as_conversational(people.actor) is not None:
+        return
+    found = next((s for s in scenarios if s.turns and not (s.fixtures and s.fixtures[0])), None)
+    if found is not None:
+        raise SettingError(
+            f"actor: {people.actor.name!r} answers one question, and scenario {found.id!r} ({found.source}) "
+            "is a conversation; use an actor that holds one: offline, openai, python, or command with "
+            "command_output=frames"
+        )
 
 
 def _require_judge(people: Components, scenarios: Sequence[Scenario], spec: str | None) -> None:
@@ -283,13 +315,17 @@ def _log_to_continue(
     run_id: str | None,
     stamps: Mapping[str, str],
     settings: Settings,
+    *,
+    again: bool,
 ) -> JournalContents | None:
     """Return the log of the run to go on with: the requested one, or that of a dead xdist worker."""
     if wanted is not None:
         if out is None:
             raise SettingError("--tfgrpo-resume needs an output folder: add --tfgrpo, or set --tfgrpo-out")
         unset = _settings_stamp({**settings.values, "eval_rollouts": None})
-        return find_resumable(out, task_id, wanted, stamps, rollouts=settings.eval_rollouts, unset=unset)
+        return find_resumable(
+            out, task_id, wanted, stamps, rollouts=settings.eval_rollouts, unset=unset, again=again
+        )
     if run_id and out and has_begun(run_folder(out, task_id, run_id) / JOURNAL):
         return read_log(run_folder(out, task_id, run_id))
     return None
@@ -332,9 +368,20 @@ def _open_reference(
     return open_reference(root, settings, scenarios, packs=packs, library=library)
 
 
-def _versions() -> dict[str, str]:
+def _commit(
+    root: Path, folder: Path | None, log: JournalContents | None, environ: Mapping[str, str]
+) -> str | None:
+    """Return the commit that a run began at; none is looked for where nothing is written."""
+    if log is not None:
+        then: str | None = log.header["versions"].get("commit")
+        return then
+    return None if folder is None else commit_of(root, environ)
+
+
+def _versions(commit: str | None) -> dict[str, str]:
     names = ("pytest-tfgrpo", "pytest", "numpy")
-    return {"python": platform.python_version()} | {name: version(name) for name in names}
+    found = {"python": platform.python_version()} | {name: version(name) for name in names}
+    return found if commit is None else found | {"commit": commit}
 
 
 def _warnings(library: Library, actor: Actor, phases: Sequence[Phase], *, learning: bool) -> list[str]:
@@ -358,6 +405,11 @@ def _advice(
         yield f"the optimizer {people.optimizer.name} does not use the teacher; set tfgrpo_optimizer = llm"
     if people.judge is not None and not any(s.rubric for s in scenarios):
         yield "the judge is not used: no scenario has a rubric"
+    played = sum(s.user is not None for s in scenarios)
+    if people.user is None and played and people.replay is None:
+        yield f"{plural(played, 'user')} of scenarios say their turns as written; set tfgrpo_user to a model"
+    if people.user is not None and not played:
+        yield "the model that plays users is not used: no scenario has a user"
     if any(phase.mode == "train" for phase in phases):
         from pytest_tfgrpo.harness.run.splits import shortage
 

@@ -21,7 +21,7 @@ from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.core.stamp import combined_stamp
 from pytest_tfgrpo.core.text import line, plural
 from pytest_tfgrpo.harness.gate.baseline import locate
-from pytest_tfgrpo.harness.learning.library.library import load_library, of
+from pytest_tfgrpo.harness.learning.library.library import empty, load_library, of
 from pytest_tfgrpo.harness.suite.packs import (
     MANIFEST,
     load_pack,
@@ -31,6 +31,8 @@ from pytest_tfgrpo.harness.suite.packs import (
     packs_in_use,
 )
 
+NO_LESSONS = "no-lessons"
+"""Stands for a library without lessons, unless a stored baseline is called so."""
 _LIBRARY = "tfgrpo.library/"
 _STORED = b'"schema": "tfgrpo.baseline/'
 _HEAD = 200
@@ -44,6 +46,8 @@ def names_reference(name: str | None, root: Path) -> bool:
     """
     if not name:
         return False
+    if name == NO_LESSONS:
+        return not locate(name, root).is_file()
     place = root / name
     if place.is_dir():
         stored = is_task_id(name) and locate(name, root).is_file()
@@ -104,7 +108,7 @@ def _require_sweep(settings: Settings) -> None:
 def _old_library(
     file: Path, settings: Settings, domains: Sequence[str], packs: Mapping[str, PromptPack]
 ) -> Reference:
-    library = load_library(file)
+    library = empty() if settings["baseline"] == NO_LESSONS else load_library(file)
     used = packs_in_use(packs, domains)
     if used and not any(pack.experience_slots for pack in used):
         named = ", ".join(repr(pack.id) for pack in used)

@@ -28,7 +28,7 @@ from pytest_tfgrpo.core.records import (
     header_fields,
 )
 from pytest_tfgrpo.core.wire import Json, to_wire
-from pytest_tfgrpo.harness.metrics.epochs import metric_lines, per_epoch
+from pytest_tfgrpo.harness.metrics.epochs import MadeRows, metric_lines, per_epoch
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.journal import SCHEMA, Journal
 from pytest_tfgrpo.harness.suite.packs import packs_in_use
@@ -64,10 +64,13 @@ class RunWriter:
         self._journal: Journal | None = None
         self._metrics: TextIO | None = None
         self._store: ExperienceStore | None = None
+        self._rows: MadeRows = {}
         if folder is None:
             return
         make_output(folder.parent.parent.parent)
-        self._journal = Journal(folder / JOURNAL)
+        known = job.resumed.path == folder / JOURNAL
+        lines, end = (job.resumed.lines, job.resumed.end) if known else (0, 0)
+        self._journal = Journal(folder / JOURNAL, lines, end)
         try:
             self._metrics = (folder / METRICS).open("w", encoding="utf-8")
         except OSError as error:
@@ -110,6 +113,12 @@ class RunWriter:
         """Write what a marked test function found."""
         if self._journal is not None:
             self._journal.append("judgement", {"rollout_id": rollout_id, **to_wire(checker_result)})
+
+    def world(self, rollout_id: str, scenario_id: str, *, up: bool) -> None:
+        """Write that the world of a rollout is going to be set up, or that it was torn down."""
+        if self._journal is not None:
+            value = {"rollout_id": rollout_id, "scenario_id": scenario_id, "up": up}
+            self._journal.append("world", value)
 
     def group(self, group: Group, first: int = 0) -> None:
         """Write the scores of a group, and its lines of ``metrics.jsonl`` from rollout `first` on."""
@@ -175,7 +184,7 @@ class RunWriter:
             self._metrics.flush()
         except OSError as error:
             raise JournalError(f"cannot write {self._metrics.name}: {error}") from error
-        write_json(self._folder / PER_EPOCH, per_epoch(run))
+        write_json(self._folder / PER_EPOCH, per_epoch(run, self._rows))
 
     async def commit(self) -> None:
         """Return once all that was written to the journal is on disk."""
@@ -187,6 +196,8 @@ class RunWriter:
         if self._journal is None:
             return
         value = {"status": run.status, "reason": run.reason, "finished_at": run.finished_at}
+        if run.endpoints:
+            value["endpoints"] = to_wire(run.endpoints)
         self._journal.append("finish", value | {"warnings": list(run.warnings)})
         self.close()
 

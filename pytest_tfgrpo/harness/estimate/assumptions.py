@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil
 
+from pytest_tfgrpo.core.conversations import SAID_MAX, SHOWN_MAX
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.stamp import seed_of
-from pytest_tfgrpo.harness.estimate.ranges import Figures, Range
+from pytest_tfgrpo.harness.estimate.ranges import Figures, Range, total
 from pytest_tfgrpo.harness.learning.optimizer.none import NoOptimizer
 from pytest_tfgrpo.harness.learning.optimizer.registry import OPTIMIZERS
 from pytest_tfgrpo.harness.learning.prompts import PromptBuilder
@@ -120,21 +121,63 @@ def _taught(job: Job) -> set[str]:
 
 
 def rollouts(job: Job, phase: Phase, model: Model, prompts: PromptSizes) -> Figures:
-    """Return what the rollouts of a phase may use: one call each or, with tools, up to ``max_steps``."""
+    """Return what the rollouts of a phase may use: one call a turn or, with tools, up to ``max_steps``."""
     by_id = {s.id: s for s in job.scenarios}
-    count = len(phase.scenarios) * phase.rollouts
+    turns = [_turns(job, by_id[id]) for id in phase.scenarios]
+    most = max(number.high for number in turns)
     steps = max(_steps(job, by_id[id]) for id in phase.scenarios)
     size = prompts.mean(phase.scenarios)
     slots = max((pack.experience_slots for pack in job.packs.values()), default=0)
     lessons = LESSON_BYTES * slots * (phase.mode != "baseline")
-    turns = STEP_BYTES * (steps - 1) / 2
+    between = STEP_BYTES * most * (steps - 1) / 2
+    said = max(_said_bytes(job, by_id[id]) for id in phase.scenarios)
     tools = TOOL_TOKENS * max(len(by_id[id].tools or ()) for id in phase.scenarios)
     tools = tools or 20 * TOOL_TOKENS * (steps > 1)
-    grown = model.max_tokens * (steps - 1) / 2  # each turn has the answers before it in its prompt
+    grown = model.max_tokens * (most * steps - 1) / 2  # each call has the answers before it in its prompt
     return model.calls(
-        Range(count, count * steps),
-        Range(size, size + lessons + turns),
-        MESSAGE_TOKENS * steps + tools + grown,
+        Range(
+            phase.rollouts * sum(number.low for number in turns),
+            phase.rollouts * sum(number.high for number in turns) * steps,
+        ),
+        Range(size, size + lessons + between + said),
+        MESSAGE_TOKENS * most * steps + tools + grown,
+    )
+
+
+def _turns(job: Job, scenario: Scenario) -> Range:
+    """Return the messages of the user in a rollout: a model that plays it may be done after the first."""
+    if scenario.user is not None and job.user is not None:
+        return Range(1, scenario.user.max_turns)
+    number = max(1, len(scenario.turns))
+    return Range(number, number)
+
+
+def _said_bytes(job: Job, scenario: Scenario) -> float:
+    """Return what messages of the user after the first add to a prompt at most, mean over the turns."""
+    if scenario.user is None or job.user is None:
+        return sum(len(turn.encode("utf-8", "replace")) for turn in scenario.turns[1:]) / 2
+    most = min(SAID_MAX, job.settings["max_tokens"] * BYTES_PER_TOKEN.high)
+    return most * (scenario.user.max_turns - 1) / 2
+
+
+def playing(job: Job, phase: Phase, model: Model, prompts: PromptSizes) -> Figures:
+    """Return what playing users may use: from one call in each rollout to two for each reply."""
+    ids = set(phase.scenarios)
+    return total(_played(job, s, phase.rollouts, model, prompts) for s in job.scenarios if s.id in ids)
+
+
+def _played(job: Job, scenario: Scenario, rollouts: int, model: Model, prompts: PromptSizes) -> Figures:
+    """Return the same for one scenario: its user replies to each answer, but not to that of the last turn."""
+    replies = scenario.user.max_turns - 1 if scenario.user is not None else 0
+    if not replies:
+        return Figures()
+    size = prompts.mean([scenario.id])
+    answers = min(_story_bytes(job), SHOWN_MAX) * (replies + 1) / 2  # so many has a prompt, as a mean
+    said = min(SAID_MAX, model.max_tokens * BYTES_PER_TOKEN.high) * (replies - 1) / 2
+    return model.calls(
+        Range(rollouts, 2 * rollouts * replies),
+        Range(0, size + INSTRUCTION_BYTES + answers + said),
+        MESSAGE_TOKENS * (2 * replies + 1),
     )
 
 

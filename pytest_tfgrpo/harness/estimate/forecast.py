@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.text import count, line, money, plural
 from pytest_tfgrpo.harness.estimate import assumptions
@@ -20,7 +21,7 @@ from pytest_tfgrpo.harness.run.schedule import dev_phase, most_rollouts, steps_o
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PhaseForecast:
-    """Rollouts, learning or judging of one phase."""
+    """Rollouts, learning, judging or the users' replies of one phase."""
 
     phase: str
     purpose: str
@@ -142,6 +143,7 @@ class _Seer:
             ("rollouts", self._rollouts(phase)),
             ("learning", self._learning(phase)),
             ("judge", self._judging(phase)),
+            ("user", self._playing(phase)),
         ):
             if figures is not None:
                 yield purpose, figures
@@ -157,7 +159,11 @@ class _Seer:
         sweep = dev_phase(phase, phase.dev, self._job.settings)
         if not sweep.rollouts:
             return
-        for purpose, figures in (("rollouts", self._rollouts(sweep)), ("judge", self._judging(sweep))):
+        for purpose, figures in (
+            ("rollouts", self._rollouts(sweep)),
+            ("judge", self._judging(sweep)),
+            ("user", self._playing(sweep)),
+        ):
             if figures is not None:
                 yield PhaseForecast(phase=f"{phase.label}-dev", purpose=purpose, figures=up_to(figures, 1.0))
 
@@ -218,6 +224,20 @@ class _Seer:
             return predict(self._history.judge, len(asked) * phase.rollouts)
         self._note("judge: estimated, from one call per vote to one repair of each")
         return assumptions.judging(self._job, phase, model, self._rendered())
+
+    def _playing(self, phase: Phase) -> Figures | None:
+        """Return what the model that plays users takes, where it plays one."""
+        user = self._job.user
+        played = {s.id for s in self._job.scenarios if s.user is not None} & set(phase.scenarios)
+        model = None if user is None else self._model(user.name)
+        if model is None or not played:
+            return None
+        if self._history.user:
+            talks = plural(len(self._history.user), "conversation")
+            self._note(f"user: mean and spread of {talks} in {self._runs()}")
+            return predict(self._history.user, len(played) * phase.rollouts)
+        self._note("user: estimated, from one reply in each conversation to two calls for each of max_turns")
+        return assumptions.playing(self._job, phase, model, self._rendered())
 
     def _model(self, name: str) -> assumptions.Model | None:
         completer = self._job.models.get(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +38,8 @@ class History:
     """Use of each training epoch, by group of it."""
     judge: list[UnitUse] = field(default_factory=list)
     """Use of the judge on each phase, by rollout judged."""
+    user: list[UnitUse] = field(default_factory=list)
+    """Use of the model that plays users in each conversation."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -57,7 +59,7 @@ class _Log:
 def history_of(job: Job, folder: Path | None) -> History:
     """Return what the runs in `folder` used whose actor has the same name.
 
-    Journals that cannot be read are passed over. Learning and judging count where the same models did it.
+    Journals that cannot be read are passed over. Learning, judge and user count where their models did it.
     Costs are at the prices of today where tokens by kind and a price are known.
     """
     history = History()
@@ -131,10 +133,12 @@ def _take(history: History, header: Json, log: _Log, job: Job, prices: Prices) -
     known = header["identities"]
     learning = list(_learning(log, prices)) if _same(known, job.identities, "optimizer") else []
     judge = list(_judging(log, prices)) if _same(known, job.identities, "judge") else []
+    user = list(_playing(header, log, prices)) if _same(known, job.identities, "user") else []
     for domain, use in rollouts:
         history.rollouts.setdefault(domain, []).append(use)
     history.learning += learning
     history.judge += judge
+    history.user += user
 
 
 def _use(rollout: Json, price: Price | None) -> UnitUse:
@@ -149,7 +153,8 @@ def _use(rollout: Json, price: Price | None) -> UnitUse:
 def _learning(log: _Log, prices: Prices) -> Iterator[UnitUse]:
     for epoch in sorted(log.learned):
         if log.groups[epoch]:
-            calls = [c for c in log.calls if c["epoch"] == epoch and c["purpose"] != "judge"]
+            others = ("judge", "user")
+            calls = [c for c in log.calls if c["epoch"] == epoch and c["purpose"] not in others]
             yield _share(calls, log.groups[epoch], prices)
 
 
@@ -158,6 +163,18 @@ def _judging(log: _Log, prices: Prices) -> Iterator[UnitUse]:
     for epoch, number in sorted(judged.items()):
         calls = [c for c in log.calls if c["epoch"] == epoch and c["purpose"] == "judge"]
         yield _share(calls, number, prices)
+
+
+def _playing(header: Json, log: _Log, prices: Prices) -> Iterator[UnitUse]:
+    played = {scenario["id"] for scenario in header["scenarios"] if scenario.get("user") is not None}
+    calls: dict[str, list[Json]] = defaultdict(list)
+    for call in log.calls:
+        if call["purpose"] == "user":
+            calls[call["key"].partition(".user.")[0]].append(call)
+    for rollout in log.rollouts:
+        if rollout["scenario_id"] in played and rollout["frames"]:
+            name = rollout["rollout_id"].removeprefix(f"{rollout['run_id']}.")
+            yield _share(calls[name], 1, prices)
 
 
 def _share(calls: list[Json], units: int, prices: Prices) -> UnitUse:

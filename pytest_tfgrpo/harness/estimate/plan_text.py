@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pytest_tfgrpo.core.records import Phase
-from pytest_tfgrpo.core.text import line, plural, table, wrapped
+from pytest_tfgrpo.core.text import line, money, plural, table, wrapped
 from pytest_tfgrpo.harness.estimate.assumptions import asked
 from pytest_tfgrpo.harness.estimate.forecast import Forecast, rollouts_of
 from pytest_tfgrpo.harness.estimate.lines import estimate_lines
@@ -43,6 +43,41 @@ def plan_text(job: Job, forecast: Forecast) -> list[str]:
         *(_again(job, forecast.looks) if more else []),
         *estimate_lines(forecast),
     ]
+
+
+def together(parts: Sequence[tuple[str, Job, Forecast]]) -> list[str]:
+    """Return what the runs of several agents use together: they share one budget."""
+    counts = [rollouts_of(job, found.looks) for _, job, found in parts]
+    least, most, more = (sum(numbers) for numbers in zip(*counts, strict=True))
+    rollouts = str(most) if least == most else f"{least} to {most}"
+    usd = [(agent, _most_usd(found)) for agent, _, found in parts]
+    known = [value for _, value in usd if value is not None]
+    unknown = [agent for agent, value in usd if value is None]
+    cost = f"at most {money(sum(known))}" if known else "cost unknown"
+    if known and unknown:
+        cost += f", and what {', '.join(line(agent) for agent in unknown)} may cost, which is unknown"
+    limits = [
+        f"budget_{unit} = {limit:g}"
+        for unit in ("usd", "tokens", "s")
+        if (limit := parts[0][1].settings[f"budget_{unit}"]) is not None  # type: ignore[literal-required]
+    ]
+    shared = (
+        f"; {' and '.join(limits)} {'is' if len(limits) == 1 else 'are'} for all of them" if limits else ""
+    )
+    further = f" (at most {most + more})" if more else ""
+    return wrapped(
+        f"{len(parts)} agents together: {rollouts} rollouts{further}; {cost}{shared}", 80, hanging="  "
+    )
+
+
+def _most_usd(found: Forecast) -> float | None:
+    """Return the most that a run is expected to cost; None where that is unknown."""
+    if found.free:
+        return 0.0
+    if found.declared is not None:
+        return found.declared.get("usd")
+    usd = found.most.usd
+    return None if usd is None else usd.high
 
 
 def _planned(phase: Phase, job: Job) -> Iterator[list[str]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import fsum, sqrt
+
+from pytest_tfgrpo.core.dataclass import dataclass
 
 FEW = 5
 """Of fewer records the spread is taken to be at least half their mean."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, Rollout, Score
 from pytest_tfgrpo.core.redact import MARK, find_secret
 from pytest_tfgrpo.core.scenarios import Prompt, Scenario

@@ -6,9 +6,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ExportError, TfgrpoError
 from pytest_tfgrpo.core.files import RUNS, open_plain, write_atomic
 from pytest_tfgrpo.core.text import plural

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_tfgrpo.core.errors import ExportError, JournalError, describe
-from pytest_tfgrpo.core.files import JOURNAL
+from pytest_tfgrpo.core.files import JOURNAL, open_plain
 from pytest_tfgrpo.core.lessons import Experience, Library, Revision
 from pytest_tfgrpo.core.records import Group, Phase, Rollout, RunHeader
 from pytest_tfgrpo.core.scenarios import PromptPack
@@ -175,7 +175,7 @@ def open_index(folder: Path) -> Iterator[RunIndex]:
     """Open the journal of the run in `folder`; raises JournalError, and ExportError if it is unfinished."""
     path = folder / JOURNAL
     try:
-        file = path.open("rb")
+        file = open_plain(path)
     except OSError as error:
         raise JournalError(f"cannot read the journal {path}: {error}") from error
     with file:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from pytest_tfgrpo.core.conversations import turns_of
 from pytest_tfgrpo.core.records import Frame, Rollout
 from pytest_tfgrpo.core.sampled import MISSING, Sampled, why_no_ratio
 from pytest_tfgrpo.core.scenarios import Prompt
@@ -50,8 +51,13 @@ def completion_of(rollout: Rollout) -> RolloutMessages:
     not all log-probabilities can serve as old ones of a ratio, there are none, and ids of all tokens or none:
     a trainer computes the old ones of an attempt again from these.
     """
-    turns = _with_answer([turn for turn in _turns(rollout.frames) if turn.text or turn.tools], rollout.answer)
-    messages = [message for n, turn in enumerate(turns, 1) for message in _messages(turn, n)]
+    turns, messages = list[_Turn](), list[Json]()
+    for said, frames, answer in _parts(rollout):
+        if said is not None:
+            messages.append(_message("user", said))
+        for turn in _with_answer([turn for turn in _turns(frames) if turn.text or turn.tools], answer):
+            turns.append(turn)
+            messages += _messages(turn, len(turns))
     reason = next(filter(None, (why_no_ratio(turn.sampled) for turn in turns)), "" if turns else MISSING)
     sampled = [turn.sampled for turn in turns if turn.sampled is not None]
     if not reason:
@@ -59,6 +65,15 @@ def completion_of(rollout: Rollout) -> RolloutMessages:
     if sampled and len(sampled) == len(turns) and all(one.token_ids is not None for one in sampled):
         return RolloutMessages(messages, [replace(one, logprobs=None) for one in sampled], reason)
     return RolloutMessages(messages, None, reason)
+
+
+def _parts(rollout: Rollout) -> Iterator[tuple[str | None, Sequence[Frame], str]]:
+    """Yield what the user said, calls and answer of each turn; the first message is in the prompt."""
+    talk = turns_of(rollout.frames, rollout.answer)
+    if not talk:
+        yield None, rollout.frames, rollout.answer
+    for turn in talk:
+        yield turn.user if turn.number > 1 else None, turn.frames, turn.answer
 
 
 def _turns(frames: Sequence[Frame]) -> Iterator[_Turn]:

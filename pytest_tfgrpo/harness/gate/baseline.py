@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field, replace
 from math import fsum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BaselineError
 from pytest_tfgrpo.core.files import read_plain, write_atomic
+from pytest_tfgrpo.core.named_scores import MetricScale
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.schema import pointer, violations
 from pytest_tfgrpo.core.setting_parsers import is_task_id
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.strict import finite, unique
-from pytest_tfgrpo.core.text import line, plural
+from pytest_tfgrpo.core.text import few, line, plural
 from pytest_tfgrpo.core.wire import SPARSE, Json, from_wire, to_wire
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
+from pytest_tfgrpo.harness.metrics.named import metric_names
+from pytest_tfgrpo.harness.metrics.values import GT, criteria_of
 
 SCHEMA = "tfgrpo.baseline/2"
 FOLDER = "baselines"
 ROUNDING = 1e-6
+NOT_COMPARED = (GT, "relative_rank")
+"""Metrics that no baseline keeps apart: its tallies are of gt_score, and ranks have one mean."""
+_Sums: TypeAlias = dict[str, dict[str, tuple[float, ...]]]
 COMPARED_STAMPS = ("actor", "packs")
 """Stamps that show whether two runs used the same inputs."""
 
@@ -64,6 +71,8 @@ class Baseline:
     """Variants that were evaluated when it was saved, by the stamp of the eval split."""
     sweeps: Mapping[str, SweepSums] = field(default_factory=dict, metadata=SPARSE)
     """The sweeps pooled, by run, oldest first; empty where there is one."""
+    metrics: Mapping[str, MetricScale] = field(default_factory=dict, metadata=SPARSE)
+    """Scales of the further metrics that its scenarios have; empty in older files."""
     unsigned: bool | None = field(default=None, metadata=SPARSE)
     """True when its file has no hash, so that nobody knows whether it was edited; never written."""
 
@@ -91,6 +100,7 @@ def from_run(run: Run, name: str) -> Baseline:
             f"run {run.run_id!r} skipped {len(sweep.settled)} eval scenarios as its gate was decided, so it "
             "cannot become a baseline; save one from a run without gate_sequential"
         )
+    scales, metrics = _metrics(sweeps, metric_names(sweep.groups, criteria=criteria_of(run)))
     return Baseline(
         schema=SCHEMA,
         name=name,
@@ -102,9 +112,35 @@ def from_run(run: Run, name: str) -> Baseline:
         library=sweep.library_hash,
         stamps=compared_stamps(run),
         scenarios={
-            id: replace(row, family=None, shared=False) for id, row in sorted(sweeps.rows_after.items())
+            id: replace(row, family=None, shared=False, metrics=metrics.get(id, {}))
+            for id, row in sorted(sweeps.rows_after.items())
         },
+        metrics=scales,
     )
+
+
+def _metrics(sweeps: Sweeps, names: Iterable[str]) -> tuple[dict[str, MetricScale], _Sums]:
+    """Return the scales of the metrics that have a score, and their sums by scenario."""
+    scales, sums = {}, _Sums()
+    for name in names:
+        rows = {id: row for id, row in sweeps.rows_of(name).items() if row.n}
+        if name not in NOT_COMPARED and rows:
+            scales[name] = sweeps.scale_of(name)
+            for id, row in rows.items():
+                sums.setdefault(id, {})[name] = (float(row.n), row.sum, row.sum_sq)
+    return scales, sums
+
+
+def of_metric(baseline: Baseline, metric: str) -> Baseline | None:
+    """Return a baseline whose tallies are those of `metric`; None where it knows nothing of it."""
+    if metric not in baseline.metrics:
+        return None
+    rows = {
+        id: replace(row, n=int(of[0]), sum=of[1], sum_sq=of[2], metrics={})
+        for id, row in baseline.scenarios.items()
+        if (of := row.metrics.get(metric)) is not None
+    }
+    return replace(baseline, scenarios=rows, metrics={}, sweeps={})
 
 
 class Stamped(Protocol):
@@ -229,6 +265,7 @@ def describe(baseline: Baseline) -> list[str]:
         f"  run {line(baseline.run_id)} of task {line(baseline.task_id)}, {line(baseline.created_at)}",
         f"  actor {line(baseline.actor)} at temperature {baseline.temperature:g}, "
         f"library {line(baseline.library)[:12] or 'none'}",
+        *([f"  metrics {few(list(baseline.metrics), 20)}"] if baseline.metrics else []),
         *(_scenario_line(line(id).ljust(width), row) for id, row in baseline.scenarios.items()),
     ]
 
@@ -254,6 +291,13 @@ def _problems(data: Any) -> Iterator[tuple[str, str]]:
         for key in ("n", "errors"):
             if not isinstance(row[key], int):  # to a JSON Schema 4.0 is an integer
                 yield f"{place}/{key}", f"{row[key]!r} is not an integer"
+        for name, (n, total, squares) in row.get("metrics", {}).items():
+            if name not in data.get("metrics", {}):
+                yield f"{place}/metrics", f"{name!r} has no scale under metrics"
+            counts = n == int(n) and 0 < n <= row["n"] + row["errors"]
+            shares = total <= n + ROUNDING and squares <= total + ROUNDING
+            if not (counts and shares and total**2 <= n * squares + ROUNDING):
+                yield f"{place}/metrics", f"{name!r} has n, sum and sum of squares that cannot be"
         for key, most, what in (("sum", row["n"], "n"), ("sum_sq", row["sum"], "sum")):
             if row[key] > most + ROUNDING:  # scores lie in [0, 1]
                 yield f"{place}/{key}", f"{row[key]!r} is more than {what} = {most!r}"

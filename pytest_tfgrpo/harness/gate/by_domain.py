@@ -31,7 +31,9 @@ Sides: TypeAlias = tuple[Mapping[str, Tally], Mapping[str, Tally]]
 
 def judge(of: GateInput, *, gain: bool) -> Iterator[RuleResult]:
     """Yield what the rules about means find in each domain of the run."""
-    parts = {domain: replace(of, run=part, sweeps=sweeps_of(part)) for domain, part in by_domain(of.run)}
+    parts = {
+        domain: replace(of, run=part, sweeps=sweeps_of(part, of.metric)) for domain, part in by_domain(of.run)
+    }
     if of.settings["gate_min_mean"] is not None:
         for domain, part in parts.items():
             yield _named(rules.judge_minimum(part), domain)

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 from pathlib import Path as FilePath
 from typing import Literal
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.named_figures import NAME as FIGURE
+from pytest_tfgrpo.core.scenarios import Scenario, criterion_names
 from pytest_tfgrpo.core.schema import Path, nearest, pointer, short, violations
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.text import few, line
 from pytest_tfgrpo.core.wire import from_wire
+from pytest_tfgrpo.harness.metrics.values import BUILT_IN, check_metric, source_of
 from pytest_tfgrpo.harness.suite.document import Document, Problem, Refused, read_text
 from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
 
 MAX_BYTES = 1_000_000
 SCHEMA = "gates"
 NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+JUDGING = ("min_mean", "margin", "alarm", "baseline", "gain")
+"""Keys of which a gate of a metric has one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +43,8 @@ class NamedGate:
     """None: that of the setting."""
     alarm: float | None = None
     """None: that of the setting."""
+    metric: str | None = None
+    """What is judged; None: gt_score. It compares a metric where it has a margin, alarm or baseline."""
     min_mean: float | None = None
     max_errors: int | None = None
     max_cost_per_success_usd: float | None = None
@@ -51,6 +58,13 @@ class NamedGate:
     """The file."""
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
     """Line of each of its keys in the file, its own under the empty name."""
+
+    @property
+    def compares(self) -> bool:
+        """Whether it compares with a stored baseline, where there is one."""
+        if self.metric is None:
+            return True
+        return self.baseline != "none" and (self.margin, self.alarm, self.baseline) != (None, None, None)
 
     def selects(self, scenario: Scenario) -> bool:
         """Return whether it judges the scenario."""
@@ -94,6 +108,45 @@ def require_selections(gates: Iterable[NamedGate], scenarios: Iterable[Scenario]
             raise gate.error("selects no eval scenario: none has one of these domains and one of these tags")
 
 
+def resolve_metrics(
+    gates: Iterable[NamedGate], rewarders: Iterable[str], scenarios: Iterable[Scenario], *, judged: bool
+) -> list[NamedGate]:
+    """Return the gates with the full names of their metrics; raises SettingError on one that nothing gives.
+
+    ``helpful`` alone is a rewarder, else the one criterion or check kind of that name, else what a marked
+    test function scores so. `rewarders` are additional ones, `judged` says whether there is a judge. What
+    parts a rewarder has, what a test function scores and an agent reports is not known before the run.
+    """
+    swept = [s for s in scenarios if s.split == "eval"]
+    derived = {check_metric(check.title) for s in swept for check in s.checks}
+    tested = any(s.checker is not None for s in swept)
+    if tested:
+        derived.add(check_metric("test"))
+    if judged:
+        derived |= {f"judge.{name}" for s in swept for name in criterion_names(s.rubric)}
+    given = [*BUILT_IN, *rewarders]
+    return [_resolved(gate, given, sorted(derived), tested=tested) for gate in gates]
+
+
+def _resolved(gate: NamedGate, given: Sequence[str], derived: Sequence[str], *, tested: bool) -> NamedGate:
+    metric = gate.metric
+    if metric is None or metric in given or metric in derived:
+        return gate
+    source, (first, dot, _) = source_of(metric), metric.partition(".")
+    if source == "extra" or (source == "test" and tested) or (dot and not source and first in given[3:]):
+        return gate
+    alike = [name for name in derived if name.partition(".")[2] == metric]
+    if len(alike) > 1:
+        raise gate.error(f"{short(metric)} may be {' or '.join(alike)}; write which of them", "metric")
+    if alike:
+        return replace(gate, metric=alike[0])
+    if tested and not dot and FIGURE.fullmatch(metric):
+        return replace(gate, metric=f"test.{metric}")
+    known = [*given, *derived]
+    hint = nearest(metric, known) or f"; there are {few(known, 20)}"
+    raise gate.error(f"nothing in this run gives the metric {short(metric)}{hint}", "metric")
+
+
 def _require_known(gate: NamedGate, key: str, wanted: Sequence[str], known: Iterable[str]) -> None:
     for word in wanted:
         if word not in known:
@@ -110,7 +163,14 @@ def _gate(name: str, document: Document, source: str) -> NamedGate:
 
 def _faults(document: Document) -> Iterator[tuple[Path, str]]:
     """Yield what a schema cannot say."""
-    for name in document.value["gates"]:
+    for name, fields in document.value["gates"].items():
+        if "metric" in fields:
+            if fields.keys().isdisjoint(JUDGING):
+                message = "a metric needs a min_mean, a margin beside a baseline, or gain to be judged by"
+                yield ("gates", name, "metric"), message
+            if fields["metric"] == "relative_rank" and fields.keys() & {*JUDGING[1:]}:
+                message = "a rank within a group cannot be compared with another run's; use reward"
+                yield ("gates", name, "metric"), message
         if not NAME.fullmatch(name):
             yield (
                 ("gates", name),

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.text import interval, plural
 from pytest_tfgrpo.harness.gate.looks import ALPHA, TIMES, Look
 from pytest_tfgrpo.harness.gate.result import MIN_SCENARIOS, MIN_SHARE, Outcome, RuleResult

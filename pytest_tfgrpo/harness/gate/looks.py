@@ -8,8 +8,9 @@ Trials"); the shares are summed, so they hold whatever the looks have in common.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run

@@ -6,17 +6,19 @@ The default gate, which always exists, checks whether a run is complete and its 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.setting_values import SettingValues
-from pytest_tfgrpo.harness.gate import by_domain, rules
+from pytest_tfgrpo.harness.gate import by_domain, metric_rules, rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline
 from pytest_tfgrpo.harness.gate.config import NamedGate
 from pytest_tfgrpo.harness.gate.difference import share_level
 from pytest_tfgrpo.harness.gate.result import RuleResult, Settled
 from pytest_tfgrpo.harness.gate.rules import GateInput
+from pytest_tfgrpo.harness.metrics.values import GT
 from pytest_tfgrpo.harness.suite.families import sweeps_of
 
 
@@ -85,7 +87,12 @@ def own_settings(gate: NamedGate, settings: SettingValues) -> SettingValues:
 
 
 def baseline_name(gate: NamedGate, settings: SettingValues) -> str | None:
-    """Return what names the gate's baseline: its own, else that of the setting; None for none."""
+    """Return what names the gate's baseline: its own, else that of the setting; None for none.
+
+    A gate of a metric has one only where it says what to compare.
+    """
+    if not gate.compares:
+        return None
     name = settings["baseline"] if gate.baseline is None else gate.baseline
     return None if name == "none" and gate.baseline is not None else name
 
@@ -100,9 +107,12 @@ def has_rules(gate: NamedGate, settings: SettingValues, *, learning: bool) -> bo
 def _results(run: Run, opened: OpenGate, settings: SettingValues) -> Iterator[RuleResult]:
     gate, part = opened.gate, by_domain.restricted(run, opened.gate.selects)
     part = part if opened.live else replace(part, reference=None)
-    selected = GateInput(part, sweeps_of(part), _part_of(opened, run), settings)
+    metric = GT if gate.metric is None else gate.metric
+    selected = GateInput(part, sweeps_of(part, metric), _part_of(opened, run), settings, metric)
     yield rules.judge_complete(selected)
-    if gate.per_domain:
+    if metric != GT:
+        yield from metric_rules.judge(selected, gate, live=opened.live)
+    elif gate.per_domain:
         yield from by_domain.judge(selected, gain=gate.gain)
     else:
         if gate.min_mean is not None:

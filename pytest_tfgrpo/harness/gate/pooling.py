@@ -6,7 +6,7 @@ To keep only the sweeps that passed would raise the bar with every lucky one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from math import fsum
 
@@ -34,10 +34,11 @@ def pooled(baseline: Baseline, others: Iterable[Baseline]) -> Baseline:
             continue
         known |= new
         seen.append(dict(other.scenarios))
+        alike = {name for name, scale in other.metrics.items() if baseline.metrics.get(name) == scale}
         for id, row in other.scenarios.items():
             mine = rows.get(id)
             if mine is not None and mine.stamp == row.stamp:
-                rows[id] = _sum(mine, row)
+                rows[id] = _sum(mine, row, alike)
     if len(known) < 2:
         return baseline
     listed = sorted(known.items(), key=lambda item: (item[1].created_at, item[0]))
@@ -97,11 +98,15 @@ def _within(rows: Mapping[str, Tally]) -> float:
     return fsum(known) / len(known) if known else 0.0
 
 
-def _sum(one: Tally, other: Tally) -> Tally:
+def _sum(one: Tally, other: Tally, alike: Collection[str]) -> Tally:
+    """Return both tallies as one; of further metrics those that are on one scale."""
+    both = {name: own for name, own in one.metrics.items() if name in alike and name in other.metrics}
+    added = {n: tuple(a + b for a, b in zip(own, other.metrics[n], strict=True)) for n, own in both.items()}
     return replace(
         one,
         n=one.n + other.n,
         sum=one.sum + other.sum,
         sum_sq=one.sum_sq + other.sum_sq,
         errors=one.errors + other.errors,
+        metrics={**one.metrics, **added},
     )

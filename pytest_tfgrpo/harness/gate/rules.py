@@ -6,10 +6,12 @@ Rules about means are checked twice, with errors excluded and with errors as 0, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import fsum
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import LeakedAnswer
+from pytest_tfgrpo.core.named_scores import SHARE
 from pytest_tfgrpo.core.records import PhaseResult, Reference, Run
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.text import few, gist, line, plural
@@ -24,11 +26,22 @@ from pytest_tfgrpo.harness.gate.baseline import (
 )
 from pytest_tfgrpo.harness.gate.difference import Bar, judge_difference
 from pytest_tfgrpo.harness.gate.looks import Look, looks_at
+from pytest_tfgrpo.harness.gate.lowest_score import lowest_score
 from pytest_tfgrpo.harness.gate.pooling import drift_of, not_covered
 from pytest_tfgrpo.harness.gate.result import MIN_SHARE, OPEN, RuleResult, Settled
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
-from pytest_tfgrpo.harness.metrics.epochs import solved
+from pytest_tfgrpo.harness.metrics.passes import solved
+from pytest_tfgrpo.harness.metrics.values import GT, criteria_of
 
+LOWEST = "read the scenarios with the lowest scores in the report, or lower the minimum"
+WORLD = frozenset({"setup", "teardown", "fixture"})
+"""Codes of errors of what stands around the agent, whatever the agent did."""
+REWARDERS = "is its rewarder in a conftest.py that this run loads, and does it score these scenarios?"
+GIVERS = {
+    "test": "do the test functions of these scenarios call tfgrpo.score with this name?",
+    "extra": "does the agent report a figure of this name beside its answer?",
+}
+"""What to look at where nothing has a metric, by its source; else it is a rewarder's."""
 PARTIAL = "only part of the suite was selected"
 
 
@@ -40,6 +53,8 @@ class GateInput:
     sweeps: Sweeps
     baseline: Baseline | None
     settings: SettingValues
+    metric: str = GT
+    """What the minimum is asked of; comparisons are of gt_score."""
 
     @property
     def looks(self) -> tuple[Look, ...]:
@@ -106,8 +121,10 @@ def _usable(sweep: PhaseResult, ended: RuleResult, *, strict: bool) -> RuleResul
         why = (
             f": {first.failure.code}, {gist(first.failure.message, 300)}" if first.failure is not None else ""
         )
-        message = f"no rollout of {sweep.phase.label} has an answer; the first one{why}"
-        advice = f"`tfgrpo show {first.rollout_id}` prints it in full; is the actor set up?"
+        message = f"no rollout of {sweep.phase.label} has an answer that counts; the first one{why}"
+        world = first.failure is not None and first.failure.code in WORLD
+        ask = "mend what sets up or tears down the scenario" if world else "is the actor set up?"
+        advice = f"`tfgrpo show {first.rollout_id}` prints it in full; {ask}"
         return RuleResult(name="complete", outcome="fail", message=message, advice=advice)
     if not sweep.excluded:
         return ended
@@ -133,33 +150,69 @@ def skipped(sweep: PhaseResult) -> str:
 
 
 def judge_minimum(of: GateInput) -> RuleResult:
-    """Fail when the eval mean is below ``gate_min_mean``."""
-    minimum = of.settings["gate_min_mean"]
+    """Fail when the eval mean, or that of a metric, is below ``gate_min_mean``, or nothing has a score."""
+    minimum, named = of.settings["gate_min_mean"], of.metric != GT
+    name, what = (f"minimum {of.metric}", of.metric) if named else ("minimum mean", "eval mean")
     if minimum is None:
-        return _skipped("minimum mean", "no gate_min_mean is set")
+        return _skipped(name, "no gate_min_mean is set")
     if why := _why_not(of):
-        return _not_judged("minimum mean", why)
-    tallies = of.sweeps.rows_after.values()
+        return _not_judged(name, why)
+    rows = of.sweeps.rows_of(of.metric)
+    tallies = rows.values()
+    scored = sum(tally.n > 0 for tally in tallies)
+    if named and not scored:
+        message = f"no rollout of {plural(len(tallies), 'eval scenario')} has a score of {of.metric}"
+        advice = GIVERS.get(of.metric.partition(".")[0], REWARDERS) if "." in of.metric else REWARDERS
+        return RuleResult(name=name, outcome="fail", message=message, advice=advice)
     views = {}
     for view, as_zero in (("errors_excluded", False), ("errors_as_zero", True)):
         known = [mean for tally in tallies if (mean := tally.mean(errors_as_zero=as_zero)) is not None]
         views[view] = fsum(known) / len(known) if known else 0.0
     mean, with_errors = views.values()
-    message = f"eval mean {mean:.3f}, at least {minimum:g} required"
+    message = f"{what} {mean:.3f}, at least {minimum:g} required"
     if any(tally.errors for tally in tallies):
         message += f"; {with_errors:.3f} with errors as 0"
     if of.sweeps.after is not None and of.sweeps.after.excluded:
         message += f"; without {plural(len(of.sweeps.after.excluded), 'skipped scenario')}"
     passed = min(mean, with_errors) >= minimum
-    return RuleResult(
-        name="minimum mean",
+    found = RuleResult(
+        name=name,
         outcome="pass" if passed else "fail",
         message=message,
-        advice=""
-        if passed
-        else "read the scenarios with the lowest scores in the report, or lower the minimum",
+        advice="" if passed else _lowest(of) if named else LOWEST,
         figures={"minimum": minimum, **views},
     )
+    if not named:
+        return found
+    if (scale := of.sweeps.scale_of(of.metric)) != SHARE:
+        found = replace(found, message=f"{found.message}; figures are {line(scale.words, 80)}")
+    answers = of.sweeps.rows_of(GT)
+    answered = sum(max(tally.n, answers[id].n if id in answers else 0) for id, tally in rows.items())
+    counts = ((scored, len(rows), "scenario"), (sum(tally.n for tally in tallies), answered, "rollout"))
+    return of_enough(found, of.metric, counts)
+
+
+def _lowest(of: GateInput) -> str:
+    return lowest_score(of.sweeps.after, of.metric, criteria_of(of.run))
+
+
+def of_enough(
+    found: RuleResult, metric: str, counts: tuple[tuple[int, int, str], tuple[int, int, str]]
+) -> RuleResult:
+    """Return the result for a metric: of too few scenarios, or rollouts that are no errors, it is no pass.
+
+    `counts` are those scored, all of them, and what they are.
+    """
+    figures = {**found.figures, "metric": metric, "n": counts[0][0]}
+    missing = [(n, total, what) for n, total, what in counts if n < total]
+    if not missing:
+        return replace(found, figures=figures)
+    n, total, what = missing[0]
+    message = f"{found.message}; {n} of {plural(total, what)} have a score"
+    if found.outcome == "pass" and any(n < MIN_SHARE * total for n, total, _ in missing):
+        advice = "let its rewarder score every rollout, or give the gate those domains or tags alone"
+        return replace(found, outcome="inconclusive", message=message, advice=advice, figures=figures)
+    return replace(found, message=message, figures=figures)
 
 
 def judge_regression(of: GateInput) -> RuleResult:
@@ -172,7 +225,7 @@ def judge_regression(of: GateInput) -> RuleResult:
     if sweep is None and of.run.status == "complete" and not of.run.partial_selection:
         of_baseline = plural(len(baseline.scenarios), "scenario")
         message = f"the run has no eval sweep to compare with the baseline of {of_baseline}"
-        advice = f"give the suite eval scenarios, or {_save(baseline)}"
+        advice = f"give the suite eval scenarios, or {save_again(baseline)}"
         return RuleResult(name="baseline", outcome="fail", message=message, advice=advice)
     if sweep is None or _why_not(of):
         return _not_judged("baseline", _why_not(of))
@@ -227,17 +280,17 @@ def held_to(
     if lost:
         verb = "are" if len(lost) > 1 else "is"
         message = f"{_named(lost)} of the baseline {verb} no longer in the eval split; {result.message}"
-        advice = f"removed, renamed, ignored or moved on purpose? then {_save(baseline)}"
+        advice = f"removed, renamed, ignored or moved on purpose? then {save_again(baseline)}"
         figures = {**result.figures, "lost": lost}
         return replace(result, outcome="fail", message=message, advice=advice, figures=figures)
     if changed and result.outcome == "pass":
         message = f"{result.message}; {_named(changed)} not compared, as the task is another now"
         figures = {**result.figures, "changed": changed}
         return replace(
-            result, outcome="inconclusive", message=message, advice=_save(baseline), figures=figures
+            result, outcome="inconclusive", message=message, advice=save_again(baseline), figures=figures
         )
     if baseline.unsigned and strict and result.outcome == "pass":
-        advice = f"review the file, and {_save(baseline)}, which signs it"
+        advice = f"review the file, and {save_again(baseline)}, which signs it"
         return replace(result, outcome="inconclusive", advice=advice)
     return result
 
@@ -246,7 +299,8 @@ def _named(ids: Sequence[str]) -> str:
     return f"{len(ids)} scenarios ({few(ids)})" if len(ids) > 1 else f"scenario {few(ids)}"
 
 
-def _save(baseline: Baseline) -> str:
+def save_again(baseline: Baseline) -> str:
+    """Return the advice to save a baseline again."""
     return f"save the baseline again with `tfgrpo baseline save {line(baseline.name, 60)}`"
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, get_args
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import LeakedAnswer
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.setting_values import SettingValues

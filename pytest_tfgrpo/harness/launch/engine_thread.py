@@ -1,18 +1,20 @@
-"""The engine's thread: one background thread with the event loop; records cross by a queue."""
+"""The engine's thread: a background thread with the event loop, for one run or for several side by side."""
 
 from __future__ import annotations
 
 import asyncio
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.records import CheckerResult, Run
 from pytest_tfgrpo.harness.engine.engine import Engine
+from pytest_tfgrpo.harness.engine.gauge import Gauge
 from pytest_tfgrpo.harness.engine.observers import Record
+from pytest_tfgrpo.harness.protocols import Actor
 from pytest_tfgrpo.harness.run.job import Job
 
 if TYPE_CHECKING:
@@ -28,6 +30,59 @@ class EngineFailed:
         self.error = error
 
 
+class LoopThread:
+    """A background thread with an event loop, on which the engines of a session run."""
+
+    def __init__(self) -> None:
+        """Nothing runs before `start`."""
+        self._mains: list[Callable[[], Coroutine[object, object, None]]] = []
+        self._failures: list[Callable[[BaseException], None]] = []
+        self._loop: asyncio.AbstractEventLoop
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._main, name="tfgrpo-engine", daemon=True)
+
+    def add(
+        self, main: Callable[[], Coroutine[object, object, None]], fail: Callable[[BaseException], None]
+    ) -> None:
+        """Run `main` too, which raises nothing; `fail` is told what breaks the loop itself."""
+        self._mains.append(main)
+        self._failures.append(fail)
+
+    def start(self) -> None:
+        """Start everything that was added; once it has begun, do nothing."""
+        if not self._ready.is_set():
+            self._thread.start()
+            self._ready.wait()
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Call a function on the loop, while it lasts."""
+        if self._thread.is_alive():
+            with suppress(RuntimeError):  # the loop has just ended by itself
+                self._loop.call_soon_threadsafe(function)
+
+    def join(self) -> bool:
+        """Wait for the thread to end, at most JOIN_S seconds; returns whether it has."""
+        self._thread.join(JOIN_S)
+        return not self._thread.is_alive()
+
+    def _main(self) -> None:
+        try:
+            with asyncio.Runner() as runner:
+                self._loop = runner.get_loop()
+                runner.run(self._run_all())
+        except BaseException as error:  # noqa: BLE001 - told to the caller's thread
+            for fail in self._failures:
+                fail(error)
+        finally:
+            self._ready.set()
+
+    async def _run_all(self) -> None:
+        tasks = [asyncio.create_task(main()) for main in self._mains]
+        await asyncio.sleep(0)  # each has made its engine, which the caller may speak to now
+        self._ready.set()
+        await asyncio.gather(*tasks)
+
+
 class EngineThread:
     """Runs an engine beside its caller; every method is called on the caller's thread."""
 
@@ -40,8 +95,11 @@ class EngineThread:
         extend: Callable[[Run], int] | None = None,
         paced: bool = False,
         deliver: Callable[[Record | EngineFailed], None] | None = None,
+        host: LoopThread | None = None,
     ) -> None:
         """Prepare; nothing runs before `start`. When `paced`, a phase starts once `open_phase` allows it.
+
+        Engines of one `host` run side by side, and may share a budget; without it this one runs alone.
 
         `deliver` is called on the engine's thread with every record, at last a Run or EngineFailed; without
         it they are put into `records`.
@@ -52,22 +110,25 @@ class EngineThread:
         self._extend = extend
         self._paced = paced
         self._failed = False
+        self.gauge = Gauge()
         self._engine: Engine
         self._task: asyncio.Task[Run] | None = None
-        self._loop: asyncio.AbstractEventLoop
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._main, name="tfgrpo-engine", daemon=True)
+        self._host = host or LoopThread()
+        self._host.add(self._run_apart, self._fail)
         self.records: queue.SimpleQueue[Record | EngineFailed] = queue.SimpleQueue()
         self._deliver = deliver or self.records.put
 
     def start(self) -> None:
-        """Start the run."""
-        self._thread.start()
-        self._ready.wait()
+        """Start the run, and all others that share its loop."""
+        self._host.start()
 
     def judge(self, rollout_id: str, checker_result: CheckerResult) -> None:
         """Hand over what a marked test function found."""
         self._call(lambda: self._engine.judge(rollout_id, checker_result))
+
+    def supply(self, rollout_id: str, agent: Actor) -> None:
+        """Hand over whom to ask for a rollout whose fixtures are set up now."""
+        self._call(lambda: self._engine.supply(rollout_id, agent))
 
     def open_phase(self, epoch: int | None) -> None:
         """Let all phases start up to that of `epoch`; None: every phase."""
@@ -83,25 +144,17 @@ class EngineThread:
 
     def join(self) -> bool:
         """Wait for the thread to end, at most JOIN_S seconds; returns whether it has."""
-        self._thread.join(JOIN_S)
-        return not self._thread.is_alive()
+        return self._host.join()
 
     def _call(self, function: Callable[[], object]) -> None:
-        if self._thread.is_alive():
-            try:
-                self._loop.call_soon_threadsafe(function)
-            except RuntimeError:  # the loop has just ended by itself
-                return
+        self._host.call(function)
 
-    def _main(self) -> None:
+    async def _run_apart(self) -> None:
+        """Run this engine; what breaks it breaks no other."""
         try:
-            with asyncio.Runner() as runner:
-                self._loop = runner.get_loop()
-                runner.run(self._run())
+            await self._run()
         except BaseException as error:  # noqa: BLE001 - told to the caller's thread
             self._fail(error)
-        finally:
-            self._ready.set()
 
     async def _run(self) -> None:
         self._engine = Engine(
@@ -111,9 +164,9 @@ class EngineThread:
             watch=self._watch,
             extend=self._extend,
             paced=self._paced,
+            gauge=self.gauge,
         )
         self._task = asyncio.create_task(self._engine.run())
-        self._ready.set()
         try:
             await self._task
         except BaseException as error:  # noqa: BLE001 - told before the loop waits for tasks that will not end

@@ -6,10 +6,11 @@ The pytest plugin and the Python API call the same functions, each in its own or
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BaselineError, RecordingError
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.setting_parsers import default_task_id
@@ -26,6 +27,15 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.gate.named_gates import OpenGate
     from pytest_tfgrpo.harness.gate.sequential import OpenWatch
     from pytest_tfgrpo.harness.report.conclusion import Conclusion
+    from pytest_tfgrpo.harness.run.job import Job
+    from pytest_tfgrpo.llm.budget import Budget
+
+
+def load_conclusion() -> None:
+    """Load what `Launch.conclude` needs, ahead of the end of a run, when somebody waits for it."""
+    from pytest_tfgrpo.harness.report import conclusion, terminal  # noqa: F401
+    from pytest_tfgrpo.harness.suite.contamination import overlap  # noqa: F401
+    from pytest_tfgrpo.numerics import resampling  # noqa: F401
 
 
 def phases_of(settings: Settings, root: Path) -> list[Phase]:
@@ -60,6 +70,21 @@ def select(
 
         return with_dev(taken, settings["dev_share"], _dev_before(settings, root, resume) if resume else None)
     return taken
+
+
+def limited(scenarios: Sequence[Scenario], settings: Settings) -> tuple[list[Scenario], str]:
+    """Return `scenarios` with at most `limit` of the eval split, and what that leaves out; empty for nothing.
+
+    Those are drawn by the seed and each one's identity, so that a larger limit keeps those of a smaller one.
+    """
+    known, most = [s for s in scenarios if s.split == "eval"], settings["limit"]
+    if most is None or len(known) <= most:
+        return [*scenarios], ""
+    from pytest_tfgrpo.harness.run.seeds import draw
+
+    drawn = frozenset(draw(known, size=most, seed=settings["seed"], epoch=0))
+    kept = [s for s in scenarios if s.split != "eval" or s.id in drawn]
+    return kept, f"tfgrpo_limit takes {most} of {len(known)} eval scenarios"
 
 
 def _dev_before(settings: Settings, root: Path, resume: str) -> frozenset[str] | None:
@@ -173,7 +198,9 @@ class Launch:
         gates = [
             o.gate
             for o in self.gates
-            if o.gate.severity == "fail" and (o.live or judges(o.gate.min_mean, o.baseline))
+            if o.gate.severity == "fail"
+            and o.gate.metric is None
+            and (o.live or judges(o.gate.min_mean, o.baseline))
         ]
         return frozenset(
             s.id
@@ -243,6 +270,8 @@ def open_launch(
     run_id: str | None = None,
     partial: str = "",
     elsewhere: Callable[[Sequence[str]], str] | None = None,
+    budget: Budget | None = None,
+    again: bool = False,
 ) -> Launch:
     """Return a launch of `scenarios`; raises TfgrpoError on any misuse, before a call is made.
 
@@ -271,6 +300,8 @@ def open_launch(
         run_id=run_id,
         partial=partial,
         looks=merged(*(b.looks for b in (baseline, *(one.baseline for one in opened)) if b is not None)),
+        budget=budget,
+        again=again,
     )
     return Launch(
         root=root,
@@ -278,8 +309,19 @@ def open_launch(
         supplied=supplied,
         prepared=prepared,
         baseline=baseline,
-        gates=opened,
+        gates=_with_whole_names(opened, prepared.job),
     )
+
+
+def _with_whole_names(opened: tuple[OpenGate, ...], job: Job) -> tuple[OpenGate, ...]:
+    """Return named gates with the whole names of their metrics; raises where one is unknown or ambiguous."""
+    if not any(one.gate.metric for one in opened):
+        return opened
+    from pytest_tfgrpo.harness.gate.config import resolve_metrics
+
+    names = [one.name for one in job.rewarders]
+    known = resolve_metrics((one.gate for one in opened), names, job.scenarios, judged=job.judge is not None)
+    return tuple(replace(one, gate=gate) for one, gate in zip(opened, known, strict=True))
 
 
 def stored_baseline(settings: Settings, root: Path) -> Baseline | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_tfgrpo.core.collector import collecting_seldom
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.harness.engine.observers import Observer, Observers, Record
@@ -17,6 +19,9 @@ from pytest_tfgrpo.harness.gate.verdict import Verdict
 from pytest_tfgrpo.harness.launch.engine_thread import JOIN_S, EngineFailed, EngineThread
 from pytest_tfgrpo.harness.launch.exit_guard import guard_exits
 from pytest_tfgrpo.harness.launch.launch import Launch
+
+GATHER_S = 0.005
+"""How long records gather before they are handed on: to wake a thread for each one costs more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +57,7 @@ def run_launch(launch: Launch, observers: Observer | Sequence[Observer] = ()) ->
     Ctrl-C cancels the run, waits until it is flushed and reported, and raises KeyboardInterrupt again.
     Raises TfgrpoError when its files cannot be written.
     """
-    with guard_exits():
+    with guard_exits(), collecting_seldom():
         return _run(launch, observers)
 
 
@@ -78,7 +83,7 @@ async def arun_launch(launch: Launch, observers: Observer | Sequence[Observer] =
     Cancelling it cancels the run, waits until that is flushed and reported, and raises again. Raises
     TfgrpoError when its files cannot be written.
     """
-    with guard_exits():
+    with guard_exits(), collecting_seldom():
         return await _arun(launch, observers)
 
 
@@ -132,11 +137,16 @@ def _take_all(
     timeout_s: float | None = None,
 ) -> None:
     """Hand records on until the last one, which is put into `ended`; raises TimeoutError."""
+    records = thread.records
     while not ended:
         try:
-            _hand_on(thread.records.get(timeout=timeout_s), told, ended)
+            _hand_on(records.get(timeout=timeout_s), told, ended)
         except queue.Empty:
             raise TimeoutError(f"the run did not end within {timeout_s:g} s") from None
+        while not ended and not records.empty():
+            _hand_on(records.get_nowait(), told, ended)
+        if not ended:
+            time.sleep(GATHER_S)
 
 
 async def _await_all(

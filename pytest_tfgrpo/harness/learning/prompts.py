@@ -6,9 +6,9 @@ In training each of them is left out at random, so that what it does can be meas
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Prompt, Scenario, Task

@@ -21,12 +21,13 @@ from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.suite.contamination.answers import expected_answers, tool_names
 from pytest_tfgrpo.harness.suite.packs import pack_for
 from pytest_tfgrpo.llm.calls import Calls
+from pytest_tfgrpo.llm.concurrency import most_at_once
 
 
 async def learn(
     job: Job,
     phase: Phase,
-    groups: tuple[Group, ...],
+    groups: Sequence[Group],
     library: Library,
     calls: Calls,
     earlier: Sequence[PhaseResult] = (),
@@ -89,7 +90,7 @@ def _screen(job: Job, context: LearningContext) -> Screen:
 def _context(
     job: Job,
     phase: Phase,
-    groups: tuple[Group, ...],
+    groups: Sequence[Group],
     library: Library,
     calls: Calls,
     earlier: Sequence[PhaseResult],
@@ -110,6 +111,6 @@ def _context(
         manifest_path=f"{RUNS}/{job.run_id}/{MANIFEST}",
         calls=calls,
         seed=job.settings["seed"],
-        concurrency=job.settings["concurrency"],
+        concurrency=most_at_once(job.settings["concurrency"]),
         refused=refused_lessons(job.library, earlier),
     )

@@ -10,11 +10,19 @@ from collections.abc import Iterable, Iterator
 from math import fsum
 
 from pytest_tfgrpo.core.records import Frame, Group, ModelCall, PhaseResult, Rollout, Run, Usage
-from pytest_tfgrpo.core.report_blocks import BudgetRow, CostBlock, LessonCost, ModelCost, SolvedCost, Spent
+from pytest_tfgrpo.core.report_blocks import (
+    BudgetRow,
+    CostBlock,
+    EpochCost,
+    LessonCost,
+    ModelCost,
+    SolvedCost,
+    Spent,
+)
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
-from pytest_tfgrpo.harness.metrics.epochs import solved
+from pytest_tfgrpo.harness.metrics.passes import solved
 
-PURPOSES = ("rollouts", "learning", "judge")
+PURPOSES = ("rollouts", "learning", "judge", "user")
 KINDS = ("prompt", "completion", "reasoning", "cached")
 
 
@@ -96,21 +104,25 @@ def of_run(run: Run) -> CostBlock:
     return {
         **total.row(),
         "usage": total.usage(),
-        "epochs": [
-            {
-                "epoch": result.phase.epoch,
-                "mode": result.phase.mode,
-                "rollouts": sums["rollouts"].row(),
-                "learning": sums["learning"].row(),
-                "judge": sums["judge"].row(),
-            }
-            for result, sums in phases
-        ],
+        "epochs": [_epoch(result, sums) for result, sums in phases],
         "models": _models(run),
         "lesson": _lesson(run, learning),
         "solved": _solved(run, total),
         "budget": _budget(run, total),
     }
+
+
+def _epoch(result: PhaseResult, sums: dict[str, Sums]) -> EpochCost:
+    row: EpochCost = {
+        "epoch": result.phase.epoch,
+        "mode": result.phase.mode,
+        "rollouts": sums["rollouts"].row(),
+        "learning": sums["learning"].row(),
+        "judge": sums["judge"].row(),
+    }
+    if sums["user"].calls:
+        row["user"] = sums["user"].row()
+    return row
 
 
 def loose(
@@ -133,7 +145,7 @@ def _by_purpose(result: PhaseResult) -> dict[str, Sums]:
     for rollout in _rollouts(result):
         sums["rollouts"].add_rollout(rollout)
     for call in result.calls:
-        sums["judge" if call.purpose == "judge" else "learning"].add(call)
+        sums[call.purpose if call.purpose in PURPOSES else "learning"].add(call)
     return sums
 
 

@@ -5,38 +5,51 @@ Every quantity is stored as n, sum and mean (decision 19). An unknown cost is nu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import fsum, isnan
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
+from pytest_tfgrpo.core.conversations import USER
 from pytest_tfgrpo.core.lessons import Revision
 from pytest_tfgrpo.core.records import Frame, Group, PhaseResult, Rollout, Run
 from pytest_tfgrpo.core.report_blocks import (
     Changes,
     DevWork,
     EpochRow,
-    ScoreQuantity,
-    SummedQuantity,
-    ToolUse,
 )
 from pytest_tfgrpo.core.scenarios import given_families
 from pytest_tfgrpo.harness.metrics.looks import final_variant
-from pytest_tfgrpo.numerics.stats import mean_interval, mean_of, pass_at_k
+from pytest_tfgrpo.harness.metrics.passes import Passes
+from pytest_tfgrpo.harness.metrics.used import UsedInSweep
+from pytest_tfgrpo.harness.metrics.values import GT, NOBODY, Criteria, criteria_of
 
 SCHEMA = "tfgrpo.per-epoch/1"
+PARTS = ("phase", "groups", "shared", "revision", "dev")
+"""What a row is made of."""
 
 
-def per_epoch(run: Run) -> dict[str, Any]:
-    """Return the value of ``per-epoch.json``; the baseline sweep is epoch 0."""
+MadeRows: TypeAlias = dict[int, tuple[PhaseResult, EpochRow]]
+"""Rows by epoch, with what each was made of."""
+
+
+def per_epoch(run: Run, made: MadeRows | None = None) -> dict[str, Any]:
+    """Return the value of ``per-epoch.json``; the baseline sweep is epoch 0.
+
+    `made` keeps the rows of a run that goes on, so that each is made once.
+    """
+    made = {} if made is None else made
     in_force, rows, families = len(run.library_start.experiences), [], given_families(run.scenarios)
+    criteria = criteria_of(run)
     for result in run.phases:
         if result.revision is not None:
             in_force = len(result.revision.library.experiences)
         lessons = in_force
         if run.reference is not None and result.phase.is_control:
             lessons = len(run.reference.library.experiences)
-        rows.append(epoch_row(result, lessons, families))
+        known = made.get(result.phase.epoch)
+        if known is None or any(getattr(known[0], part) is not getattr(result, part) for part in PARTS):
+            known = made[result.phase.epoch] = result, epoch_row(result, lessons, families, criteria)
+        rows.append(known[1])
     variant = final_variant(run)
     return {
         "schema": SCHEMA,
@@ -49,36 +62,53 @@ def per_epoch(run: Run) -> dict[str, Any]:
 
 
 def epoch_row(
-    result: PhaseResult, in_force: int, families: Mapping[str, str] = MappingProxyType({})
+    result: PhaseResult,
+    in_force: int,
+    families: Mapping[str, str] = MappingProxyType({}),
+    criteria: Criteria = NOBODY,
 ) -> EpochRow:
     """Return the public row of one sweep or epoch; `in_force` experiences hold when it ends.
 
-    gt_score counts scenarios: n, sum and mean are over the means of the scenarios that have a scored rollout,
-    also in a group of the final sweep that serves the baseline sweep too (`shared`); the 95 % interval is by
-    `families` of those that share one. Tokens and cost count all rollouts made for the sweep, latency those
-    that are not errors.
+    gt_score and the other metrics count scenarios: n, sum and mean are over the means of the scenarios that
+    have a scored rollout, also in a group of the final sweep that serves the baseline sweep too (`shared`);
+    the 95 % interval is by `families` of those that share one. Tokens and cost count all rollouts made for
+    the sweep, latency those that are not errors.
     """
-    phase, groups = result.phase, result.groups
-    rollouts = [r for group in groups for r in group.rollouts]
-    latencies = [r.latency_ms for r in rollouts if r.status != "error"]
-    p50, p95 = (percentile(latencies, share) if latencies else None for share in (0.5, 0.95))
+    from pytest_tfgrpo.harness.metrics.named import SweepMetrics
+
+    phase, counted, passes = result.phase, result.counted, Passes()
+    used, measured = UsedInSweep(), SweepMetrics(criteria=criteria)
+    for group in counted:  # once, as each look at a group of a long run reads its file
+        passes.add(group)
+        measured.add(group)
+        if counted is result.groups:
+            used.add(group)
+    for group in () if counted is result.groups else result.groups:
+        used.add(group)
+    metrics, left_out = measured.figures(families)
+    latencies = used.rollouts.latencies_ms
+    p50, p95 = (percentile(latencies.values, share) if latencies.values else None for share in (0.5, 0.95))
+    gt = metrics[GT]
     row: EpochRow = {
         "epoch": phase.epoch,
         "mode": phase.mode,
         "temperature": phase.temperature,
-        "rollouts": len(rollouts),
-        "errors": sum(r.status == "error" for r in rollouts),
-        "groups": len(groups),
-        "informative_groups": sum(group.informative for group in groups),
-        "gt_score": _gt_score(result.counted, families),
-        "pass_at_1": pass_at(result.counted, 1),
-        "pass_at_g": pass_at(result.counted, phase.rollouts),
+        "rollouts": used.rollouts.n,
+        "errors": used.errors,
+        "groups": used.groups,
+        "informative_groups": used.informative,
+        "gt_score": {"n": gt["n"], "sum": gt["sum"], "mean": gt["mean"], "ci95": gt["ci95"]},
+        "pass_at_1": passes.at(1),
+        "pass_at_g": passes.at(phase.rollouts),
         "experiences": _changes(result.revision, in_force),
-        "tokens": _quantity(r.tokens for r in rollouts),
-        "cost_usd": _quantity(r.cost_usd for r in rollouts),
-        "latency_ms": {**_quantity(latencies), "p50": p50, "p95": p95},
-        "tools": _tools(frame for r in rollouts for frame in r.frames),
+        "tokens": used.rollouts.tokens.row(),
+        "cost_usd": used.rollouts.costs_usd.row(),
+        "latency_ms": {**latencies.row(), "p50": p50, "p95": p95},
+        "tools": used.tools(),
+        "metrics": metrics,
     }
+    if left_out:
+        row["metrics_left_out"] = left_out
     if result.shared:
         row["shared"] = len(result.shared)
     if result.dev:
@@ -88,20 +118,22 @@ def epoch_row(
 
 def _dev(result: PhaseResult) -> DevWork:
     """Return what the dev split took after a training epoch; the row counts it nowhere else."""
-    rollouts = [rollout for group in result.dev for rollout in group.rollouts]
+    used = UsedInSweep(result.dev)
     return {
-        "rollouts": len(rollouts),
-        "errors": sum(rollout.status == "error" for rollout in rollouts),
-        "groups": len(result.dev),
-        "tokens": _quantity(rollout.tokens for rollout in rollouts),
-        "cost_usd": _quantity(rollout.cost_usd for rollout in rollouts),
+        "rollouts": used.rollouts.n,
+        "errors": used.errors,
+        "groups": used.groups,
+        "tokens": used.rollouts.tokens.row(),
+        "cost_usd": used.rollouts.costs_usd.row(),
     }
 
 
 def metric_lines(group: Group) -> Iterator[dict[str, Any]]:
     """Yield the lines of ``metrics.jsonl`` for a group: each call, then its rollout (tool null)."""
     for rollout in group.rollouts:
-        sources: list[tuple[str | None, Frame | Rollout]] = [(frame.name, frame) for frame in rollout.frames]
+        sources: list[tuple[str | None, Frame | Rollout]] = [
+            (frame.name, frame) for frame in rollout.frames if frame.kind != USER
+        ]
         for name, source in [*sources, (None, rollout)]:
             yield {
                 "epoch": group.epoch,
@@ -113,28 +145,6 @@ def metric_lines(group: Group) -> Iterator[dict[str, Any]]:
                 "cost_usd": source.cost_usd,
                 "latency_ms": source.latency_ms,
             }
-
-
-def solved(group: Group) -> int:
-    """Return how many rollouts of a group passed every check."""
-    return sum(s.gt_score is not None and s.gt_score >= 1.0 for s in group.scores)
-
-
-def _gt_score(groups: tuple[Group, ...], families: Mapping[str, str]) -> ScoreQuantity:
-    known = {group.scenario_id: mean for group in groups if (mean := group.gt_mean) is not None}
-    means = list(known.values())
-    return {**_quantity(means), "ci95": mean_interval(means, [families.get(id, id) for id in known]).ci95}
-
-
-def pass_at(groups: tuple[Group, ...], k: int) -> float | None:
-    """Return pass@k, the mean over scenarios with at least k scored rollouts; None without any.
-
-    A group that lost rollouts to errors has no pass@G: guessing from fewer would favour it or harm it.
-    """
-    n_K = [sum(s.gt_score is not None for s in group.scores) for group in groups]
-    values_K = pass_at_k(n_K, [solved(group) for group in groups], k)
-    known_K = [value for value in values_K if not isnan(value)]
-    return mean_of(known_K) if known_K else None
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -156,30 +166,4 @@ def _changes(revision: Revision | None, in_force: int) -> Changes:
         "updated": kinds.count("update") + kinds.count("merge"),
         "removed": kinds.count("remove") + merged,
         "in_force": in_force,
-    }
-
-
-def _tools(frames: Iterable[Frame]) -> list[ToolUse]:
-    by_name: dict[str, list[Frame]] = {}
-    for frame in frames:
-        by_name.setdefault(frame.name, []).append(frame)
-    return [
-        {
-            "tool": name,
-            "calls": len(calls),
-            "tokens": _quantity(frame.tokens for frame in calls),
-            "cost_usd": _quantity(frame.cost_usd for frame in calls),
-            "latency_ms": _quantity(frame.latency_ms for frame in calls),
-        }
-        for name, calls in sorted(by_name.items())
-    ]
-
-
-def _quantity(values: Iterable[float | None]) -> SummedQuantity:
-    known = [value for value in values if value is not None]
-    total = sum(known) if all(isinstance(value, int) for value in known) else fsum(known)
-    return {
-        "n": len(known),
-        "sum": total if known else None,
-        "mean": total / len(known) if known else None,
     }

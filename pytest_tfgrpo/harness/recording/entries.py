@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Failure, FileChange, Frame, ModelCall, Rollout, Run, Status, Usage
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.wire import SPARSE, Json, to_wire

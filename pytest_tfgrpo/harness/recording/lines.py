@@ -11,10 +11,11 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.core.redact import find_secret, redact
 from pytest_tfgrpo.core.sampled import REDACTED

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from pytest_tfgrpo.core.clock import utc_now
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.records import Rollout, Run
 from pytest_tfgrpo.core.settings import shaping

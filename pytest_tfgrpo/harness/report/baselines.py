@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from pytest_tfgrpo.core.text import few, interval, line, number, plural, table, wrapped
-from pytest_tfgrpo.harness.gate.baseline import UNFAIR_ADVICE, Baseline, what_differs, why_unfair
+from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.text import few, interval, line, number, plural, signed, table, wrapped
+from pytest_tfgrpo.harness.gate.baseline import UNFAIR_ADVICE, Baseline, of_metric, what_differs, why_unfair
 from pytest_tfgrpo.harness.gate.difference import Bar, judge_difference, share_level
 from pytest_tfgrpo.harness.gate.looks import one_look
 from pytest_tfgrpo.harness.gate.result import RuleResult
 from pytest_tfgrpo.harness.gate.rules import held_to
-from pytest_tfgrpo.harness.metrics.comparison import Comparison, compare, in_domain, sentence
+from pytest_tfgrpo.harness.metrics.comparison import (
+    Comparison,
+    compare,
+    figures,
+    in_domain,
+    on_scale,
+    sentence,
+)
 from pytest_tfgrpo.harness.report.gates import OUTCOMES
+from pytest_tfgrpo.harness.report.named_metrics import titled
 
 REGRESSIONS = 10
 NAMED = 10
@@ -54,6 +63,7 @@ def _lines(before: Baseline, after: Baseline, verdict: RuleResult, bar: Bar) -> 
     if any(row.errors for b in (before, after) for row in b.scenarios.values()):
         as_zero = compare(before.scenarios, after.scenarios, errors_as_zero=True)
         yield from wrapped(f"errors as 0  {sentence(as_zero)}", WIDTH, hanging=" " * 13)
+    yield from _metrics(before, after)
     yield from _domains(before, after, bar)
     yield from _regressions(pairs)
     yield from _alone(before, after)
@@ -87,6 +97,27 @@ def _differing(before: Baseline, after: Baseline) -> list[str]:
     found = [f"{line(before.name, 60)} was {note}" for note in notes]
     unfair = why_unfair(before, temperature=after.temperature, stamps=after.stamps)
     return [f"not comparable: {unfair}"] * bool(unfair) + found
+
+
+def _metrics(before: Baseline, after: Baseline) -> list[str]:
+    """Return the table of the metrics that both know on one scale; not of what repeats their scores."""
+    rows = []
+    for name, scale in after.metrics.items():
+        old, new = of_metric(before, name), of_metric(after, name)
+        if old is None or new is None or before.metrics[name] != scale:
+            continue
+        if [_sums(one) for one in (old, new)] == [_sums(one) for one in (before, after)]:
+            continue
+        found = on_scale(scale, figures(compare(old.scenarios, new.scenarios)))
+        means = [number(found["before"]), number(found["after"]), signed(found["difference"])]
+        about = {"unit": scale.unit, "better": scale.better}
+        rows.append([titled(name, about), str(found["n"]), *means, interval(found["ci95"], "+.3f")])
+    head = ["by metric", "scenarios", "before", "after", "change", "95 % interval"]
+    return table(head, rows) if rows else []
+
+
+def _sums(of: Baseline) -> dict[str, tuple[int, float]]:
+    return {id: (row.n, row.sum) for id, row in of.scenarios.items()}
 
 
 def _domains(before: Baseline, after: Baseline, bar: Bar) -> list[str]:

@@ -1,13 +1,15 @@
-"""Two runs compared by their final sweeps: one JSON value; terminal text and page are made from it.
+"""Runs compared by their final sweeps: one JSON value; terminal text and page are made from it.
 
-A difference is `after` - `before`, paired by scenario; `before` is the run that the other is compared with.
+A difference is `after` - `before`, paired by scenario; `before` is the run that the others are compared with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import PhaseResult, Run
 from pytest_tfgrpo.core.report_blocks import DomainRow
@@ -15,45 +17,120 @@ from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.harness.gate.baseline import actor_name, compared_stamps
 from pytest_tfgrpo.harness.gate.result import MIN_SCENARIOS, MIN_SHARE
+from pytest_tfgrpo.harness.gate.sample_size import settling_advice
 from pytest_tfgrpo.harness.learning.library.library import diff
 from pytest_tfgrpo.harness.metrics import costs, significance
-from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, Tally, compare, figures
+from pytest_tfgrpo.harness.metrics.comparison import (
+    Comparison,
+    Sweeps,
+    Tally,
+    compare,
+    figures,
+    metric_changes,
+)
 from pytest_tfgrpo.harness.metrics.epochs import epoch_row, per_epoch
+from pytest_tfgrpo.harness.metrics.named import metric_names
+from pytest_tfgrpo.harness.metrics.values import criteria_of
 from pytest_tfgrpo.harness.suite.families import sweeps_of
+from pytest_tfgrpo.numerics.stats import holm
 
 SCHEMA = "tfgrpo.versus/1"
 LARGEST = 5
+WITHIN = "relative_rank"
+"""Its mean is 0.5 in every sweep: it ranks the rollouts of a group, so two runs cannot differ in it."""
 
 Tallies: TypeAlias = Mapping[str, Tally]
 
 
-def versus(before: Run, after: Run) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Pair:
+    """Two runs, paired by the scenarios of their final sweeps."""
+
+    before: Run
+    after: Run
+    earlier: Sweeps
+    later: Sweeps
+    known: Comparison
+    """Errors left out."""
+    as_zero: Comparison
+    """Errors as failures."""
+
+    @property
+    def rows(self) -> tuple[Tallies, Tallies]:
+        return self.earlier.rows_after, self.later.rows_after
+
+
+def versus(before: Run, after: Run, further: Sequence[Run] = ()) -> dict[str, Any]:
     """Return `after` compared with `before`, as ``versus.schema.json`` describes it.
 
-    `claim` is better or worse only if p < 0.05 and the interval lies on one side of 0, both under both
-    readings of errors, and where nothing of
-    `obstacles` stands against comparing the two at all.
+    `further` runs are compared with `before` too, each in a value of its own. `claim` is better or worse only
+    if p < 0.05, after Holm's correction for the number of comparisons, and the interval lies on one side of
+    0, both under both readings of errors, and where nothing of `obstacles` stands against comparing the two.
     """
+    first, *others = compared_pairs([(before, run) for run in (after, *further)])
+    return {**first, "further": others}
+
+
+def compared_pairs(runs: Sequence[tuple[Run, Run]]) -> list[dict[str, Any]]:
+    """Return each pair of runs compared, corrected for their number."""
+    pairs = [_paired(before, after) for before, after in runs]
+    without, as_zero = ([_nan_p(pair.known) for pair in pairs], [_nan_p(pair.as_zero) for pair in pairs])
+    adjusted = list(zip(holm(without).tolist(), holm(as_zero).tolist(), strict=True))
+    swept = [sweeps.after for pair in pairs for sweeps in (pair.earlier, pair.later)]
+    criteria: dict[str, Sequence[str]] = {}
+    for run in (run for pair in pairs for run in (pair.before, pair.after)):
+        criteria |= criteria_of(run)
+    found = metric_names(*(sweep.groups for sweep in swept if sweep is not None), criteria=criteria)
+    names = [name for name in found if name != WITHIN]
+    return [_value(pair, p, len(pairs), names) for pair, p in zip(pairs, adjusted, strict=True)]
+
+
+def _paired(before: Run, after: Run) -> _Pair:
     earlier, later = sweeps_of(before), sweeps_of(after)
     old, new = earlier.rows_after, later.rows_after
-    known, as_zero = compare(old, new), compare(old, new, errors_as_zero=True)
-    p, p_as_zero = significance.p_of(known), significance.p_of(as_zero)
+    return _Pair(
+        before=before,
+        after=after,
+        earlier=earlier,
+        later=later,
+        known=compare(old, new),
+        as_zero=compare(old, new, errors_as_zero=True),
+    )
+
+
+def _value(
+    pair: _Pair, p_adjusted: tuple[float, float], comparisons: int, metrics: Sequence[str]
+) -> dict[str, Any]:
+    """Return one of so many `comparisons`; `p_adjusted` has both readings, NaN without any scenario.
+
+    `metrics` are those of all the runs, so that each comparison has them in one order.
+    """
+    before, after, known, as_zero = pair.before, pair.after, pair.known, pair.as_zero
+    old, new = pair.rows
+    p, p_as_zero = (None if math.isnan(value) else value for value in p_adjusted)
     errors = any(row.errors for rows in (old, new) for row in rows.values())
-    obstacles = list(_obstacles(before, after, known, max(len(old), len(new))))
+    obstacles = list(_obstacles(pair))
+    claim = None if obstacles else significance.claim((known, p), (as_zero, p_as_zero))
     scenarios = _scenarios(after, old, new, known)
     return {
         "schema": SCHEMA,
         "other": before.run_id,
-        "before": _side(before, earlier),
-        "after": _side(after, later),
+        "before": side(before, pair.earlier),
+        "after": side(after, pair.later),
         "obstacles": obstacles,
         "difference": {
             **figures(known),
-            "p": p,
-            "errors_as_zero": {**figures(as_zero), "p": p_as_zero} if errors else None,
+            "p": significance.p_of(known),
+            "p_adjusted": p,
+            "errors_as_zero": {**figures(as_zero), "p": significance.p_of(as_zero), "p_adjusted": p_as_zero}
+            if errors
+            else None,
         },
-        "claim": None if obstacles else significance.claim((known, p), (as_zero, p_as_zero)),
+        "comparisons": comparisons,
+        "claim": claim,
+        "settling": None if obstacles or claim else _settling(pair, errors, comparisons),
         "domains": _domains(after, old, new, claimed=not obstacles),
+        "metrics": metric_changes(pair.earlier, pair.later, metrics),
         "regressions": sorted((s for s in scenarios if s["difference"] < 0), key=_size)[:LARGEST],
         "gains": sorted((s for s in scenarios if s["difference"] > 0), key=_size)[:LARGEST],
         "scenarios": scenarios,
@@ -66,8 +143,26 @@ def versus(before: Run, after: Run) -> dict[str, Any]:
     }
 
 
-def _side(run: Run, sweeps: Sweeps) -> dict[str, Any]:
-    """Return the facts of one of the two runs and the results of its final sweep."""
+def _nan_p(compared: Comparison) -> float:
+    p = significance.p_of(compared)
+    return math.nan if p is None else p
+
+
+def _settling(pair: _Pair, errors: bool, comparisons: int) -> dict[str, Any]:
+    """Return how many scenarios would settle which run is better, by the reading that needs more."""
+    level = 1.0 - significance.ALPHA / comparisons
+    found = [
+        settling_advice(compared, *pair.rows, 0.0, errors_as_zero=zero, level=level)
+        for compared, zero in ((pair.known, False), (pair.as_zero, True))[: 1 + errors]
+    ]
+    advice, numbers = max(
+        found, key=lambda one: math.inf if one[1]["settled_by"] is None else one[1]["settled_by"]
+    )
+    return {"scenarios": numbers["settled_by"], "advice": advice}
+
+
+def side(run: Run, sweeps: Sweeps) -> dict[str, Any]:
+    """Return the facts of a run and the results of its final sweep."""
     total = costs.of_run(run)
     return {
         "run_id": run.run_id,
@@ -106,8 +201,9 @@ def _final(sweep: PhaseResult, in_force: int, rows: Tallies) -> dict[str, Any]:
     }
 
 
-def _obstacles(before: Run, after: Run, compared: Comparison, larger: int) -> Iterator[str]:
+def _obstacles(pair: _Pair) -> Iterator[str]:
     """Yield why nothing can be claimed of the difference, whatever its size."""
+    before, after, larger = pair.before, pair.after, max(map(len, pair.rows))
     if (before.task_id, before.run_id) == (after.task_id, after.run_id):
         yield "both are the same run; compare another one, which `tfgrpo runs` lists"
     ends = []
@@ -128,7 +224,7 @@ def _obstacles(before: Run, after: Run, compared: Comparison, larger: int) -> It
         yield f"the temperatures of the final sweeps differ: {temperatures[0]:g} and {temperatures[1]:g}"
     if (judges := [compared_stamps(run).get("judge") for run in (before, after)])[0] != judges[1]:
         yield "different judges scored them"
-    n = len(compared.ids)
+    n = len(pair.known.ids)
     if not n:
         yield "no scenario is scored in both"
     elif n < MIN_SHARE * larger:

@@ -1,128 +1,178 @@
-"""Two runs side by side as lines of a terminal."""
+"""Runs side by side as lines of a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_tfgrpo.core.text import (
-    cost,
-    count,
-    duration,
-    interval,
-    line,
-    number,
-    scenarios_of,
-    signed,
-    table,
-    wrapped,
+from pytest_tfgrpo.core.text import interval, line, number, scenarios_of, signed, table, wrapped
+from pytest_tfgrpo.harness.report.compare_columns import (
+    SHOWN,
+    changed,
+    differing,
+    heads,
+    metrics,
+    pairs,
+    runs,
+    sides,
 )
-from pytest_tfgrpo.harness.report.cost import spent
-from pytest_tfgrpo.harness.report.terminal import changes_table
 
 SHORT = 5
-SHOWN = 20
-"""Most characters of a value that a table shows."""
+DIFFERING = 10
+"""Scenarios that are shown of several runs."""
 
 
 def compare_lines(value: Mapping[str, Any], width: int = 80, *, verbosity: int = 0) -> list[str]:
-    """Return the lines of a comparison.
+    """Return the lines of a comparison, its result first.
 
-    Below 0 only the difference is shown; from 1 all lessons and all ids that are in one run only.
+    Below 0 only that is shown; from 1 all lessons and all ids that are in one run only.
     """
-    before, after = value["before"], value["after"]
-    head = wrapped(
-        f"run {line(after['run_id'], 120)} compared with {line(before['run_id'], 120)}", width, hanging="  "
-    )
-    loud = [
-        text
-        for why in value["obstacles"]
-        for text in wrapped(f"no claim can be made: {line(why, 300)}", width, hanging="  ")
-    ]
-    difference = wrapped(f"difference  {told(value)}", width, hanging=" " * 12)
+    head = [*_results(value, width), *_names(value, width)]
     if verbosity < 0:
-        return [*head, *loud, *difference]
+        return head
+    every = verbosity > 0
     blocks = [
-        [*head, *loud],
-        table(["", "other run", "this run"], sides(value)),
-        difference,
-        _domains(value["domains"]),
-        changes_table("largest regressions", value["regressions"]),
-        changes_table("largest gains", value["gains"]),
-        [
-            text
-            for one in apart(value["apart"], every=verbosity > 0)
-            for text in wrapped(one, width, hanging="  ")
-        ],
-        _library(value["library"], width, every=verbosity > 0),
-        _settings(value, width),
+        head,
+        table(["final sweep", *heads(value)], sides(value, width)),
+        _metrics(value),
     ]
+    for letter, one in pairs(value):
+        blocks += [_domains(one["domains"], letter)] if letter == "B" or every else []
+    blocks += (
+        [_several(value, width)]
+        if value["further"]
+        else [_changes(value, kind) for kind in ("regressions", "gains")]
+    )
+    for letter, one in pairs(value):
+        blocks += [
+            [
+                text
+                for told in apart(one["apart"], letter, every=every)
+                for text in wrapped(told, width, hanging="  ")
+            ],
+            _library(one["library"], letter, width, every=every),
+        ]
+    blocks.append(_settings(value, width))
     filled = [block for block in blocks if block]
     return [text for i, block in enumerate(filled) for text in ([""] * (i > 0) + block)]
 
 
-def sides(value: Mapping[str, Any]) -> list[list[str]]:
-    """Return the rows of the table: a name, the other run, this run."""
-    both = (value["before"], value["after"])
-    finals = [side["final"] for side in both]
-
-    def final(name: str, show: Any) -> list[str]:
-        return [name, *("-" if own is None else show(own) for own in finals)]
-
+def _results(value: Mapping[str, Any], width: int) -> list[str]:
+    texts = []
+    for letter, one in pairs(value):
+        figures, why = told(one), "; ".join(reasons(one))
+        texts += [f"{summary(one, letter)}: {why or figures[0]}", *(figures if why else figures[1:])]
+    if value["further"]:
+        texts.append(f"each p is corrected for {value['comparisons']} comparisons (Holm)")
     return [
-        ["status", *(side["status"] + " (partial)" * side["partial_selection"] for side in both)],
-        ["actor", *(line(side["actor"], SHOWN) for side in both)],
-        final("temperature", lambda own: f"{own['temperature']:g}"),
-        final("scenarios", lambda own: str(own["scenarios"])),
-        final("rollouts", lambda own: str(own["rollouts"])),
-        final("errors", lambda own: str(own["errors"])),
-        final("gt mean, errors left out", lambda own: number(own["mean"])),
-        final("gt mean, errors as 0", lambda own: number(own["mean_errors_as_zero"])),
-        final("pass@1", lambda own: number(own["pass_at_1"])),
-        final("tokens per rollout", lambda own: count(own["tokens"]["mean"])),
-        final("cost of the final sweep", lambda own: cost(own["cost_usd"], own["rollouts"])),
-        final("p50", lambda own: duration(own["p50_ms"])),
-        ["tokens of the whole run", *(count(side["total"]["tokens"]) for side in both)],
-        ["cost of the whole run", *(spent(side["total"]) for side in both)],
-        ["lessons", *(str(side["lessons"]) for side in both)],
+        text
+        for i, one in enumerate(texts)
+        for text in wrapped(one, width, " " * 8 if i else "result  ", " " * 8)
     ]
 
 
-def told(value: Mapping[str, Any]) -> str:
-    """Return the difference in words, with the claim about it."""
-    found = value["difference"]
+def _names(value: Mapping[str, Any], width: int) -> list[str]:
+    return [
+        text
+        for letter, side in runs(value)
+        for text in wrapped(f"{letter:8}{line(side['run_id'], 120)}{how(side)}", width, hanging=" " * 8)
+    ]
+
+
+def how(side: Mapping[str, Any]) -> str:
+    """Return how a run ended, where it did not end well."""
+    if side["status"] == "complete":
+        return ""
+    return f", {side['status']}" + (f": {line(side['reason'], 200)}" if side["reason"] else "")
+
+
+def summary(pair: Mapping[str, Any], letter: str) -> str:
+    """Return the result of one comparison in a few words."""
+    if pair["claim"] is None:
+        return f"no claim whether {letter} is better or worse than A"
+    return f"{letter} is {pair['claim']} than A"
+
+
+def reasons(pair: Mapping[str, Any]) -> list[str]:
+    """Return why there is no claim; empty where there is one."""
+    if pair["claim"] is not None:
+        return []
+    return [line(why, 300) for why in pair["obstacles"]] or ["the difference may be chance"]
+
+
+def told(pair: Mapping[str, Any]) -> list[str]:
+    """Return the difference in words, and what would settle an open one."""
+    found = pair["difference"]
     if not found["n"]:
-        return "unknown: no scenario is scored in both runs"
-    text = (
+        return []
+    parts = [
         f"{found['difference']:+.3f} (from {found['before']:.3f} to {found['after']:.3f}), {_spread(found)}, "
         f"{scenarios_of(found['n'], found['families'], found['just_these'])}, paired"
-    )
+    ]
     zero = found["errors_as_zero"]
     if zero is not None and zero["n"]:
-        text += f"; with errors as 0: {zero['difference']:+.3f}, {_spread(zero)}"
-    if value["claim"] is not None:
-        return f"{text}: {value['claim']}"
-    if not value["obstacles"]:
-        detectable = found["detectable"]
-        text += "; this is not evidence of a difference"
-        text += f", which these runs detect from {detectable:.3f} in 4 of 5 cases" if detectable else ""
-    return text
+        parts.append(f"with errors as 0: {zero['difference']:+.3f}, {_spread(zero)}")
+    if pair["settling"] is not None:
+        enough = pair["settling"]["scenarios"] is not None
+        parts.append(
+            f"to settle it, {pair['settling']['advice']}"
+            if enough
+            else "while the runs score alike, no number of scenarios settles it"
+        )
+        if found["detectable"]:
+            parts.append(f"a difference of {found['detectable']:.3f} is found in 4 of 5 cases")
+    return parts
 
 
 def _spread(found: Mapping[str, Any]) -> str:
     spread = (
         f"95 % interval {interval(found['ci95'], '+.3f')}" if found["ci95"] else "too few for an interval"
     )
-    p = found["p"]
+    p = found["p_adjusted"]
     return spread if p is None else f"{spread}, p {number(p)}" if p >= 0.001 else f"{spread}, p < 0.001"
 
 
-def _domains(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _metrics(value: Mapping[str, Any]) -> list[str]:
+    rows = metrics(value)
+    return (
+        table(["metric", *heads(value), *([] if value["further"] else ["95 % interval"])], rows)
+        if rows
+        else []
+    )
+
+
+def _changes(value: Mapping[str, Any], kind: str) -> list[str]:
+    """Return the largest regressions or gains of two runs."""
+    rows = [
+        [
+            line(row["scenario"], 34),
+            line(row["domain"], 16),
+            number(row["before"]),
+            number(row["after"]),
+            signed(row["difference"]),
+        ]
+        for row in value[kind]
+    ]
+    return table([f"largest {kind}", "domain", "A", "B", "change"], rows, left=2) if rows else []
+
+
+def _several(value: Mapping[str, Any], width: int) -> list[str]:
+    """Return the scenarios that differ most between several runs."""
+    letters = [letter for letter, _ in runs(value)]
+    longest = width - 18 - 7 * len(letters)
+    rows = [
+        [line(row["scenario"], longest), line(row["domain"], 16), *map(number, row["means"])]
+        for row in changed(value)[:DIFFERING]
+    ]
+    return table(["largest differences", "domain", *letters], rows, left=2) if rows else []
+
+
+def _domains(rows: Sequence[Mapping[str, Any]], letter: str) -> list[str]:
     known = [row for row in rows if row["gain"] and row["gain"]["n"]]
     if not known:
         return []
     return table(
-        ["by domain", "paired", "before", "after", "change", "95 % interval", "Holm's p", "claim"],
+        ["by domain", "paired", "A", letter, "change", "95 % interval", "Holm's p", "claim"],
         [
             [
                 line(row["domain"], 15),
@@ -139,13 +189,13 @@ def _domains(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     )
 
 
-def apart(ids_by: Mapping[str, Sequence[str]], *, every: bool) -> Iterator[str]:
+def apart(ids_by: Mapping[str, Sequence[str]], letter: str, *, every: bool) -> Iterator[str]:
     """Yield the scenarios that are not compared, by why."""
     reasons = {
-        "before": "only in the other run",
-        "after": "only in this run",
-        "changed": "different task in each run, by its stamp",
-        "unscored": "only errors in one of the runs",
+        "before": "only in A",
+        "after": f"only in {letter}",
+        "changed": f"different tasks in A and {letter}, by their stamps",
+        "unscored": f"only errors in A or {letter}",
     }
     for key, why in reasons.items():
         ids = ids_by[key]
@@ -155,7 +205,7 @@ def apart(ids_by: Mapping[str, Sequence[str]], *, every: bool) -> Iterator[str]:
             yield f"{why}: {len(ids)}: {', '.join(line(id, 70) for id in shown)}{more}"
 
 
-def _library(library: Mapping[str, Any], width: int, *, every: bool) -> list[str]:
+def _library(library: Mapping[str, Any], letter: str, width: int, *, every: bool) -> list[str]:
     """Return the lessons that differ between the libraries, as a diff."""
     changes = [("-", lesson) for lesson in library["removed"]] + [
         ("+", lesson) for lesson in library["added"]
@@ -163,10 +213,10 @@ def _library(library: Mapping[str, Any], width: int, *, every: bool) -> list[str
     for change in library["changed"]:
         changes += [("-", lesson) for lesson in change["before"]] + [("+", change["after"])]
     if not changes:
-        return ["the libraries are equal"]
+        return [f"the libraries of A and {letter} are equal"]
     added, removed, changed = (len(library[key]) for key in ("added", "removed", "changed"))
     shown = changes if every else changes[: 2 * SHORT]
-    found = [f"lessons +{added} ~{changed} -{removed}, from the other run to this run"]
+    found = [f"lessons +{added} ~{changed} -{removed}, from A to {letter}"]
     for sign, lesson in shown:
         text = f"{sign} {lesson['polarity']:5} {line(lesson['domain'], 20)}: {line(lesson['text'], 300)}"
         found += wrapped(text, width, "  ", " " * 10)
@@ -176,13 +226,15 @@ def _library(library: Mapping[str, Any], width: int, *, every: bool) -> list[str
 
 
 def _settings(value: Mapping[str, Any], width: int) -> list[str]:
-    """Return the settings, versions and stamps that differ."""
+    """Return the settings, versions and stamps that differ between runs."""
+    names, longest = [letter for letter, _ in runs(value)], (width - 26) // len(runs(value)) - 2
     rows = [
-        [line(row["name"], 24), *(line(str(row[side]), SHOWN) for side in ("before", "after"))]
-        for row in (*value["settings"], *value["versions"])
+        [line(name, 24), *(line(str(one), min(SHOWN, longest)) for one in values)]
+        for name, values in (*differing(value, "settings"), *differing(value, "versions"))
     ]
-    found = table(["what differs", "other run", "this run"], rows, left=3) if rows else []
-    if value["stamps"]:
-        names = ", ".join(line(row["name"], 40) for row in value["stamps"])
-        found += wrapped(f"stamps that differ: {names}", width, hanging="  ")
+    found = table(["what differs", *names], rows, left=len(names) + 1) if rows else []
+    if stamps := differing(value, "stamps"):
+        found += wrapped(
+            f"stamps that differ: {', '.join(line(name, 40) for name, _ in stamps)}", width, hanging="  "
+        )
     return found or ["settings, versions and stamps are equal"]

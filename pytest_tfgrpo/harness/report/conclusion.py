@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tfgrpo.core.files import MANIFEST, REPORT_HTML, REPORT_JSON, write_json, write_text
+from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.files import MANIFEST, REPORT_JSON, write_json
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.report.value import build
@@ -88,7 +89,7 @@ def _verdict(
 
 def write(folder: Path, conclusion: Conclusion, origins: Mapping[str, str]) -> None:
     """Write reports and, at last, the manifest into the folder of the run; raises JournalError."""
-    from pytest_tfgrpo.harness.report.page.html import html
+    from pytest_tfgrpo.harness.report.page.html import write_page
 
     run = conclusion.run
     if any(result.phase.mode == "train" for result in run.phases):
@@ -96,7 +97,7 @@ def write(folder: Path, conclusion: Conclusion, origins: Mapping[str, str]) -> N
 
         exposures.write(folder, exposures.record_of(run))
     write_json(folder / REPORT_JSON, conclusion.report)
-    write_text(folder / REPORT_HTML, html(conclusion.report, run))
+    write_page(folder, conclusion.report, run)
     write_json(folder / MANIFEST, manifest(conclusion, origins))
 
 

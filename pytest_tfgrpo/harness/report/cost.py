@@ -8,15 +8,26 @@ from typing import Literal, TypeAlias, get_args
 from pytest_tfgrpo.core.report_blocks import CostBlock, ModelCost, Spent
 from pytest_tfgrpo.core.text import count, line, money, table, wrapped
 
-Purpose: TypeAlias = Literal["rollouts", "learning", "judge"]
+Purpose: TypeAlias = Literal["rollouts", "learning", "judge", "user"]
 
 
-def cost_lines(cost: CostBlock, width: int, *, by_model: bool) -> list[str]:
+def cost_summary(cost: CostBlock, width: int) -> list[str]:
+    """Return what a run cost in all, and what is left of each budget; nothing where neither is known."""
+    shown: list[str] = []
+    if cost["usd"]:
+        by = [f"{purpose} {spent(sums)}" for purpose, sums in by_purpose(cost)]
+        of = f" ({', '.join(by)})" if len(by) > 1 else ""
+        parts = [f"cost  {spent(cost)}{of}", *_unknown(cost), *list(_each(cost))[:1]]
+        shown += wrapped("; ".join(parts), width, hanging="      ")
+    return shown + [row for text in budget(cost) for row in wrapped(text, width, hanging="  ")]
+
+
+def cost_lines(cost: CostBlock, width: int) -> list[str]:
     """Return the lines of a bill, none where nothing cost anything and no budget is set."""
     shown: list[str] = []
     if is_paid(cost):
         shown += _purposes(cost)
-        if by_model and cost["models"]:
+        if cost["models"]:
             shown += _models(cost["models"])
         for text in (*_unknown(cost), *_each(cost)):
             shown += wrapped(text, width, hanging="  ")
@@ -38,7 +49,10 @@ def spent(sums: Spent | ModelCost | CostBlock) -> str:
 def by_purpose(cost: CostBlock) -> list[tuple[Purpose, Spent]]:
     """Return the sums over all epochs of each purpose that calls were made for."""
     purposes: tuple[Purpose, ...] = get_args(Purpose)
-    sums = [(purpose, _sum(epoch[purpose] for epoch in cost["epochs"])) for purpose in purposes]
+    sums = [
+        (purpose, _sum(epoch[purpose] for epoch in cost["epochs"] if purpose in epoch))
+        for purpose in purposes
+    ]
     return [(purpose, own) for purpose, own in sums if own["calls"]]
 
 

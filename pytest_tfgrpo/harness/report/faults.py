@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pytest_tfgrpo.core.records import PhaseResult, Rollout, Run
-from pytest_tfgrpo.core.report_blocks import FaultRow
+from pytest_tfgrpo.core.report_blocks import FailuresBlock, FaultRow
 from pytest_tfgrpo.core.text import gist, line, plural, wrapped
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 
 MOST = 20
 """Messages that a report keeps."""
+LONGEST_ID = 40
+"""Characters of a rollout's id in a line."""
 SHORT = 3
 """Messages that the terminal shows unless all are asked for."""
 TEXT = 300
@@ -21,7 +23,7 @@ _VARIES = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 
 
 def fault_rows(run: Run) -> list[FaultRow]:
-    """Return the messages of errors and failures, most frequent first, each with its first rollout."""
+    """Return the messages of rollouts without an answer, most frequent first, each with its first rollout."""
     rows: dict[tuple[str, str, str], FaultRow] = {}
     for result in run.phases:
         for rollout in _without_answer(result):
@@ -44,10 +46,20 @@ def fault_rows(run: Run) -> list[FaultRow]:
     return sorted(rows.values(), key=lambda row: -row["n"])[:MOST]
 
 
-def fault_lines(rows: Sequence[FaultRow], width: int, *, every: bool, kept: bool) -> Iterator[str]:
-    """Yield the messages for the terminal; `kept` says that the run has files for ``tfgrpo show``."""
+def fault_lines(
+    rows: Sequence[FaultRow], width: int, *, every: bool, kept: bool, told: FailuresBlock | None = None
+) -> Iterator[str]:
+    """Yield the messages for the terminal; `kept` says that the run has files for ``tfgrpo show``.
+
+    Unless `every` is set, what the clusters of failures on the terminal have `told` is left out, and the rest
+    has a line each.
+    """
+    rows = rows if every else [row for row in rows if not _is_told(row, told)]
     shown = rows if every else rows[:SHORT]
     for row in shown:
+        if told is not None and not every:
+            yield _in_one_line(row, width, kept)
+            continue
         sweeps = ", ".join(f"{label} {n}" for label, n in row["sweeps"].items())
         text = f"{row['n']} x {line(row['code'], 40)}: {line(row['text'], TEXT)} ({sweeps})"
         yield from wrapped(text, width, "  ", "    ")
@@ -55,6 +67,22 @@ def fault_lines(rows: Sequence[FaultRow], width: int, *, every: bool, kept: bool
             yield f"    tfgrpo show {line(row['example'])}"
     if len(shown) < len(rows):
         yield f"  ... {len(rows) - len(shown)} more messages; -v shows all"
+
+
+def _is_told(row: FaultRow, told: FailuresBlock | None) -> bool:
+    """Return whether one of the clusters that the terminal shows is of the failures of a row."""
+    if told is None or told["sweep"] not in row["sweeps"]:
+        return False
+    shown = told["views"]["reason"]["clusters"][:SHORT]
+    return any(cluster["label"].startswith(line(row["code"], 40)) for cluster in shown)
+
+
+def _in_one_line(row: FaultRow, width: int, kept: bool) -> str:
+    id = line(row["example"].partition(".")[2], LONGEST_ID) if kept else ""
+    size = f"  {row['n']} x "
+    room = max(20, width - len(size) - len(id) - 2)
+    text = line(f"{row['code']}: {row['text']}", room)
+    return f"{size}{text:{room}}  {id}".rstrip()
 
 
 def uneven_faults(sweeps: Sweeps) -> str:
@@ -68,7 +96,7 @@ def uneven_faults(sweeps: Sweeps) -> str:
         return ""
     told = [
         f"{result.phase.label} has {plural(counts['error'], 'error')} and "
-        f"{plural(counts['failed'], 'failure')} of the agent"
+        f"{plural(counts['failed'], 'rollout')} without an answer"
         for result, counts in zip((before, after), found, strict=True)
     ]
     return f"{', '.join(told)}: a part of the difference between them may come from that, not from lessons"

@@ -15,6 +15,8 @@ OUTCOMES = {
     "not_judged": "not checked",
 }
 _OPEN = ("inconclusive", "not_judged")
+DIFFERS = "; the baseline was "
+"""Stands in the message of the rule `baseline` before what else differs: unsigned, made by another actor."""
 SHOWN = 10
 """Scenarios that are named before the rest is counted."""
 
@@ -112,7 +114,8 @@ def _one(gate: GateBlock, width: int, *, every: bool, quiet: bool) -> Iterator[s
         results = [
             result
             for result in _gathered(results)
-            if (result["outcome"] not in ("pass", "skipped") or not quiet) and not _is_unset(result)
+            if (result["outcome"] not in ("pass", "skipped") or not quiet or _is_qualified(result))
+            and not _is_unset(result)
         ]
     yield from _rules(results, width)
 
@@ -129,6 +132,11 @@ def _finding(result: RuleFinding) -> str:
 
 def _is_unset(result: RuleFinding) -> bool:
     return result["outcome"] == "skipped" and not result["advice"]
+
+
+def _is_qualified(result: RuleFinding) -> bool:
+    """Return whether it passed against something that is not quite the same, which a reader must know."""
+    return result["outcome"] == "pass" and DIFFERS in result["message"]
 
 
 def _gathered(results: Sequence[RuleFinding]) -> Iterator[RuleFinding]:

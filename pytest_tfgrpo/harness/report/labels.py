@@ -8,10 +8,10 @@ sweeps give as many answers of each scenario drawn.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import JournalError, SettingError
 from pytest_tfgrpo.core.records import Group, Rollout, Run
 from pytest_tfgrpo.core.report_blocks import LabelledArm, LabelsBlock

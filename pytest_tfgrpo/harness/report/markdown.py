@@ -21,6 +21,7 @@ from pytest_tfgrpo.core.report_blocks import (
 )
 from pytest_tfgrpo.core.text import count, interval, line, number, plural, scenarios_of, signed
 from pytest_tfgrpo.harness.report.cost import is_paid, spent
+from pytest_tfgrpo.harness.report.endpoints import endpoint_texts
 from pytest_tfgrpo.harness.report.gates import in_order, low, named, overall, unsettled
 from pytest_tfgrpo.harness.report.judge import label_markdown
 from pytest_tfgrpo.harness.report.trust import claim, control, drift, over, trust_markdown
@@ -55,6 +56,7 @@ def summary(report: Report) -> str:
         [f"- {escaped(low(report), 1000)}."] if report.get("low") else [],
         trust_markdown(report, escaped),
         _cost(report["cost"]),
+        [f"- Endpoint {escaped(text, 300)}." for text in endpoint_texts(report)],
         _lessons(report["library"]["lessons"]),
         [f"- {escaped(warning)}" for warning in report["warnings"]],
     ]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.settings import shaping
 from pytest_tfgrpo.core.text import few, interval, number, plural, scenarios_of, table, wrapped

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from pytest_tfgrpo.core.conversations import USER, turns_of, without_repeats
 from pytest_tfgrpo.core.records import CheckResult, Frame, Group, JudgeResult, Rollout, Score
 from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.scenarios import Scenario
@@ -38,7 +39,7 @@ def failure(
     lines = [
         f"{scenario.id}: {verdict}",
         f"rollouts: {each}",
-        *_section("prompt", _prompt(scenario), SHORT),
+        *_asked(scenario, rollout),
         f"rollout {rollout.rollout_id}, seed {rollout.seed}, temperature {rollout.temperature:g}",
         f"in short: {summarise(rollout, scenario)}",
         *_outcome(rollout, SHORT),
@@ -77,15 +78,48 @@ def rollout_text(rollout: Rollout, score: Score | None = None, scenario: Scenari
             f"relative rank {number(score.relative_rank)}, advantage {number(score.advantage)}"
             + (f" ({score.advantage_reason})" if score.advantage_reason else "")
         )
+        lines += _named(score, judged=rollout.opinion is not None)
+        lines += _of_sources(rollout)
     if scenario is not None:
         lines.append(f"in short: {summarise(rollout, scenario)}")
     if rollout.experiences:
         lines.append(f"lessons in its prompt: {', '.join(rollout.experiences)}")
-    if scenario is not None:
+    if scenario is not None and not any(frame.kind == USER for frame in rollout.frames):
         lines += _section("prompt", _prompt(scenario), LONG)
-    for n, frame in enumerate(rollout.frames, 1):
+    for n, frame in enumerate(without_repeats(rollout.frames), 1):
         lines += _frame(n, frame)
     return "\n".join([*lines, *_outcome(rollout, LONG, every=True)])
+
+
+def _named(score: Score, *, judged: bool) -> Iterator[str]:
+    """Yield what additional rewarders gave a rollout, and what they say of it; the judge has its own line."""
+    for name, value in score.extra.items():
+        if judged and name == "judge":
+            continue
+        head, *more = block(score.evidence.get(name, ""), LONG).splitlines() or [""]
+        yield f"  {line(name)} {number(value)}" + (f": {head}" if head else "")
+        yield from _indented(more, 4)
+
+
+def _of_sources(rollout: Rollout) -> Iterator[str]:
+    """Yield what the criteria of the judge came to, and what the test function scored by name and why."""
+    if rollout.opinion is not None:
+        for name, share in rollout.opinion.criteria.items():
+            yield f"  judge.{line(name)} {number(share)}"
+    for one in rollout.scores:
+        head, *more = block(one.why, LONG).splitlines() or [""]
+        unit = f" {line(one.scale.unit)}" if one.scale.unit else ""
+        yield f"  test.{line(one.name)} {number(one.value)}{unit}" + (f": {head}" if head else "")
+        yield from _indented(more, 4)
+
+
+def _asked(scenario: Scenario, rollout: Rollout) -> list[str]:
+    """Return the prompt, or the conversation up to its last answer."""
+    turns = turns_of(rollout.frames, rollout.answer)
+    if not turns:
+        return _section("prompt", _prompt(scenario), SHORT)
+    said = [f"user: {turn.user}\nagent: {turn.answer}" for turn in turns[:-1]]
+    return _section("conversation", "\n".join([*said, f"user: {turns[-1].user}"]), SHORT)
 
 
 def _prompt(scenario: Scenario) -> str:
@@ -100,6 +134,12 @@ def _price(rollout: Rollout) -> str:
 
 
 def _frame(n: int, frame: Frame) -> Iterator[str]:
+    if frame.kind == USER:
+        who = "" if frame.name == "script" else f" ({line(frame.name, 80)})"
+        if isinstance(frame.input, str):
+            yield from _section("answer", frame.input, LONG)
+        yield from _section(f"{n}. user{who}", frame.output, LONG)
+        return
     yield (
         f"{n}. {frame.kind} {line(frame.name, 80)}: {plural(frame.tokens, 'token')}, "
         f"cost {money(frame.cost_usd)}, {duration(frame.latency_ms)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby, islice
 
+from pytest_tfgrpo.core.conversations import USER
 from pytest_tfgrpo.core.records import Rollout
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.scenarios import Scenario
@@ -40,7 +41,9 @@ def _deeds(rollout: Rollout) -> str:
     for (name, failed), run in groupby(calls):
         times = sum(1 for _ in run)
         named.append(name + (f" x{times}" if times > 1 else "") + (" (failed)" if failed else ""))
-    return ", ".join(named) + ";" if named else "no tool;"
+    turns = sum(frame.kind == USER for frame in rollout.frames)
+    talk = f"{turns} turns, " if turns > 1 else ""
+    return talk + (", ".join(named) + ";" if named else "no tool;")
 
 
 def _outcome(rollout: Rollout) -> str:

@@ -20,15 +20,22 @@ SWEEPS: Mapping[Mode, str] = {"eval": "final", "baseline": "baseline"}
 
 
 def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
-    """Return families, headroom, noise, flaky scenarios, earlier runs and reach; in full with `every`."""
-    found = wrapped(f"families  {text}", width, hanging=" " * 10) if (text := families_text(report)) else []
-    found += wrapped(f"headroom  {text}", width, hanging=" " * 10) if (text := headroom(report)) else []
-    found += wrapped(f"noise  {text}", width, hanging="       ") if (text := noise(report)) else []
-    if text := flaky(report):
-        found += wrapped(f"flaky  {text}" + ("" if every else "; -v names them"), width, hanging="       ")
-        if every:
-            for text in _named(report["flaky"], lambda id: line(str(id), 60)):
-                found += wrapped(text, width, "  ", "    ")
+    """Return what limits what the figures show: earlier runs, and what the agent could reach.
+
+    With `every` also families, headroom, noise, flaky scenarios and contamination; without it families where
+    training lacks some, and noise where the gain is within it.
+    """
+    found, block = list[str](), report.get("families")
+    texts = {"families": families_text(report) if every or (block and block["unseen"]) else ""}
+    texts["headroom"] = headroom(report) if every else ""
+    for name, text in texts.items():
+        found += wrapped(f"{name}  {text}", width, hanging=" " * 10) if text else []
+    if every or _is_noisy(report):
+        found += wrapped(f"noise  {text}", width, hanging="       ") if (text := noise(report)) else []
+    if every and (text := flaky(report)):
+        found += wrapped(f"flaky  {text}", width, hanging="       ")
+        for text in _named(report["flaky"], lambda id: line(str(id), 60)):
+            found += wrapped(text, width, "  ", "    ")
     if text := earlier(report):
         found += wrapped(f"reused  {text}", width, hanging="        ")
     if text := in_reach(report):
@@ -38,6 +45,11 @@ def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
         for finding in contamination["findings"]:
             found += wrapped(f"contamination: {line(finding['text'], 600)}", width, hanging="  ")
     return found
+
+
+def _is_noisy(report: Report) -> bool:
+    found = report.get("noise")
+    return bool(found and found["difference"] is not None and found["gain_within"])
 
 
 def trust_markdown(report: Report, escaped: Callable[[object], str]) -> list[str]:

@@ -20,6 +20,7 @@ from pytest_tfgrpo.core.report_blocks import (
     Lesson,
     LibraryBlock,
     LowScenario,
+    ReachBlock,
     RefusedLesson,
     Regression,
     Report,
@@ -38,6 +39,8 @@ from pytest_tfgrpo.harness.metrics.epochs import per_epoch
 from pytest_tfgrpo.harness.metrics.looks import evaluations
 from pytest_tfgrpo.harness.report.acceptance import acceptance_report
 from pytest_tfgrpo.harness.report.attribution import attribution_report
+from pytest_tfgrpo.harness.report.endpoints import endpoint_rows
+from pytest_tfgrpo.harness.report.failure_clusters import failures_report
 from pytest_tfgrpo.harness.report.families import families_report, families_warnings
 from pytest_tfgrpo.harness.report.faults import fault_rows, uneven_faults
 from pytest_tfgrpo.harness.report.judge import judge_report
@@ -75,7 +78,7 @@ def build(
     seen = evaluations(run, sweeps)
     looks = seen["looks"] if seen else 1
     gain = _gain(run, sweeps, compared, looks)
-    families = families_report(run, sweeps, compared)
+    families, reach = families_report(run, sweeps, compared), reach_report(run)
     value: Report = {
         "schema": SCHEMA,
         "run_id": run.run_id,
@@ -106,11 +109,13 @@ def build(
         "settings": to_wire(run.settings),
         "stamps": dict(run.stamps),
         "versions": dict(run.versions),
-        "warnings": [*run.warnings, *families_warnings(families), *_warnings(run, sweeps)],
+        "warnings": [*run.warnings, *families_warnings(families), *_warnings(run, sweeps, reach)],
         "sections": list(sections),
     }
     if families is not None:
         value["families"] = families
+    if reach is not None:
+        value["reach"] = reach
     _add_where_there_is_any(value, run, sweeps)
     if run.settings.get("gate_sequential"):
         _add_sequential(value, run, sweeps, verdict)
@@ -119,12 +124,14 @@ def build(
 
 def _add_where_there_is_any(value: Report, run: Run, sweeps: Sweeps) -> None:
     """Add the blocks that most reports have no use for."""
-    if (reach := reach_report(run)) is not None:
-        value["reach"] = reach
+    if run.endpoints:
+        value["endpoints"] = endpoint_rows(run)
     if (found := headroom_of(run)) is not None:
         value["headroom"] = found
     if messages := fault_rows(run):
         value["fault_messages"] = messages
+    if (failures := failures_report(run)) is not None:
+        value["failures"] = failures
     if is_plain(run) and sets_gate(run.settings):
         value["low"] = _low(run, sweeps.rows_after)
 
@@ -359,9 +366,9 @@ def _is_mute(group: Group) -> bool:
     return any(rollout.status == "ok" and score.gt_score is None for rollout, score in pairs)
 
 
-def _warnings(run: Run, sweeps: Sweeps) -> Iterator[str]:
+def _warnings(run: Run, sweeps: Sweeps, reach: ReachBlock | None) -> Iterator[str]:
     """Yield what a reader must know; the engine has warned of the rest."""
-    yield from reach_warnings(reach_report(run))
+    yield from reach_warnings(reach)
     yield from contamination_warnings(run.preflight)
     yield from _estimates(run)
     for result in run.phases:

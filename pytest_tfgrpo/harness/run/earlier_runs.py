@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, PER_EPOCH, REPLICATIONS, RUNS, run_folder
+from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, PER_EPOCH, REPLICATIONS, RUNS, open_plain, run_folder
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.metrics.looks import Looks, merged, split_stamp
@@ -74,7 +74,7 @@ def dev_before(out: Path, task_id: str, wanted: str) -> frozenset[str] | None:
         try:
             if wanted == "latest" and _is_complete(folder / MANIFEST):
                 continue
-            with (folder / JOURNAL).open("rb") as file:
+            with open_plain(folder / JOURNAL) as file:
                 event = decode(file.readline()[:-1])
             if event is not None:
                 return frozenset(s["id"] for s in event.data["scenarios"] if s["split"] == "dev")
@@ -93,7 +93,7 @@ def _is_complete(manifest: Path) -> bool:
 def _stamp_in(path: Path) -> str | None:
     """Return the stamp of the eval split in the header of a journal; None without one, and of a replay."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             head = file.read(_HEAD)
             if _REPLAY.search(head):
                 return None

@@ -11,7 +11,7 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.metrics.comparison import tally
-from pytest_tfgrpo.harness.metrics.epochs import pass_at
+from pytest_tfgrpo.harness.metrics.passes import Passes
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.schedule import most_rollouts, outline, plan
 from pytest_tfgrpo.harness.suite.families import families_of, family_of
@@ -47,7 +47,7 @@ def look_ahead(
     if found is None:
         return "", ""
     stops = job.settings.get("headroom") == "stop"
-    return f"headroom: {headroom_text(found)}", f"headroom = stop: {found['stop']}" if stops and found[
+    return f"headroom: {headroom_notice(found)}", f"headroom = stop: {found['stop']}" if stops and found[
         "stop"
     ] else ""
 
@@ -72,6 +72,7 @@ def headroom(
     bound, within = 1.0 - interval.mean, pooled_noise([rows[id] for id in means])
     sweep = [family.get(s.id, f"scenario {s.id}") for s in scenarios if s.split == "eval"]
     effective = effective_families(sweep)
+    passes = Passes(groups)
     n, k = len(sweep), settings["group_size"]
     rollouts = settings["eval_rollouts"] or k
     units = effective if effective >= MIN_INTERVAL else n
@@ -85,8 +86,8 @@ def headroom(
         if interval.low is None or interval.high is None
         else [1 - interval.high, 1 - interval.low],
         "k": k,
-        "pass_at_1": pass_at(tuple(groups), 1),
-        "pass_at_k": pass_at(tuple(groups), k),
+        "pass_at_1": passes.at(1),
+        "pass_at_k": passes.at(k),
         "scenarios": n,
         "families": len(set(sweep)),
         "rollouts": rollouts,
@@ -133,6 +134,16 @@ def why_stop(found: Headroom) -> str:
         f"no gain above {ends[1]:.3f} is left, and {_size(found)} show gains from {smallest:.3f} on; take "
         f"harder scenarios, more eval scenarios or a higher eval_rollouts, or {RESUME}"
     )
+
+
+def headroom_notice(found: Headroom) -> str:
+    """Return the headroom in a sentence, for the time when a run could still be stopped."""
+    text = (
+        f"{found['informative']} of {plural(found['groups'], 'first training group')} had mixed results; "
+        f"at most {found['bound']:.3f} to gain"
+    )
+    smallest = found["detectable"]
+    return text if smallest is None else f"{text}; {_size(found)} show gains from {smallest:.3f} on"
 
 
 def headroom_text(found: Headroom) -> str:

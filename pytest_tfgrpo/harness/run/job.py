@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Phase, Reference, RunHeader
 from pytest_tfgrpo.core.scenarios import Attachment, PromptPack, Scenario, WorkspaceArchive
@@ -31,12 +32,16 @@ class Job(RunHeader):
     """Additional rewarders, supplied by hooks."""
     judge: Judge | None = None
     """Who judges rollouts of scenarios with a rubric."""
+    user: Completer | None = None
+    """The model that plays the users of conversations; None: they say their turns."""
     budget: Budget | None = None
     """Where the model calls of this run ask before they spend; None: made from the settings."""
     models: Mapping[str, Completer] = field(default_factory=dict)
     """Language models that the run may ask, by name."""
     reach: Mapping[str, Completer] = field(default_factory=dict)
     """Models that must answer once before anything is paid for, by role: teacher, judge."""
+    supplied_actor: bool = True
+    """False where the setting `actor` opens an equal one."""
     replayed: bool = False
     """True when a recording answers, whose errors are repeated as they are."""
     closing: tuple[Callable[[], Awaitable[None]], ...] = ()
@@ -49,6 +54,8 @@ class Job(RunHeader):
     """What the baseline sweep asks in place of library and packs; None: those of the start."""
     environments: Mapping[str, BuiltEnvironment] = field(default_factory=dict)
     """What scenarios' programs run with, by stamp."""
+    root: Path = field(default_factory=Path)
+    """Folder of the suite, which sandboxes hide."""
     temporary: Path
     """Temporary folder, in which the run makes that of its workspaces."""
     resumed: JournalContents = field(default_factory=JournalContents)

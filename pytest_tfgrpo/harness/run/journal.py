@@ -15,12 +15,12 @@ import os
 import time
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_tfgrpo.core.clock import utc_now
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import JournalError, describe
-from pytest_tfgrpo.core.files import sync_folder
+from pytest_tfgrpo.core.files import open_plain, sync_folder
 from pytest_tfgrpo.core.wire import Json
 
 SCHEMA = "tfgrpo.journal/1"
@@ -75,32 +75,34 @@ def read(path: Path) -> Iterator[Event]:
         yield event
 
 
-def scan(path: Path) -> Iterator[tuple[Event, int]]:
-    """Yield each whole event with the offset of its end in the file; raises JournalError as `read` does."""
-    offset = 0
+def scan(path: Path, lines: int = 0, offset: int = 0) -> Iterator[tuple[Event, int]]:
+    """Yield each whole event with the offset of its end in the file; raises JournalError as `read` does.
+
+    It begins after so many `lines`, which end at an `offset`.
+    """
     try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
+        with open_plain(path) as file:
+            file.seek(offset)
+            for number, line in enumerate(file, start=lines + 1):
                 event = decode(line[:-1]) if line.endswith(b"\n") else None
                 if event is None:
                     if file.readline():
-                        raise _damage(path, number, "it is damaged, and more lines follow")
+                        raise damage(path, number, "it is damaged, and more lines follow")
                     return
                 if event.n != number:
-                    raise _damage(
-                        path, number, f"its number n is {event.n!r:.40}: lines are missing or moved"
-                    )
+                    raise damage(path, number, f"its number n is {event.n!r:.40}: lines are missing or moved")
                 offset += len(line)
                 yield event, offset
     except JournalError:
         raise
     except ValueError as error:
-        raise _damage(path, number, str(error)) from None
+        raise damage(path, number, str(error)) from None
     except OSError as error:
         raise JournalError(f"cannot read the journal {path}: {error}") from error
 
 
-def _damage(path: Path, number: int, what: str) -> JournalError:
+def damage(path: Path, number: int, what: str) -> JournalError:
+    """Return the error for a line of a journal that cannot be relied on."""
     return JournalError(
         f"{path}:{number}: this line of the journal cannot be relied on: {what}; restore the file, or delete "
         "the run's folder and start a new run"
@@ -110,7 +112,7 @@ def _damage(path: Path, number: int, what: str) -> JournalError:
 def is_open(path: Path) -> bool:
     """Return whether a process writes the journal at `path` right now."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -125,7 +127,7 @@ def ended_at(path: Path, finished_at: str) -> bool:
     Raises JournalError when it cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             size, reach, tail = file.seek(0, os.SEEK_END), 0, b""
             while tail.count(b"\n") < 2 and reach < size:
                 reach = min(size, 2 * reach + TAIL)
@@ -142,14 +144,15 @@ def ended_at(path: Path, finished_at: str) -> bool:
 class Journal:
     """The open journal of one run; used from one thread, locked against other processes."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, lines: int = 0, end: int = 0) -> None:
         """Open `path` for appending, cutting off a torn last line.
 
+        So many `lines`, which end at the offset `end`, were read just now, and are not read again.
         Raises JournalError when it cannot be opened or another process has it open.
         """
         self.path = path
-        self.events = 0
-        self._end = 0
+        self.events = lines
+        self._end = end
         self._durable = 0
         self._committing: asyncio.Task[None] | None = None
         try:
@@ -177,7 +180,9 @@ class Journal:
                 time.sleep(GLANCE_S)
 
     def _cut_torn_line(self) -> None:
-        for event, offset in scan(self.path):
+        if os.fstat(self._file.fileno()).st_size < self._end:  # another file has taken its place
+            self.events = self._end = 0
+        for event, offset in scan(self.path, self.events, self._end):
             self.events, self._end = event.n, offset
         os.ftruncate(self._file.fileno(), self._end)
         self._durable = self.events

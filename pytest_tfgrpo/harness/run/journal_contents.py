@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.core.errors import AWAY, JournalError, ResumeError, describe
-from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, RUNS
+from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, RUNS, open_plain
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import (
     CheckerResult,
+    EndpointUse,
     Group,
     JudgeResult,
     ModelCall,
@@ -31,8 +32,9 @@ from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.core.wire import from_wire
 from pytest_tfgrpo.harness.metrics.costs import is_paid, loose
-from pytest_tfgrpo.harness.run.journal import SCHEMA, Event, is_open, read
+from pytest_tfgrpo.harness.run.journal import SCHEMA, Event, is_open, read, scan
 from pytest_tfgrpo.harness.run.judgement import judged
+from pytest_tfgrpo.harness.run.settled_groups import SettledGroups, UnsettledError
 
 HEADER = frozenset(f.name for f in fields(RunHeader))
 REQUIRED = {"phases", "library"} | {
@@ -58,9 +60,9 @@ def list_runs(out: Path, task_id: str) -> list[Path]:
 def has_begun(path: Path) -> bool:
     """Return whether a journal has a whole first line."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             return file.readline().endswith(b"\n")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:
         return True  # whoever reads it says what is wrong
@@ -95,6 +97,14 @@ class JournalContents:
     """Model calls besides rollouts, by key; of several with one key the last."""
     abandoned: list[Rollout] = field(default_factory=list)
     """Attempts that a budget ended: no results, but paid for."""
+    worlds: dict[str, str] = field(default_factory=dict)
+    """Scenario ids, by rollout id, whose worlds were set up and never torn down."""
+    lines: int = 0
+    """How many lines were read."""
+    end: int = 0
+    """Offset of the end of the last one."""
+    settled_groups: SettledGroups | None = None
+    """Where groups go once they are read, with their rollouts, of which nothing stays here."""
     finish: Mapping[str, Any] | None = None
     """Data of the last ``finish`` event; None when the run was killed."""
 
@@ -113,6 +123,11 @@ class JournalContents:
         rollout = self.forget(rollout_id)
         if rollout is not None and is_paid(rollout) and rollout != unless:
             self.abandoned.append(rollout)
+
+    def require_open(self, group_id: str) -> None:
+        """Raise UnsettledError where a group was put away."""
+        if self.settled_groups is not None:
+            self.settled_groups.require_open(group_id)
 
     def forget(self, rollout_id: str) -> Rollout | None:
         """Return a rollout that no longer counts, and drop what rests on it; None if it is unknown."""
@@ -141,12 +156,17 @@ class JournalContents:
         return frozenset((*self.groups, *self.calls, *phases))
 
 
-def read_log(folder: Path) -> JournalContents:
-    """Return the log of the run in `folder`; raises JournalError on a missing, foreign or damaged journal."""
+def read_log(folder: Path, settled: SettledGroups | None = None) -> JournalContents:
+    """Return the log of the run in `folder`; raises JournalError on a missing, foreign or damaged journal.
+
+    Where groups go to `settled`, it raises UnsettledError if the journal comes back to one of them.
+    """
     path = folder / JOURNAL
-    events = read(path)
-    log = JournalContents(path=path, header=header_of(path, next(events, None)))
-    for event in events:
+    events = scan(path)
+    first, end = next(events, (None, 0))
+    log = JournalContents(path=path, header=header_of(path, first), lines=1, end=end, settled_groups=settled)
+    for event, end in events:
+        log.lines, log.end = event.n, end
         try:
             _take(log, event)
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
@@ -171,13 +191,16 @@ def _take(log: JournalContents, event: Event) -> None:
     match event.event:
         case "rollout":
             rollout = from_wire(Rollout, data)
+            log.require_open(rollout.group_id)
             log.drop(rollout.rollout_id, unless=rollout)
             log.rollouts[rollout.rollout_id] = rollout
         case "judgement":
             rollout_id = data.pop("rollout_id")
+            log.require_open(rollout_id.rpartition(".r")[0])
             log.checker_results[rollout_id] = from_wire(CheckerResult, data)
         case "abandoned":
             abandoned = from_wire(Rollout, data)
+            log.require_open(abandoned.group_id)
             log.drop(abandoned.rollout_id, unless=abandoned)  # it is the same where a workspace was lost
             log.abandoned.append(abandoned)
         case "call":
@@ -185,11 +208,18 @@ def _take(log: JournalContents, event: Event) -> None:
             log.calls[call.key] = call
         case "opinion":
             rollout_id = data.pop("rollout_id")
+            log.require_open(rollout_id.rpartition(".r")[0])
             log.opinions[rollout_id] = from_wire(JudgeResult, data)
+        case "world" if data["up"]:
+            log.worlds[data["rollout_id"]] = data["scenario_id"]
+        case "world":
+            log.worlds.pop(data["rollout_id"], None)
         case "group":
             members = data.pop("rollouts")
             group = from_wire(Group, data | {"rollouts": []})
             log.groups[group.group_id], log.members[group.group_id] = group, members
+            if log.settled_groups is not None:
+                _settle(log, log.settled_groups, group.group_id)
         case "candidate":
             candidate = from_wire(Revision, data)
             log.candidates[candidate.epoch] = candidate
@@ -205,6 +235,16 @@ def _take(log: JournalContents, event: Event) -> None:
             log.finish = {key: data[key] for key in ("status", "reason", "finished_at", "warnings")}
 
 
+def _settle(log: JournalContents, settled: SettledGroups, group_id: str) -> None:
+    """Put a group away with its rollouts."""
+    ids = [id for id, _ in log.members[group_id]]
+    if any(id not in log.rollouts for id in ids):
+        raise UnsettledError(group_id)
+    settled.add(_with_rollouts(log, log.groups[group_id]))
+    for id in ids:
+        log.forget(id)
+
+
 def _is_header(data: object) -> bool:
     if not (isinstance(data, dict) and data.get("schema") == SCHEMA and data.keys() >= REQUIRED):
         return False
@@ -212,8 +252,14 @@ def _is_header(data: object) -> bool:
 
 
 def load_run(folder: Path) -> Run:
-    """Return the run in `folder` from its journal; a killed run is incomplete. Raises JournalError."""
-    return run_of(read_log(folder))
+    """Return the run in `folder` from its journal; a killed run is incomplete. Raises JournalError.
+
+    Of the groups of a long run most stay on disk.
+    """
+    try:
+        return run_of(read_log(folder, SettledGroups()))
+    except UnsettledError:
+        return run_of(read_log(folder))
 
 
 def run_of(log: JournalContents, header: RunHeader | None = None) -> Run:
@@ -250,6 +296,7 @@ def _run_of(log: JournalContents, header: RunHeader) -> Run:
         reason=finish["reason"],
         packs=from_wire(tuple[PromptPack, ...], log.header.get("packs", [])),
         reference=from_wire(Reference, log.header["reference"]) if "reference" in log.header else None,
+        endpoints=from_wire(tuple[EndpointUse, ...], finish.get("endpoints", [])),
     )
 
 
@@ -266,10 +313,13 @@ def _results(log: JournalContents) -> Iterator[PhaseResult]:
     for data in log.header["phases"]:
         phase = from_wire(Phase, data)
         ended = log.phases.get(phase.epoch)
-        groups, dev = tuple(_whole_groups(log, phase)), tuple(_dev_groups(log, phase))
+        settled = log.settled_groups
+        groups = tuple(_whole_groups(log, phase)) if settled is None else settled.of(phase)
+        dev = tuple(_dev_groups(log, phase)) if settled is None else settled.dev(phase)
         calls = tuple(sorted((c for c in log.calls.values() if c.epoch == phase.epoch), key=lambda c: c.key))
         paid = (rollout for rollout in log.rollouts.values() if rollout.epoch == phase.epoch)
-        ungrouped = loose((*groups, *dev), paid, (r for r in log.abandoned if r.epoch == phase.epoch))
+        grouped = (*groups, *dev) if settled is None else ()
+        ungrouped = loose(grouped, paid, (r for r in log.abandoned if r.epoch == phase.epoch))
         if ended is not None:
             revision = log.revisions.get(phase.epoch)
             yield replace(ended, groups=groups, revision=revision, calls=calls, loose=ungrouped, dev=dev)
@@ -313,7 +363,14 @@ def _judged(log: JournalContents, id: str, status: str) -> Rollout:
 
 
 def find_resumable(
-    out: Path, task_id: str, wanted: str, stamps: Mapping[str, str], *, rollouts: int, unset: str
+    out: Path,
+    task_id: str,
+    wanted: str,
+    stamps: Mapping[str, str],
+    *,
+    rollouts: int,
+    unset: str,
+    again: bool = False,
 ) -> JournalContents:
     """Return the log of the run to resume: `wanted`, or with ``latest`` the newest that is not concluded.
 
@@ -321,7 +378,7 @@ def find_resumable(
     another process writes it, or when its stamps differ from `stamps`, naming what differs.
 
     Its sweeps must have `rollouts` of each scenario. Whether ``eval_rollouts`` says so need not matter then:
-    `unset` is the stamp of the settings without it.
+    `unset` is the stamp of the settings without it. With `again` the run `wanted` may be concluded.
     """
     if wanted != "latest":
         known = {folder.name: folder for folder in list_runs(out, task_id)}
@@ -329,11 +386,11 @@ def find_resumable(
             latest = ", ".join(sorted(known)[-5:]) or "none"
             raise ResumeError(f"no run {wanted!r} under {out / task_id / RUNS} (latest: {latest})")
         log = read_log(known[wanted])
-        _require_same(known[wanted], log, stamps, rollouts, unset)
+        _require_same(known[wanted], log, stamps, rollouts, unset, again=again)
         return log
     for folder in reversed(list_runs(out, task_id)):
         log = read_log(folder)
-        if not _is_concluded(folder, log):
+        if not is_concluded(folder, log):
             _require_same(folder, log, stamps, rollouts, unset)
             return log
     raise ResumeError(
@@ -342,7 +399,7 @@ def find_resumable(
     )
 
 
-def _is_concluded(folder: Path, log: JournalContents) -> bool:
+def is_concluded(folder: Path, log: JournalContents) -> bool:
     """Return whether a run is complete, and its manifest, which is written last, belongs to that end."""
     if not log.complete or log.finish is None:
         return False
@@ -354,7 +411,13 @@ def _is_concluded(folder: Path, log: JournalContents) -> bool:
 
 
 def _require_same(
-    folder: Path, log: JournalContents, stamps: Mapping[str, str], rollouts: int, unset: str
+    folder: Path,
+    log: JournalContents,
+    stamps: Mapping[str, str],
+    rollouts: int,
+    unset: str,
+    *,
+    again: bool = False,
 ) -> None:
     if log.header["run_id"] != folder.name:
         raise ResumeError(
@@ -364,7 +427,7 @@ def _require_same(
         raise ResumeError(
             f"run {folder.name} cannot be resumed: another process is carrying it out; wait until it ends"
         )
-    if _is_concluded(folder, log):
+    if not again and is_concluded(folder, log):
         raise ResumeError(f"run {folder.name} is complete; leave --tfgrpo-resume out to start a new one")
     then = log.header["settings"].get("eval_rollouts")
     if isinstance(then, int) and then != rollouts:

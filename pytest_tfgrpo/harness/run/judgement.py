@@ -28,9 +28,8 @@ def judged(
         return as_error(rollout, "checker", checker_result.reason)
     if checker_result is not None and checker_result.outcome == "score":
         credit, reason = checker_result.score, checker_result.reason
-        rollout = replace(
-            rollout, checks=(CheckResult(kind="test", weight=1.0, credit=credit, reason=reason),)
-        )
+        result = CheckResult(kind="test", weight=1.0, credit=credit, reason=reason)
+        rollout = replace(rollout, checks=(result,), scores=checker_result.scores)
     if opinion is None:
         return rollout
     rollout = replace(rollout, opinion=opinion)

@@ -11,10 +11,10 @@ import re
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.harness.sandbox.tree_writer import TreeWriter
 

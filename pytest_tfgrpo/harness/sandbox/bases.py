@@ -11,9 +11,9 @@ import io
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import WorkspaceArchive
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, ArchiveProblem, read_entries
 from pytest_tfgrpo.harness.sandbox.repository import repository_files

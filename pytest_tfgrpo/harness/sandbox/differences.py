@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, ArchiveProblem, check_link, check_member
 from pytest_tfgrpo.harness.sandbox.bases import GIT

@@ -6,9 +6,10 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ScenarioError, SettingError
 from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.core.schema import short, violations

@@ -11,9 +11,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.harness.sandbox.supervisor import END, HEADER, RECORD, TERMINATE
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")

@@ -10,8 +10,8 @@ import hashlib
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry
 
 LEVEL = 1

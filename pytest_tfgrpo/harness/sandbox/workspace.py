@@ -47,6 +47,11 @@ class Workspace:
         self._made = left and identity(path) is not None
         self._over = False
 
+    def __reduce__(self) -> tuple[Callable[..., Workspace], tuple[object, ...]]:
+        """Travel to another process of this machine; it makes what is not made yet in its own way."""
+        kept = (self._path, self._attachments, self._archive, self._environment, self._made)
+        return _elsewhere, kept
+
     @property
     def path(self) -> Path:
         """The folder, with the attachments in it; raises ProviderError when it cannot be made, or is over."""
@@ -132,6 +137,16 @@ class Workspace:
         """Count as unused: the folder belongs to somebody else now; `over`: it is not made again."""
         self._made = False
         self._over = over
+
+
+def _elsewhere(
+    path: Path,
+    attachments: tuple[Attachment, ...],
+    archive: WorkspaceArchive | None,
+    environment: BuiltEnvironment | None,
+    made: bool,
+) -> Workspace:
+    return Workspace(path, attachments, left=made, archive=archive, environment=environment)
 
 
 def identity(path: Path, rights: int = 0) -> tuple[int, int] | None:

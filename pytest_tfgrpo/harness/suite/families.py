@@ -9,6 +9,7 @@ from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario, given_families
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
+from pytest_tfgrpo.harness.metrics.values import GT
 from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
 
 MIN_KIND, MIN_UNGROUPED = 3, 20
@@ -49,10 +50,11 @@ def families_of(scenarios: Iterable[Scenario]) -> dict[str, str]:
     return found
 
 
-def sweeps_of(run: Run) -> Sweeps:
+def sweeps_of(run: Run, metric: str = GT) -> Sweeps:
     """Return the sweeps that `run` is judged by, with the families of its eval scenarios."""
     swept = [s for s in run.scenarios if s.split == "eval"]
-    return Sweeps(run, given_families(swept) if len(swept) < MIN_INTERVAL else families_of(swept))
+    families = given_families(swept) if len(swept) < MIN_INTERVAL else families_of(swept)
+    return Sweeps(run, families, metric)
 
 
 def ungrouped(scenarios: Iterable[Scenario]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pytest_tfgrpo.core.scenarios import Criterion
-from pytest_tfgrpo.core.schema import Violation
+from pytest_tfgrpo.core.schema import Violation, short
 from pytest_tfgrpo.core.wire import Json
 
 ESTIMATES = ("majority", "judge")
@@ -18,18 +18,29 @@ def criteria_of(rubric: Json) -> tuple[Criterion, ...]:
     return tuple(
         Criterion(text=one)
         if isinstance(one, str)
-        else Criterion(text=one["text"], weight=float(one.get("weight", 1.0)))
+        else Criterion(text=one["text"], weight=float(one.get("weight", 1.0)), name=one.get("name"))
         for one in listed
     )
 
 
 def misfits(data: Mapping[str, Json], checker: str | None) -> Iterator[Violation]:
-    """Yield what is wrong with the `truth` of a scenario, whose fields may still be malformed."""
+    """Yield what is wrong with `truth` and `rubric` of a scenario, whose fields may still be malformed."""
+    rubric = data.get("rubric")
+    listed = [one for one in rubric if isinstance(one, Mapping)] if isinstance(rubric, list) else []
+    names = [one.get("name") for one in listed]
+    for place, name in enumerate(names):
+        if isinstance(name, str) and name in names[:place]:
+            yield Violation(("rubric",), f"two criteria are called {short(name)}; rename one")
     truth = data.get("truth", "checks")
     if checker is not None:
+        for name in ("setup", "teardown"):
+            if name in data:
+                yield Violation((name,), f"fixtures set up a marked test function's world; leave {name} out")
         if truth in ESTIMATES:
             yield Violation(("truth",), "a marked test function scores its rollouts itself; leave truth out")
-    elif truth == "checks" and "checks" not in data:
+        if _has_checks_after_turns(data):
+            yield Violation(("turns",), "a marked test function checks its rollouts itself; leave checks out")
+    elif truth == "checks" and "checks" not in data and not _has_checks_after_turns(data):
         hint = "without ground truth write truth: majority, or truth: judge with a rubric"
         yield Violation((), f"missing key 'checks'; {hint}")
     elif truth == "judge" and "rubric" not in data:
@@ -37,3 +48,15 @@ def misfits(data: Mapping[str, Json], checker: str | None) -> Iterator[Violation
     elif truth == "majority" and data.get("split") in ("dev", "eval"):
         reason = "agreement with itself does not show how good an agent is"
         yield Violation(("split",), f"truth: majority is only for split: train; {reason}")
+    if "turns" in data and "prompt" in data:
+        yield Violation(("prompt",), "the first of the turns is the prompt; leave prompt out")
+    if "user" in data and "turns" not in data:
+        hint = "the first is what it says first, the rest what it says where no model plays it"
+        yield Violation(("user",), f"a user needs turns: {hint}")
+    elif "user" in data and _has_checks_after_turns(data):
+        yield Violation(("turns",), "what a user says is not known beforehand: check at the end")
+
+
+def _has_checks_after_turns(data: Mapping[str, Json]) -> bool:
+    turns = data.get("turns")
+    return isinstance(turns, list) and any(isinstance(turn, dict) and "checks" in turn for turn in turns)

@@ -10,11 +10,12 @@ from pathlib import Path as FilePath
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.redact import find_secret, redact
-from pytest_tfgrpo.core.schema import Path, pointer, short, violations
+from pytest_tfgrpo.core.schema import Path, nearest, pointer, short, violations
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.suite.document import Problem, Refused, read_text
 from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
-from pytest_tfgrpo.llm.config import DEFAULT, KEY_ENV, OURS, Endpoint, ModelsConfig
+from pytest_tfgrpo.llm.concurrency import AUTO
+from pytest_tfgrpo.llm.config import DEFAULT, KEY_ENV, OURS, Batching, Endpoint, ModelsConfig, PoolShare
 from pytest_tfgrpo.llm.prices import LongPrompt, Price, PriceTable
 from pytest_tfgrpo.llm.url import parse_address
 
@@ -25,6 +26,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
 HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 AUTHENTICATION = re.compile(r"auth|cookie|api-?key|token|secret|password", re.IGNORECASE)
+SERVER = ("base_url", "api_key_env", "headers_env")
+"""Fields that make two endpoints the same server and account."""
 TAKEN = frozenset(
     {"content-type", "content-length", "transfer-encoding", "host", "connection", "accept-encoding"}
 )
@@ -43,6 +46,10 @@ def load_models(path: FilePath | None) -> ModelsConfig:
     own = _prices(value)
     return ModelsConfig(
         endpoints={name: _endpoint(name, fields) for name, fields in (value.get("endpoints") or {}).items()},
+        pools={
+            name: tuple(PoolShare(**share) for share in shares)
+            for name, shares in (value.get("pools") or {}).items()
+        },
         prices=PriceTable(prices={**table.prices, **own.prices}, as_of=table.as_of),
         source=str(path),
     )
@@ -73,7 +80,9 @@ def _endpoint(name: str, fields: Mapping[str, Json]) -> Endpoint:
     """Return an endpoint; the default one has the usual key unless it has an address of its own."""
     if name == DEFAULT and "base_url" not in fields:
         fields = {"api_key_env": KEY_ENV, **fields}
-    return Endpoint(name=name, **fields)
+    batch = fields.get("batch")
+    batching = (Batching() if batch is True else Batching(**batch)) if batch else None
+    return Endpoint(**{**fields, "name": name, "batch": batching})
 
 
 def _prices(value: Mapping[str, Json]) -> PriceTable:
@@ -100,6 +109,34 @@ def _faults(value: Mapping[str, Json]) -> Iterator[tuple[Path, str]]:
         if "base_url" not in fields and name != DEFAULT:
             yield place, "missing key 'base_url'"
         yield from (((*place, *at), message) for at, message in _endpoint_faults(fields))
+    yield from _pool_faults(value)
+
+
+def _pool_faults(value: Mapping[str, Json]) -> Iterator[tuple[Path, str]]:
+    """Yield what is wrong with pools: names, unknown endpoints, and servers that are listed twice."""
+    endpoints = value.get("endpoints", {})
+    for name, shares in value.get("pools", {}).items():
+        place: Path = ("pools", name)
+        if not NAME.fullmatch(name):
+            yield place, f"{short(name)} must be letters, digits, '.', '_' and '-', as it follows an '@'"
+        if name == DEFAULT or name in endpoints:
+            yield place, f"{name!r} is the name of an endpoint already"
+        seen: dict[str, str] = {}
+        for number, share in enumerate(shares):
+            own = share["endpoint"]
+            at: Path = (*place, number, "endpoint")
+            if own != DEFAULT and own not in endpoints:
+                near = nearest(own, [DEFAULT, *endpoints])
+                yield at, f"there is no endpoint {short(own)}{near}"
+                continue
+            fields = endpoints.get(own, {})
+            if fields.get("batch"):
+                yield at, f"endpoint {own!r} makes its calls in batches, which no pool shares out"
+            server = str([fields.get(key) for key in SERVER]) if "base_url" in fields else own
+            if server in seen:
+                same = "" if seen[server] == own else f", the server of {own!r},"
+                yield at, f"endpoint {seen[server]!r}{same} is listed twice; give it a higher weight instead"
+            seen[server] = own
 
 
 def _endpoint_faults(fields: Mapping[str, Json]) -> Iterator[tuple[Path, str]]:
@@ -123,6 +160,14 @@ def _endpoint_faults(fields: Mapping[str, Json]) -> Iterator[tuple[Path, str]]:
     names += ["Authorization"] if "api_key_env" in fields else []
     if len({name.lower() for name in names}) < len(names):
         yield (), "sets a header twice (api_key_env sets Authorization)"
+    if fields.get("batch"):
+        if fields.get("concurrency") == AUTO:
+            yield (
+                ("concurrency",),
+                "auto is not for batches, which wait for hours; leave it out, or set a number",
+            )
+        if "hedge_after_s" in fields:
+            yield ("hedge_after_s",), "is not for batches, which wait for hours; leave it out"
     extra = fields.get("extra_body", {})
     for name in sorted(OURS & extra.keys()):
         yield ("extra_body", name), f"{name!r} is not for extra_body: it is set for each call"

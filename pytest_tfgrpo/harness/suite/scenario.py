@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from pytest_tfgrpo.core.scenarios import (
     Attachment,
     Check,
     Scenario,
+    SimulatedUser,
     Split,
     Truth,
     WorkspaceArchive,
@@ -52,9 +53,9 @@ def build_scenario(
     folder: Path,
     kinds: Mapping[str, CheckKind] = KINDS,
 ) -> Scenario:
-    """Return the scenario that a test function's mark describes; `folder` is that of its attachments.
+    """Return the scenario that `data` describes, from a mark or a program; `folder` has the files it names.
 
-    With a `checker` the checks may be left out. Raises ScenarioError.
+    With a `checker`, the test function of a mark, the checks may be left out. Raises ScenarioError.
     """
     try:
         plain = json.loads(json.dumps(data, allow_nan=False))
@@ -85,12 +86,15 @@ class Loader:
         found.extend(misfits(data, checker))
         written = data.get("checks", [])
         checks = self._each("checks", written, self._check, found) if isinstance(written, list) else ()
+        checks = (*self._after_turns(data.get("turns"), found), *checks)
         names = data.get("attachments", [])
         attachments = () if found else self._each("attachments", names, self._attach, found)
         workspace = self._workspace(data["workspace"], found) if "workspace" in data and not found else None
+        steps = {} if found else self._steps(data, found)
         if found:
             raise Invalid(found)
-        return _record(data, checks, attachments, workspace, source, checker)
+        made = _record(data, checks, attachments, workspace, source, checker)
+        return stamped(replace(made, **steps) if steps else made)
 
     def _each(
         self, key: str, items: list[Json], read: Callable[[Json], Any], found: list[Violation]
@@ -104,6 +108,24 @@ class Loader:
                 found.extend(Violation((key, i, *path), message) for path, message in error.violations)
         return tuple(made)
 
+    def _after_turns(self, turns: Json, found: list[Violation]) -> Iterator[Check]:
+        """Yield the checks after single turns; adds the violations of those that are none."""
+        for place, turn in enumerate(turns if isinstance(turns, list) else ()):
+            written = turn.get("checks") if isinstance(turn, dict) else None
+            if not isinstance(written, list):
+                continue
+            broken: list[Violation] = []
+            for check in self._each("checks", written, self._check_after_turn, broken):
+                yield replace(check, turn=place + 1)
+            found.extend(Violation(("turns", place, *path), message) for path, message in broken)
+
+    def _check_after_turn(self, data: Json) -> Check:
+        check = self._check(data)
+        if not self._kinds[check.kind].after_turn:
+            message = f"a check of kind {check.kind!r} looks at the workspace, which is checked at the end"
+            raise Invalid([Violation(("kind",), f"{message}; move it to the checks of the scenario")])
+        return check
+
     def _check(self, data: Json) -> Check:
         weight = data.get("weight", 1.0) if isinstance(data, dict) else None
         if (
@@ -112,7 +134,7 @@ class Loader:
             or not isinstance(data.get("kind"), str)
         ):
             raise Invalid([])  # the schema of the scenario has said it
-        params = {key: value for key, value in data.items() if key not in ("kind", "weight")}
+        params = {key: value for key, value in data.items() if key not in ("kind", "weight", "not")}
         kind = self._kinds.get(data["kind"])
         if kind is None:
             hint = nearest(data["kind"], self._kinds) or f"; known are {', '.join(self._kinds)}"
@@ -124,7 +146,11 @@ class Loader:
         except ValueError as error:
             path = (error.key,) if isinstance(error, BadParam) else ()
             raise Invalid([Violation(path, str(error))]) from error
-        return Check(kind=data["kind"], weight=float(weight), params=prepared)
+        if data.get("not") and not kind.negatable:
+            raise Invalid([Violation(("not",), f"a check of kind {kind.name!r} cannot be turned around")])
+        return Check(
+            kind=data["kind"], weight=float(weight), params=prepared, negated=data.get("not") is True
+        )
 
     def _workspace(self, data: Mapping[str, Json], found: list[Violation]) -> WorkspaceArchive | None:
         try:
@@ -133,6 +159,19 @@ class Loader:
             key = "sha256" if isinstance(error, WrongDigest) else "archive"
             found.append(Violation(("workspace", key), str(error)))
         return None
+
+    def _steps(self, data: Mapping[str, Json], found: list[Violation]) -> dict[str, Any]:
+        """Return what sets up and tears down the world of each rollout, by its name."""
+        steps: dict[str, Any] = {}
+        written = [name for name in ("setup", "teardown") if name in data]
+        if written:
+            from pytest_tfgrpo.harness.suite.world_steps import read_step
+        for name in written:
+            try:
+                steps[name] = read_step(data[name], self._folder)
+            except BadParam as error:
+                found.append(Violation((name, error.key), str(error)))
+        return steps
 
     def _attach(self, name: str) -> Attachment:
         try:
@@ -147,14 +186,21 @@ class Loader:
 
 def _params(kind: CheckKind) -> Accepts:
     """Return the fast path of a kind's parameters; raises ScenarioError when a plugin's schema is none."""
-    if KINDS.get(kind.name) is not kind:
-        try:
-            check_schema(kind.params)
-        except ValueError as error:
-            raise ScenarioError(
-                f"params of the check kind {kind.name!r} are not a JSON Schema: {error}"
-            ) from None
+    if KINDS.get(kind.name) is kind:
+        return _builtin_accepts(kind.name)
+    try:
+        check_schema(kind.params)
+    except ValueError as error:
+        raise ScenarioError(
+            f"params of the check kind {kind.name!r} are not a JSON Schema: {error}"
+        ) from None
     return accepts(kind.params)
+
+
+@cache
+def _builtin_accepts(name: str) -> Accepts:
+    """Compiled once: each marked test function is built by itself."""
+    return accepts(KINDS[name].params)
 
 
 @cache
@@ -173,11 +219,12 @@ def _record(
 ) -> Scenario:
     tools = data.get("tools")
     truth: Truth = data.get("truth", "checks")
-    made = Scenario(
+    turns = tuple(turn if isinstance(turn, str) else turn["user"] for turn in data.get("turns", ()))
+    return Scenario(
         id=data["id"],
         domain=data.get("domain", DEFAULT_DOMAIN),
         split=data.get("split") or _split(data, truth),
-        prompt=data.get("prompt", ""),
+        prompt=turns[0] if turns else data.get("prompt", ""),
         input=data.get("input"),
         attachments=attachments,
         tools=None if tools is None else tuple(tools),
@@ -186,6 +233,7 @@ def _record(
         tags=tuple(data.get("tags", ())),
         timeout_s=data.get("timeout_s"),
         family=data.get("family"),
+        agents=tuple(data.get("agents", ())),
         source=source,
         checker=checker,
         rubric=criteria_of(data["rubric"]) if "rubric" in data else (),
@@ -193,8 +241,9 @@ def _record(
         hashed=True if not data.get("split") and truth != "majority" else None,
         workspace=workspace,
         environment=data.get("environment"),
+        turns=turns,
+        user=SimulatedUser(**data["user"]) if "user" in data else None,
     )
-    return stamped(made)
 
 
 def _split(data: Mapping[str, Json], truth: Truth) -> Split:
@@ -222,7 +271,7 @@ def task_stamp(scenario: Scenario) -> str:
         "input": scenario.input,
         "attachments": [[attachment.name, attachment.sha256] for attachment in scenario.attachments],
         "tools": None if scenario.tools is None else list(scenario.tools),
-        "checks": [[check.kind, check.weight, check.params] for check in scenario.checks],
+        "checks": [check.content for check in scenario.checks],
     }
     if scenario.rubric:
         content["rubric"] = [[criterion.text, criterion.weight] for criterion in scenario.rubric]
@@ -232,4 +281,10 @@ def task_stamp(scenario: Scenario) -> str:
         content["workspace"] = scenario.workspace.sha256
     if scenario.environment is not None:
         content["environment"] = scenario.environment
+    for name, step in scenario.steps.items():
+        content[name] = step.content
+    if scenario.turns:
+        content["turns"] = list(scenario.turns)
+    if scenario.user is not None:
+        content["user"] = asdict(scenario.user)
     return stamp(content)

@@ -52,12 +52,24 @@ def load_scenarios(path: Path, *, root: Path, kinds: Mapping[str, CheckKind]) ->
 
     Raises ScenarioError with a line for each problem: file, line, JSON pointer and what is wrong.
     """
-    where = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+    try:
+        _suffix(path)
+        text = read_text(path, FILE_MAX_BYTES)
+    except Refused as error:
+        raise ScenarioError(_message(_where(path, root), [error.problem])) from None
+    return scenarios_in(text, path, root=root, kinds=kinds)
+
+
+def scenarios_in(
+    text: str, path: Path, *, root: Path, kinds: Mapping[str, CheckKind]
+) -> tuple[Scenario, ...]:
+    """Return the scenarios that the file `path` has with this `text`, as `load_scenarios` does."""
+    where = _where(path, root)
     loader = Loader(path.parent, kinds)
     scenarios: dict[str, Scenario] = {}
     problems: dict[Problem, None] = {}  # a bad default is told once, not once for each scenario
     try:
-        for found in _candidates(path):
+        for found in candidates_in(text, path):
             if len(problems) >= LIMIT:
                 break
             if isinstance(found, Problem):
@@ -104,11 +116,21 @@ def _message(where: str, problems: list[Problem]) -> str:
 FoundScenario = Iterator[Candidate | Problem]
 
 
-def _candidates(path: Path) -> FoundScenario:
+def candidates_in(text: str, path: Path) -> FoundScenario:
+    """Yield the scenarios of a file's text as they are written, or what is wrong; raises Refused."""
+    suffix = _suffix(path)
+    return READERS[suffix.rpartition(".")[2]](text, path.name.removesuffix(suffix))
+
+
+def _suffix(path: Path) -> str:
     suffix = next((suffix for suffix in SCENARIO_SUFFIXES if path.name.endswith(suffix)), "")
     if not suffix:
         raise Refused(1, f"the name of a scenario file ends in one of {', '.join(USUAL_SUFFIXES)}")
-    return READERS[suffix.rpartition(".")[2]](read_text(path, FILE_MAX_BYTES), path.name.removesuffix(suffix))
+    return suffix
+
+
+def _where(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
 
 
 def _one_document(document: Document) -> FoundScenario:
@@ -173,10 +195,12 @@ READERS: Mapping[str, Callable[[str, str], FoundScenario]] = {
 
 def task_key(scenario: Scenario) -> str:
     """Return the stamp of what is asked: prompt, input and files; equal tasks must share a split."""
-    files = [[attachment.name, attachment.sha256] for attachment in scenario.attachments]
+    files: list[Json] = [[attachment.name, attachment.sha256] for attachment in scenario.attachments]
     if scenario.workspace is not None:
         files.append(["", scenario.workspace.sha256])
-    return stamp([scenario.prompt, scenario.input, files])
+    if scenario.setup is not None:
+        files.append(scenario.setup.content)
+    return stamp([scenario.wording, scenario.input, files])
 
 
 class Suite:

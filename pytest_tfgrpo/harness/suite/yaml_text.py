@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.suite.document import Builder, Document, Refused
+from pytest_tfgrpo.harness.suite.nodes import Node, NodeBuilder
 
 if TYPE_CHECKING:
     from yaml.error import YAMLError
@@ -42,6 +43,27 @@ def parse_yaml(text: str) -> Document:
     except (OverflowError, ValueError):  # the parser without C, at an escape beyond Unicode
         raise Refused(1, "not YAML: an escape names no character") from None
     return Document(reader.builder.root, reader.builder.lines)
+
+
+def yaml_nodes(text: str) -> Node | None:
+    """Return where the parts of a text stand, which `parse_yaml` has accepted."""
+    import yaml
+
+    builder = NodeBuilder()
+    event: Any
+    for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        name, start, end = type(event).__name__, event.start_mark, event.end_mark.index
+        if name in ("MappingStartEvent", "SequenceStartEvent"):
+            kind: Literal["object", "array"] = "object" if name == "MappingStartEvent" else "array"
+            builder.begin(
+                Node(kind=kind, start=start.index, column=start.column, flow=bool(event.flow_style))
+            )
+        elif name in ("MappingEndEvent", "SequenceEndEvent"):
+            builder.end(end)
+        elif name in ("ScalarEvent", "AliasEvent"):
+            end = start.index + len(text[start.index : end].rstrip())  # a block text ends with its lines
+            builder.leaf(Node(kind="leaf", start=start.index, end=end), getattr(event, "value", ""))
+    return builder.root
 
 
 def _explain(error: YAMLError, text: str) -> Refused:

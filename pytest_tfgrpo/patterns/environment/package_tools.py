@@ -13,10 +13,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import CheckError
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.programs import needed

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry
 from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation, SuiteRequest, SuiteRun
 from pytest_tfgrpo.patterns.environment.builder import MadeEnvironment

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError, StoreError, TfgrpoError
 from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.core.text import few, line

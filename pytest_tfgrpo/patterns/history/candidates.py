@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.harness.scoring.checks.protected import TEST_FOLDERS, is_protected, is_test
 from pytest_tfgrpo.patterns.fixes import (
     ChangedFile,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError
 from pytest_tfgrpo.patterns.fixes import HistoryChange
 from pytest_tfgrpo.patterns.history.git_compare import TreeComparison

@@ -7,11 +7,11 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError
 from pytest_tfgrpo.patterns.history.git_answers import GitAnswers
 from pytest_tfgrpo.patterns.history.git_contents import ContentQueue

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.patterns.history.candidates import is_code
 from pytest_tfgrpo.patterns.proof.fix_trees import FixTrees
 

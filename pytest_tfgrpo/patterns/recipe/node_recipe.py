@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.patterns.recipe.project_files import ProjectFiles, within
 
 LOCKS = ("package-lock.json", "npm-shrinkwrap.json")

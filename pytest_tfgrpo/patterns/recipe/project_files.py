@@ -8,8 +8,9 @@ import json
 import tomllib
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import Json
 
 LARGEST = 2_000_000

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.harness.scoring.checks.protected import is_test
 from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteCommand
 from pytest_tfgrpo.patterns.fixes import FixCandidate, RecipePart

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import JournalError, StoreError
 from pytest_tfgrpo.core.files import write_atomic, write_json
 from pytest_tfgrpo.core.stamp import stamp_bytes

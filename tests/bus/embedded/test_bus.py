@@ -142,6 +142,24 @@ def test_what_is_too_old_goes_and_its_sequences_do_not_come_again(tmp_path: Path
     again.close()
 
 
+def test_what_a_clock_that_was_ahead_stamped_goes_with_what_came_after_it(tmp_path: Path) -> None:
+    clock = Clock()
+    place = limited(tmp_path, clock, max_age_s=DAY_S)
+    bus = place.open()
+    clock.now += 1000 * DAY_S
+    bus.publish([event(1)])
+    clock.now -= 1000 * DAY_S
+    assert [e.sequence for e in bus.replay(STREAM)] == [1]
+    bus.publish([event(2)])
+    clock.now += DAY_S - 1
+    bus.publish([event(3)])
+    assert [e.sequence for e in bus.replay(STREAM)] == [1, 2, 3]
+    clock.now += 2
+    bus.publish([event(4)])
+    assert [e.sequence for e in bus.replay(STREAM)] == [3, 4]
+    place.close()
+
+
 def test_streams_that_nobody_writes_to_are_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pytest_tfgrpo.bus.embedded import writer as embedded_writer
 

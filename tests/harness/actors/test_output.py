@@ -15,7 +15,7 @@ from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
 from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.wire import from_wire, to_wire
-from pytest_tfgrpo.harness.actors.output import read_output, read_trajectory
+from pytest_tfgrpo.harness.actors.output import limited, read_output, read_trajectory
 
 TOOL_FRAME = {"kind": "tool", "name": "count", "input": {"text": "a b"}, "output": "2", "tokens": 3}
 
@@ -201,6 +201,20 @@ def test_a_frame_may_say_when_its_call_began(told: str | None, started_at: str |
 def test_a_time_of_another_form_is_kept_as_an_unknown_key(told: Any) -> None:
     frame = read({"answer": "2", "frames": [{**TOOL_FRAME, "started_at": told}]}).frames[0]
     assert (frame.started_at, frame.extra) == (None, {"started_at": told})
+
+
+@given(texts=st.lists(st.text(max_size=200), max_size=3))
+def test_an_actor_may_report_short_texts_as_they_are(texts: list[str]) -> None:
+    said = Frame(kind="model", name="m", extra={f"key {n}": text for n, text in enumerate(texts)})
+    (kept,) = limited(Trajectory(answer="2", frames=(said,))).frames
+    assert kept.extra == {key: text.encode("utf-8", "replace").decode() for key, text in said.extra.items()}
+
+
+def test_many_short_texts_are_bounded_together() -> None:
+    said = Frame(kind="model", name="m", extra={"key": "x" * 100})
+    frames = limited(Trajectory(answer="2", frames=(said,) * 2000)).frames
+    assert frames[0].extra == said.extra
+    assert frames[-1].extra == {"dropped": 1}
 
 
 def test_bottomless_nesting_is_garbage() -> None:

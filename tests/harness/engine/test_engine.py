@@ -13,7 +13,7 @@ from support.syncs import Syncs
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import AgentFailure, JournalError, ProviderError
-from pytest_tfgrpo.core.files import JOURNAL, METRICS, PER_EPOCH
+from pytest_tfgrpo.core.files import JOURNAL, METRICS, PER_EPOCH, run_folder
 from pytest_tfgrpo.core.lessons import Experience, Revision
 from pytest_tfgrpo.core.records import CheckerResult, Frame, Group, PhaseResult, Rollout, Run, Trajectory
 from pytest_tfgrpo.core.scenarios import Check
@@ -511,3 +511,25 @@ def test_a_rollout_is_on_disk_before_its_test_function_is_asked(
     run = asyncio.run(play())
     assert (run.status, run.warnings) == ("complete", ())
     assert len(asked) == 4  # nothing was learned: one answer serves both sweeps
+
+
+@pytest.mark.parametrize("unchecked", [1, 5])
+def test_answers_do_not_pile_up_before_their_checks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unchecked: int
+) -> None:
+    monkeypatch.setattr("pytest_tfgrpo.harness.engine.cohort.UNCHECKED", unchecked)
+    folder, waiting = run_folder(tmp_path, "demo", "run1"), list[int]()
+    seen: list[object] = []
+
+    def answer(call: ActorCall) -> str:
+        waiting.append(len(waiting) - sum(isinstance(one, Rollout) for one in seen))
+        return three_or_not(call)
+
+    slow = Check(kind="regex", params={"pattern": "^3$"})
+    scenarios = [make_scenario(f"s{n}", split=("train", "eval")[n % 2], checks=(slow,)) for n in range(20)]
+    job = make_job(ScriptedActor(answer), tmp_path, scenarios=scenarios, concurrency=2)
+    run = asyncio.run(Engine(job, folder=folder, observe=seen.append).run())
+    assert run.status == "complete"
+    assert len(waiting) > 60
+    assert max(waiting) <= unchecked + 2
+    assert load_run(folder).phases == run.phases

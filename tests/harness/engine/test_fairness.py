@@ -143,7 +143,7 @@ def identity_of_a_model() -> set[str]:
 def test_a_models_identity_has_all_of_its_endpoint_that_shapes_an_answer() -> None:
     transport = {
         "name", "api_key_env", "headers_env", "timeout_s", "retries", "concurrency", "max_tokens_field",
-        "free", "insecure", "response_max_bytes", "logprobs",
+        "batch", "hedge_after_s", "free", "insecure", "response_max_bytes", "logprobs",
     }  # fmt: skip
     identity = identity_of_a_model()
     assert {f.name for f in fields(Endpoint)} - transport <= identity

@@ -8,11 +8,14 @@ from support.completers import ScriptedCompleter
 from support.jobs import LessonPerGroup, ScriptedActor, make_job, run_job, suite
 
 from pytest_tfgrpo.core.records import Trajectory, Usage
+from pytest_tfgrpo.core.scenarios import SimulatedUser
 from pytest_tfgrpo.harness.estimate.forecast import forecast
+from pytest_tfgrpo.harness.estimate.history import history_of
 from pytest_tfgrpo.harness.estimate.lines import estimate_lines
 from pytest_tfgrpo.harness.estimate.ranges import Range
 from pytest_tfgrpo.harness.learning.optimizer.none import NoOptimizer
 from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
+from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.llm.prices import Price
 
 IDENTITIES = {"actor": {"name": "openai:m", "identity": {}}}
@@ -139,3 +142,73 @@ def test_lines_stay_within_80_columns(tmp_path: Path) -> None:
     for line in estimate_lines(forecast(job, recorded(tmp_path))):
         assert len(line) <= 80
         assert line.isprintable()
+
+
+class TalkingActor(ScriptedActor):
+    """Answers each message of a conversation as it answers a question."""
+
+    converses = True
+
+    def open_session(self, call: ActorCall) -> Any:
+        self.call = call
+        return self
+
+    async def answer(self, message: str) -> Trajectory:
+        return await self(self.call)
+
+
+def talks(max_turns: int = 4) -> list[Any]:
+    user = SimulatedUser(goal="a table", max_turns=max_turns)
+    return [replace(s, turns=(s.prompt,), user=user) for s in suite(train=2, sweep=3)]
+
+
+def played(tmp_path: Path, price: Price | None, **changes: Any) -> Any:
+    guest = ScriptedCompleter(lambda _: "x", name="openai:guest")
+    guest.price = price
+    guest.identity = {"max_tokens": 50}
+    changes = {"job_user": guest, "scenarios": talks()} | changes
+    models = {"openai:m": model(Price(input=0.0, output=0.0)), "openai:guest": guest}
+    return planned(tmp_path, None, job_models=models, epochs=2, **changes)
+
+
+def test_the_calls_of_the_model_that_plays_users_are_counted_apart(tmp_path: Path) -> None:
+    found = forecast(played(tmp_path, Price(input=0.0, output=1_000_000.0)), None)
+    calls = {(part.phase, part.purpose): part.figures for part in found.parts}
+    assert calls["epoch1", "user"].calls == Range(2 * 4, 2 * 3 * 2 * 4)
+    assert calls["epoch1", "user"].usd == Range(8 * 16, 48 * 50)
+    assert calls["epoch1", "rollouts"].calls == Range(2 * 4, 4 * 2 * 4)
+    assert calls["epoch1", "rollouts"].usd == Range(0.0, 0.0)
+    shown = estimate_lines(found)
+    assert any(line.startswith("epoch1 user ") for line in shown)
+    assert any(line.startswith("user: estimated") for line in shown)
+
+
+def test_a_user_with_one_message_and_a_script_ask_no_model(tmp_path: Path) -> None:
+    price = Price(input=1.0, output=10.0)
+    once = forecast(played(tmp_path, price, scenarios=talks(max_turns=1)), None)
+    assert {part.figures.calls for part in once.parts if part.purpose == "user"} <= {Range(0, 0)}
+    script = [replace(s, turns=(s.prompt, "And?", "Thanks.")) for s in talks()]
+    scripted = forecast(played(tmp_path, price, scenarios=script, job_user=None), None)
+    assert all(part.purpose == "rollouts" for part in scripted.parts)
+    assert scripted.parts[0].figures.calls == Range(3 * 2 * 4, 3 * 2 * 4)
+
+
+def test_the_user_of_earlier_runs_is_told_with_its_model_alone_and_is_no_learning(tmp_path: Path) -> None:
+    identities = IDENTITIES | {
+        "user": {"name": "openai:guest", "identity": {"model": "openai:guest"}},
+        "optimizer": {"name": "x", "identity": {"model": "openai:m"}},
+    }
+    reply = '{"over": true, "message": ""}'
+    guest = ScriptedCompleter(lambda _: reply, name="openai:guest")
+    job = played(tmp_path, None, job_user=guest, job_identities=identities, job_run_id="run0")
+    job = replace(job, actor=TalkingActor(lambda _: told(Usage(prompt=9, completion=1), 0.5)))
+    folder = tmp_path / "demo" / "runs"
+    run_job(job, folder / "run0")
+    again = played(tmp_path, Price(input=1.0, output=1.0), job_identities=identities)
+    found = history_of(again, folder)
+    assert {use.calls for use in found.user} == {1.0}
+    assert {use.tokens for use in found.user} == {120.0}
+    assert {use.calls for use in found.learning} == {0.0}
+    assert any(source.startswith("user: mean and spread of") for source in forecast(again, folder).sources)
+    other = identities | {"user": {"name": "openai:guest", "identity": {"model": "openai:other"}}}
+    assert history_of(played(tmp_path, None, job_identities=other), folder).user == []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.sweeps import make_run
+from support.sweeps import make_run, rated
 
 from pytest_tfgrpo.core.errors import BaselineError
 from pytest_tfgrpo.core.schema import violations
@@ -254,6 +254,40 @@ def test_a_baseline_describes_itself() -> None:
         "baseline main: mean 0.875 over 2 scenarios, 1 error",
         "  run run1 of task demo, 2026-01-31T12:00:30.000Z",
         "  actor offline at temperature 0.3, library cccccccccccc",
+        "  metrics reward, check.exact",
         "  a  1.000  3 rollouts",
         "  b  0.750  2 rollouts, 1 error",
     ]
+
+
+def test_an_old_file_without_metrics_keeps_its_hash(tmp_path: Path) -> None:
+    old = replace(from_run(RUN, "x"), metrics={})
+    old = replace(old, scenarios={id: replace(row, metrics={}) for id, row in old.scenarios.items()})
+    save(tmp_path / "x.json", old)
+    text = (tmp_path / "x.json").read_text()
+    assert "metrics" not in text
+    assert load(tmp_path / "x.json") == old
+
+
+def test_metrics_are_saved_with_their_scales_as_sums_of_shares(tmp_path: Path) -> None:
+    save(tmp_path / "x.json", from_run(rated(RUN, {"a": [0.5, 1.0]}), "x"))
+    value = json.loads((tmp_path / "x.json").read_text())
+    assert violations("baseline", value) == []
+    assert value["metrics"]["politeness"] == {"unit": "", "better": "higher", "most": 1.0}
+    assert value["scenarios"]["a"]["metrics"]["politeness"] == [2, 1.5, 1.25]
+    assert "politeness" not in value["scenarios"]["b"]["metrics"]
+    assert "relative_rank" not in value["metrics"]
+    assert any("politeness" in line for line in describe(load(tmp_path / "x.json")))
+
+
+@pytest.mark.parametrize(
+    "sums", [[1, 1.5, 1], [0, 0, 0], [1.5, 1, 1], [9, 1, 1], [2, 1.5, 0.1], [1, 1], [1, -1, 1], [1, "1", 1]]
+)
+def test_sums_of_a_metric_that_cannot_be_are_refused(tmp_path: Path, sums: list[object]) -> None:
+    path = tmp_path / "x.json"
+    save(path, from_run(rated(RUN, {"a": [0.5, 1.0]}), "x"))
+    value = json.loads(path.read_text())
+    value["scenarios"]["a"]["metrics"]["politeness"] = sums
+    path.write_text(json.dumps(value))
+    with pytest.raises(BaselineError, match=r"x\.json: /scenarios/a/metrics"):
+        load(path)

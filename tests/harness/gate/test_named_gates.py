@@ -1,5 +1,6 @@
 """Named gates over a run: what each sees, what each domain comes to, and that what breaks closes the gate."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,16 +9,19 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.sweeps import SETTINGS, Credits, evenly, make_run, rule, swept
+from support.builders import make_scenario
+from support.sweeps import SETTINGS, Credits, evenly, make_run, rated, rule, swept
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.named_scores import MetricScale, NamedScore
+from pytest_tfgrpo.core.records import Group, Run
+from pytest_tfgrpo.core.scenarios import Check, Criterion, Scenario
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.gate import rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline, from_run
-from pytest_tfgrpo.harness.gate.config import NamedGate, load_gates
-from pytest_tfgrpo.harness.gate.named_gates import NamedVerdict, OpenGate, judge_named
+from pytest_tfgrpo.harness.gate.config import NamedGate, load_gates, resolve_metrics
+from pytest_tfgrpo.harness.gate.named_gates import NamedVerdict, OpenGate, baseline_name, judge_named
 from pytest_tfgrpo.harness.gate.result import RuleResult
 from pytest_tfgrpo.harness.gate.verdict import Verdict, judge
 from pytest_tfgrpo.harness.report.gates import gate_lines, overall
@@ -43,6 +47,305 @@ def domains(text: float, dates: float, n: int = 60) -> dict[str, Credits]:
 
 
 BOTH = swept(domains(0.9, 0.9))
+
+
+# metrics
+
+
+def polite(final: Mapping[str, Credits], mean: float, **changes: Any) -> Run:
+    """Return a run in which each rollout that is no error was rated as polite as that."""
+    credits = {id: [None if one is None else mean for one in own] for id, own in final.items()}
+    return rated(swept(final, **changes), credits)
+
+
+def test_a_gate_of_a_metric_sees_nothing_else() -> None:
+    run = polite(evenly(12, [0.0]), 0.6)
+    assert verdict(run, metric="politeness", min_mean=0.5).outcome == "pass"
+    assert verdict(run, metric="gt_score", min_mean=0.5).outcome == "fail"
+    found = verdict(run, metric="politeness", min_mean=0.7)
+    assert found.outcome == "fail"
+    assert rule(found, "minimum politeness").message == "politeness 0.600, at least 0.7 required"
+    assert rule(found, "minimum politeness").figures["metric"] == "politeness"
+
+
+def test_a_gate_of_a_metric_says_who_scored_lowest_and_why() -> None:
+    scores = {**evenly(12, [0.5, 0.5]), "s7": [0.4, 0.1]}
+    run = rated(swept(evenly(12, [1.0, 1.0])), scores, why="no \x1bplease")
+    found = rule(verdict(run, metric="politeness", min_mean=0.9), "minimum politeness")
+    assert found.advice == "lowest: 0.100 by r1 of s7, no \\x1bplease"
+    assert rule(verdict(run, metric="politeness", min_mean=0.1), "minimum politeness").advice == ""
+
+
+def test_a_metric_is_judged_with_errors_left_out_and_as_0() -> None:
+    run = polite(evenly(12, [1.0, None]), 0.8)
+    assert verdict(run, metric="politeness", min_mean=0.4).outcome == "pass"
+    found = rule(verdict(run, metric="politeness", min_mean=0.5), "minimum politeness")
+    assert (found.outcome, found.figures["errors_as_zero"]) == ("fail", pytest.approx(0.4))
+    assert "0.400 with errors as 0" in found.message
+
+
+@pytest.mark.parametrize(
+    ("metric", "where"),
+    [
+        ("test.tone", "tfgrpo.score"),
+        ("extra.sure", "does the agent report"),
+        ("test", "its rewarder"),
+        ("style.wit", "its rewarder"),
+    ],
+)
+def test_a_metric_that_nobody_scored_says_where_to_look(metric: str, where: str) -> None:
+    assert where in rule(verdict(BOTH, metric=metric, min_mean=0.5), f"minimum {metric}").advice
+
+
+def test_a_metric_that_nobody_scored_closes_the_gate() -> None:
+    for metric, run in (("warmth", BOTH), ("politeness", rated(BOTH, {})), ("style.part", BOTH)):
+        found = rule(verdict(run, metric=metric, min_mean=0.0), f"minimum {metric}")
+        assert found.outcome == "fail"
+        assert found.message == f"no rollout of 120 eval scenarios has a score of {metric}"
+
+
+def test_a_metric_that_few_scenarios_have_is_no_pass() -> None:
+    run = swept(evenly(10, [1.0]))
+    for n, outcome in ((7, "inconclusive"), (8, "pass"), (10, "pass")):
+        found = verdict(rated(run, {f"s{i}": [1.0] for i in range(n)}), metric="politeness", min_mean=0.5)
+        assert found.outcome == outcome
+        assert (f"{n} of 10 scenarios have a score" in rule(found, "minimum politeness").message) is (n < 10)
+
+
+def test_a_metric_that_few_rollouts_have_is_no_pass() -> None:
+    run = swept(evenly(12, [1.0] * 5))
+    for n, outcome in ((1, "inconclusive"), (3, "inconclusive"), (4, "pass"), (5, "pass")):
+        found = verdict(rated(run, evenly(12, [1.0] * n)), metric="politeness", min_mean=0.5)
+        assert found.outcome == outcome
+        told = f"{12 * n} of 60 rollouts have a score" in rule(found, "minimum politeness").message
+        assert told is (n < 5)
+
+
+def test_a_metric_is_judged_in_each_domain_apart() -> None:
+    run = rated(BOTH, {id: [0.9 if id.startswith("text") else 0.1] for id in domains(1, 1)})
+    found = verdict(run, metric="politeness", min_mean=0.4, per_domain=True)
+    assert verdict(run, metric="politeness", min_mean=0.4).outcome == "pass"
+    assert rule(found, "minimum politeness (text)").outcome == "pass"
+    assert rule(found, "minimum politeness (dates)").outcome == "fail"
+
+
+def test_a_gate_of_a_metric_compares_with_no_baseline() -> None:
+    names = [
+        result.name for result in verdict(polite(evenly(12, [1.0]), 1.0), metric="reward", min_mean=0).results
+    ]
+    assert names == ["complete", "minimum reward"]
+    assert baseline_name(NamedGate(name="mine", metric="reward"), {**SETTINGS, "baseline": "main"}) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ("metric: politeness", "#/gates/mine/metric: a metric needs a min_mean"),
+        ("metric: politeness, max_errors: 0", "#/gates/mine/metric: a metric needs a min_mean, a margin"),
+        ("metric: relative_rank, margin: .1", "#/gates/mine/metric: a rank within a group cannot be"),
+        ("metric: [politeness], min_mean: .5", "#/gates/mine/metric"),
+        ("metric: '', min_mean: .5", "#/gates/mine/metric"),
+    ],
+)
+def test_a_metric_has_something_to_be_judged_by(tmp_path: Path, fields: str, complaint: str) -> None:
+    path = tmp_path / "gates.yaml"
+    path.write_text(f"gates:\n  mine: {{{fields}}}\n")
+    with pytest.raises(SettingError, match=re.escape(complaint)):
+        load_gates(path)
+
+
+def test_a_metric_is_one_that_a_rewarder_gives() -> None:
+    def require(metric: str) -> None:
+        gate = NamedGate(name="mine", metric=metric, source="gates.yaml")
+        assert resolve_metrics([gate], ["politeness", "style"], [], judged=False) == [gate]
+
+    for metric in ("gt_score", "reward", "relative_rank", "politeness", "style", "style.warmth"):
+        require(metric)
+    with pytest.raises(SettingError, match="'politness'; did you mean 'politeness'"):
+        require("politness")
+    with pytest.raises(SettingError, match="there are gt_score, reward, relative_rank, politeness, style"):
+        require("warmth")
+    with pytest.raises(SettingError, match=r"gives the metric 'reward\.part'"):
+        require("reward.part")
+
+
+def test_a_short_name_is_the_one_metric_that_it_can_be() -> None:
+    rubric = (Criterion(text="Kind?", name="kind"), Criterion(text="x", name="exact"))
+    scenarios = [replace(make_scenario("a", checks=(Check(kind="exact"),)), split="eval", rubric=rubric)]
+
+    def full(metric: str, *more: Scenario, judged: bool = True) -> str | None:
+        gate = NamedGate(name="mine", metric=metric, source="gates.yaml")
+        return resolve_metrics([gate], ["judge", "style"], [*scenarios, *more], judged=judged)[0].metric
+
+    marked = replace(make_scenario("b", checks=()), split="eval", checker="t.py::test_b")
+    assert (full("kind"), full("judge.kind"), full("style"), full("judge")) == (
+        "judge.kind",
+        "judge.kind",
+        "style",
+        "judge",
+    )
+    assert (full("extra.sure"), full("tone", marked), full("test.tone", marked)) == (
+        "extra.sure",
+        "test.tone",
+        "test.tone",
+    )
+    for metric, judged, complaint in (
+        ("exact", True, "'exact' may be check.exact or judge.exact; write which of them"),
+        ("kind", False, "nothing in this run gives the metric 'kind'"),
+        ("judge.other", True, "nothing in this run gives the metric 'judge.other'; did you mean"),
+        ("test.tone", True, "nothing in this run gives the metric 'test.tone'"),
+        ("sure", True, "nothing in this run gives the metric 'sure'"),
+    ):
+        with pytest.raises(SettingError, match=re.escape(complaint)):
+            full(metric, judged=judged)
+
+
+MANY = [f"s{n}" for n in range(40)]
+
+
+def mannered(mean: float, spread: float = 0.1, **changes: Any) -> Run:
+    """Return a run of 40 right answers that are so polite on average."""
+    ratings = {id: [mean + spread * (n % 3 - 1)] for n, id in enumerate(MANY)}
+    return rated(swept({id: [1.0] for id in MANY}, **changes), ratings)
+
+
+def test_a_metric_is_compared_with_the_baseline_by_the_statistics_of_the_gate() -> None:
+    before = from_run(mannered(0.7), "main")
+    assert before.metrics["politeness"] == MetricScale()
+    for mean, outcome in ((0.7, "pass"), (0.69, "pass"), (0.5, "fail")):
+        found = verdict(mannered(mean), before, metric="politeness", margin=0.12)
+        result = rule(found, "baseline politeness")
+        assert (found.outcome, result.outcome) == (outcome, outcome)
+        assert result.figures["difference"] == pytest.approx(mean - 0.7)
+        assert (result.figures["metric"], result.figures["better"]) == ("politeness", "higher")
+    names = [r.name for r in verdict(mannered(0.7), before, metric="politeness", margin=0.05).results]
+    assert names == ["complete", "baseline politeness"]
+
+
+def test_a_baseline_without_the_metric_skips_the_rule_and_says_so() -> None:
+    old = from_run(swept({id: [1.0] for id in MANY}), "main")
+    found = verdict(mannered(0.1), old, metric="politeness", margin=0.05, min_mean=0.05)
+    result = rule(found, "baseline politeness")
+    assert (found.outcome, result.outcome) == ("pass", "skipped")
+    assert result.message == "the baseline main has no metric politeness"
+    assert result.advice == "save the baseline again with `tfgrpo baseline save main`"
+    assert rule(found, "minimum politeness").outcome == "pass"
+
+
+def lengthy(words: float, unit: str = "words") -> Run:
+    """Return a run of 40 right answers, each of about so many words of which fewer are better."""
+    run = swept({id: [1.0] for id in MANY})
+    scale = MetricScale(unit=unit, better="lower", most=500)
+
+    def of(group: Group, n: int) -> Group:
+        scores = (NamedScore(name="length", value=words + n % 5, scale=scale),)
+        return replace(group, rollouts=tuple(replace(r, scores=scores) for r in group.rollouts))
+
+    phases = [replace(p, groups=tuple(of(g, n) for n, g in enumerate(p.groups))) for p in run.phases]
+    return replace(run, phases=tuple(phases))
+
+
+def test_where_lower_is_better_a_rise_is_worse_and_the_margin_is_a_share_of_the_scale() -> None:
+    before = from_run(lengthy(100), "main")
+    for words, outcome in ((20, "pass"), (110, "pass"), (200, "fail")):
+        found = rule(
+            verdict(lengthy(words), before, metric="test.length", margin=0.12), "baseline test.length"
+        )
+        assert found.outcome == outcome
+        assert found.figures["difference"] == pytest.approx((100 - words) / 500)
+        assert found.message.endswith("; figures are shares of 500 words saved, as lower is better")
+    short = verdict(lengthy(100), metric="test.length", min_mean=0.7)
+    assert (short.outcome, rule(short, "minimum test.length").figures["errors_excluded"]) == (
+        "pass",
+        pytest.approx(0.796),
+    )
+    assert rule(verdict(lengthy(100), metric="test.length", min_mean=0.9), "minimum test.length").advice == (
+        "highest: 104.000 by r0 of s4"
+    )
+
+
+def test_a_metric_on_another_scale_than_in_the_baseline_is_an_open_question() -> None:
+    before = from_run(lengthy(100), "main")
+    found = verdict(lengthy(100, unit="letters"), before, metric="test.length", margin=0.05)
+    result = rule(found, "baseline test.length")
+    assert (found.outcome, result.outcome) == ("inconclusive", "inconclusive")
+    assert "shares of 500 letters saved" in result.message
+
+
+def reporting(then: float, now: float, most: float, *domains: str) -> Run:
+    """Return a run whose agent reports words before it learned and after, then of `most` in `domains`."""
+    ids = [f"{domain}{n}" for domain in ("text", "date") for n in range(40)]
+    run = make_run({id: [1.0] for id in ids}, {id: [1.0] for id in ids}, {"t": [1.0, 0.0]})
+
+    def of(group: Group, mode: str) -> Group:
+        top = most if mode == "eval" and group.scenario_id[:4] in domains else 500.0
+        said = {"words": {"value": now if mode == "eval" else then, "better": "lower", "most": top}}
+        return replace(group, rollouts=tuple(replace(r, extra=said) for r in group.rollouts))
+
+    phases = [replace(p, groups=tuple(of(g, p.phase.mode) for g in p.groups)) for p in run.phases]
+    return replace(run, phases=tuple(phases))
+
+
+@pytest.mark.parametrize(
+    ("domains", "per_domain"), [(["text", "date"], False), (["text", "date"], True), (["date"], True)]
+)
+def test_a_metric_on_another_scale_than_in_the_own_control_is_an_open_question(
+    domains: list[str], per_domain: bool
+) -> None:
+    """An agent that learned to report a larger scale has gained nothing by it."""
+
+    def gained(now: float, most: float) -> NamedVerdict:
+        made = reporting(200, now, most, *domains)
+        return verdict(made, metric="extra.words", margin=0.1, gain=True, per_domain=per_domain)
+
+    assert (gained(200, 500).outcome, gained(400, 500).outcome) == ("pass", "fail")
+    found = gained(210, 5000)
+    assert found.outcome == "inconclusive"
+    place = " (dates)" if per_domain else ""
+    assert "now shares of 5000 saved" in rule(found, f"gain extra.words{place}").message
+    if domains == ["date"]:
+        assert gained(400, 5000).outcome == "fail"  # as it still says of the other domain
+
+
+def test_scenarios_that_lost_the_metric_keep_a_comparison_from_passing() -> None:
+    before = from_run(mannered(0.7), "main")
+    now = rated(swept({id: [1.0] for id in MANY}), {id: [0.9] for id in MANY[:30]})
+    found = verdict(now, before, metric="politeness", margin=0.05)
+    assert found.outcome != "pass"
+    assert rule(found, "baseline politeness").figures["share"] == 0.75
+    gone = verdict(rated(swept({"s0": [1.0]}), {"s0": [1.0]}), before, metric="politeness", margin=0.05)
+    assert "39 scenarios" in rule(gone, "baseline politeness").message
+    assert gone.outcome == "fail"
+
+
+def test_few_scored_rollouts_keep_a_comparison_from_passing() -> None:
+    run = swept({id: [1.0] * 4 for id in MANY})
+    before = from_run(rated(run, {id: [0.5] * 4 for id in MANY}), "main")
+    found = verdict(rated(run, {id: [0.9] for id in MANY}), before, metric="politeness", margin=0.1)
+    assert found.outcome == "inconclusive"
+    assert "40 of 160 rollouts have a score" in rule(found, "baseline politeness").message
+
+
+def test_an_error_counts_as_the_worst_figure_of_a_metric() -> None:
+    before = from_run(mannered(0.7), "main")
+    broken = rated(
+        swept({id: [1.0 if n % 2 else None] for n, id in enumerate(MANY)}), {id: [0.7] for id in MANY}
+    )
+    found = verdict(broken, before, metric="politeness", margin=0.05)
+    assert found.outcome == "fail"
+    assert rule(found, "baseline politeness").figures["errors_as_zero"]["difference"] < -0.3
+
+
+def test_a_metric_is_compared_in_each_domain_and_with_the_own_control() -> None:
+    run = rated(BOTH, {id: [0.9] for id in domains(1, 1)})
+    worse = rated(BOTH, {id: [0.9 if id.startswith("text") else 0.1] for id in domains(1, 1)})
+    found = verdict(worse, from_run(run, "main"), metric="politeness", margin=0.1, per_domain=True)
+    assert rule(found, "baseline politeness (text)").outcome == "pass"
+    assert rule(found, "baseline politeness (dates)").outcome == "fail"
+    both = make_run({id: [1.0] for id in MANY}, {id: [1.0] for id in MANY}, {"t": [1.0, 0.0]})
+    gained = rated(both, {id: [0.5] for id in MANY})
+    result = rule(verdict(gained, metric="politeness", gain=True), "gain politeness")
+    assert result.figures["difference"] == 0.0
 
 
 # selection
@@ -87,7 +390,7 @@ def test_what_the_suite_lost_belongs_to_the_selection_by_its_domain() -> None:
         scenarios=tuple(s for s in BOTH.scenarios if s.domain == "text" or s.id[-1] in "0123"),
     )
     dates = rule(verdict(fewer, before, domains=("dates",)), "baseline")
-    assert (dates.outcome, dates.figures["share"]) == ("fail", 0.4)
+    assert (dates.outcome, dates.figures["share"]) == ("fail", pytest.approx(0.4))
     assert len(dates.figures["lost"]) == round(0.6 * dates.figures["n"] / 0.4)
     assert rule(verdict(fewer, before, domains=("text",)), "baseline").figures["share"] == 1
 

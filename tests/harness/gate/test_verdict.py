@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.sweeps import SETTINGS, Credits, evenly, make_run, rule, swept
 
 from pytest_tfgrpo.core.lessons import LeakedAnswer
-from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.records import Failure, Run
 from pytest_tfgrpo.core.scenarios import Truth
 from pytest_tfgrpo.harness.gate.baseline import Baseline, from_run
 from pytest_tfgrpo.harness.gate.difference import Bar, judge_difference, share_level
@@ -55,6 +55,26 @@ def test_a_final_sweep_without_a_single_answer_fails_closed(credit: float | None
     assert found.failed
     assert "no rollout of" in rule(found, "complete").message
     assert "tfgrpo show " in str(rule(found, "complete").advice)
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"), [("setup", "mend what sets up"), ("spawn", "is the actor set up?")]
+)
+def test_a_sweep_without_answers_says_whose_part_is_to_be_mended(code: str, hint: str) -> None:
+    run = swept({f"s{i}": [None, None] for i in range(12)})
+    phases = tuple(
+        replace(
+            phase,
+            groups=tuple(
+                replace(
+                    g, rollouts=tuple(replace(r, failure=Failure(code=code, message="")) for r in g.rollouts)
+                )
+                for g in phase.groups
+            ),
+        )
+        for phase in run.phases
+    )
+    assert hint in str(rule(verdict(replace(run, phases=phases)), "complete").advice)
 
 
 @pytest.mark.parametrize(("excluded", "outcome"), [(2, "pass"), (3, "inconclusive")])

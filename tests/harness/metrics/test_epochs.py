@@ -10,7 +10,7 @@ from support.sweeps import evenly, make_result, make_run
 from pytest_tfgrpo.core.lessons import Library, Operation, Revision
 from pytest_tfgrpo.core.records import PhaseResult
 from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.harness.metrics.epochs import epoch_row, metric_lines, per_epoch, percentile
+from pytest_tfgrpo.harness.metrics.epochs import MadeRows, epoch_row, metric_lines, per_epoch, percentile
 from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
 
 
@@ -133,6 +133,17 @@ def test_metric_lines_tell_each_call_and_then_its_rollout() -> None:
         "cost_usd": 0.001,
         "latency_ms": 10.0,
     }
+
+
+def test_a_row_is_made_again_only_where_its_phase_is_another_now() -> None:
+    run, made = make_run({"e": [1, 0]}, {"e": [1, 1]}, {"t": [1, 0]}), MadeRows()
+    begun = replace(run, phases=run.phases[:2])
+    first = per_epoch(begun, made)["epochs"]
+    changed = replace(run, phases=(run.phases[0], *make_run(train={"t": [0, 0]}).phases, run.phases[2]))
+    second = per_epoch(changed, made)["epochs"]
+    assert second[0] is first[0]
+    assert second == per_epoch(changed)["epochs"]
+    assert second[1]["gt_score"]["mean"] == 0
 
 
 def test_the_file_follows_the_library_from_phase_to_phase() -> None:

@@ -101,7 +101,7 @@ def test_domains_share_the_level() -> None:
     assert [row["claim"] for row in report(seen(run))["domains"]] == ["better", None]
     few = report(seen(run, *(f"v{n}" for n in range(9))))
     assert [row["claim"] for row in few["domains"]] == [None, None]
-    assert "open: within chance (Holm's p of 0.005 or more)" in "\n".join(terminal(few))
+    assert "open: within chance (Holm's p of 0.005 or more)" in "\n".join(terminal(few, verbosity=1))
 
 
 def test_the_best_of_many_variants_that_gain_nothing_passes_for_better_in_at_most_one_of_twenty() -> None:

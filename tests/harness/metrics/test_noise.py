@@ -68,8 +68,8 @@ def test_without_a_second_rollout_noise_is_not_known_and_it_says_how_to() -> Non
     run = make_run(final={"a": [1], "b": [0]})
     value = noise(Sweeps(run), None)
     assert value["difference"] is value["seed_std"] is None
-    assert "noise unknown: each scenario ran once; set eval_rollouts to 2 or more" in text(run)
-    assert "no scenario has two scored rollouts" in text(make_run(final={"a": [1, None]}))
+    assert "noise unknown: each scenario ran once; set eval_rollouts to 2 or more" in text(run, every=True)
+    assert "no scenario has two scored rollouts" in text(make_run(final={"a": [1, None]}), every=True)
     assert noise(Sweeps(make_run({"a": [1, 0]})), None) is None
 
 
@@ -95,7 +95,7 @@ def test_scenarios_with_both_outcomes_are_listed_apart() -> None:
     ]
     assert (
         "flaky scenarios that only some seeds solve: 2 in the final sweep, 1 in the baseline sweep"
-        in text(run)
+        in text(run, every=True)
     )
     assert "final sweep: a 2/3, b 1/2" in text(run, every=True)
     assert "  - final sweep: a 2/3, b 1/2." in trust_markdown(report(run), str)

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.sweeps import Credits, evenly, make_run
+from support.sweeps import Credits, evenly, make_run, rated
 
+from pytest_tfgrpo.core.named_scores import MetricScale
 from pytest_tfgrpo.harness.gate.baseline import Baseline, from_run
 from pytest_tfgrpo.harness.gate.difference import Bar
 from pytest_tfgrpo.harness.report.baselines import Compared, compare_baselines
@@ -118,3 +119,19 @@ def test_hostile_names_stay_text(credits: dict[str, float]) -> None:
     for line in compare_baselines(before, other, bar=Bar(margin=0.05)).lines:
         assert line.isprintable()
         assert not line.lstrip().startswith("::")
+
+
+def test_metrics_that_both_have_are_compared_and_what_repeats_the_scores_is_left_out() -> None:
+    run = make_run(final=BEFORE)
+    polite = [from_run(rated(run, {id: [mean] for id in BEFORE}), "x") for mean in (0.25, 0.75)]
+    found = compared(*polite)
+    (head,) = [n for n, line in enumerate(found.lines) if line.startswith("by metric ")]
+    assert found.lines[head + 1].split()[:5] == ["politeness", "80", "0.250", "0.750", "+0.500"]
+    assert "check.exact" not in text(found)
+    assert "by metric" not in text(compared(polite[0], stored(BEFORE)))
+
+
+def test_metrics_on_two_scales_are_not_compared() -> None:
+    one = from_run(rated(make_run(final=BEFORE), {id: [0.5] for id in BEFORE}), "x")
+    other = replace(one, metrics={**one.metrics, "politeness": MetricScale(unit="words", most=9.0)})
+    assert "politeness" not in text(compared(one, other))

@@ -1,6 +1,6 @@
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import make_experience
-from support.sweeps import SETTINGS, Credits, evenly, make_run
+from support.sweeps import SETTINGS, Credits, evenly, make_run, rated
 
 from pytest_tfgrpo.core.lessons import Library, Operation
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.harness.report.compare import versus
+from pytest_tfgrpo.harness.report.compare_columns import LETTERS
 from pytest_tfgrpo.harness.report.compare_lines import compare_lines
 
 Golden = Callable[[str, str], None]
@@ -59,8 +60,18 @@ def test_two_runs_side_by_side_read_well(golden: Golden, name: str, verbosity: i
     golden(f"versus{name}.txt", "\n".join(compare_lines(versus(*two()), verbosity=verbosity)) + "\n")
 
 
-def test_the_value_fits_its_schema_and_is_plain_json() -> None:
-    value = versus(*two())
+def three() -> dict[str, Any]:
+    """Return a run beside which one is better, and of another nothing can be said."""
+    before, after = two()
+    return versus(before, after, [run({**drawn(0.55, 3), "gone-1": [1]}, "run3")])
+
+
+def test_several_runs_are_columns_and_each_is_compared_with_the_first(golden: Golden) -> None:
+    golden("versus-several.txt", "\n".join(compare_lines(three())) + "\n")
+
+
+@pytest.mark.parametrize("value", [versus(*two()), three()])
+def test_the_value_fits_its_schema_and_is_plain_json(value: dict[str, Any]) -> None:
     assert violations("versus", value) == []
     assert json.loads(json.dumps(value, allow_nan=False)) == value
 
@@ -72,6 +83,70 @@ def test_a_difference_is_paired_by_scenario_and_claimed_only_with_evidence() -> 
     assert versus(run(evenly(40, [1, 1]), "run1"), run(evenly(40, [0, 1])))["claim"] == "worse"
     one_gained = {**evenly(40, [1, 0]), "s3": [1, 1]}
     assert versus(run(evenly(40, [1, 0]), "run1"), run(one_gained))["claim"] is None
+
+
+def passed(of: Mapping[str, Credits], ids: Sequence[str]) -> dict[str, Credits]:
+    return {**of, **{id: [1, 1] for id in ids}}
+
+
+def test_several_comparisons_are_corrected_for_their_number() -> None:
+    # six of 40 scenarios gained: p = 2 / 2^6 = 0.031 alone, and 0.0625 after Holm's correction for two
+    nothing = evenly(40, [0, 0])
+    before, after = run(nothing, "run1"), run(passed(nothing, [f"s{i}" for i in range(6)]))
+    other = run(passed(nothing, [f"s{i}" for i in range(10, 16)]), "run3")
+    alone = versus(before, after)
+    assert (alone["claim"], alone["difference"]["p"]) == ("better", pytest.approx(2 / 2**6, abs=0.003))
+    assert alone["difference"]["p_adjusted"] == alone["difference"]["p"]
+    both = versus(before, after, [other])
+    assert [one["claim"] for one in (both, *both["further"])] == [None, None]
+    assert both["difference"]["p_adjusted"] == pytest.approx(2 * 2 / 2**6, abs=0.006)
+    assert both["comparisons"] == 2
+    shown = [" ".join(" ".join(compare_lines(value, verbosity=-1)).split()) for value in (alone, both)]
+    assert [text.count("p 0.03") for text in shown] == [1, 0]
+    assert [text.count("p 0.06") for text in shown] == [0, 2]
+
+
+def test_an_open_comparison_says_how_many_scenarios_would_settle_it() -> None:
+    before, after = run(drawn(0.5, 1), "run1"), run(drawn(0.55, 3))
+    value = versus(before, after)
+    assert (value["claim"], value["obstacles"]) == (None, [])
+    needed = value["settling"]["scenarios"]
+    assert needed > 40
+    shown = " ".join(" ".join(compare_lines(value, verbosity=-1)).split())
+    assert f"to settle it, about {needed} eval scenarios x 5 rollouts" in shown
+    stricter = versus(before, after, [run(drawn(0.5, 4), "run3")])["settling"]["scenarios"]
+    assert stricter > needed
+
+
+def test_equal_runs_are_settled_by_no_number_of_scenarios() -> None:
+    value = versus(run(drawn(0.5, 1), "run1"), run(drawn(0.5, 1)))
+    assert value["settling"]["scenarios"] is None
+    assert "while the runs score alike, no number of scenarios settles it" in " ".join(
+        " ".join(compare_lines(value, verbosity=-1)).split()
+    )
+
+
+def test_a_claim_needs_nothing_that_settles_it() -> None:
+    assert versus(*two())["settling"] is None
+
+
+def test_metrics_are_paired_by_scenario_in_one_order_for_every_run() -> None:
+    runs = [run(evenly(12, [1, 0]), f"run{n}") for n in range(3)]
+    before, after = (rated(one, evenly(12, [share])) for one, share in zip(runs, (0.25, 0.75), strict=False))
+    value = versus(before, after, [rated(runs[2], evenly(12, [1.0]), "zeal")])
+    metrics = {row["name"]: row for row in value["metrics"]}
+    polite = metrics["politeness"]
+    assert (polite["n"], polite["before"], polite["after"]) == (12, 0.25, 0.75)
+    assert polite["difference"] == 0.5
+    assert polite["ci95"][0] > 0
+    about = {"name": "gt_score", "unit": "", "better": "higher"}
+    assert {**value["difference"], **about}.items() >= metrics["gt_score"].items()
+    assert (metrics["zeal"]["n"], metrics["zeal"]["difference"]) == (0, None)
+    names = ["gt_score", "reward", "politeness", "zeal", "check.exact"]
+    assert [row["name"] for row in value["metrics"]] == names
+    assert [row["name"] for row in value["further"][0]["metrics"]] == names
+    assert violations("versus", value) == []
+    assert any("politeness" in line for line in compare_lines(versus(before, after)))
 
 
 def test_both_readings_of_errors_must_bear_a_claim_out() -> None:
@@ -111,8 +186,11 @@ def obstacles(before: Run, after: Run) -> list[str]:
     value = versus(before, after)
     assert value["claim"] is None
     assert all(row["claim"] is None for row in value["domains"])
-    shown = "\n".join(compare_lines(value, verbosity=-1))
-    assert shown.count("no claim can be made: ") == len(value["obstacles"])
+    shown = " ".join(" ".join(compare_lines(value, verbosity=-1)).split())
+    assert shown.startswith(
+        "result no claim whether B is better or worse than A: " + "; ".join(value["obstacles"])
+    )
+    assert value["settling"] is None
     return list(value["obstacles"])
 
 
@@ -134,7 +212,10 @@ def test_runs_of_other_suites_have_nothing_in_common() -> None:
     value = versus(run(evenly(20, [1]), "run1"), run(evenly(20, [1], prefix="t")))
     assert value["obstacles"] == ["no scenario is scored in both"]
     assert violations("versus", value) == []
-    assert "difference  unknown: no scenario is scored in both runs" in compare_lines(value)
+    shown = " ".join(" ".join(compare_lines(value)).split())
+    assert shown.startswith(
+        "result no claim whether B is better or worse than A: no scenario is scored in both A "
+    )
 
 
 def test_too_few_in_common_bar_a_claim() -> None:
@@ -198,13 +279,15 @@ def test_settings_stamps_and_versions_that_differ_are_listed() -> None:
 HOSTILE = st.text(st.characters(), max_size=120) | st.just("\x1b[2J\u202e\ud800" + "x" * 300)
 
 
-@given(text=HOSTILE, verbosity=st.integers(-1, 1))
-def test_no_foreign_text_breaks_out_of_80_columns(text: str, verbosity: int) -> None:
+@given(text=HOSTILE, verbosity=st.integers(-1, 1), further=st.integers(0, len(LETTERS) - 2))
+def test_no_foreign_text_breaks_out_of_80_columns(text: str, verbosity: int, further: int) -> None:
     lesson = make_experience(summary32=text, domain=text)
     before = learned(run({"a": [1], "b": [0], f"{text}.": [1]}, "run1"), lesson)
     named = {**SETTINGS, "actor": text, f"{text}.": text}  # never the name of a setting of ours
-    after = run({"a": [0], "b": [1]}, settings=named, stamps={text: "1"})
+    after = run({"a": [0], "b": [1]}, settings=named, stamps={text: "1"}, reason=text, status="aborted")
     scenarios = tuple(replace(s, domain=text) for s in after.scenarios)
-    for shown in compare_lines(versus(before, replace(after, scenarios=scenarios)), verbosity=verbosity):
+    after = replace(after, scenarios=scenarios)
+    others = [replace(after, run_id=f"{text}{n}", partial_selection=True) for n in range(further)]
+    for shown in compare_lines(versus(before, after, others), verbosity=verbosity):
         assert len(shown) <= 80
         assert shown.isprintable()

@@ -34,7 +34,7 @@ def report_of(run: Run) -> Report:
 
 
 def told(run: Run) -> str:
-    return " ".join(" ".join(terminal(report_of(run))).split())
+    return " ".join(" ".join(terminal(report_of(run), verbosity=1)).split())
 
 
 def test_the_gain_of_families_that_training_has_stands_apart_from_that_of_others() -> None:

@@ -17,7 +17,7 @@ from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.harness.engine.observers import Notice
 from pytest_tfgrpo.harness.report.terminal import terminal
 from pytest_tfgrpo.harness.report.value import build
-from pytest_tfgrpo.harness.run.headroom import headroom, headroom_text, look_ahead
+from pytest_tfgrpo.harness.run.headroom import headroom, headroom_notice, headroom_text, look_ahead
 from pytest_tfgrpo.harness.run.journal_contents import JournalContents, read_log
 from pytest_tfgrpo.numerics.planning import planned_effect, uneven_effect
 
@@ -140,8 +140,8 @@ def test_a_run_says_it_before_it_learns_and_its_report_keeps_it(tmp_path: Path) 
     assert [text for text in texts if text.startswith("headroom: ")] == texts[:1]
     report = build(run, None)
     assert violations("report", report) == []
-    assert texts[0] == f"headroom: {headroom_text(report['headroom'])}"
-    assert "headroom  " in "\n".join(terminal(report))
+    assert texts[0] == f"headroom: {headroom_notice(report['headroom'])}"
+    assert "headroom  " in "\n".join(terminal(report, verbosity=1))
 
 
 def test_stopped_by_it_a_run_asks_nothing_more_and_can_go_on(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from support.syncs import Syncs
 
 from pytest_tfgrpo.core.clock import utc_time
 from pytest_tfgrpo.core.errors import JournalError
-from pytest_tfgrpo.harness.run.journal import Journal, decode, encode, ended_at, is_open, read
+from pytest_tfgrpo.harness.run.journal import Journal, decode, encode, ended_at, is_open, read, scan
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -259,3 +259,29 @@ def test_a_disk_that_fills_up_leaves_the_lines_before_it_whole(tmp_path: Path) -
     journal.append("finish", {})
     journal.close()
     assert [event.event for event in read(path)] == ["run", "finish"]
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"n": 4, "event"'])
+def test_lines_that_were_read_just_now_are_not_read_again(tmp_path: Path, torn: bytes) -> None:
+    path = tmp_path / "journal.jsonl"
+    write(path, [("rollout", n) for n in range(2)])
+    (_, _), (last, end) = scan(path)
+    write(path, [("rollout", 2)])
+    path.write_bytes(path.read_bytes().replace(b'"data":0', b'"data":9') + torn)
+    journal = Journal(path, last.n, end)  # what has changed before `end` is none of its business
+    assert journal.events == 3
+    journal.append("rollout", 3)
+    journal.close()
+    assert [event.data for event, _ in scan(path, last.n, end)] == [2, 3]
+
+
+def test_a_journal_shorter_than_what_was_read_is_read_from_its_start(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    write(path, [("rollout", n) for n in range(5)])
+    size = path.stat().st_size
+    path.unlink()
+    write(path, [("rollout", 0)])
+    journal = Journal(path, 5, size)
+    journal.append("rollout", 1)
+    journal.close()
+    assert [event.n for event in read(path)] == [1, 2]

@@ -12,9 +12,12 @@ from support.jobs import ScriptedActor, make_job, run_job, three_or_not
 from pytest_tfgrpo.core.errors import JournalError, ResumeError
 from pytest_tfgrpo.core.files import JOURNAL, run_folder
 from pytest_tfgrpo.core.records import CheckerResult, JudgeResult
+from pytest_tfgrpo.harness.run import stored_groups
 from pytest_tfgrpo.harness.run.journal import SCHEMA, encode
-from pytest_tfgrpo.harness.run.journal_contents import find_resumable, list_runs, load_run, read_log
+from pytest_tfgrpo.harness.run.journal_contents import find_resumable, list_runs, load_run, read_log, run_of
 from pytest_tfgrpo.harness.run.judgement import judged
+from pytest_tfgrpo.harness.run.settled_groups import SettledGroups, UnsettledError
+from pytest_tfgrpo.harness.run.stored_groups import StoredGroups
 
 
 @pytest.fixture
@@ -109,3 +112,28 @@ def test_an_event_of_the_wrong_shape_is_refused_by_line(finished: Path, event: s
     (finished / JOURNAL).write_bytes(first + encode(2, event, data))
     with pytest.raises(JournalError, match=f":2: event '{event}' cannot be read"):
         read_log(finished)
+
+
+def test_the_groups_of_a_long_run_stay_on_disk(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = load_run(finished)
+    monkeypatch.setattr(stored_groups, "KEPT", 0)
+    again = load_run(finished)
+    assert {type(result.groups) for result in again.phases} == {StoredGroups}
+    assert again == whole
+    settled = SettledGroups()
+    assert read_log(finished, settled).rollouts == {}
+
+
+def test_a_journal_that_comes_back_to_a_group_is_read_as_before(finished: Path) -> None:
+    journal = finished / JOURNAL
+    before = run_of(read_log(finished))
+    rows = journal.read_bytes().splitlines(keepends=True)
+    seen = [json.loads(row) for row in rows]
+    rollout = next(row for row in seen if row["event"] == "rollout")
+    group = next(row for row in seen if row["event"] == "group" and row["data"]["group_id"] in str(rollout))
+    for again in (rollout, group):
+        rows.append(encode(len(rows) + 1, again["event"], again["data"]))
+    journal.write_bytes(b"".join(rows))
+    with pytest.raises(UnsettledError):
+        read_log(finished, SettledGroups())
+    assert load_run(finished) == run_of(read_log(finished)) == before

@@ -66,6 +66,7 @@ def test_a_record_of_a_file_is_taken_as_it_is_and_one_made_by_hand_is_completed(
     checks = [
         {"kind": "file", "path": "a.txt", "golden": "golden.txt"},
         {"kind": "command", "run": "test -f a.txt", "weight": 2},
+        {"kind": "contains", "not": True, "value": "sorry"},
     ]
     data = {"id": "one", "split": "eval", "prompt": "Write.", "attachments": ["golden.txt"], "checks": checks}
     more = {
@@ -79,7 +80,15 @@ def test_a_record_of_a_file_is_taken_as_it_is_and_one_made_by_hand_is_completed(
     (tmp_path / "one.scenario.json").write_text(json.dumps(data | more))
     (loaded,) = collect(tmp_path, ["."], KINDS)
     assert collect(tmp_path, [loaded], KINDS) == [loaded]
-    made = [Check(kind=str(c.pop("kind")), weight=float(c.pop("weight", 1)), params=c) for c in checks]
+    made = [
+        Check(
+            kind=str(c.pop("kind")),
+            weight=float(c.pop("weight", 1)),
+            negated=bool(c.pop("not", False)),
+            params=c,
+        )
+        for c in checks
+    ]
     (by_hand,) = collect(tmp_path, [replace(loaded, checks=tuple(made), stamp="")], KINDS)
     assert by_hand == loaded
 

@@ -221,3 +221,43 @@ def test_what_is_loaded_can_be_opened(file: Path) -> None:
     assert models.open("openai:m@local").paid is False
     with pytest.raises(SettingError, match=r"HOSTED_PROJECT is not set"):
         models.open("openai:m@hosted")
+
+
+POOLED = """endpoints:
+  a: {base_url: "https://a.example/v1"}
+  b: {base_url: "https://b.example/v1", api_key_env: B_KEY}
+  b2: {base_url: "https://b.example/v1", api_key_env: OTHER_KEY}
+  twin: {base_url: "https://a.example/v1"}
+"""
+
+
+def test_a_pool_lists_endpoints_with_weights_and_names_of_the_model(file: Path) -> None:
+    pools = "pools:\n  p: [{endpoint: a, weight: 3}, {endpoint: b, model: org/m}, {endpoint: b2}]\n"
+    (shares,) = load(file, POOLED + pools).pools.values()
+    assert [(one.endpoint, one.weight, one.model) for one in shares] == [
+        ("a", 3, None), ("b", 1, "org/m"), ("b2", 1, None)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("pools", "pointer", "said"),
+    [
+        ("p: [{endpoint: a}, {endpoint: b}, {endpoint: a}]", "p/2/endpoint", "endpoint 'a' is listed twice"),
+        ("p: [{endpoint: a}, {endpoint: twin}]", "p/1/endpoint", "'a', the server of 'twin', is listed"),
+        ("p: [{endpoint: aa}]", "p/0/endpoint", "there is no endpoint 'aa'; did you mean 'a'?"),
+        ("p: []", "p", ""),
+        ("a: [{endpoint: a}]", "a", "'a' is the name of an endpoint already"),
+        ("default: [{endpoint: a}]", "default", "'default' is the name of an endpoint already"),
+        ("x y: [{endpoint: a}]", "x y", "must be letters, digits"),
+        ("p: [{endpoint: a, weight: 0}]", "p/0/weight", ""),
+        ("p: [{endpoint: a, weight: 1.5}]", "p/0/weight", ""),
+        ("p: [{endpoint: a, wait: 1}]", "p/0/wait", ""),
+        ("p: [{weight: 1}]", "p/0", ""),
+    ],
+)  # fmt: skip
+def test_a_pool_that_cannot_be_is_refused_by_line_and_place(
+    file: Path, pools: str, pointer: str, said: str
+) -> None:
+    told = refusal(file, f"{POOLED}pools:\n  {pools}\n")
+    assert told.startswith(f"models: {file}:7: #/pools/{pointer}: ")
+    assert said in told

@@ -26,6 +26,16 @@ def test_lessons_follow_system_text_and_injections_as_a_block_of_data():
     )
 
 
+def test_what_all_scenarios_share_comes_first_so_that_servers_can_cache_it():
+    pack = make_pack(system="Solve it.", inject=("First.",))
+    one, other = (
+        render_prompt(pack, make_scenario(id=text, prompt=text), lessons(text)) for text in ("count", "sum")
+    )
+    shared = f"Solve it.\n\nFirst.\n\n{OPENING}\n- [do] "
+    assert (one.system, other.system) == (f"{shared}count\n</experiences>", f"{shared}sum\n</experiences>")
+    assert (one.user, other.user) == ("count", "sum")
+
+
 def test_without_lessons_there_is_no_block():
     assert merge_experiences(make_pack(inject=("", " \n")), []) == "Solve the task."
     assert merge_experiences(make_pack(experience_slots=0), lessons("a")) == "Solve the task."

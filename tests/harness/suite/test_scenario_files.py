@@ -290,6 +290,7 @@ def build(data, folder=None, checker="test_x", **more):
     [
         {"prompt": "q"}, {"input": 0}, {"input": {}}, {"tools": []}, {"tools": ["a"]},
         {"checks": [EXACT, EXACT]}, {"checks": [EXACT | {"value": "4"}]}, {"checks": [EXACT | {"weight": 2}]},
+        {"checks": [EXACT | {"not": True}]},
         {"attachments": ["one"]}, {"attachments": ["two"]},
     ],
 )  # fmt: skip
@@ -298,6 +299,12 @@ def test_the_task_stamp_covers_what_is_asked_and_how_it_is_judged(tmp_path, chan
     (tmp_path / "two").write_text("1")
     plain, other = build(PLAIN, tmp_path), build(PLAIN | changes, tmp_path)
     assert plain.stamp != other.stamp
+
+
+def test_a_check_that_says_not_false_is_the_check_that_does_not_say_it(tmp_path):
+    assert (
+        build(PLAIN | {"checks": [EXACT | {"not": False}]}).stamp == build(PLAIN | {"checks": [EXACT]}).stamp
+    )
 
 
 def test_the_task_stamp_does_not_cover_how_a_scenario_is_filed(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.records import Frame, Trajectory
@@ -40,11 +40,26 @@ class OfflineActor:
             "policy": stamp(asdict(self._policy)),
         }
 
+    converses = True
+
     async def __call__(self, call: ActorCall) -> Trajectory:
         """Try the scenario once, in about a millisecond."""
+        return self.play(call)[0]
+
+    def open_session(self, call: ActorCall) -> OfflineSession:
+        """Return a conversation: each message is a task, or goes on with the last result."""
+        return OfflineSession(self, call)
+
+    def play(self, call: ActorCall, before: Value | None = None) -> tuple[Trajectory, Value]:
+        """Return what a task comes to, as text and as value.
+
+        The result `before` it is worked on where the task has no data of its own.
+        """
         started = time.perf_counter()
         brief = open_brief(call.task, call.workspace)
         value = first_value(call.task, brief)
+        if before is not None and not brief.has_data():
+            value = before
         words = content(wording_of(brief.text))
         later = self._policy.prior(words, frozenset())
         first = self._policy.prior(words, content(brief.sight()))
@@ -80,11 +95,32 @@ class OfflineActor:
                 started_at=utc_now(ago_ms=took_ms),
             )
         )
-        return Trajectory(answer=answer, frames=tuple(frames))
+        return Trajectory(answer=answer, frames=tuple(frames)), value
 
     def bound(self, call_count: int) -> Mapping[str, float | None]:  # noqa: ARG002 - free, however often
         """Return that calls are free; how many words they handle depends on the data."""
         return {"usd": 0.0, "tokens": None}
+
+    async def aclose(self) -> None:
+        """Hold nothing."""
+
+
+class OfflineSession:
+    """Remembers the result of the last turn."""
+
+    def __init__(self, actor: OfflineActor, call: ActorCall) -> None:
+        self._actor = actor
+        self._call = call
+        self._value: Value | None = None
+
+    async def answer(self, message: str) -> Trajectory:
+        """Take the message as a task."""
+        call = self._call
+        if self._value is not None:
+            task = replace(call.task, prompt=message, input=None)
+            call = replace(call, task=task, prompt=replace(call.prompt, user=message))
+        trajectory, self._value = self._actor.play(call, self._value)
+        return trajectory
 
     async def aclose(self) -> None:
         """Hold nothing."""

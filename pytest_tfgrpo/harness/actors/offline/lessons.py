@@ -9,9 +9,9 @@ import html
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.harness.actors.offline.advice import OPENERS, VERBS, Advice, read_advice, tokens_of
 from pytest_tfgrpo.harness.actors.offline.matching import commonness

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.harness.actors.offline.lessons import ReadLesson
 from pytest_tfgrpo.harness.actors.offline.matching import similarities
 from pytest_tfgrpo.harness.actors.offline.tools.registry import TOOLS

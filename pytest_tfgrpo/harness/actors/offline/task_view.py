@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import Task
 from pytest_tfgrpo.harness.actors.offline.measures import UNIT_NAMES, UNITS
 from pytest_tfgrpo.harness.actors.offline.reading import (
@@ -67,6 +67,12 @@ class TaskView:
         """Return the longest quoted text, or the whole text when nothing is quoted."""
         quoted = [straight or curly for straight, curly in _QUOTED.findall(self.text)]
         return max(quoted, key=len, default="") or self.text
+
+    def has_data(self) -> bool:
+        """Return whether the text has something to work on: quoted, a file, dates, measures or numbers."""
+        text = self.text
+        data = _QUOTED.search(text) or _FILE.search(text) or dates_in(text) or quantities_in(text)
+        return bool(data or numbers_in(text))
 
     def sight(self) -> str:
         """Return words for the data at hand: of the attached files, else of the text."""

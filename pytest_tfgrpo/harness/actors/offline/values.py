@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal, TypeAlias
+
+from pytest_tfgrpo.core.dataclass import dataclass
 
 MAX_TEXT = 200_000
 """Longest text, in characters, that a tool reads or writes."""

@@ -32,6 +32,8 @@ class OpenAIActor:
             "tools": dict(toolbox.identity),
         }
         self.concurrency = completer.concurrency
+        self.batched = getattr(completer, "batched", False)
+        """Whether its calls wait for each other."""
         self._completer = completer
         self._toolbox = toolbox
         self._max_steps = max_steps
@@ -45,8 +47,18 @@ class OpenAIActor:
                 raise ActorError(f"scenario {task.id!r}: {error}") from error
             require_sendable(task, attachments)
 
+    converses = True
+
     async def __call__(self, call: ActorCall) -> Trajectory:
         """Try the scenario once; see Actor."""
+        return await self.open_session(call).answer(call.prompt.user)
+
+    def open_session(self, call: ActorCall) -> ModelSession:
+        """Return a conversation, of at most `max_steps` model calls in each turn."""
+        return ModelSession(self, call, self._max_steps)
+
+    async def begin(self, call: ActorCall) -> Conversation:
+        """Return the messages of a rollout that begins; raises ProviderError."""
         began = asyncio.get_running_loop().time()
         task = call.task
         pictures: tuple[Image, ...] = ()
@@ -58,11 +70,32 @@ class OpenAIActor:
             offer = self._toolbox.offer(task.tools, files=files)
         except ActorError as error:
             raise ProviderError(str(error), "tools") from error
-        return await Conversation(self._completer, call, offer, pictures, began).run(self._max_steps)
+        return Conversation(self._completer, call, offer, pictures, began)
 
     def bound(self, call_count: int) -> Mapping[str, float | None]:  # noqa: ARG002 - part of the Protocol
         """Return what is known beforehand: a free model costs nothing, the length of a loop is its own."""
         return {"usd": None if self.paid else 0.0, "tokens": None}
+
+    async def aclose(self) -> None:
+        """Do nothing: the model's client is shared."""
+
+
+class ModelSession:
+    """Keeps the messages of a conversation."""
+
+    def __init__(self, actor: OpenAIActor, call: ActorCall, max_steps: int) -> None:
+        self._actor = actor
+        self._call = call
+        self._max_steps = max_steps
+        self._conversation: Conversation | None = None
+
+    async def answer(self, message: str) -> Trajectory:
+        """Return the model's answer; the first message is that of the call's prompt."""
+        if self._conversation is None:
+            self._conversation = await self._actor.begin(self._call)
+        else:
+            self._conversation.go_on(message)
+        return await self._conversation.run(self._max_steps)
 
     async def aclose(self) -> None:
         """Do nothing: the model's client is shared."""

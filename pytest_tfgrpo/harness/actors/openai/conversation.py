@@ -36,7 +36,7 @@ CALLS_PER_TURN = 64
 
 
 class Conversation:
-    """The messages and frames of one rollout."""
+    """The messages of one rollout, and the frames of its present turn."""
 
     def __init__(
         self, completer: Completer, call: ActorCall, offer: Offer, pictures: tuple[Image, ...], began: float
@@ -57,6 +57,13 @@ class Conversation:
         system = Message(role="system", content=clean(call.prompt.system))
         self._messages = [system, user] if call.prompt.system else [user]
         self._frames: list[Frame] = []
+        self._steps = 0
+        self._asked = False
+
+    def go_on(self, message: str) -> None:
+        """Take the next message of the user, after an answer."""
+        self._messages.append(Message(role="user", content=clean(message)))
+        self._frames = []
 
     async def run(self, max_steps: int) -> Trajectory:
         """Return the answer and all calls made for it, after `max_steps` model calls at most.
@@ -69,7 +76,8 @@ class Conversation:
             if not completion.tool_calls:
                 return self._answer(completion)
             if step < max_steps:
-                await self._use_tools(completion, step)
+                self._steps += 1
+                await self._use_tools(completion, self._steps)
         raise self._failure(
             f"no answer after {max_steps} model calls: the model keeps calling tools; "
             "raise max_steps if it needs more",
@@ -81,7 +89,7 @@ class Conversation:
         started = time.perf_counter() - self._turn.waited_s
         left_s = self._left_s()
         if left_s <= 0:
-            late = AgentFailure if self._frames else ProviderError
+            late = AgentFailure if self._asked else ProviderError
             message = f"no time is left of {self._call.timeout_s:g} s for a model call"
             raise late(message, TIMEOUT, frames=tuple(self._frames))
         request = Request(
@@ -106,6 +114,7 @@ class Conversation:
         except Exception as error:  # what a client did not foresee is no fault of the agent
             raise self._no_completion(describe(error), "client", started) from error
         latency_ms = completion.latency_ms or elapsed_ms(started + self._turn.waited_s)
+        self._asked = True
         self._frames.append(
             Frame(
                 kind="model",
@@ -133,6 +142,7 @@ class Conversation:
     ) -> RolloutFault:
         """Return the fault of a model call without an answer, which may have been paid for."""
         latency_ms = elapsed_ms(started + self._turn.waited_s)
+        self._asked = True
         self._frames.append(
             Frame(
                 kind="model",
@@ -176,6 +186,7 @@ class Conversation:
             raise self._failure(f"the answer has {size} bytes, more than {limit}", "oversize")
         if not answer.strip():
             raise self._failure("the model returned an empty answer", "no_answer")
+        self._messages.append(Message(role="assistant", content=answer))
         return Trajectory(answer=answer, frames=tuple(self._frames))
 
     async def _use_tools(self, completion: Completion, step: int) -> None:

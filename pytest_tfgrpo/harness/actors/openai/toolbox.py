@@ -6,11 +6,11 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.schema_accepts import Accepts, accepts

@@ -6,12 +6,12 @@ Axes: ``_R`` rollouts, ``_S`` train and dev scenarios, ``_L`` lessons by content
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Group
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario

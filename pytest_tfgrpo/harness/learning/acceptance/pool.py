@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Revision
 from pytest_tfgrpo.harness.learning.acceptance.parts import OperationSet, units_of
 from pytest_tfgrpo.harness.learning.attribution.exposures import content_key

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, LessonTrial, Library, Operation, Revision
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
 from pytest_tfgrpo.harness.learning.attribution.exposures import content_key, series_of
@@ -52,7 +52,7 @@ class Standpoint:
     job: Job
     phase: Phase
     """The training epoch."""
-    groups: tuple[Group, ...]
+    groups: Sequence[Group]
     """Its training groups."""
     library: Library
     """Active until now."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import fsum
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Exposure
 from pytest_tfgrpo.numerics.arrays import Floats
 from pytest_tfgrpo.numerics.attribution import Effect, Trials, draws_for, estimate

@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import fsum
 from pathlib import Path
 from typing import Any
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.files import EXPOSURES, JOURNAL, write_text
 from pytest_tfgrpo.core.lessons import Experience, Exposure, Library
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run

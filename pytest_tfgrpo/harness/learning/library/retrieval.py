@@ -6,9 +6,9 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.core.words import content

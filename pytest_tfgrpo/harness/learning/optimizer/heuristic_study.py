@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import fsum
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, Operation, Polarity
 from pytest_tfgrpo.core.records import Group
 from pytest_tfgrpo.core.stamp import identify
@@ -150,6 +150,7 @@ class HeuristicStudy:
                 experience=new,
                 targets=tuple(k.experience.id for k in old),
                 reason="new" if not old else "more evidence" if same else "winners now do otherwise",
+                groups=tuple(dict.fromkeys(a.group_id for a in finding.attempts)),
             )
         )
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from pytest_tfgrpo.core.text import label
-from pytest_tfgrpo.harness.report.page.grid import Grid
+from pytest_tfgrpo.harness.report.page.grid import Grid, final_label, phase_name
 from pytest_tfgrpo.numerics.stats import mean_interval
 
 WIDTH, HEIGHT = 640, 260
@@ -31,9 +32,8 @@ def curve(
 
     `other` are the rows of a second run, drawn beside the first where the labels agree.
     """
-    known = [row for row in rows if row["gt_score"]["mean"] is not None]
-    second = [row for row in other if row["gt_score"]["mean"] is not None]
-    labels = list(dict.fromkeys(_name(row) for row in (*known, *second)))
+    known, second = _named(rows), _named(other)
+    labels = list(dict.fromkeys(row["label"] for row in (*known, *second)))
     step = (width - LEFT - RIGHT) / max(len(labels), 1)
     # With many epochs only some labels fit.
     every = math.ceil(len(labels) / max(2, width // 80))
@@ -47,6 +47,9 @@ def curve(
     }
     shift = min(6.0, step / 6) if second else 0.0
     first = [_point(row, place, -shift, height) for row in known]
+    sweeps = [point for point in first if point["row"]["mode"] != "train"]
+    for point, after in pairwise(sweeps):
+        point["rises"] = after["y"] < point["y"]
     start = next((row for row in known if row["mode"] == "baseline"), None)
     return {
         "width": width,
@@ -87,7 +90,7 @@ def _small(grid: Grid, means: Sequence[Sequence[float]]) -> dict[str, Any]:
             continue
         found = mean_interval(values, resamples=RESAMPLES)
         score = {"mean": math.fsum(values) / len(values), "ci95": found.ci95, "n": len(values)}
-        rows.append({"label": column.label, "mode": column.mode, "gt_score": score})
+        rows.append({"label": column.name, "mode": column.mode, "gt_score": score})
     return curve(rows, width=280, height=150)
 
 
@@ -102,7 +105,7 @@ def histograms(grid: Grid) -> list[dict[str, Any]]:
             cells = [row.cells[i] for row in grid.rows]
             known = [cell.mean for cell in cells if cell is not None and cell.mean is not None]
         if known or errors:
-            found.append({"label": column.label, "n": len(known), "errors": errors, **_bars(known)})
+            found.append({"label": column.name, "n": len(known), "errors": errors, **_bars(known)})
     return found
 
 
@@ -124,18 +127,24 @@ def _point(
 ) -> dict[str, Any]:
     low, high = row["gt_score"]["ci95"] or (None, None)
     return {
-        "x": round(place[_name(row)]["x"] + shift, 1),
+        "x": round(place[row["label"]]["x"] + shift, 1),
         "y": _height(row["gt_score"]["mean"], height),
         "low": None if low is None else _height(low, height),
         "high": None if high is None else _height(high, height),
-        "label": _name(row),
+        "label": row["label"],
         "row": row,
-        "named": place[_name(row)]["named"],
+        "named": place[row["label"]]["named"],
+        "rises": False,
     }
 
 
-def _name(row: Mapping[str, Any]) -> str:
-    return row["label"] if "label" in row else label(row)
+def _named(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rows that have a mean, each with a name for readers as its ``label``."""
+    known = [row for row in rows if row["gt_score"]["mean"] is not None]
+    if any("label" in row for row in known):
+        return known
+    final = final_label(rows)
+    return [{**row, "label": phase_name(label(row), final)} for row in known]
 
 
 def _line(points: Sequence[Mapping[str, Any]]) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import Report
+from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.text import label
 from pytest_tfgrpo.core.wire import Json
 
@@ -31,8 +32,8 @@ SHOWN = frozenset(
     {
         "schema", "run_id", "task_id", "status", "reason", "started_at", "finished_at", "partial_selection",
         "files", "epochs", "gain", "domains", "regressions", "scenarios", "faults", "library", "judge",
-        "fault_messages", "cost", "gate", "settings", "stamps", "versions", "warnings", "sections",
-        "acceptance", "attribution", *CAVEATS,
+        "fault_messages", "failures", "cost", "gate", "settings", "stamps", "versions", "warnings",
+        "sections", "acceptance", "attribution", *CAVEATS,
     }
 )  # fmt: skip
 """Keys of the report that have a place of their own; all others are shown as tables by what they hold."""
@@ -77,9 +78,58 @@ def faults(report: Report, run: Run | None) -> list[dict[str, Any]]:
         {"kind": meaning, "code": code, "n": n, "examples": examples.get((status, code), [])}
         for kind, status, meaning in (
             ("errors", "error", "error, not scored"),
-            ("failed", "failed", "failure of the agent, scored 0"),
+            ("failed", "failed", "without an answer, scored 0"),
         )
         for code, n in sorted(report["faults"][kind].items(), key=lambda item: (-item[1], item[0]))
+    ]
+
+
+def settings_rows(settings: Mapping[str, Json]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return the settings that differ from their defaults, and the others, as names and texts."""
+    chosen, usual = list[tuple[str, str]](), list[tuple[str, str]]()
+    for name, value in sorted(settings.items()):
+        known = BY_NAME.get(name)
+        rows = usual if known is not None and known.default == value else chosen
+        rows.append((name, _setting_text(name, value)))
+    return chosen, usual
+
+
+def _setting_text(name: str, value: Json) -> str:
+    """Return the value of a setting as one writes it, with its unit."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value)) or "-"
+    text = f"{value:g}" if isinstance(value, float) and value == float(f"{value:g}") else str(value)
+    return text + (" s" if name.endswith("_s") else "")
+
+
+EFFECTS = {
+    "effect": "shrunken",
+    "alone": "effect",
+    "95 % interval": "ci95",
+    "p adjusted": "p_adjusted",
+    "with / without": "included",
+    "result": "verdict",
+}
+"""Columns on what a lesson does, with the key of each."""
+
+
+def effect_columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the columns of the effects of lessons in which one has a figure; none where none is measured."""
+    known = list(rows)
+    if not any(row.get("shrunken") is not None for row in known):
+        return []
+    return [name for name, key in EFFECTS.items() if any(row.get(key) is not None for row in known)]
+
+
+def reach_columns(rows: Iterable[Any]) -> list[str]:
+    """Return the columns of what became of the scenarios that lessons reach in which one has a figure."""
+    known = [row for row in rows if row]
+    return [
+        key for key in ("before", "after", "change") if any(getattr(row, key) is not None for row in known)
     ]
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_tfgrpo.core.lessons import Acceptance, Experience, Operation, Revision
 from pytest_tfgrpo.core.records import PhaseResult, Run
-from pytest_tfgrpo.core.report_blocks import EffectRow
+from pytest_tfgrpo.core.report_blocks import EffectRow, Lesson
 
 SIGNS = {"add": "+", "update": "~", "merge": "&", "remove": "-"}
 WORDS = {"add": "added", "update": "updated", "merge": "merged", "remove": "removed"}
@@ -24,6 +24,16 @@ def history(run: Run, effects: Mapping[str, EffectRow]) -> list[dict[str, Any]]:
             continue
         entries.append(_entry(result, revision, before, known, effects))
         before = revision.library.hash
+    return entries
+
+
+def anchored(entries: list[dict[str, Any]], lessons: Sequence[Lesson]) -> list[dict[str, Any]]:
+    """Return the entries with the places that links to lessons lead to, but for the active `lessons`."""
+    placed = {lesson["id"] for lesson in lessons}
+    for change in (change for entry in entries for change in entry["changes"]):
+        own = [id for id, _ in change["old"]] + ([change["id"]] if change["id"] else [])
+        change["anchors"] = {id for id in own if id not in placed}
+        placed |= change["anchors"]
     return entries
 
 

@@ -3,37 +3,115 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.report_blocks import Report
+from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.report.acceptance import lessons_of
 from pytest_tfgrpo.harness.report.page.grid import Cell, Grid
-from pytest_tfgrpo.harness.report.page.trajectories import Packed
+from pytest_tfgrpo.harness.report.page.layout import Layout
+from pytest_tfgrpo.harness.report.page.previews import Preview
+from pytest_tfgrpo.harness.report.page.trajectories import Packed, compressed
+
+SHARD = 1_000
+"""Rows in one part of the file beside a page."""
 
 
-def index(grid: Grid, report: Report, run: Run | None, packed: Packed) -> dict[str, Any]:
-    """Return what a page needs when it opens: columns, rows with their cells, lessons, what was left out."""
-    domains = sorted({row.domain for row in grid.rows})
-    place = {domain: i for i, domain in enumerate(domains)}
-    return {
-        "run": report["run_id"],
-        "columns": [{"label": column.label, "mode": column.mode} for column in grid.columns],
-        "first": grid.first,
-        "last": grid.last,
-        "domains": domains,
-        "rows": [
-            [row.id, place[row.domain], row.split, row.source, *_cells(grid, i, packed)]
-            for i, row in enumerate(grid.rows)
+def index(laid: Layout, packed: Packed, beyond: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return what a page needs when it opens: columns, rows with their cells, lessons, what was left out.
+
+    `beyond` says what of the scenarios that the page does not hold is where.
+    """
+    grid = laid.cells
+    part = Rows(laid).part(0, grid.held, packed)
+    taught, reached = part.pop("taught"), part["lessons"]
+    known = {} if laid.run is None else {lesson.id: lesson for lesson in lessons_of(laid.run)}
+    value = {
+        "run": laid.report["run_id"],
+        "columns": [
+            {"label": column.label, "name": column.name, "mode": column.mode} for column in grid.columns
         ],
-        "flaky": sorted(row["scenario"] for row in report.get("flaky", ())),
-        "lessons": {}
-        if run is None
-        else {e.id: [e.polarity, e.domain, redact(e.summary32)] for e in lessons_of(run)},
+        "last": grid.last,
+        "splits": {split: grid.columns_of(split) for split in grid.splits()},
+        "domains": domains_of(grid),
+        **part,
+        "lessons": {
+            id: [e.polarity, e.domain, redact(e.summary32), taught[id], reached[id]]
+            for id, e in known.items()
+        },
         "left_out": packed.left_out,
     }
+    return value if beyond is None else value | {"beyond": beyond}
+
+
+def beyond(grid: Grid, report: Report, key: str) -> dict[str, Any]:
+    """Return what the page of a large run says of the scenarios that it does not hold.
+
+    `key` names the content of the file beside the page; empty without one.
+    """
+    return {
+        "key": key,
+        "rows": len(grid.rows),
+        "shard": SHARD,
+        "splits": dict(Counter(row.split for row in grid.rows)),
+        "command": f"tfgrpo view {line(report['run_id'])}",
+    }
+
+
+class Rows:
+    """The rows of a page and of the file beside it, with what they belong to."""
+
+    def __init__(self, laid: Layout) -> None:
+        grid, report, run = laid.cells, laid.report, laid.run
+        self._grid = grid
+        place = {row.id: n for n, row in enumerate(grid.rows)}
+        self._domain = {domain: n for n, domain in enumerate(domains_of(grid))}
+        self._checkers = {} if run is None else {s.id: s.checker for s in run.scenarios if s.checker}
+        self._flaky = {row["scenario"] for row in report.get("flaky", ())}
+        self._taught = {id: sorted(found.groups) for id, found in laid.evidence.items()}
+        self._lessons = {id: found.rows for id, found in laid.evidence.items()}
+        views = report["failures"]["views"].values() if "failures" in report else ()
+        self._clusters = {
+            cluster["key"]: sorted(place[id] for id in cluster["scenarios"])
+            for view in views
+            for cluster in view["clusters"]
+        }
+
+    def part(self, start: int, stop: int, packed: Packed) -> dict[str, Any]:
+        """Return the rows from `start` to before `stop`, and what belongs to them."""
+        grid, ids = self._grid, [row.id for row in self._grid.rows[start:stop]]
+        return {
+            "rows": [
+                [
+                    *(row.id, self._domain[row.domain], row.split, row.source, row.start, row.end),
+                    *_cells(grid, n, packed),
+                ]
+                for n, row in enumerate(grid.rows[start:stop], start)
+            ],
+            "checkers": {id: self._checkers[id] for id in ids if id in self._checkers},
+            "flaky": sorted(id for id in ids if id in self._flaky),
+            "taught": {
+                id: groups[bisect_left(groups, (start,)) : bisect_left(groups, (stop,))]
+                for id, groups in self._taught.items()
+            },
+            "lessons": {id: _within(rows, start, stop) for id, rows in self._lessons.items()},
+            "clusters": {key: _within(rows, start, stop) for key, rows in self._clusters.items()},
+        }
+
+
+def _within(rows: Sequence[int], start: int, stop: int) -> Sequence[int]:
+    """Return those of ascending numbers that are from `start` to before `stop`."""
+    return rows[bisect_left(rows, start) : bisect_left(rows, stop)]
+
+
+def domains_of(grid: Grid) -> list[str]:
+    """Return the domains, in the order in which rows number them."""
+    return sorted({row.domain for row in grid.rows})
 
 
 def _cells(grid: Grid, row: int, packed: Packed) -> Iterator[list[Any] | int]:
@@ -45,6 +123,12 @@ def _cells(grid: Grid, row: int, packed: Packed) -> Iterator[list[Any] | int]:
 def _cell(cell: Cell, chunk: int) -> list[Any]:
     mean = None if cell.mean is None else round(cell.mean, 4)
     return [mean, cell.n, cell.errors, cell.solved, chunk]
+
+
+def words(found: Sequence[Preview], more: Mapping[str, Sequence[str]]) -> str:
+    """Return what rows say in words, and `more`, by kind of text and in the order of the rows, compressed."""
+    rows = [asdict(preview) for preview in found]
+    return compressed(json.dumps({key: [row[key] for row in rows] for key in rows[0]} | dict(more)))
 
 
 def script_json(value: Any) -> str:

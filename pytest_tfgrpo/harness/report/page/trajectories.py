@@ -6,16 +6,18 @@ import base64
 import json
 import math
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import Literal, NamedTuple, TypeAlias
 
+from pytest_tfgrpo.core.conversations import USER, without_repeats
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Frame, Group, Rollout, Run, Score
 from pytest_tfgrpo.core.redact import redact
-from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.core.text import cut
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.harness.report.page.grid import Grid
+from pytest_tfgrpo.harness.report.page.grid import Grid, ScenarioRow
 from pytest_tfgrpo.harness.report.page.prompts import Asked, AskedPrompts
 
 Place: TypeAlias = tuple[int, int]
@@ -65,23 +67,23 @@ class Item(NamedTuple):
 Groups: TypeAlias = Sequence[tuple[Place, Group]]
 
 
-def pack(grid: Grid, run: Run, room: int) -> Packed:
+def told_of(run: Run) -> Told:
+    """Return the facts that the groups of a run do not contain themselves."""
+    return Told({s.id: s for s in run.scenarios}, AskedPrompts(run))
+
+
+def pack(grid: Grid, run: Run, room: int, kept: Container[str] = ()) -> Packed:
     """Return the trajectories of a run in at most `room` characters.
 
-    What does not fit is left out in the order of `expendable`, and counted.
+    What does not fit is left out in the order of `expendable`, and counted; `kept` are ids of rollouts.
     """
-    told = Told({s.id: s for s in run.scenarios}, AskedPrompts(run))
-    groups = [
-        ((i, j), column.groups[row.id])
-        for i, row in enumerate(grid.rows)
-        for j, column in enumerate(grid.columns)
-        if row.id in column.groups
-    ]
+    told = told_of(run)
+    groups = [found for i, row in enumerate(grid.inside) for found in groups_of(grid, i, row)]
     size = sum(_size(group) for _, group in groups)
     items: list[Item] = []
     gone, ratio = 0, 1.0
     if size > room:
-        items = list(expendable([group for _, group in groups]))
+        items = list(expendable([group for _, group in groups], kept))
         whole, ratio = _ratios(groups, told, size)
         gone = _spare(items, 0, (size * whole - room * MARGIN) / ratio)
     returned = False
@@ -93,22 +95,29 @@ def pack(grid: Grid, run: Run, room: int) -> Packed:
         elif over <= 0 or (items and gone == len(items)):
             return found
         else:
-            items = items or list(expendable([group for _, group in groups]))
+            items = items or list(expendable([group for _, group in groups], kept))
             further = _spare(items, gone, (over + room * (1 - MARGIN)) / ratio)
             gone = max(further, gone + math.ceil((len(items) - gone) / 50))
 
 
-def expendable(groups: Sequence[Group]) -> Iterator[Item]:
+def groups_of(grid: Grid, place: int, row: ScenarioRow) -> Iterator[tuple[Place, Group]]:
+    """Yield the groups of the row at a place."""
+    for column, phase in enumerate(grid.columns):
+        if row.id in phase.groups:
+            yield (place, column), phase.groups[row.id]
+
+
+def expendable(groups: Sequence[Group], kept: Container[str] = ()) -> Iterator[Item]:
     """Yield what can be left out, the least telling first.
 
-    Frames of rollouts that are neither best nor worst of an informative group, then other frames, then whole
-    groups: those without mixed results before the others.
+    Frames of rollouts that are neither `kept` nor best or worst of an informative group, then other frames,
+    then whole groups: those without mixed results before the others.
     """
     telling = {id for group in groups if group.informative for id in extremes(group)}
     rollouts = [rollout for group in groups for rollout in group.rollouts if rollout.frames]
     for wanted in (False, True):
         for rollout in rollouts:
-            if (rollout.rollout_id in telling) == wanted:
+            if (rollout.rollout_id in telling or rollout.rollout_id in kept) == wanted:
                 yield Item("frames", rollout.rollout_id, _frames_size(rollout))
     for informative in (False, True):
         for group in groups:
@@ -143,6 +152,11 @@ def readable(value: Json) -> str:
             for key, item in value.items()
         )
     return _literal(value)
+
+
+def told_params(check: Check) -> dict[str, Json]:
+    """Return the parameters of a check without digests of files, which serve no reader."""
+    return {key: value for key, value in check.params.items() if not key.endswith("_sha256")}
 
 
 def _literal(value: Json) -> str:
@@ -185,22 +199,33 @@ def _pack(groups: Groups, told: Told, left_out: Collection[Item]) -> Packed:
     without = {item.key for item in left_out}
     chunks: list[str] = []
     chunk_of: dict[Place, int] = {}
-    part = _Part()
+    part = ChunkWriter()
     for place, group in groups:
         if group.group_id in without:
             continue
         part.add(place, group, told, without)
         chunk_of[place] = len(chunks)
         if part.size > CHUNK:
-            chunks.append(part.packed())
-            part = _Part()
+            chunks.append(compressed(part.json()))
+            part = ChunkWriter()
     if part.groups:
-        chunks.append(part.packed())
+        chunks.append(compressed(part.json()))
     counts = {kind: sum(item.kind == kind for item in left_out) for kind in ("frames", "group")}
     return Packed(chunks=tuple(chunks), chunk_of=chunk_of, left_out=counts if left_out else {})
 
 
-class _Part:
+def compressed(text: str) -> str:
+    """Return ASCII text as gzip in base64."""
+    return base64.b64encode(gzipped(text, LEVEL)).decode("ascii")
+
+
+def gzipped(text: str, level: int) -> bytes:
+    """Return ASCII text as gzip."""
+    made = zlib.compressobj(level, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+    return made.compress(text.encode("ascii")) + made.flush()
+
+
+class ChunkWriter:
     """One chunk in the making; texts that occur again are held once."""
 
     def __init__(self) -> None:
@@ -212,7 +237,8 @@ class _Part:
         self._places: dict[str, int] = {}
         """The same by the texts as they were."""
 
-    def add(self, place: Place, group: Group, told: Told, without: Collection[str]) -> None:
+    def add(self, place: Place, group: Group, told: Told, without: Collection[str] = ()) -> None:
+        """Add a group but for the frames of the rollouts whose ids are in `without`."""
         scenario = told.scenarios[group.scenario_id]
         if scenario.id not in self.scenarios:
             self.scenarios[scenario.id] = self._scenario(scenario)
@@ -231,12 +257,11 @@ class _Part:
         self.groups[f"{place[0]}.{place[1]}"] = text
         self.size += len(text)
 
-    def packed(self) -> str:
+    def json(self) -> str:
+        """Return all of it."""
         groups = ",".join(f'"{place}":{text}' for place, text in self.groups.items())
         texts, scenarios = json.dumps(list(self._texts)), json.dumps(self.scenarios)
-        data = f'{{"texts":{texts},"scenarios":{scenarios},"groups":{{{groups}}}}}'.encode("ascii")
-        made = zlib.compressobj(LEVEL, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
-        return base64.b64encode(made.compress(data) + made.flush()).decode("ascii")
+        return f'{{"texts":{texts},"scenarios":{scenarios},"groups":{{{groups}}}}}'
 
     def _text(self, text: str) -> int:
         known = self._places.get(text)
@@ -249,11 +274,14 @@ class _Part:
 
     def _scenario(self, scenario: Scenario) -> Json:
         return {
+            "id": scenario.id,
+            "stamp": scenario.stamp,
             "prompt": self._text(scenario.prompt),
             "input": self._text(readable(scenario.input)),
             "attachments": [attachment.name for attachment in scenario.attachments],
             "checks": [
-                [check.kind, check.weight, self._text(readable(check.params))] for check in scenario.checks
+                [check.title, check.weight, self._text(readable(told_params(check)))]
+                for check in scenario.checks
             ],
             "checker": scenario.checker or "",
             "truth": scenario.truth,
@@ -275,7 +303,7 @@ class _Part:
             "reward": score.reward,
             "rank": score.relative_rank,
             "advantage": score.advantage,
-            "extra": dict(score.extra),
+            "extra": self._named(rollout, score),
             "tokens": rollout.tokens,
             "cost": rollout.cost_usd,
             "ms": round(rollout.latency_ms, 2),
@@ -284,13 +312,26 @@ class _Part:
             "lessons": rollout.experiences,
             "withheld": rollout.left_out,
             "prompt": rollout.prompt_stamp,
-            "frames": [self._frame(frame) for frame in rollout.frames] if framed else len(rollout.frames),
+            "frames": [self._frame(frame) for frame in without_repeats(rollout.frames)]
+            if framed
+            else sum(frame.kind != USER for frame in rollout.frames),
         }
+        evidence = {**score.evidence, **{f"test.{one.name}": one.why for one in rollout.scores if one.why}}
+        if evidence:
+            value["evidence"] = {name: self._text(why) for name, why in evidence.items()}
         if rollout.failure is not None:
             value["failure"] = [rollout.failure.code, self._text(rollout.failure.message)]
         if rollout.opinion is not None:
             value["judge"] = [rollout.opinion.score, self._text(rollout.opinion.reason)]
         return value
+
+    @staticmethod
+    def _named(rollout: Rollout, score: Score) -> Json:
+        """Return what rewarders, judge and test function gave a rollout, by metric."""
+        found = dict(score.extra)
+        if rollout.opinion is not None:
+            found |= {f"judge.{name}": share for name, share in rollout.opinion.criteria.items()}
+        return found | {f"test.{one.name}": one.value for one in rollout.scores}
 
     def _frame(self, frame: Frame) -> Json:
         value: dict[str, Json] = {

@@ -24,8 +24,8 @@ from pytest_tfgrpo.harness.scoring.checks.protocol import (
     BadParam,
     CheckContext,
     CheckKind,
+    Undecided,
     builtin_params,
-    failed,
     verdict,
 )
 
@@ -43,17 +43,21 @@ class Ending(NamedTuple):
 
 
 def _prepare(params: Mapping[str, Json], _folder: Path) -> Mapping[str, Json]:
-    run = params["run"]
+    return {**params, "run": words_of("run", params["run"])}
+
+
+def words_of(key: str, command: str | list[str]) -> list[str]:
+    """Return the words of a command line, which is the parameter `key`; raises BadParam."""
     try:
-        argv = shlex.split(run) if isinstance(run, str) else run
+        argv = shlex.split(command) if isinstance(command, str) else command
     except ValueError as error:
-        raise BadParam("run", f"{short(run)} cannot be split into arguments: {error}") from None
+        raise BadParam(key, f"{short(command)} cannot be split into arguments: {error}") from None
     if not argv or not argv[0] or any("\0" in part for part in argv):
-        raise BadParam("run", f"{short(run)} names no program")
-    return {**params, "run": argv}
+        raise BadParam(key, f"{short(command)} names no program")
+    return argv
 
 
-def _environment(home: Path, environment: BuiltEnvironment | None = None) -> dict[str, str]:
+def scrubbed(home: Path, environment: BuiltEnvironment | None = None) -> dict[str, str]:
     """Return a program's environment: where programs are, home and language.
 
     Those of the scenario's environment come first, then this interpreter's.
@@ -76,7 +80,7 @@ def run_limited(
     try:
         with open(os.devnull, "rb") as nothing:  # noqa: PTH123
             files = (nothing.fileno(), written, written)
-            variables = _environment(folder, environment)
+            variables = scrubbed(folder, environment)
             channel = start(Start(argv=argv, folder=folder, environment=variables, files=files))
     except BaseException:
         os.close(output)
@@ -103,12 +107,12 @@ def _run_isolated(
         argv,
         folder,
         readable=(*interpreter(None)[1], *(() if environment is None else environment.readable)),
-        environment=_environment(folder, environment),
+        environment=scrubbed(folder, environment),
         timeout_s=timeout_s,
         output_max=TAIL_BYTES,
     )
     if run.stopped == "disk":
-        return Ending(-1, "it filled the disk")
+        raise Undecided(f"{short(shlex.join(argv))} filled the disk")
     return Ending(run.code, run.output)
 
 
@@ -151,12 +155,18 @@ def _command(check: Check, context: CheckContext) -> CheckResult:
     except OSError as error:
         # a program with a relative path is the agent's own work, and so is the state of its folder
         if ("/" in argv[0] and not argv[0].startswith("/")) or error.filename == str(context.workspace.path):
-            return failed(check, f"{shown} cannot be started: {error.strerror}")
+            raise Undecided(f"{shown} cannot be started: {error.strerror}") from None
         raise CheckError(f"{shown} cannot be started: {error.strerror}; install the program") from error
     if ending.code is None:
-        return failed(check, f"{shown} took more than {timeout_s:g} s")
+        raise Undecided(f"{shown} took more than {timeout_s:g} s")
     reason = f"{shown} ended with {ending.code}, expected {wanted}; output ends {ending.tail[-300:]!r}"
     return verdict(check, None if ending.code == wanted else reason)
 
 
-COMMAND = CheckKind(name="command", params=builtin_params("command"), evaluate=_command, prepare=_prepare)
+COMMAND = CheckKind(
+    name="command",
+    params=builtin_params("command"),
+    evaluate=_command,
+    prepare=_prepare,
+    after_turn=False,
+)

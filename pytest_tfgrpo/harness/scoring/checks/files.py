@@ -16,6 +16,7 @@ from pytest_tfgrpo.harness.scoring.checks.protocol import (
     BadParam,
     CheckContext,
     CheckKind,
+    Undecided,
     builtin_params,
     verdict,
 )
@@ -60,17 +61,18 @@ def _file(check: Check, context: CheckContext) -> CheckResult:
     except FileNotFoundError:
         return verdict(check, f"expected a file {name!r} in the workspace, there is none")
     except ValueError as error:
-        return verdict(check, str(error))
+        raise Undecided(str(error)) from None
     return verdict(check, _reason(check.params, data))
 
 
 def _reason(params: Mapping[str, Json], data: bytes) -> str | None:
+    """Return what is wrong with a file; raises Undecided."""
     text = _text(data)
     if "golden" in params and (text is None or "golden_text" not in params):
         same = stamp_bytes(data) == params["golden_sha256"]
         return None if same else f"{params['path']!r} differs from {params['golden']!r}"
     if text is None:
-        return f"{params['path']!r} is not UTF-8 text"
+        raise Undecided(f"{params['path']!r} is not UTF-8 text")
     if "golden" in params:
         return _first_difference(params, text)
     if "pattern" in params:
@@ -98,5 +100,10 @@ def _answers(check: Check) -> tuple[str, ...]:
 
 
 FILE = CheckKind(
-    name="file", params=builtin_params("file"), evaluate=_file, answers=_answers, prepare=_prepare
+    name="file",
+    params=builtin_params("file"),
+    evaluate=_file,
+    answers=_answers,
+    prepare=_prepare,
+    after_turn=False,
 )

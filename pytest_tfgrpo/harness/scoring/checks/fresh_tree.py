@@ -6,10 +6,11 @@ import os
 import stat
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import WorkspaceArchive
 from pytest_tfgrpo.harness.sandbox.archives import (
     ArchiveEntry,

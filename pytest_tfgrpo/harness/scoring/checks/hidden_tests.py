@@ -151,7 +151,7 @@ def _result(check: Check, run: SuiteRun) -> CheckResult:
     if broken or check.params.get("credit", "all") == "all":
         return failed(check, reason)
     credit = 1 - len(missed) / len(wanted)
-    return CheckResult(kind=check.kind, weight=check.weight, credit=credit, reason=reason)
+    return CheckResult(kind=check.title, weight=check.weight, credit=credit, reason=reason)
 
 
 def _named(ids: Sequence[str], run: SuiteRun) -> str:

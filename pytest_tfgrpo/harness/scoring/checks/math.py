@@ -29,6 +29,7 @@ from pytest_tfgrpo.harness.scoring.checks.protocol import (
     BadParam,
     CheckContext,
     CheckKind,
+    Undecided,
     builtin_params,
     failed,
     verdict,
@@ -193,13 +194,13 @@ def _math(check: Check, context: CheckContext) -> CheckResult:
     try:
         found = _compare(check.params, context.answer)
     except _Slow:
-        return failed(check, f"expected {wanted}; reading {shown} took more than {LIMIT_S:g} s")
+        raise Undecided(f"expected {wanted}; reading {shown} took more than {LIMIT_S:g} s") from None
     except _DiedOfValue as error:
         raise CheckError(
             f"check 'math' cannot use the value {wanted}: it is too much for the reader"
         ) from error
     except _Died:
-        return failed(check, f"expected {wanted}; reading {shown} was too much for the reader")
+        raise Undecided(f"expected {wanted}; reading {shown} was too much for the reader") from None
     if not found["found"]:
         return failed(check, f"expected {wanted}, found no mathematics in {shown}")
     return verdict(check, None if found["equal"] else f"expected {wanted}, got {short(found['written'])}")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import CheckResult, Frame
 from pytest_tfgrpo.core.scenarios import Check, Task
 from pytest_tfgrpo.core.schema import load_schema
@@ -27,6 +27,16 @@ class CheckContext:
     """Stamp of the environment that programs in the workspace run with."""
     sandbox: Literal["auto", "bwrap", "none"] = "auto"
     """What isolates programs of a check: bubblewrap hidden tests alone, all, or none."""
+    latency_ms: float | None = None
+    """How long the attempt took; None where that is unknown."""
+
+
+class Undecided(Exception):
+    """The attempt kept a check from deciding, for instance by taking too long: no credit, nor under `not`."""
+
+
+class TooSlow(Exception):
+    """A check takes longer than an event loop may wait."""
 
 
 class BadParam(ValueError):
@@ -56,6 +66,8 @@ class CheckKind:
     """Checks one attempt; an exception means that the check broke, not that it failed."""
     blocking: bool = True
     """True if it touches files, runs a program or may be slow: it then runs on a thread."""
+    at_once: Callable[[Check, CheckContext], CheckResult] | None = None
+    """Does what a blocking `evaluate` does within milliseconds, or raises TooSlow; tried before a thread."""
     answers: Callable[[Check], tuple[str, ...]] = _no_answers
     """Expected answers as texts, for the leakage screen of decision 21."""
     prepare: Callable[[Mapping[str, Json], Path], Mapping[str, Json]] = _as_written
@@ -63,6 +75,14 @@ class CheckKind:
 
     Raises BadParam or ValueError; the result is part of the task stamp.
     """
+    negatable: bool = True
+    """False where a failure does not show that the opposite holds, so that `not` has no meaning."""
+    after_turn: bool = True
+    """False where it looks at the workspace, which a conversation leaves at its end, not after each turn."""
+
+    def expected(self, check: Check) -> tuple[str, ...]:
+        """Return the answers of a check of this kind; none where it says what an answer must not be."""
+        return () if check.negated else self.answers(check)
 
 
 def builtin_params(name: str) -> Mapping[str, Json]:
@@ -73,12 +93,12 @@ def builtin_params(name: str) -> Mapping[str, Json]:
 
 def passed(check: Check) -> CheckResult:
     """Return full credit."""
-    return CheckResult(kind=check.kind, weight=check.weight, credit=1.0)
+    return CheckResult(kind=check.title, weight=check.weight, credit=1.0)
 
 
 def failed(check: Check, reason: str) -> CheckResult:
     """Return no credit, with a reason for a reader."""
-    return CheckResult(kind=check.kind, weight=check.weight, credit=0.0, reason=reason)
+    return CheckResult(kind=check.title, weight=check.weight, credit=0.0, reason=reason)
 
 
 def verdict(check: Check, reason: str | None) -> CheckResult:

@@ -16,7 +16,11 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.scoring.checks.protocol import BadParam, CheckContext, CheckKind, builtin_params
 
 
-def _resolve(target: str) -> Callable[[CheckContext], Any]:
+def plain_callable(target: str) -> Callable[[Any], Any]:
+    """Return the callable that `target` names as module:callable; what its import raises is not caught.
+
+    Raises TypeError where it is none, or async.
+    """
     module, _, names = target.partition(":")
     found: Any = importlib.import_module(module)
     for name in names.split("."):
@@ -27,18 +31,23 @@ def _resolve(target: str) -> Callable[[CheckContext], Any]:
 
 
 def _prepare(params: Mapping[str, Json], _folder: Path) -> Mapping[str, Json]:
+    require_callable("target", params["target"])
+    return params
+
+
+def require_callable(key: str, target: str) -> None:
+    """Raise BadParam unless the parameter `key` names a plain callable."""
     try:
-        _resolve(params["target"])
+        plain_callable(target)
     except Exception as error:  # a module may raise anything while it is imported
         hint = "; is its folder on pytest's pythonpath?" if isinstance(error, ModuleNotFoundError) else ""
-        raise BadParam("target", f"{params['target']!r} cannot be used: {error!r}{hint}") from error
-    return params
+        raise BadParam(key, f"{target!r} cannot be used: {error!r}{hint}") from error
 
 
 def _python(check: Check, context: CheckContext) -> CheckResult:
     target = check.params["target"]
     try:
-        outcome = _resolve(target)(context)
+        outcome = plain_callable(target)(context)
     except BaseException as error:  # sys.exit() and pytest.fail() must not end the run
         raise CheckError(f"{target!r} raised {error!r}; return a score instead") from error
     credit, reason = outcome if isinstance(outcome, tuple) and len(outcome) == 2 else (outcome, "")
@@ -48,7 +57,7 @@ def _python(check: Check, context: CheckContext) -> CheckResult:
         )
     if credit < 1 and not reason:
         reason = f"{target!r} gave {float(credit):g}"
-    return CheckResult(kind=check.kind, weight=check.weight, credit=float(credit), reason=reason)
+    return CheckResult(kind=check.title, weight=check.weight, credit=float(credit), reason=reason)
 
 
 PYTHON = CheckKind(name="python", params=builtin_params("python"), evaluate=_python, prepare=_prepare)

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
 
+from pytest_tfgrpo.core.conversations import turns_of
 from pytest_tfgrpo.core.errors import CheckError
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
+from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.harness.scoring.checks.answer import CONTAINS, EXACT, NUMBER_KIND
 from pytest_tfgrpo.harness.scoring.checks.calls import TOOL_CALLS
 from pytest_tfgrpo.harness.scoring.checks.command import COMMAND
 from pytest_tfgrpo.harness.scoring.checks.files import FILE
+from pytest_tfgrpo.harness.scoring.checks.limits import LIMITS
 from pytest_tfgrpo.harness.scoring.checks.math import MATH
 from pytest_tfgrpo.harness.scoring.checks.patterns import REGEX
-from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext, CheckKind
+from pytest_tfgrpo.harness.scoring.checks.protocol import (
+    CheckContext,
+    CheckKind,
+    TooSlow,
+    Undecided,
+    failed,
+)
 from pytest_tfgrpo.harness.scoring.checks.python import PYTHON
+from pytest_tfgrpo.harness.scoring.checks.similar import SIMILAR
 from pytest_tfgrpo.harness.scoring.checks.structured import JSON, JSON_SCHEMA
 from pytest_tfgrpo.harness.scoring.checks.tests import TESTS
 
@@ -24,11 +36,13 @@ KINDS: dict[str, CheckKind] = {
         EXACT,
         CONTAINS,
         REGEX,
+        SIMILAR,
         NUMBER_KIND,
         MATH,
         JSON,
         JSON_SCHEMA,
         TOOL_CALLS,
+        LIMITS,
         FILE,
         COMMAND,
         TESTS,
@@ -37,26 +51,78 @@ KINDS: dict[str, CheckKind] = {
 }
 """The built-in kinds by name; more come from the hook ``pytest_tfgrpo_checks``."""
 
+Evaluate: TypeAlias = Callable[[Check, CheckContext], CheckResult]
+
 
 def evaluate(
-    checks: Iterable[Check], context: CheckContext, kinds: Mapping[str, CheckKind]
+    checks: Iterable[Check], context: CheckContext, kinds: Mapping[str, CheckKind], *, at_once: bool = False
 ) -> tuple[CheckResult, ...]:
-    """Return what each check found, in order; raises CheckError when one itself breaks."""
-    return tuple(_evaluate(check, context, kinds[check.kind]) for check in checks)
+    """Return what each check found, in order; raises CheckError when one itself breaks.
+
+    With `at_once` it ends within milliseconds, or raises TooSlow.
+    """
+    turns: Mapping[int, CheckContext] | None = None
+    planned = [(check, _function_of(kinds[check.kind], at_once=at_once)) for check in checks]
+    found = []
+    for check, function in planned:
+        if check.turn is None:
+            found.append(_evaluate(check, context, function))
+            continue
+        turns = _after_turns(context) if turns is None else turns
+        found.append(_after_turn(check, turns.get(check.turn), function))
+    return tuple(found)
 
 
-def _evaluate(check: Check, context: CheckContext, kind: CheckKind) -> CheckResult:
+def _function_of(kind: CheckKind, *, at_once: bool) -> Evaluate:
+    if not at_once or not kind.blocking:
+        return kind.evaluate
+    if kind.at_once is None:
+        raise TooSlow
+    return kind.at_once
+
+
+def _after_turns(context: CheckContext) -> dict[int, CheckContext]:
+    """Return what a check sees after each turn of a conversation: its answer and its own steps."""
+    return {
+        turn.number: replace(
+            context,
+            answer=turn.answer,
+            frames=turn.frames,
+            latency_ms=sum(frame.latency_ms for frame in turn.frames),
+        )
+        for turn in turns_of(context.frames, context.answer)
+    }
+
+
+def _after_turn(check: Check, context: CheckContext | None, function: Evaluate) -> CheckResult:
+    if context is None:
+        return failed(check, f"turn {check.turn} was not reached")
+    result = _evaluate(check, context, function)
+    return replace(result, reason=f"turn {check.turn}: {result.reason}") if result.reason else result
+
+
+def _evaluate(check: Check, context: CheckContext, function: Evaluate) -> CheckResult:
     try:
-        result = kind.evaluate(check, context)
-    except CheckError:
+        result = function(check, context)
+    except (CheckError, TooSlow):
         raise
+    except Undecided as why:
+        return failed(check, str(why))
     except BaseException as error:  # on the engine's thread no interrupt is a person's
-        raise CheckError(f"check {kind.name!r} raised {error!r}") from error
+        raise CheckError(f"check {check.kind!r} raised {error!r}") from error
     if not isinstance(result, CheckResult) or not 0 <= result.credit <= 1:
         raise CheckError(
-            f"check {kind.name!r} must return a CheckResult with credit in [0, 1], not {result!r}"
+            f"check {check.kind!r} must return a CheckResult with credit in [0, 1], not {result!r}"
         )
-    return result
+    return _opposite(check, result) if check.negated else result
+
+
+def _opposite(check: Check, result: CheckResult) -> CheckResult:
+    """Return what a check that says ``not`` makes of the result of its kind."""
+    credit = 1.0 - result.credit
+    wanted = f"expected not {check.kind} {short(dict(check.params))}"
+    reason = "" if credit >= 1 else f"{wanted}: {result.reason}" if result.reason else wanted
+    return replace(result, kind=check.title, credit=credit, reason=reason)
 
 
 def is_blocking(checks: Iterable[Check], kinds: Mapping[str, CheckKind]) -> bool:

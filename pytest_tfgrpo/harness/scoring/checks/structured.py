@@ -20,32 +20,38 @@ from pytest_tfgrpo.harness.scoring.checks.protocol import (
     BadParam,
     CheckContext,
     CheckKind,
+    Undecided,
     builtin_params,
     verdict,
 )
 
 FENCE = "```"
+TOO_DEEP = "it is nested too deeply"
 MAX_DEPTH = 100
 """An answer nested more deeply is refused, so that no recursion over it can break a check."""
+
+
+class TooDeep(ValueError):
+    """JSON that is nested too deeply to be looked at."""
 
 
 def parse_answer(text: str) -> Json:
     """Return the JSON value that is the whole `text`, or stands in its last fenced code block.
 
-    Raises ValueError when there is none.
+    Raises ValueError when there is none, as TooDeep where it is nested too deeply.
     """
     parts = text.split(FENCE)
     try:
         value = json.loads(text, parse_constant=finite)
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise TooDeep(TOO_DEEP) from None
     except ValueError:
         if len(parts) < 3:
             raise
         last = parts[(len(parts) - 1) // 2 * 2 - 1]
         return parse_answer(last.partition("\n")[2] or last)
     if extent(value)[1] > MAX_DEPTH:
-        raise ValueError("it is nested too deeply")
+        raise TooDeep(TOO_DEEP)
     return value
 
 
@@ -81,6 +87,8 @@ def _equal(wanted: Json, got: Json) -> bool:
 def _json(check: Check, context: CheckContext) -> CheckResult:
     try:
         got = parse_answer(context.answer)
+    except TooDeep as error:
+        raise Undecided(f"expected JSON, got {short(context.answer)}: {error}") from None
     except ValueError as error:
         return verdict(check, f"expected JSON, got {short(context.answer)}: {error}")
     return verdict(check, mismatch(check.params["value"], got))
@@ -112,12 +120,14 @@ def _check_schema(params: Mapping[str, Json], _folder: Path) -> Mapping[str, Jso
 def _json_schema(check: Check, context: CheckContext) -> CheckResult:
     try:
         got = parse_answer(context.answer)
+    except TooDeep as error:
+        raise Undecided(f"expected JSON, got {short(context.answer)}: {error}") from None
     except ValueError as error:
         return verdict(check, f"expected JSON, got {short(context.answer)}: {error}")
     try:
         found = _compiled(canonical(check.params["schema"]))(got)
     except TimeoutError:
-        return verdict(check, f"a pattern of the schema took too long on {short(context.answer)}")
+        raise Undecided(f"a pattern of the schema took too long on {short(context.answer)}") from None
     return verdict(check, f"{found[0].pointer or 'answer'}: {found[0].message}" if found else None)
 
 

@@ -72,5 +72,11 @@ def _answers(check: Check) -> tuple[str, ...]:
 
 
 TESTS = CheckKind(
-    name="tests", params=builtin_params("tests"), evaluate=_tests, answers=_answers, prepare=_prepare
+    name="tests",
+    params=builtin_params("tests"),
+    evaluate=_tests,
+    answers=_answers,
+    prepare=_prepare,
+    after_turn=False,
+    negatable=False,  # a run that ends early, or that the agent's files broke, shows nothing
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BudgetError, ModelError, RecordingError
 from pytest_tfgrpo.core.records import JudgeResult, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario

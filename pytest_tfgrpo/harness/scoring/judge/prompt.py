@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
+from pytest_tfgrpo.core.conversations import Turn, turns_of
 from pytest_tfgrpo.core.records import Frame, Rollout
 from pytest_tfgrpo.core.scenarios import Criterion, Scenario
 from pytest_tfgrpo.core.stamp import stamp
@@ -21,6 +22,8 @@ TEXT_MAX = 24_000
 STEPS_MAX = 40
 INPUT_MAX, OUTPUT_MAX = 300, 600
 """Characters of what a tool was given, and of what it gave back."""
+TURN_MAX = 4_000
+"""Characters of one message of a conversation."""
 REPLY_MAX = 4_000
 """Characters of a malformed vote that its repair shows."""
 
@@ -53,6 +56,13 @@ def question(scenario: Scenario, rollout: Rollout) -> tuple[Message, ...]:
 
 def shown(scenario: Scenario, rollout: Rollout) -> dict[str, str]:
     """Return what a judge, or a person in its place, is shown: task, criteria, steps and answer."""
+    if turns := turns_of(rollout.frames, rollout.answer):
+        return {
+            "task": cut(_task(scenario), TEXT_MAX),
+            "criteria": _criteria(scenario.rubric),
+            "steps": cut("\n".join(_said(turns)), 2 * TEXT_MAX),
+            "answer": cut(rollout.answer, TEXT_MAX),
+        }
     return {
         "task": cut(_task(scenario), TEXT_MAX),
         "criteria": _criteria(scenario.rubric),
@@ -106,6 +116,16 @@ def _task(scenario: Scenario) -> str:
 
 def _criteria(rubric: Sequence[Criterion]) -> str:
     return "\n".join(f"{key_of(place)}: {criterion.text}" for place, criterion in enumerate(rubric))
+
+
+def _said(turns: Sequence[Turn]) -> Iterator[str]:
+    """Yield a conversation: what the user and the agent said, with the tool calls between."""
+    for turn in turns:
+        yield f"user: {cut(turn.user, TURN_MAX)}"
+        yield from _steps(turn.frames)
+        if turn is not turns[-1]:
+            yield f"agent: {cut(turn.answer, TURN_MAX)}"
+    yield "agent: see the answer"
 
 
 def _steps(frames: Sequence[Frame]) -> Iterator[str]:

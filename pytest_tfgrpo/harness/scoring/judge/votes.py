@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import fsum
 from typing import TypeAlias
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import JudgeResult
-from pytest_tfgrpo.core.scenarios import Criterion
+from pytest_tfgrpo.core.scenarios import Criterion, criterion_names
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.strict import unique
 from pytest_tfgrpo.core.text import line
@@ -93,6 +93,10 @@ def tally(rubric: Sequence[Criterion], votes: Sequence[Vote], void: Sequence[str
         asked=asked,
         agreement=_agreement(votes),
         reason=reason[:REASON_MAX],
+        criteria={
+            name: sum(vote[place].met for vote in votes) / len(votes)
+            for place, name in enumerate(criterion_names(rubric))
+        },
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome
 
 VOWELS, CONSONANTS = "aeiou", "bdfklmnprstv"

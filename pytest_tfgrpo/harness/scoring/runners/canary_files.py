@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.harness.sandbox.paths import write_untrusted
 from pytest_tfgrpo.harness.scoring.runners.canaries import random_word
 

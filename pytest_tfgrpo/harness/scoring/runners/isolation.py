@@ -13,10 +13,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ActorError, CheckError
 from pytest_tfgrpo.harness.sandbox.bubblewrap import Network, Sandbox, open_bwrap
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from xml.parsers import expat
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.harness.scoring.runners.names import case_id, first_line
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
 
 Isolation: TypeAlias = Literal["bwrap", "none"]

@@ -88,7 +88,7 @@ def spellings(text: str) -> tuple[str, ...]:
 
 def expected_answers(kinds: Mapping[str, CheckKind], scenario: Scenario) -> tuple[str, ...]:
     """Return the texts that must not leak from `scenario` into a lesson (decision 21)."""
-    return tuple(text for check in scenario.checks for text in kinds[check.kind].answers(check))
+    return tuple(text for check in scenario.checks for text in kinds[check.kind].expected(check))
 
 
 def tool_names(groups: Iterable[Group]) -> set[str]:

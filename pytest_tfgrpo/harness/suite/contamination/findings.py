@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import Json, to_wire

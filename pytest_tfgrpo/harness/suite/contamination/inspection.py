@@ -27,7 +27,7 @@ def inspect(
         own = known.get(scenario.id)
         if own is None:
             own = known[scenario.id] = tuple(
-                text for check in scenario.checks for text in kinds[check.kind].answers(check)
+                text for check in scenario.checks for text in kinds[check.kind].expected(check)
             )
         return own
 

@@ -127,7 +127,7 @@ def _in_prompts(scenarios: Sequence[Scenario], answers: Answers, owners: Counter
 
 
 def _asked(scenario: Scenario) -> str:
-    text = scenario.prompt[:_PROMPT_CHARACTERS]
+    text = scenario.wording[:_PROMPT_CHARACTERS]
     if scenario.input is None:
         return text
     return f"{text}\n{canonical(scenario.input).decode('utf-8', 'replace')[:_PROMPT_CHARACTERS]}"

@@ -62,7 +62,7 @@ class _Sought(NamedTuple):
 def labels(scenarios: Iterable[Scenario], answers: Answers) -> frozenset[str]:
     """Return the keys of the answers that three tasks or more have; equal tasks count once."""
     owners = Counter(
-        key for _, key in {((s.stamp, s.prompt), key_of(a)) for s in scenarios for a in answers(s)}
+        key for _, key in {((s.stamp, s.wording), key_of(a)) for s in scenarios for a in answers(s)}
     )
     return frozenset(key for key, count in owners.items() if count >= LABEL_TASKS)
 

@@ -71,7 +71,7 @@ def alike(scenarios: Iterable[Scenario]) -> Iterator[tuple[Scenario, Scenario]]:
         checked: dict[str, Scenario] = {}
         for scenario in (s for text in same for own in text.scenarios.values() for s in own):
             one = checked.setdefault(
-                stamp([[check.kind, check.params] for check in scenario.checks]), scenario
+                stamp([[*check.content[:1], *check.content[2:]] for check in scenario.checks]), scenario
             )
             if one is not scenario:
                 yield one, scenario
@@ -93,7 +93,7 @@ def _texts(scenarios: Sequence[Scenario]) -> list[Text]:
     limit = _limit(len(scenarios))
     found: dict[tuple[tuple[str, ...], tuple[str, ...]], Text] = {}
     for scenario in scenarios:
-        text = scenario.prompt
+        text = scenario.wording
         if scenario.input is not None:
             text += "\n" + json.dumps(scenario.input, sort_keys=True, ensure_ascii=False)
         own, files = _words(text, limit), _digests(scenario)
@@ -106,7 +106,8 @@ def _texts(scenarios: Sequence[Scenario]) -> list[Text]:
 
 def _digests(scenario: Scenario) -> tuple[str, ...]:
     archive = () if scenario.workspace is None else (scenario.workspace.sha256,)
-    return (*sorted(file.sha256 for file in scenario.attachments), *archive)
+    made = () if scenario.setup is None else (stamp(scenario.setup.content),)
+    return (*sorted(file.sha256 for file in scenario.attachments), *archive, *made)
 
 
 def _across(first: Text, second: Text) -> tuple[Scenario, Scenario]:
@@ -147,7 +148,7 @@ def _same_prompts(scenarios: Sequence[Scenario], answers: AnswersOf) -> Iterator
         return
     prompts: dict[tuple[str, ...], list[Scenario]] = {}
     for scenario in scenarios:
-        own = _words(scenario.prompt, limit)
+        own = _words(scenario.wording, limit)
         if len(own) >= PROMPT_WORDS:
             prompts.setdefault(tuple(own), []).append(scenario)
     for sharing in prompts.values():

@@ -154,6 +154,14 @@ def test_groups_that_carried_a_lesson_are_counted() -> None:
     assert found.lesson_groups == {g.group_id for g in groups}
 
 
+def test_an_operation_names_the_groups_that_its_lesson_rests_on() -> None:
+    groups = distinct_groups()
+    for operation in propose(context_of(groups, SUITE)).operations:
+        assert operation.groups == tuple(g.group_id for g in groups)
+        assert operation.experience is not None
+        assert len(operation.groups) == operation.experience.support.groups
+
+
 @pytest.mark.parametrize("rewards", [(1.0, 1.0), (0.0, 0.0), (None, None), (None, 1.0)])
 def test_without_a_group_with_spread_there_is_no_lesson_and_it_says_so(
     rewards: tuple[float | None, ...],

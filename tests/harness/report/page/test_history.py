@@ -115,7 +115,9 @@ def test_the_page_shows_the_diff_the_decision_and_the_effects() -> None:
         "measured on scenarios that did not choose them; the 7 of families that training does not see "
         "<b>-0.010</b> (standard error 0.040)",
         'effect +0.100 <span class="soft">(alone +0.125, +0.050 to +0.200)</span>',
-        "<td>+0.100</td><td>+0.125</td><td>+0.050 to +0.200</td><td>0.020</td><td>80 / 31</td>",
+        '<td data-label="effect">+0.100</td><td data-label="alone">+0.125</td>',
+        '<td data-label="95 % interval">+0.050 to +0.200</td><td data-label="p adjusted">0.020</td>',
+        '<td data-label="with / without">80 / 31</td>',
         "Effects of lessons no longer active (1)",
     ):
         assert part in text

@@ -15,6 +15,8 @@ from pytest_tfgrpo.core.records import JudgeResult, Run
 from pytest_tfgrpo.harness.gate.verdict import judge
 from pytest_tfgrpo.harness.report.compare import versus
 from pytest_tfgrpo.harness.report.page.draw import curve
+from pytest_tfgrpo.harness.report.page.evidence import LessonEvidence
+from pytest_tfgrpo.harness.report.page.figures import effect_columns, reach_columns, settings_rows
 from pytest_tfgrpo.harness.report.page.html import html
 from pytest_tfgrpo.harness.report.value import build
 
@@ -88,7 +90,7 @@ def test_the_policy_allows_the_pages_own_style_and_script_and_nothing_else() -> 
     text = page(RUN)
     digests = {}
     for tag in ("style", "script"):
-        found = re.search(rf"<{tag}>(.*)</{tag}>", text, re.DOTALL)
+        found = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
         assert found is not None
         digests[tag] = base64.b64encode(hashlib.sha256(found[1].encode()).digest()).decode()
     policy = next(a["content"] for tag, a in Tags(text).seen if a.get("http-equiv"))
@@ -100,7 +102,7 @@ def test_the_policy_allows_the_pages_own_style_and_script_and_nothing_else() -> 
 
 def test_one_script_runs_and_all_others_are_data() -> None:
     kinds = [a.get("type") for tag, a in Tags(page(RUN)).seen if tag == "script"]
-    assert kinds == ["application/json", "application/gzip+base64", None]
+    assert kinds == ["application/gzip+base64", "application/json", None, "application/gzip+base64"]
 
 
 def test_without_its_run_a_report_still_is_a_page() -> None:
@@ -116,12 +118,67 @@ def test_equal_runs_give_equal_pages() -> None:
 
 
 def test_another_run_is_drawn_beside_this_one_and_tabled() -> None:
-    other = replace(RUN, run_id="run0", stamps={"actor": "<b>"})
-    text = html(build(RUN, None), RUN, versus(other, RUN))
+    other = replace(RUN, run_id="run0", stamps={"<b>": "1"})
+    text = html(build(RUN, None), RUN, versus(other, RUN), [other])
     assert Tags(text).open == []
-    assert "Compared with run run0" in text
+    assert f"run {RUN.run_id} compared with run0</title>" in text
     assert "&lt;b&gt;" in text
     assert 'class="sweep second"' in text
+
+
+def test_columns_without_a_figure_in_any_row_are_left_out() -> None:
+    rows: list[dict[str, Any]] = [
+        {"shrunken": 0.1, "effect": 0.2, "ci95": None, "p_adjusted": None, "included": 8, "verdict": "helps"},
+        {
+            "shrunken": None,
+            "effect": None,
+            "ci95": None,
+            "p_adjusted": None,
+            "included": 1,
+            "verdict": "open",
+        },
+    ]
+    assert effect_columns(rows) == ["effect", "alone", "with / without", "result"]
+    assert effect_columns(rows[1:]) == []
+    assert effect_columns([{}]) == []
+    reach = LessonEvidence(groups=(), rows=(0,), before=None, after=0.5, earlier="")
+    assert reach_columns([reach, {}]) == ["after"]
+
+
+def test_the_lessons_have_a_column_of_effects_only_where_one_is_known() -> None:
+    lesson = make_experience()
+    run = replace(RUN, library=Library(experiences=(lesson,)))
+    row = {
+        "id": lesson.id, "domain": "text", "polarity": "do", "text": "x", "in_force": True, "effect": 0.25,
+        "shrunken": 0.125, "ci95": None, "p": None, "p_adjusted": None, "included": 8, "left_out": 2,
+        "scenarios": 3, "verdict": "helps",
+    }  # fmt: skip
+    gone = row | {"id": "b" * 16, "in_force": False}
+
+    def heads(*rows: dict[str, Any]) -> str:
+        block = {"lesson_dropout": 0.2, "groups": 1, "earlier_groups": 0, "unread": [], "errors": 0,
+                 "estimated": len(rows), "lessons": list(rows)}  # fmt: skip
+        text = html({**build(run, None), "attribution": block}, run)
+        return text.partition("<summary>Active lessons")[2].partition("</thead>")[0]
+
+    assert ">effect<" not in heads()
+    assert ">effect<" not in heads(gone)
+    assert ">effect<" in heads(row, gone)
+    assert ">p adjusted<" not in heads(row, gone)
+
+
+def test_settings_are_those_that_were_chosen_and_those_as_by_default() -> None:
+    chosen, usual = settings_rows(
+        {"timeout_s": 7.5, "seed": 0, "gate_strict": True, "otel": False, "baseline": None, "of_old": [1, 2]}
+    )
+    assert chosen == [("gate_strict", "true"), ("of_old", "1, 2"), ("timeout_s", "7.5 s")]
+    assert usual == [("baseline", "-"), ("otel", "false"), ("seed", "0")]
+
+
+def test_phases_have_one_name_all_over_the_page() -> None:
+    shown = re.sub(r"<script.*?</script>|<[^>]*>", " ", page(RUN), flags=re.DOTALL)
+    assert "epoch2-eval" not in re.sub(r"baseline has .*?lessons", "", shown)
+    assert "epoch 1" in shown
 
 
 def test_values_of_any_shape_are_shown() -> None:
@@ -187,7 +244,7 @@ def rows(*means: float | None) -> list[dict[str, Any]]:
 
 def test_the_curve_stays_inside_its_drawing() -> None:
     drawn = curve(rows(0.0, 1.0, None, 0.5))
-    assert [p["label"] for p in drawn["points"]] == ["baseline", "epoch1", "epoch3"]
+    assert [p["label"] for p in drawn["points"]] == ["baseline", "epoch 1", "epoch 3"]
     ys = [p["y"] for p in drawn["points"]]
     assert ys == [drawn["base"], 12, (drawn["base"] + 12) / 2]
     assert all(drawn["left"] < p["x"] < drawn["right"] for p in drawn["points"])

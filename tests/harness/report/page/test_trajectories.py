@@ -17,6 +17,7 @@ from support.sweeps import make_result, make_run
 from pytest_tfgrpo.core.records import Frame, Group, Run
 from pytest_tfgrpo.harness.report.page.grid import grid
 from pytest_tfgrpo.harness.report.page.html import html
+from pytest_tfgrpo.harness.report.page.layout import layout
 from pytest_tfgrpo.harness.report.page.payload import index, script_json
 from pytest_tfgrpo.harness.report.page.trajectories import (
     LONGEST,
@@ -171,11 +172,11 @@ def test_data_cannot_end_its_element(text: str) -> None:
 
 def test_the_index_has_what_a_map_needs() -> None:
     value = build(RUN, None) | {"flaky": [{"scenario": "a"}]}
-    cells = grid(value, RUN)
-    found = index(cells, value, RUN, packed(RUN))
+    found = index(layout(value, RUN), packed(RUN))
     assert [column["label"] for column in found["columns"]] == ["baseline", "epoch2-eval"]
-    assert (found["first"], found["last"], found["flaky"]) == (0, 1, ["a"])
-    assert found["rows"][0][4:] == [[0.3333, 3, 0, 1, 0], [1.0, 2, 1, 2, 0]]
+    assert [column["name"] for column in found["columns"]] == ["baseline", "final"]
+    assert (found["last"], found["splits"], found["flaky"]) == (1, {"eval": [0, 1]}, ["a"])
+    assert found["rows"][0][4:] == [0, 1, [0.3333, 3, 0, 1, 0], [1.0, 2, 1, 2, 0]]
 
 
 def test_a_report_alone_gives_the_same_map_without_rollouts() -> None:

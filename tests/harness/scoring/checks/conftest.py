@@ -45,12 +45,19 @@ def load(folder: Path) -> Callable[..., Check]:
 def judge(load: Callable[..., Check], workspace: Path) -> Callable[..., CheckResult]:
     """Load a check and judge an attempt with it."""
 
-    def judge(kind: str, answer: str = "", frames: Sequence[Frame] = (), **params: Any) -> CheckResult:
+    def judge(
+        kind: str,
+        answer: str = "",
+        frames: Sequence[Frame] = (),
+        took_ms: float | None = None,
+        **params: Any,
+    ) -> CheckResult:
         context = CheckContext(
             answer=answer,
             frames=tuple(frames),
             workspace=Workspace(workspace, left=True),
             task=Task(id="a", domain="d", prompt="p"),
+            latency_ms=took_ms,
         )
         (result,) = evaluate([load(kind, **params)], context, KINDS)
         assert result.passed == (result.reason == "")

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import make_frame
 
+from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.harness.scoring.checks.calls import ORDERS, _is
 
 
@@ -90,3 +91,49 @@ def test_hostile_input_of_a_call_is_shown_shortly(judge):
     assert len(result.reason) < 2000
     while deep:
         deep = deep.pop()
+
+
+def failing(name, **arguments):
+    return make_frame(name, input=arguments, error="no such page")
+
+
+def test_a_call_can_be_asked_to_have_ended_well_or_in_an_error(judge):
+    wanted = [{"name": "search", "status": "error"}, {"name": "search", "status": "ok"}]
+    assert judge("tool_calls", frames=[failing("search"), *frames("search")], calls=wanted).passed
+    result = judge("tool_calls", frames=frames("search", "search"), calls=wanted)
+    assert result.reason.startswith("expected calls (in_order) [search (error), search (ok)], got ")
+
+
+def test_a_forbidden_call_fails_whatever_else_was_called(judge):
+    forbidden = [{"name": "delete", "arguments": {"all": True}}]
+    assert judge("tool_calls", frames=frames("search", "delete"), forbidden=forbidden).passed
+    result = judge("tool_calls", frames=[*frames("search"), *frames("delete", all=True)], forbidden=forbidden)
+    assert result.reason == "delete {'all': True} is forbidden, and was called 1 time"
+
+
+def test_only_allowed_tools_may_be_called(judge):
+    assert judge("tool_calls", frames=frames("search"), allowed=["search", "open"]).passed
+    result = judge("tool_calls", frames=frames("search", "rm"), allowed=["search"])
+    assert result.reason == "called 'rm', allowed are ['search']"
+    assert not judge("tool_calls", frames=frames("search"), allowed=[]).passed
+
+
+def test_the_number_of_calls_has_bounds(judge):
+    assert judge("tool_calls", frames=frames("a", "b"), min=2, max=2).passed
+    assert (
+        judge("tool_calls", frames=frames("a"), min=2).reason == "expected at least 2 calls of tools, got 1"
+    )
+    assert judge("tool_calls", frames=frames("a"), max=0).reason == "expected at most 0 calls of tools, got 1"
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({}, "#/checks/0: "),
+        ({"min": 3, "max": 2}, "#/checks/0/max: 2 is less than min, 3"),
+        ({"order": "exact", "min": 1}, "#/checks/0/order: is the order of calls"),
+    ],
+)
+def test_bounds_that_say_nothing_or_contradict_each_other_are_refused(load, params, message):
+    with pytest.raises(ScenarioError, match=message):
+        load("tool_calls", **params)

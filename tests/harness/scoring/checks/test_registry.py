@@ -1,15 +1,16 @@
 """The table of check kinds, and how broken checks are told from checks that did not pass."""
 
 import threading
+from pathlib import Path
 
 import pytest
 
-from pytest_tfgrpo.core.errors import CheckError
+from pytest_tfgrpo.core.errors import CheckError, ScenarioError
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check, Task
 from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
-from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext, CheckKind
+from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext, CheckKind, TooSlow
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS, evaluate, is_blocking
 
 
@@ -65,6 +66,7 @@ def test_only_quick_checks_of_the_answer_do_without_a_thread():
         "contains",
         "number",
         "json",
+        "limits",
     }
     assert is_blocking([Check(kind="exact"), Check(kind="command")], KINDS)
     assert is_blocking([Check(kind="own")], kind_of(lambda check, context: None))
@@ -91,3 +93,93 @@ def test_checks_can_be_evaluated_on_many_threads_at_once(tmp_path):
     for thread in threads:
         thread.join()
     assert credits == [1.0] * 320
+
+
+PASSED = [
+    ("exact", "yes", {"value": "yes"}),
+    ("contains", "yes", {"values": ["y", "s"]}),
+    ("regex", "yes", {"pattern": "^y"}),
+    ("similar", "yes", {"value": "yes"}),
+    ("number", "it is 42", {"value": 42}),
+    ("math", "1/2", {"value": "0.5"}),
+    ("json", '{"a": 1, "b": 2}', {"value": {"a": 1}}),
+    ("json_schema", '{"a": 1}', {"schema": {"type": "object"}}),
+    ("tool_calls", "", {"calls": [], "order": "exact"}),
+    ("limits", "", {"steps": 0}),
+    ("command", "", {"run": "true"}),
+    ("python", "yes", {"target": "judges_for_tests:length"}),
+]
+
+
+@pytest.mark.parametrize(("kind", "answer", "params"), PASSED, ids=[kind for kind, *_ in PASSED])
+def test_not_turns_the_credit_of_a_kind_around(judge, monkeypatch, kind, answer, params):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    plain, opposite = judge(kind, answer, **params), judge(kind, answer, **params, **{"not": True})
+    assert plain.credit > 0
+    assert opposite.credit == 1 - plain.credit
+    assert (plain.kind, opposite.kind) == (kind, f"not {kind}")
+    assert opposite.reason.startswith(f"expected not {kind} ")
+
+
+def test_not_passes_what_the_kind_fails(judge):
+    assert judge("contains", "all is well", value="sorry", **{"not": True}).passed
+    assert judge("file", path="secret.txt", contains="key", **{"not": True}).passed
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [
+        ("command", {"run": "sleep 5", "timeout_s": 0.05}),
+        ("file", {"path": "link.txt", "contains": "key"}),
+        ("file", {"path": "utf16.txt", "contains": "key"}),
+    ],
+)
+def test_an_attempt_that_keeps_a_check_from_deciding_has_no_credit_either_way(judge, workspace, kind, params):
+    (workspace / "link.txt").symlink_to("/etc/hostname")
+    (workspace / "utf16.txt").write_text("key", encoding="utf-16")
+    plain, opposite = judge(kind, **params), judge(kind, **params, **{"not": True})
+    assert (plain.credit, opposite.credit) == (0, 0)
+    assert plain.reason == opposite.reason
+
+
+def test_hidden_tests_cannot_be_turned_around(load, folder):
+    (folder / "h.tar.gz").write_bytes(b"")
+    with pytest.raises(ScenarioError, match="#/checks/0/not: a check of kind 'tests' cannot be turned"):
+        load(
+            "tests",
+            runner="pytest",
+            hidden="h.tar.gz",
+            fail_to_pass=["tests/test_a.py::test_x"],
+            **{"not": True},
+        )
+
+
+@pytest.mark.parametrize("wrong", ["true", 1, None])
+def test_not_is_true_or_false(load, wrong):
+    with pytest.raises(ScenarioError, match="#/checks/0/not: "):
+        load("exact", value="x", **{"not": wrong})
+
+
+def test_a_check_with_not_has_no_answer_that_a_lesson_could_leak(load):
+    check = load("contains", value="as an AI", **{"not": True})
+    assert KINDS["contains"].expected(check) == ()
+    assert KINDS["contains"].expected(load("contains", value="as an AI")) == ("as an AI",)
+
+
+def test_a_pattern_is_searched_at_once_and_on_a_thread_where_that_takes_long(tmp_path, monkeypatch):
+    checks = [Check(kind="regex", params={"pattern": "(x+x+)+y"})]
+    for answer in ("xxy", "b"):
+        seen = context(tmp_path, answer)
+        assert evaluate(checks, seen, KINDS, at_once=True) == evaluate(checks, seen, KINDS)
+    with pytest.raises(TooSlow):
+        evaluate(checks, context(tmp_path, "x" * 100_000), KINDS, at_once=True)
+
+
+def test_checks_that_need_a_thread_are_not_begun_without_one(tmp_path):
+    begun = []
+    own = CheckKind(name="own", params={}, evaluate=lambda check, _: begun.append(check), blocking=False)
+    with pytest.raises(TooSlow):
+        evaluate(
+            [Check(kind="own"), Check(kind="command")], context(tmp_path), {**KINDS, "own": own}, at_once=True
+        )
+    assert not begun

@@ -48,6 +48,16 @@ def test_an_answer_that_is_not_json_gives_no_credit(judge, answer):
     assert judge("json_schema", answer, schema={}).reason.startswith("expected JSON, got ")
 
 
+@pytest.mark.parametrize("answer", ["[" * 150 + "]" * 150, '{"a":' * 10**5 + "1" + "}" * 10**5])
+@pytest.mark.parametrize(
+    ("kind", "params"), [("json", {"value": 1}), ("json_schema", {"schema": {"type": "string"}})]
+)
+def test_what_is_nested_too_deeply_gives_no_credit_under_not_either(judge, answer, kind, params):
+    result = judge(kind, answer, **params, **{"not": True})
+    assert result.credit == 0
+    assert result.reason.endswith("it is nested too deeply")
+
+
 @given(values)
 def test_every_value_has_all_of_itself(value):
     assert mismatch(value, json.loads(json.dumps(value))) is None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.harness.actors.offline.task_view import TaskView
 from pytest_tfgrpo.harness.actors.offline.tools import dates, lists, numbers, records, tables, text, units
 from pytest_tfgrpo.harness.actors.offline.values import ToolError, Value, ValueKind, checked, kind_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import cut
@@ -152,7 +152,7 @@ def expected(scenario: Scenario) -> str:
     if scenario.checker is not None:
         return f"what the test {scenario.checker} asks for"
     return "\n".join(
-        f"{check.kind}, weight {check.weight:g}: {as_json(check.params, CHECK)}"
+        f"{check.title}, weight {check.weight:g}: {as_json(check.params, CHECK)}"
         for check in scenario.checks[:MAX_CHECKS]
     )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, Operation
 from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.harness.learning.library.library import visible_stamp
@@ -89,7 +89,8 @@ class NumberedLessons:
             "add" if not targets else "update" if len(targets) == 1 else "merge"
         )
         new = self._experience(draft)
-        return [Operation(kind=kind, experience=new, targets=targets, reason=change.reason)]
+        groups = tuple(dict.fromkeys(attempt.group_id for attempt in draft.backing()))
+        return [Operation(kind=kind, experience=new, targets=targets, reason=change.reason, groups=groups)]
 
     def founded(self, draft: Draft) -> bool:
         """Return whether there is anything that the lesson of `draft` rests on; a deletion needs nothing."""

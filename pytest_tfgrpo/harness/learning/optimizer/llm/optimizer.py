@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Operation
 from pytest_tfgrpo.core.records import Group
 from pytest_tfgrpo.core.wire import Json

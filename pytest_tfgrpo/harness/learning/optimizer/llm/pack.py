@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import PackError
 from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.harness.suite.packs import MANIFEST, load_pack

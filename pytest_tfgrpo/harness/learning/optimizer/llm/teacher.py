@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ModelError, OutageError
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.core.wire import Json
@@ -15,6 +16,7 @@ from pytest_tfgrpo.harness.learning.optimizer.llm.pack import TeacherPrompts
 from pytest_tfgrpo.harness.learning.optimizer.llm.parsing import Change, ParsedAnswer, answer_schema, read
 from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import clean
 from pytest_tfgrpo.harness.protocols import LearningContext
+from pytest_tfgrpo.llm.concurrency import with_batches
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Message, Request
 from pytest_tfgrpo.llm.templates import Block, fenced, fill
 
@@ -55,7 +57,7 @@ class Teacher:
         self._unanswered: list[ModelError] = []
         self._completer = completer
         self._context = context
-        self._free = asyncio.Semaphore(context.concurrency)
+        self._free = asyncio.Semaphore(with_batches(context.concurrency, completer))
 
     def require_answers(self) -> None:
         """Raise OutageError if calls were made and all failed; a content filter minds what it is shown."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from pytest_tfgrpo.core.conversations import USER, without_repeats
 from pytest_tfgrpo.core.files import WORKSPACES_PREFIX
 from pytest_tfgrpo.core.records import Frame, Rollout
 from pytest_tfgrpo.core.redact import redact
@@ -29,7 +30,7 @@ _WORKSPACE = rf"{WORKSPACES_PREFIX}{{run}}\.[0-9a-f]{{{{8}}}}(?:-kept)?(?:/{{run
 
 def transcript(rollout: Rollout, scenario: Scenario) -> str:
     """Return the steps and the answer of an attempt, with what the checks found where they hold the truth."""
-    frames = rollout.frames
+    frames = tuple(without_repeats(rollout.frames))
     limit = max(READ // 200, min(FIELD, READ // (2 * len(frames) + 1)))
     lines = [_step(number, frame, limit) for number, frame in enumerate(frames[: FRAMES // 2], 1)]
     if len(frames) > FRAMES:
@@ -72,6 +73,9 @@ def as_json(value: Json, limit: int) -> str:
 
 
 def _step(number: int, frame: Frame, limit: int) -> str:
+    if frame.kind == USER:  # what it replies to is the answer before it
+        replied = f"answer: {clean(str(frame.input), limit)}\n" if frame.input is not None else ""
+        return f"{replied}{number}. user says: {clean(frame.output, limit)}"
     given = "" if frame.kind == "model" or frame.input is None else f" {as_json(frame.input, limit)}"
     ended = f" failed: {clean(frame.error, 500)}" if frame.error is not None else ""
     output = f" -> {clean(frame.output, limit)}" if frame.output else ""

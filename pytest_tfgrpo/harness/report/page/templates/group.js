@@ -39,20 +39,34 @@ function beside(pairs) {
   return lines;
 }
 
+/** How an attempt ended, in words: one without an answer failed no check. */
+function outcomeOf(rollout) {
+  return rollout.status === "failed" ? "no answer" : rollout.status;
+}
+
 /** A table; heads that start with a space are of columns of text. */
 function dataTable(label, heads, lines) {
   const kind = (i) => (i === 0 || heads[i].startsWith(" ") ? "text" : "");
   const cell = (value, i) => {
     const shown = value instanceof Node ? value : String(value);
-    return i ? make("td", { className: kind(i) }, shown) : make("th", { scope: "row", className: "text" }, shown);
+    return i ? make("td", { className: kind(i), "data-name": heads[i].trim() }, shown) : make("th", { scope: "row", className: "text" }, shown);
   };
   return make("div", { className: "wide", role: "group", "aria-label": label, tabIndex: 0 },
-    make("table", {},
+    make("table", { className: "cards" },
       make("thead", {}, make("tr", {}, heads.map((head, i) => make("th", { scope: "col", className: kind(i) }, head.trim())))),
       make("tbody", {}, lines.map((line) => make("tr", {}, line.map(cell))))));
 }
 
+/** What the user of a conversation says; what it replies to only where no step before shows that. */
+function userCard(frame, text, n) {
+  const answer = text(frame.input) === "" ? [] : [make("p", { className: "label" }, "the agent's answer"), textBlock(text(frame.input), "answer")];
+  const player = text(frame.name) === "script" ? null : make("span", { className: "soft" }, ` played by ${text(frame.name)}`);
+  return make("div", { className: "frame user" }, [...answer,
+    make("p", { className: "frame-head" }, make("span", { className: "tag" }, `${n + 1} user`), player), textBlock(text(frame.output), "message of the user")]);
+}
+
 function frameCard(frame, text, n) {
+  if (frame.kind === "user") return userCard(frame, text, n);
   const figures = [`${whole(frame.tokens)} tokens`, money(frame.cost), duration(frame.ms)];
   if (frame.finish) figures.push(frame.finish);
   const parts = [make("p", { className: "frame-head" }, make("span", { className: "tag" }, `${n + 1} ${frame.kind}`), " ",
@@ -75,31 +89,30 @@ function checksTable(rollout, text) {
 
 function lessonList(ids, title) {
   if (!ids.length) return null;
-  return make("div", {}, make("p", { className: "label" }, title), make("ul", {}, ids.map((id) => {
-    const known = index.lessons[id];
-    return make("li", {}, known ? `${known[0]}: ${known[2]} ` : "", make("span", { className: "soft" }, id));
-  })));
+  return make("div", {}, make("p", { className: "label" }, title), make("ul", {}, ids.map(lessonItem)));
 }
 
 function rolloutBody(rollout, group) {
   const { text } = group;
   const failure = rollout.failure && make("p", { className: "bad" }, make("b", {}, rollout.failure[0]), ": ", text(rollout.failure[1]));
   const judged = rollout.judge && make("p", {}, `judge ${number(rollout.judge[0])}: `, text(rollout.judge[1]));
-  const extra = Object.entries(rollout.extra).map(([name, value]) => `${name} ${number(value)}`).join(", ");
   const frames = Array.isArray(rollout.frames) ? rollout.frames.map((frame, i) => frameCard(frame, text, i)) : [framesLeftOut(rollout)];
-  return [failure, make("p", { className: "label" }, "answer"), textBlock(text(rollout.answer), "answer"), checksTable(rollout, text), judged,
-    extra && make("p", {}, extra), lessonList(rollout.lessons, "lessons in its prompt"), lessonList(rollout.withheld, "lessons left out of its prompt at random"),
-    make("p", { className: "soft" }, `temperature ${rollout.temperature}, seed ${rollout.seed}, prompt ${rollout.prompt.slice(0, 12)}, `, make("code", {}, rollout.id)), ...frames];
+  return [failure, make("p", { className: "label" }, "answer"), textBlock(text(rollout.answer), "answer"), markControls(rollout, group), checksTable(rollout, text), judged,
+    scoresTable(rollout, text), lessonList(rollout.lessons, "lessons in its prompt"), lessonList(rollout.withheld, "lessons left out of its prompt at random"),
+    make("p", { className: "copies" }, make("span", { className: "soft" }, `temperature ${rollout.temperature} `), copyButton("copy tfgrpo show", `tfgrpo show ${shellWord(rollout.id)}`),
+      copyButton("copy link", linkTo(group.row.id, index.columns[group.column].label, String(rollout.index)))), ...frames];
 }
 
-function pairView(group, a, b) {
-  const { text } = group;
+/** The steps of two rollouts, each given with its name and the texts of its group; then their answers, if `closing`. */
+function pairView(left, right, closing = true) {
+  const [a, b] = [left.rollout, right.rollout];
   const framesOf = (rollout) => (Array.isArray(rollout.frames) ? rollout.frames : []);
-  const same = (x, y) => x.kind === y.kind && x.name === y.name && x.input === y.input && x.output === y.output && x.error === y.error;
-  const alike = (x, y) => x.kind === y.kind && x.name === y.name;
-  const head = (rollout) => make("div", {}, make("p", {}, make("b", {}, `r${rollout.index}`), ` score ${number(rollout.score)}, ${whole(rollout.tokens)} tokens, ${duration(rollout.ms)}`),
+  const equal = (m, n) => (m === undefined || n === undefined ? m === n : left.text(m) === right.text(n));
+  const alike = (x, y) => x.kind === y.kind && equal(x.name, y.name);
+  const same = (x, y) => alike(x, y) && equal(x.input, y.input) && equal(x.output, y.output) && equal(x.error, y.error);
+  const head = ({ rollout, text, name }) => make("div", {}, make("p", {}, make("b", {}, name), ` score ${number(rollout.score)}, ${whole(rollout.tokens)} tokens, ${duration(rollout.ms)}`),
     rollout.failure ? make("p", { className: "bad" }, `${rollout.failure[0]}: `, text(rollout.failure[1])) : null);
-  const lines = [make("div", { className: "pair heads" }, head(a), head(b))];
+  const lines = [make("div", { className: "pair heads" }, head(left), head(right))];
   let first = true;
   const add = (x, y, differs) => {
     const line = make("div", { className: differs ? "pair differs" : "pair" }, x || make("p", { className: "soft missing" }, "no such step"), y || make("p", { className: "soft missing" }, "no such step"));
@@ -109,11 +122,11 @@ function pairView(group, a, b) {
   };
   const seen = [0, 0];
   for (const [x, y] of aligned(framesOf(a), framesOf(b), same, alike)) {
-    add(x && frameCard(x, text, seen[0]++), y && frameCard(y, text, seen[1]++), !x || !y || !same(x, y));
+    add(x && frameCard(x, left.text, seen[0]++), y && frameCard(y, right.text, seen[1]++), !x || !y || !same(x, y));
   }
   for (const rollout of [a, b]) if (!Array.isArray(rollout.frames)) lines.push(framesLeftOut(rollout));
-  const close = (rollout) => make("div", {}, make("p", { className: "label" }, "answer"), textBlock(text(rollout.answer), "answer"), checksTable(rollout, text));
-  add(close(a), close(b), a.answer !== b.answer);
+  const close = ({ rollout, text }) => make("div", {}, make("p", { className: "label" }, "answer"), textBlock(text(rollout.answer), "answer"), checksTable(rollout, text));
+  if (closing) add(close(left), close(right), !equal(a.answer, b.answer));
   if (first) lines.push(make("p", { className: "soft" }, "The two rollouts do not differ in any step."));
   return make("div", { className: "pairs" }, lines);
 }
@@ -124,7 +137,7 @@ function sideBySide(group) {
   const rest = group.rollouts.map((rollout) => rollout.id).filter((id) => !group.pair.includes(id));
   const chosen = [...group.pair, ...rest].slice(0, 2);
   const view = make("div");
-  const draw = () => view.replaceChildren(pairView(group, byId.get(chosen[0]), byId.get(chosen[1])));
+  const draw = () => view.replaceChildren(pairView(...chosen.map((id) => ({ rollout: byId.get(id), text: group.text, name: `r${byId.get(id).index}` }))));
   const choice = (side, label) => {
     const select = make("select", {}, group.rollouts.map((rollout) =>
       make("option", { value: rollout.id, selected: rollout.id === chosen[side] }, `r${rollout.index}: ${rollout.status === "error" ? "error" : number(rollout.score)}`)));
@@ -161,13 +174,13 @@ function groupView(group, wanted) {
   const { text } = group;
   const rollouts = group.rollouts.map((rollout) => {
     const fill = () => { if (details.open && details.children.length === 1) details.append(...rolloutBody(rollout, group).flat().filter(Boolean)); };
-    const details = make("details", { id: `r${rollout.index}`, className: "rollout" }, make("summary", {}, `r${rollout.index}: ${rollout.status === "ok" ? "" : rollout.status + ", "}score ${number(rollout.score)}, ${Array.isArray(rollout.frames) ? rollout.frames.length : rollout.frames} steps`));
+    const details = make("details", { id: `r${rollout.index}`, className: "rollout" }, make("summary", {}, `r${rollout.index}: ${rollout.status === "ok" ? "" : outcomeOf(rollout) + ", "}score ${number(rollout.score)}, ${Array.isArray(rollout.frames) ? rollout.frames.filter((frame) => frame.kind !== "user").length : rollout.frames} steps`, markBadge(rollout)));
     details.addEventListener("toggle", fill);
     if (String(rollout.index) === wanted) { details.open = true; fill(); }
     return details;
   });
   const why = (rollout) => (rollout.failure ? `${rollout.failure[0]}: ${text(rollout.failure[1])}` : rollout.checks.map((check) => text(check[3])).filter(Boolean).join("; ")).slice(0, 200);
   const summary = dataTable("rollouts", ["rollout", " status", "score", "reward", "rank", "advantage", "tokens", "cost", "latency", " answer", " why"], group.rollouts.map((rollout) =>
-    [`r${rollout.index}`, make("span", { className: rollout.status === "ok" ? "" : "bad" }, rollout.status), number(rollout.score), number(rollout.reward), number(rollout.rank), number(rollout.advantage), whole(rollout.tokens), money(rollout.cost), duration(rollout.ms), text(rollout.answer).slice(0, 80), why(rollout)]));
-  return [taskView(group), promptView(group), make("h3", {}, "Rollouts"), make("p", { className: "soft" }, group.informative ? "Rewards differ: the group yields something to learn from." : "Rewards do not differ: the group yields nothing to learn from."), summary, ...rollouts, sideBySide(group)].filter(Boolean);
+    [`r${rollout.index}`, make("span", { className: rollout.status === "ok" ? "" : "bad" }, outcomeOf(rollout)), number(rollout.score), number(rollout.reward), number(rollout.rank), number(rollout.advantage), whole(rollout.tokens), money(rollout.cost), duration(rollout.ms), text(rollout.answer).slice(0, 80), why(rollout)]));
+  return [taskView(group), promptView(group), make("h3", {}, "Rollouts"), index.columns[group.column].mode === "train" ? make("p", { className: "soft" }, group.informative ? "Rewards differ: the group yields something to learn from." : "Rewards do not differ: the group yields nothing to learn from.") : null, summary, ...rollouts, sideBySide(group)].filter(Boolean);
 }

@@ -1,45 +1,51 @@
-// The map of scenarios by sweep and epoch: only the rows in sight are in the document.
+// The table of scenarios: only the rows in sight are in the document.
 
-const AHEAD = 12;
-
-/** Columns in the order of interest: sweeps and the change between them (-1), training, the dev split. */
-function places() {
-  const found = ["sweep", "train", "dev"].map((kind) => index.columns.map((column, i) => [column.mode, i])
-    .filter(([mode]) => (kind === "sweep" ? mode !== "train" && mode !== "dev" : mode === kind)).map(([, i]) => i));
-  return [...found[0], -1, ...found[1], ...found[2]];
-}
+const AHEAD = 8;
 
 class ScenarioMap {
   constructor(box) {
     this.box = box;
-    this.shown = rows;
-    this.places = places();
-    this.order = { key: null, down: false };
+    this.shown = [];
+    this.columns = [];
+    this.order = { key: "change", down: false };
     this.active = { row: 0, column: 0 };
     this.range = [-1, -1];
-    this.body = make("tbody");
-    this.table = make("table", { role: "grid", "aria-label": "scenarios by sweep and epoch", "aria-colcount": index.columns.length + 4 },
-      make("thead", {}, this.head()), this.body);
-    this.table.style.width = `max(100%, calc(var(--id) + var(--about) + ${index.columns.length + 1} * var(--phase)))`;
+    this.body = make("tbody", { role: "rowgroup" });
+    this.top = make("thead", { role: "rowgroup" });
+    this.table = make("table", { role: "grid", "aria-label": "scenarios" }, this.top, this.body);
     box.append(this.table);
     box.hidden = false;
-    this.height = parseFloat(getComputedStyle(box).getPropertyValue("--row"));
     box.addEventListener("scroll", () => requestAnimationFrame(() => this.draw()), { passive: true });
-    new ResizeObserver(() => this.draw()).observe(box);
+    new ResizeObserver(() => { if (this.measure()) this.draw(true); else this.draw(); }).observe(box);
     box.addEventListener("keydown", (event) => this.key(event));
     box.addEventListener("focusin", (event) => this.mark(event.target));
+    this.measure();
+  }
+
+  /** Read the height of a row, which differs on a phone; returns whether it changed. */
+  measure() {
+    const height = parseFloat(getComputedStyle(this.box).getPropertyValue("--row"));
+    const changed = height !== this.height;
+    this.height = height;
+    return changed;
+  }
+
+  /** Show other columns; the row heads stay. */
+  choose(columns) {
+    this.columns = columns;
+    this.table.setAttribute("aria-colcount", columns.length);
+    this.top.replaceChildren(make("tr", { role: "row", "aria-rowindex": 1 }, columns.map((column) => {
+      const button = make("button", { type: "button", className: "sort" }, column.name);
+      button.addEventListener("click", () => this.sort(column.key));
+      return make("th", { scope: "col", role: "columnheader", className: this.kind(column), "data-key": column.key, title: column.title }, button);
+    })));
+    this.active.column = Math.min(this.active.column, columns.length - 1);
+    this.markOrder();
     this.draw(true);
   }
 
-  head() {
-    const head = (key, text, className) => {
-      const button = make("button", { type: "button", className: "sort" }, text);
-      const cell = make("th", { scope: "col", className, "data-key": key }, button);
-      button.addEventListener("click", () => this.sort(key));
-      return cell;
-    };
-    return make("tr", { "aria-rowindex": 1 }, head("id", "scenario", "id"), head("domain", "domain", "domain"), head("split", "split", "split"),
-      this.places.map((i) => (i < 0 ? head("change", "change", "phase") : head(i, index.columns[i].label, "phase"))));
+  kind(column) {
+    return column.kind === "text" ? `words ${column.key}` : column.kind === "id" ? "id" : `phase ${column.key}`;
   }
 
   show(found) {
@@ -48,25 +54,29 @@ class ScenarioMap {
     this.arrange();
   }
 
-  sort(key) {
-    this.order = { key, down: this.order.key === key ? !this.order.down : typeof key === "number" };
-    for (const cell of this.table.tHead.rows[0].cells) {
-      if (cell.dataset.key === String(key)) cell.setAttribute("aria-sort", this.order.down ? "descending" : "ascending");
+  sort(key, down) {
+    const column = this.columns.find((one) => one.key === key);
+    if (down === undefined) down = this.order.key === key ? !this.order.down : Boolean(column) && column.kind === "score";
+    this.order = { key, down };
+    this.markOrder();
+    this.arrange();
+    this.box.dispatchEvent(new Event("sorted"));
+  }
+
+  markOrder() {
+    for (const cell of this.top.rows[0].cells) {
+      if (cell.dataset.key === this.order.key) cell.setAttribute("aria-sort", this.order.down ? "descending" : "ascending");
       else cell.removeAttribute("aria-sort");
     }
-    this.arrange();
   }
 
   arrange() {
-    const { key, down } = this.order;
-    if (key !== null) {
-      const value = (row) => (typeof key === "number" ? (row.cells[key] ? row.cells[key].mean : null) : row[key]);
-      const sign = down ? -1 : 1;
-      this.shown = [...this.shown].sort((a, b) => {
-        const [x, y] = [value(a), value(b)];
-        if (x === null || y === null) return compare(x, y) || a.n - b.n;
-        return sign * compare(x, y) || a.n - b.n;
-      });
+    const column = this.columns.find((one) => one.key === this.order.key);
+    if (column) {
+      const sign = this.order.down ? -1 : 1;
+      const keyed = this.shown.map((row) => [column.value(row), row]);
+      keyed.sort(([x, a], [y, b]) => ((x === null || y === null ? 1 : sign) * compare(x, y)) || a.n - b.n);
+      this.shown = keyed.map(([, row]) => row);
     }
     this.box.scrollTop = 0;
     this.draw(true);
@@ -82,34 +92,26 @@ class ScenarioMap {
     this.range = [from, to];
     this.table.setAttribute("aria-rowcount", this.shown.length + 1);
     const lines = this.shown.slice(from, to).map((row, i) => this.line(row, from + i));
+    if (!this.shown.length) lines.push(make("tr", { role: "row", className: "nothing" }, make("td", { role: "gridcell", colSpan: this.columns.length }, isPartial() ? "no scenario on this page matches the filter" : "no scenario matches the filter")));
     this.body.replaceChildren(this.gap(from), ...lines, this.gap(this.shown.length - to));
-    if (!this.shown.length) this.body.append(make("tr", {}, make("td", { colSpan: 4 }, "no scenario matches the filter")));
     const target = this.link(this.active.row, this.active.column) || this.link(from, 0);
     if (target) target.tabIndex = 0;
     if (focused && target) target.focus({ preventScroll: true });
   }
 
   gap(count) {
-    const gap = make("tr", { className: "gap", "aria-hidden": "true" });
+    const gap = make("tr", { className: "gap", role: "presentation", hidden: count === 0 });
     gap.style.height = `${count * this.height}px`;
     return gap;
   }
 
   line(row, at) {
-    const link = (column, text, route, label) =>
-      make("a", { href: route, tabIndex: -1, "data-at": at, "data-column": column, "aria-label": label }, text);
-    const cells = this.places.map((i, place) => {
-      if (i < 0) return make("td", { className: row.change < 0 ? "phase change lost" : "phase change" }, signed(row.change));
-      const cell = row.cells[i];
-      if (!cell) return make("td", { className: "phase" }, link(place + 1, "", routeTo(row.id), `${row.id}, ${index.columns[i].label}: not run`));
-      const level = cell.mean === null ? "none" : `h${Math.round(cell.mean * 10)}`;
-      const label = `${row.id}, ${index.columns[i].label}: ${number(cell.mean)}` + (cell.errors ? `, ${plural(cell.errors, "error")}` : "") + (isMixed(cell) ? ", rollouts differ" : "");
-      const text = [number(cell.mean, 2), isMixed(cell) ? make("span", { className: "mixed" }, "•") : "", cell.errors ? make("span", { className: "err" }, `${cell.errors} err`) : ""];
-      return make("td", { className: `phase ${level}` }, link(place + 1, text, routeTo(row.id, index.columns[i].label), label));
-    });
-    return make("tr", { "aria-rowindex": at + 2 },
-      make("th", { scope: "row", className: "id", title: visible(row.id) }, link(0, row.id, routeTo(row.id), null)),
-      make("td", { className: "domain", title: visible(row.domain) }, row.domain), make("td", { className: "split" }, row.split), cells);
+    return make("tr", { role: "row", "aria-rowindex": at + 2 }, this.columns.map((column, place) => {
+      const { content, label, look } = shownIn(column, row);
+      const link = make("a", { href: column.route(row), tabIndex: -1, "data-at": at, "data-column": place, "data-name": column.name, "aria-label": label }, content);
+      const properties = { className: `${this.kind(column)} ${look}`, title: column.kind === "text" || column.kind === "id" ? visible(column.value(row) ?? "") : null };
+      return column.kind === "id" ? make("th", { ...properties, scope: "row", role: "rowheader" }, link) : make("td", { ...properties, role: "gridcell" }, link);
+    }));
   }
 
   link(row, column) {
@@ -125,8 +127,7 @@ class ScenarioMap {
 
   go(row, column) {
     row = Math.max(0, Math.min(this.shown.length - 1, row));
-    column = Math.max(0, Math.min(this.places.length, column));
-    if (column && this.places[column - 1] < 0) column += column > this.active.column && column < this.places.length ? 1 : -1;
+    column = Math.max(0, Math.min(this.columns.length - 1, column));
     this.active = { row, column };
     const top = row * this.height;
     const free = this.box.clientHeight - 2 * this.height;
@@ -141,9 +142,11 @@ class ScenarioMap {
 
   /** Put the focus on the cell of a scenario, where that is shown. */
   focusOn(id, column) {
-    const place = this.places.indexOf(column) + 1;
     const at = this.shown.findIndex((row) => row.id === id);
-    if (at >= 0) this.go(at, place);
+    if (at < 0) return;
+    const same = at === this.active.row && this.columns[this.active.column]?.cell(this.shown[at]) === column;
+    const place = this.columns.findIndex((one) => one.kind === "score" && one.cell(this.shown[at]) === column);
+    this.go(at, same ? this.active.column : Math.max(0, place));
   }
 
   key(event) {
@@ -158,4 +161,17 @@ class ScenarioMap {
     event.preventDefault();
     this.go(...moves[event.key]);
   }
+}
+
+/** What a column shows in a row: its content, a label where the content is too short to be heard alone, its look. */
+function shownIn(column, row) {
+  const value = column.value(row);
+  if (column.kind === "id") return { content: [row.id, make("small", {}, row.domain)], label: null, look: "" };
+  if (column.kind === "text") return { content: make("span", {}, value ?? ""), label: value ? null : `${row.id}, ${column.name}: none`, look: "" };
+  if (column.kind === "change") return { content: signed(value), label: `${row.id}, ${column.name}: ${signed(value)}`, look: value < -1e-9 ? "lost" : value > 1e-9 ? "gained" : "" };
+  const cell = column.found(row);
+  if (!cell) return { content: "", label: `${row.id}, ${column.name}: not run`, look: "" };
+  const content = [number(cell.mean, 2), isMixed(cell) ? make("span", { className: "mixed" }) : "", ...(cell.errors ? [" ", make("span", { className: "err" }, `${cell.errors} err`)] : [])];
+  const label = `${row.id}, ${column.name}: ${number(cell.mean, 2)}` + (cell.errors ? ` ${cell.errors} err` : "") + (isMixed(cell) ? ", rollouts differ" : "");
+  return { content, label, look: cell.mean === null ? "none" : `h${Math.round(cell.mean * 10)}` };
 }

@@ -1,41 +1,7 @@
-// The page: filter, routes, keys, theme and print.
+// The page: routes, keys, theme and print.
 
-const byId = (id) => document.getElementById(id);
 const detail = byId("detail"), help = byId("help");
-const controls = { find: byId("find"), domain: byId("domain"), split: byId("split"), status: byId("status") };
-let map = null;
 let opened = 0;
-
-function filter() {
-  const words = controls.find.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const { domain, split, status } = controls;
-  const found = rows.filter((row) =>
-    (!domain.value || row.domain === domain.value) && (!split.value || row.split === split.value) && (!status.value || STATUS[status.value](row)) &&
-    words.every((word) => row.id.toLowerCase().includes(word) || row.domain.toLowerCase().includes(word)));
-  map.show(found);
-  byId("count").textContent = found.length === rows.length ? plural(rows.length, "scenario") : `${whole(found.length)} of ${plural(rows.length, "scenario")}`;
-}
-
-function rememberFilter() {
-  const chosen = new URLSearchParams(Object.entries(controls).filter(([, control]) => control.value).map(([name, control]) => [name, control.value]));
-  const query = chosen.toString();
-  history.replaceState(null, "", "#scenarios" + (query ? "?" + query : ""));
-}
-
-function openScenarios() {
-  if (!byId("map")) return;
-  map = new ScenarioMap(byId("map"));
-  byId("controls").hidden = false;
-  byId("plain").classList.add("replaced");
-  for (const domain of index.domains) controls.domain.append(make("option", { value: domain }, domain));
-  for (const split of new Set(rows.map((row) => row.split))) controls.split.append(make("option", { value: split }, split));
-  for (const control of Object.values(controls)) control.addEventListener("input", () => { filter(); rememberFilter(); });
-  if (rows.some((row) => row.change !== null)) map.sort("change");
-  filter();
-  const { frames = 0, group = 0 } = index.left_out;
-  if (frames) byId("notes").append(make("li", {}, `To keep this page small, it leaves out the steps of ${plural(frames, "rollout")}, starting with those that are neither best nor worst of an informative group. tfgrpo show ID prints them.`));
-  if (group) byId("notes").append(make("li", {}, `It shows only the numbers of ${plural(group, "group")}. tfgrpo show ID prints their rollouts.`));
-}
 
 function parse(hash) {
   const [path, query = ""] = hash.slice(1).split("?");
@@ -49,15 +15,23 @@ function parse(hash) {
 function route() {
   const { parts, query } = parse(location.hash);
   if (parts[0] === "scenario" && rowOf.has(parts[1])) return openScenario(rowOf.get(parts[1]), parts[2], parts[3]);
+  if (parts[0] === "scenario" && isPartial()) return seek(parts[1]);
   if (detail.open) detail.close();
-  if (parts[0] === "scenarios" && map && [...query].length) {
-    for (const [name, control] of Object.entries(controls)) control.value = query.get(name) || "";
-    filter();
-  }
+  if (parts[0] === "lesson") return openLesson(parts[1]);
+  if (parts[0] === "scenarios" && map && [...query].length) recallFilter(query);
 }
 
-/** Where no sweep or epoch is named: the last one in which rollouts differ, else the last. */
+/** Open a scenario that the page does not have: where it is served once all are here. */
+function seek(id) {
+  if (detail.open) detail.close();
+  byId("beyond").scrollIntoView();
+  if (served) loadAll().then(() => { if (!isPartial()) route(); });
+  else sayBeyond(`The scenario ${id} is not on this page.`);
+}
+
+/** Where no sweep or epoch is named: the final sweep where another run has it too, else the last one in which rollouts differ, else the last. */
 function telling(row) {
+  if (besideRows.has(row.n)) return index.last;
   const columns = row.cells.map((cell, i) => (cell ? i : -1)).filter((i) => i >= 0);
   return columns.findLast((i) => isMixed(row.cells[i])) ?? columns.at(-1);
 }
@@ -65,7 +39,8 @@ function telling(row) {
 async function openScenario(row, label, rollout) {
   const turn = ++opened;
   const column = label === undefined ? telling(row) : index.columns.findIndex((one) => one.label === label);
-  const cell = row.cells[column];
+  const own = groupAt(row, column), coming = Promise.all([own, compareView(row, column, own)]);  // unpacked while the dialog opens
+  if (map && row.split !== state.split) { setSplit(row.split); filter(); }
   const at = map ? map.shown.indexOf(row) : -1;
   const step = (by, text, key) => {
     const other = at >= 0 ? map.shown[at + by] : undefined;
@@ -73,13 +48,16 @@ async function openScenario(row, label, rollout) {
   };
   const close = make("button", { type: "button", title: "Escape" }, "Close");
   close.addEventListener("click", leave);
+  const paper = make("button", { type: "button" }, "Print");
+  paper.addEventListener("click", () => print());
   const tabs = make("ul", { className: "tabs" }, row.cells.map((one, i) => one && make("li", {},
     make("a", { href: routeTo(row.id, index.columns[i].label), "aria-current": i === column ? "true" : null, className: one.mean === null ? "none" : `h${Math.round(one.mean * 10)}` },
-      `${index.columns[i].label} ${number(one.mean, 2)}`, one.errors ? ` ${one.errors} err` : ""))).filter(Boolean));
+      `${index.columns[i].name} ${number(one.mean, 2)}`, one.errors ? ` ${one.errors} err` : ""))).filter(Boolean));
   const body = make("div", { className: "body" }, make("p", { className: "soft" }, "unpacking ..."));
   detail.replaceChildren(
-    make("div", { className: "title" }, make("h2", { id: "detail-head", tabIndex: -1 }, row.id), make("div", { className: "buttons" }, step(-1, "Previous", "["), " ", step(1, "Next", "]"), " ", close)),
-    make("p", { className: "soft" }, `${row.domain}, ${row.split}, ${row.source}` + (row.change === null ? "" : `, change ${signed(row.change)}`)),
+    make("div", { className: "title" }, make("h2", { id: "detail-head", tabIndex: -1 }, row.id), make("div", { className: "buttons" }, step(-1, "Previous", "["), " ", step(1, "Next", "]"), " ", paper, " ", close)),
+    make("p", { className: "soft" }, `${row.domain}, ${row.split} split, ${row.source}` + changesOf(row).map(([name, change]) => (change === null ? "" : `, ${name} ${signed(change)}`)).join("")),
+    make("p", { className: "copies" }, copiesOf(row, label === undefined ? [] : [label])),
     make("nav", { "aria-label": "sweeps and epochs" }, tabs), body);
   detail.dataset.row = row.id;
   detail.dataset.column = String(column);
@@ -87,15 +65,23 @@ async function openScenario(row, label, rollout) {
   detail.scrollTop = 0;
   byId("detail-head").focus({ preventScroll: true });
   try {
-    const group = cell ? await groupAt(row, column) : null;
+    const [group, beside] = await coming;
     if (turn !== opened) return;
     if (group) body.replaceChildren(...groupView(group, rollout));
     else body.replaceChildren(absent(row, column));
+    if (beside) body.firstElementChild.after(beside);
+    body.firstElementChild.after(...evidenceView(row, column));
     const wanted = rollout !== undefined && body.querySelector(`details[id="r${CSS.escape(rollout)}"]`);
     if (wanted) wanted.scrollIntoView({ block: "start" });
   } catch (error) {
     body.replaceChildren(make("p", { className: "bad", role: "alert" }, `These rollouts cannot be shown: ${error.message}`));
   }
+}
+
+/** Buttons that copy what leads back to a scenario: the command that runs it again, and its address. */
+function copiesOf(row, place) {
+  const command = rerunCommand(row);
+  return [command === null ? "" : copyButton("copy pytest", command), copyButton("copy link", linkTo(row.id, ...place))];
 }
 
 /** What stands for a group whose rollouts are not in the page. */
@@ -110,6 +96,7 @@ function absent(row, column) {
 /** Close the open scenario, and stay where the reader was. */
 function leave() {
   history.pushState(null, "", "#scenarios");
+  if (map) rememberFilter();
   const { row, column } = detail.dataset;
   detail.close();
   if (map) map.focusOn(row, Number(column));
@@ -151,7 +138,12 @@ document.addEventListener("keydown", (event) => {
 
 const openedForPrint = [];
 addEventListener("beforeprint", () => {
-  for (const details of document.querySelectorAll("main details:not([open])")) { details.open = true; openedForPrint.push(details); }
+  const closed = `${detail.open ? "#detail" : "main"} details:not([open], .menu)`;
+  for (const details of document.querySelectorAll(closed)) {
+    details.open = true;
+    details.dispatchEvent(new Event("toggle"));
+    openedForPrint.push(details);
+  }
 });
 addEventListener("afterprint", () => { for (const details of openedForPrint.splice(0)) details.open = false; });
 
@@ -163,6 +155,7 @@ byId("help-open").addEventListener("click", () => help.showModal());
 byId("help-close").addEventListener("click", () => help.close());
 setTheme(storedTheme());
 document.querySelectorAll("table.sortable").forEach(sortable);
+openBeyond();
 openScenarios();
 addEventListener("hashchange", route);
 route();

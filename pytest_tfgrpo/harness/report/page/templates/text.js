@@ -15,6 +15,10 @@ function visible(text) {
   });
 }
 
+function byId(id) {
+  return document.getElementById(id);
+}
+
 /** A number of things: "1 lesson", "2 lessons". */
 function plural(n, what) {
   return `${whole(n)} ${what}${n === 1 ? "" : "s"}`;
@@ -55,7 +59,7 @@ function number(value, digits = 3) {
 }
 
 function signed(value) {
-  return value === null ? "-" : (value >= 0 ? "+" : "") + value.toFixed(3);
+  return value === null || value === undefined ? "-" : (value >= 0 ? "+" : "") + value.toFixed(3);
 }
 
 function whole(value) {

@@ -9,9 +9,9 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.programs import needed
 from pytest_tfgrpo.harness.sandbox.removal import remove

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.harness.scoring.runners.canaries import random_word
 from pytest_tfgrpo.harness.scoring.runners.names import case_id, first_line, worst
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, RunProblem

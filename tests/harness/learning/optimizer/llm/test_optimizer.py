@@ -109,7 +109,9 @@ def test_proposals_of_several_groups_are_made_one_list_and_share_their_evidence(
     (lesson,) = revise(context, proposal).library.experiences
     assert lesson.summary32 == BETTER
     assert (lesson.support.groups, lesson.support.rollouts) == (2, 2)
-    assert proposal.lesson_groups == {context.groups[0].group_id, context.groups[2].group_id}
+    sources = (context.groups[0].group_id, context.groups[2].group_id)
+    assert proposal.lesson_groups == set(sources)
+    assert [operation.groups for operation in proposal.operations] == [sources]
     assert [stage_of(r) for r in teacher.requests] == ["critique"] * 3 + ["consolidation"]
 
 

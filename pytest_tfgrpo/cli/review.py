@@ -1,0 +1,151 @@
+"""The command ``tfgrpo review``: where reviewers and checks disagree, and what to change of the suite."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_task, project_of
+from pytest_tfgrpo.core.errors import SettingError
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.core.records import Run
+    from pytest_tfgrpo.harness.report.review.disagreements import Review
+    from pytest_tfgrpo.harness.report.review.patch import SuiteChange
+    from pytest_tfgrpo.harness.suite.suite_files import SuiteFile
+
+APPLY = "apply"
+WIDTH = 80
+
+
+def declare(commands: Subparsers) -> None:
+    """Add the command."""
+    command = add_command(commands, "review", review)
+    command.add_argument(
+        "words",
+        nargs="*",
+        metavar="RUN",
+        help="run id, its beginning or end, 'latest' or 'previous' (default: the run of the marks); "
+        "with `apply` before it: propose changes of the scenario files",
+    )
+    command.usage = (
+        "tfgrpo review [-h] [apply] [RUN] --marks FILE [FILE ...]\n"
+        "                     [--patch FILE] [--new] [--write]\n"
+        "                     [--out DIR] [--task-id ID]"
+    )
+    command.add_argument(
+        "--marks",
+        nargs="+",
+        action="extend",
+        required=True,
+        metavar="FILE",
+        help="marks that reviewers saved from the report page, a file each",
+    )
+    command.add_argument("--patch", metavar="FILE", help="with apply: write the diff to FILE")
+    command.add_argument(
+        "--new",
+        action="store_true",
+        help="with apply: leave the scenarios as they are, and add changed copies as new files",
+    )
+    command.add_argument("--write", action="store_true", help="with apply: change the scenario files")
+    add_task(command)
+
+
+class Opened(NamedTuple):
+    """A review with what it is about."""
+
+    root: Path
+    run: Run
+    review: Review
+    files: Mapping[str, SuiteFile]
+
+
+def review(arguments: Arguments) -> Iterator[str]:
+    """Show where checks and reviewers' marks disagree, or propose what follows from marks."""
+    from pytest_tfgrpo.core.text import line
+    from pytest_tfgrpo.harness.report.review.lines import review_lines
+
+    words = list(arguments.words)
+    applying = words[:1] == [APPLY]
+    names = words[applying:]
+    if len(names) > 1:
+        raise SettingError(f"one run at a time, not {len(names)}; name files of marks behind --marks")
+    if not applying and (arguments.patch or arguments.write or arguments.new):
+        raise SettingError("--patch, --new and --write belong to `tfgrpo review apply`")
+    opened = _open(arguments, names[0] if names else None)
+    if applying:
+        yield from _apply(arguments, opened)
+        return
+    yield from review_lines(opened.review, WIDTH)
+    if opened.review.false_passes or opened.review.false_fails:
+        files = line(shlex.join(arguments.marks))
+        yield ""
+        yield f"next  tfgrpo review apply {opened.run.run_id} --marks {files}"
+
+
+def _open(arguments: Arguments, name: str | None) -> Opened:
+    from pytest_tfgrpo.cli.lookup import LATEST, find_run
+    from pytest_tfgrpo.harness.report.review.disagreements import review
+    from pytest_tfgrpo.harness.report.review.marks import load_marks
+    from pytest_tfgrpo.harness.run.journal_contents import list_runs, load_run
+    from pytest_tfgrpo.harness.suite.suite_files import suite_files
+
+    project = project_of(arguments)
+    marks = load_marks([Path(file) for file in arguments.marks])
+    if name is None:
+        of = {mark.run_id for mark in marks}
+        known = {folder.name for folder in list_runs(project.out, project.task_id)}
+        name = of.pop() if len(of) == 1 and of <= known else LATEST
+    run = load_run(find_run(project, name))
+    wanted = {mark.scenario_id for mark in marks}
+    files, _ = suite_files((s for s in run.scenarios if s.id in wanted), project.root)
+    now = {s.id: s.stamp for file in files.values() for s in file.scenarios.values()}
+    return Opened(project.root, run, review(run, marks, now), files)
+
+
+def _apply(arguments: Arguments, opened: Opened) -> Iterator[str]:
+    """Propose changes of the scenario files that follow from marks; write them if that is asked for."""
+    from pytest_tfgrpo.core.files import write_text
+    from pytest_tfgrpo.core.text import block, line
+    from pytest_tfgrpo.harness.report.review.lines import change_lines, not_applied_lines
+    from pytest_tfgrpo.harness.report.review.patch import suite_change, write_files
+
+    if arguments.patch and Path(arguments.patch).exists():
+        raise SettingError(f"{arguments.patch} exists; name another file with --patch")
+    change = suite_change(opened.run, opened.review, opened.files, opened.root, new=arguments.new)
+    yield from change_lines(change, WIDTH)
+    yield from not_applied_lines(opened.review, WIDTH)
+    if not change.files:
+        yield "nothing to change"
+        return
+    if arguments.patch:
+        write_text(Path(arguments.patch), change.diff)
+        where = line(os.path.relpath(opened.root))
+        yield f"patch  {line(arguments.patch)}; apply it with git apply or patch -p1 in {where}"
+    if arguments.write:
+        write_files(change.files)
+        for changed in change.files:
+            yield f"wrote  {line(changed.file.name)}"
+    if not (arguments.patch or arguments.write):
+        yield ""
+        yield block(change.diff).rstrip("\n")
+    yield from _consequences(change, new=arguments.new)
+
+
+def _consequences(change: SuiteChange, *, new: bool) -> Iterator[str]:
+    from pytest_tfgrpo.core.text import few, plural, wrapped
+
+    ids = [one.scenario.id for one in change.proposals]
+    text = (
+        f"{plural(len(ids), 'scenario')} would be judged twice, as before and as a copy ({few(ids)}): "
+        "baselines still pair, and both count"
+        if new
+        else f"{plural(len(ids), 'scenario', 'gets', 'get')} a new stamp by this ({few(ids)}): results in "
+        "baselines, effects of lessons and marks from before no longer pair with it. "
+        "Run again; then see tfgrpo baseline save"
+    )
+    yield ""
+    yield from wrapped(text, WIDTH)

@@ -1,0 +1,193 @@
+"""The agent on a node of a cluster: what runs there, and knows nothing of how calls and replies travel."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import platform
+import sys
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.errors import ProviderError, RolloutFault, describe
+from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.harness.engine.executors.cluster.workspace_transfer import LeftFile, left_in, put_into
+from pytest_tfgrpo.harness.engine.executors.worker import (
+    AgentTurn,
+    WorkerAgent,
+    WorkerReply,
+    WorkerSetup,
+    pickled,
+)
+from pytest_tfgrpo.harness.protocols import ActorCall
+from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces, temporary_folder
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+
+CLOSE_S = 2.0
+"""How long an agent may take to release what it holds at the end of a run."""
+Content: TypeAlias = Awaitable[bytes]
+"""The bytes of a file, which may come from another node."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeFacts:
+    """What a node says of itself before it is asked anything."""
+
+    problem: str
+    """Why it cannot open the agent; empty where it has."""
+    host: str
+    python: str
+    packages: dict[str, str]
+    """Versions of what is installed, by name."""
+    pid: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeTurn:
+    """A turn, and what is in its workspace before."""
+
+    turn: AgentTurn
+    before: list[LeftFile] | None = None
+    """None: the workspace has not been used yet."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeAnswer:
+    """A reply, and what is in its workspace by then."""
+
+    reply: bytes
+    left: list[LeftFile] | None = None
+    """None: the workspace was not used."""
+
+
+class NodeWorker:
+    """Opens the agent once, and answers several calls at once."""
+
+    def __init__(self) -> None:
+        """Nothing is opened before `open`."""
+        self._root = Path.cwd()
+        self._agent: WorkerAgent | None = None
+        self._workspaces: RunWorkspaces
+        self._open: dict[str, Workspace] = {}
+        self._tasks: dict[str, asyncio.Task[WorkerReply]] = {}
+        self._files: dict[str, asyncio.Task[Path]] = {}
+
+    async def open(self, data: bytes, run: str, paths: Sequence[str]) -> NodeFacts:
+        """Open the agent; `paths` are folders of the project to look for modules in, below the root."""
+        problem = ""
+        try:
+            sys.path[:0] = [path for path in (str(self._root / one) for one in paths) if path not in sys.path]
+            setup: WorkerSetup = pickle.loads(data)
+            self._agent = WorkerAgent(replace(setup, root=self._root))
+            folder = temporary_folder(self._root, None)
+            self._workspaces = RunWorkspaces(f"{run}-{os.getpid()}", folder)
+        except BaseException as error:  # noqa: BLE001 - an agent's module may raise anything
+            problem = describe(error)
+        return NodeFacts(
+            problem=problem,
+            host=platform.node(),
+            python=platform.python_version(),
+            packages=installed(),
+            pid=os.getpid(),
+        )
+
+    async def answer(self, data: bytes, files: Mapping[str, Content] | None = None) -> bytes:
+        """Return what the agent answers, a pickled `NodeAnswer`; `data` is a pickled `NodeTurn`.
+
+        Both are bytes, which take Ray a third of the driver's time that objects take. `files` are what the
+        workspace is made of.
+        """
+        assert self._agent is not None
+        asked: NodeTurn = pickle.loads(data)
+        turn = asked.turn
+        try:
+            workspace = self._open.get(turn.id)
+            if workspace is None:
+                workspace = self._open[turn.id] = await self._workspace(turn, asked.before, files or {})
+            call: ActorCall = replace(turn.call, workspace=workspace)
+            task = asyncio.ensure_future(self._agent.answer(replace(turn, call=call)))
+            self._tasks[turn.id] = task
+            reply = await task
+            left = await asyncio.to_thread(left_in, workspace) if workspace.made else None
+        except asyncio.CancelledError:
+            reply, left = WorkerReply(), None
+        except RolloutFault as fault:
+            reply, left = WorkerReply(fault=fault), None
+        finally:
+            self._tasks.pop(turn.id, None)
+            if turn.message is None:
+                await self.end(turn.id)
+        return pickle.dumps(NodeAnswer(reply=pickled(reply, turn), left=left))
+
+    async def ping(self) -> None:
+        """Show that this process runs."""
+
+    async def cancel(self, id: str) -> None:
+        """Cancel what is being answered."""
+        if (task := self._tasks.get(id)) is not None:
+            task.cancel()
+
+    async def end(self, id: str) -> None:
+        """End the conversation of an attempt, and remove its workspace."""
+        assert self._agent is not None
+        await self._agent.end(id)
+        if (workspace := self._open.pop(id, None)) is not None and workspace.made:
+            await asyncio.to_thread(self._workspaces.discard, workspace)
+
+    async def close(self) -> None:
+        """Release what agents hold, and remove their workspaces; threads of an agent may still go on."""
+        with suppress(Exception):
+            async with asyncio.timeout(CLOSE_S):
+                for task in tuple(self._tasks.values()):
+                    task.cancel()
+                if self._agent is not None:
+                    await self._agent.aclose()
+                    await asyncio.to_thread(self._workspaces.close, keep=False)
+
+    async def _workspace(
+        self, turn: AgentTurn, before: list[LeftFile] | None, files: Mapping[str, Content]
+    ) -> Workspace:
+        """Return a workspace on this node; raises ProviderError."""
+        asked = turn.call.workspace
+        if (built := asked.environment) is not None and not built.folder.is_dir():
+            raise ProviderError(f"this node has no environment {str(built.folder)!r}", "workspace")
+        archive = asked.archive
+        if archive is not None:
+            archive = replace(archive, path=await self._file(archive.sha256, files))
+        attachments = [replace(one, path=await self._file(one.sha256, files)) for one in asked.attachments]
+        workspace = self._workspaces.new(turn.id, tuple(attachments), archive, asked.environment)
+        if archive is not None or before is not None:
+            await asyncio.to_thread(workspace.make)
+        if before:
+            await asyncio.to_thread(put_into, workspace, before)
+        return workspace
+
+    async def _file(self, sha256: str, files: Mapping[str, Content]) -> Path:
+        """Return a file of this node with the content that a stamp names, which comes here once."""
+        if sha256 not in self._files:
+            self._files[sha256] = asyncio.ensure_future(self._fetch(sha256, files))
+        try:
+            return await asyncio.shield(self._files[sha256])
+        except ProviderError:
+            self._files.pop(sha256, None)
+            raise
+
+    async def _fetch(self, sha256: str, files: Mapping[str, Content]) -> Path:
+        content: Any = await files[sha256]
+        if stamp_bytes(content) != sha256:
+            raise ProviderError("a file changed after its scenario was read", "workspace")
+        path = self._workspaces.new(f"file-{sha256[-40:]}", ()).path / "content"
+        path.write_bytes(content)
+        return path
+
+
+def installed() -> dict[str, str]:
+    """Return the versions of all installed packages by name."""
+    found = ((one.metadata["Name"], one.version) for one in distributions())
+    return {name.lower().replace("_", "-"): version for name, version in found if name}

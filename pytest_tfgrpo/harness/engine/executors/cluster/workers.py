@@ -1,0 +1,354 @@
+"""Workers on the nodes of a cluster: who makes which call, what is lost with a node, and who takes over."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections import deque
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.errors import LOST_WORKER, AgentFailure, ProviderError
+from pytest_tfgrpo.harness.engine.executors.cluster.executor_file import Resources
+from pytest_tfgrpo.harness.engine.executors.cluster.node import NodeAnswer, NodeFacts, NodeTurn
+from pytest_tfgrpo.harness.engine.executors.cluster.ray_cluster import (
+    ClusterNode,
+    RayCluster,
+    RayWorker,
+    WorkerLost,
+)
+from pytest_tfgrpo.harness.engine.executors.cluster.workspace_transfer import LeftFile, left_in, put_into
+from pytest_tfgrpo.harness.engine.executors.protocol import GRACE_S
+from pytest_tfgrpo.harness.engine.executors.worker import AgentTurn, WorkerReply
+from pytest_tfgrpo.llm.queueing import current_ticket
+
+LOOK_S = 2.0
+"""How often the nodes of the cluster are looked at."""
+NOBODY_S = 60.0
+"""How long a rollout waits while there is no worker, and none is starting."""
+PING_S = 5.0
+"""How often workers are asked whether they answer."""
+HUNG_S = 30.0
+"""How long one may take to; then it hangs, and so does its node perhaps."""
+CLOSE_S = 4.0
+"""How long workers may take to end."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outfit:
+    """What each worker opens its agent with."""
+
+    setup: bytes
+    """A pickled `WorkerSetup`."""
+    run: str
+    """Id of the run."""
+    paths: tuple[str, ...]
+    """Folders below the root that modules are looked for in."""
+    need: Resources
+    """What one rollout takes of its node; with nothing, a node has one worker for all of its rollouts."""
+    most: int
+    """Rollouts in flight at most."""
+
+
+class ClusterWorkers:
+    """All workers of a run."""
+
+    def __init__(self, cluster: RayCluster, outfit: Outfit, ready: Sequence[Worker] = ()) -> None:
+        self._cluster = cluster
+        self.outfit = outfit
+        self._workers = list(ready)
+        """Those that are ready."""
+        self._starting: dict[asyncio.Task[None], str] = {}
+        """The id of the node of each; empty where Ray chooses it."""
+        self._all = {worker.link for worker in ready}
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._watching: list[asyncio.Task[None]] = []
+        self._look = asyncio.Event()
+        self._why = "it has no node"
+        self._kept: dict[str, Any] = {}
+        self.lost = 0
+        """Calls that ended with their worker, through no fault of the agent that is known."""
+        self.suspects: set[tuple[str, int]] = set()
+        """Rollouts, by task and seed, that were in flight when the process of their worker ended."""
+
+    def lease(self) -> AbstractAsyncContextManager[ClusterLease]:
+        """Return a worker for one rollout; see Workers."""
+        return self._lease()
+
+    @asynccontextmanager
+    async def _lease(self) -> AsyncIterator[ClusterLease]:
+        with current_ticket().waiting():
+            worker = await self._free()
+        lease = ClusterLease(self, worker)
+        try:
+            yield lease
+        finally:
+            worker.in_flight -= 1
+            await lease.aclose()
+            self._wake()
+
+    async def _free(self) -> Worker:
+        """Return the worker with most room, and count on it; raises ProviderError where there is none."""
+        if not self._watching:
+            self._watching = [asyncio.create_task(one) for one in (self._watch(), self._listen())]
+        is_next = False
+        while True:
+            with_room = [worker for worker in self._workers if worker.in_flight < worker.places]
+            if with_room and (is_next or not self._waiting or self._waiting[0].done()):
+                worker = min(with_room, key=lambda one: one.in_flight)
+                worker.in_flight += 1
+                return worker
+            await self._turn()
+            is_next = True
+
+    async def _turn(self) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        self._look.set()
+        try:
+            while not turn.done():
+                await asyncio.wait([turn], timeout=NOBODY_S)
+                if not (turn.done() or self._workers or self._starting):
+                    raise ProviderError(f"the cluster has no worker any more: {self._why}", "connection")
+        finally:
+            with suppress(ValueError):
+                self._waiting.remove(turn)
+
+    def _wake(self) -> None:
+        """Let those who wait look again, the first first."""
+        room = sum(worker.places - worker.in_flight for worker in self._workers)
+        for turn in list(self._waiting)[: max(room, 0)]:
+            if not turn.done():
+                turn.set_result(None)
+
+    async def _watch(self) -> None:
+        """Start workers on nodes that have none, also on those that join later."""
+        while True:
+            nodes = await asyncio.to_thread(self._cluster.nodes)
+            if not nodes:
+                self._why = "its head does not answer"
+            for node in self._lacking(nodes) if nodes else ():
+                task = asyncio.create_task(self._start(node))
+                self._starting[task] = "" if node is None else node.id
+                task.add_done_callback(self._starting.pop)
+            self._look.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await self._look.wait()
+                    await asyncio.sleep(0.01)
+
+    async def _listen(self) -> None:
+        """Give up workers that answer no more, though nothing says that they are gone."""
+        while True:
+            await asyncio.sleep(PING_S)
+            for worker in tuple(self._workers):
+                worker.ping()
+                if worker.hangs:
+                    self.drop(worker)
+                    self.end(worker.link)
+
+    def _lacking(self, nodes: list[ClusterNode]) -> list[ClusterNode | None]:
+        """Return for each worker to be started its node; None: wherever what it needs is free."""
+        if self.outfit.need.wanted:
+            wanted = min(self.outfit.most, sum(w.in_flight for w in self._workers) + len(self._waiting))
+            return [None] * (wanted - len(self._workers) - len(self._starting))
+        has = {worker.node for worker in self._workers} | set(self._starting.values())
+        return [node for node in nodes if node.id not in has]
+
+    async def _start(self, node: ClusterNode | None) -> None:
+        try:
+            worker = await self.started(node)
+        except ProviderError as error:
+            self._why = str(error)
+            await asyncio.sleep(LOOK_S)
+            return
+        self._workers.append(worker)
+        self._wake()
+
+    async def started(self, node: ClusterNode | None, *, alone: bool = False) -> Worker:
+        """Return a worker that has opened its agent; raises ProviderError (LOST_WORKER)."""
+        single = alone or bool(self.outfit.need.wanted)
+        places = 1 if single else self.outfit.most
+        link = self._cluster.start(self.outfit.need, places, node)
+        try:
+            facts: NodeFacts = await link.call("open", self.outfit.setup, self.outfit.run, self.outfit.paths)
+        except WorkerLost as error:
+            raise ProviderError(f"a worker did not start: {error}", LOST_WORKER) from error
+        except asyncio.CancelledError:  # its node may be gone, and nobody waits for it
+            link.kill()
+            raise
+        if facts.problem:
+            link.kill()
+            raise ProviderError(f"{facts.host} cannot open the agent: {facts.problem}", LOST_WORKER)
+        self._all.add(link)
+        return Worker(link, node="" if node is None else node.id, places=places, host=facts.host)
+
+    def content(self, path: Path, sha256: str) -> Any:
+        """Return a file that travels to nodes once, by its stamp."""
+        if sha256 not in self._kept:
+            self._kept[sha256] = self._cluster.keep(path.read_bytes())
+        return self._kept[sha256]
+
+    def drop(self, worker: Worker) -> None:
+        """Ask a worker nothing any more."""
+        if worker in self._workers:
+            self._workers.remove(worker)
+        self._all.discard(worker.link)
+        self._look.set()
+
+    def end(self, link: RayWorker) -> None:
+        """End the process of a worker at once."""
+        self._all.discard(link)
+        link.kill()
+
+    async def aclose(self) -> None:
+        """Let agents release what they hold; end all workers."""
+        tasks = [*self._starting, *self._watching]
+        for task in tasks:
+            task.cancel()
+        links = tuple(self._all)
+        try:
+            if links:
+                await _all(*(link.call("close") for link in links))
+        finally:
+            for link in links:
+                self.end(link)
+            if links:
+                await _all(*(link.call("cancel", "") for link in links))  # raises once they are gone
+
+
+class Worker:
+    """A worker that is ready."""
+
+    def __init__(self, link: RayWorker, *, node: str, places: int, host: str) -> None:
+        self.link = link
+        self.node = node
+        """Id of its node; empty where Ray chose it."""
+        self.places = places
+        self.host = host
+        self.in_flight = 0
+        self.is_lost = False
+        self.hangs = False
+        self.exchanges: set[asyncio.Task[NodeAnswer]] = set()
+        """Questions to it that have no answer yet."""
+        self._ping: asyncio.Task[None] | None = None
+        self._pinged_at = 0.0
+
+    def ping(self) -> None:
+        """Ask whether it answers, beside all calls of agents; it hangs where it did not for HUNG_S."""
+        now = asyncio.get_running_loop().time()
+        if self._ping is None or self._ping.done():
+            self._ping, self._pinged_at = asyncio.create_task(_quiet(self.link.ping())), now
+        elif now - self._pinged_at >= HUNG_S:
+            self._ping.cancel()
+            self.hangs = True
+            for exchange in tuple(self.exchanges):
+                exchange.cancel()
+
+
+class ClusterLease:
+    """A place on a worker during one rollout."""
+
+    def __init__(self, workers: ClusterWorkers, worker: Worker) -> None:
+        self._workers = workers
+        self._worker = worker
+        self._alone: Worker | None = None
+        """A worker of its own, of a rollout whose agent may have ended the process of one."""
+
+    async def ask(self, turn: AgentTurn) -> WorkerReply:
+        """Return what the agent answers; see Lease."""
+        key = (turn.call.task.id, turn.call.seed)
+        if key in self._workers.suspects and self._alone is None:
+            near = ClusterNode(id=self._worker.node, host=self._worker.host)  # where one answers
+            with current_ticket().waiting():
+                self._alone = await self._workers.started(near, alone=True)
+        worker = self._alone or self._worker
+        single = worker.places == 1
+        workspace = turn.call.workspace
+        before = await asyncio.to_thread(left_in, workspace) if workspace.made else None
+        exchange = asyncio.create_task(self._exchange(worker, turn, before))
+        worker.exchanges.add(exchange)
+        exchange.add_done_callback(worker.exchanges.discard)
+        try:
+            answer = await asyncio.shield(exchange)
+        except asyncio.CancelledError:
+            if worker.hangs and exchange.cancelled():
+                raise self._lost(worker, f"it has not answered for {HUNG_S:g} s") from None
+            late = await self._last_words(worker, turn, exchange)
+            if late is None:
+                raise
+            answer = late
+        except WorkerLost as error:
+            if error.alone and single:
+                self._give_up(worker)
+                return WorkerReply(
+                    fault=AgentFailure(f"the agent's process ended before it had answered: {error}", "crash")
+                )
+            if error.alone:
+                self._workers.suspects.add(key)
+            raise self._lost(worker, str(error)) from error
+        if answer.left is not None:
+            await asyncio.to_thread(put_into, workspace, answer.left, before or [])
+        reply: WorkerReply = pickle.loads(answer.reply)
+        return reply
+
+    def _give_up(self, worker: Worker) -> None:
+        worker.is_lost = True
+        self._workers.drop(worker)
+
+    def _lost(self, worker: Worker, why: str) -> ProviderError:
+        """Give a worker up, and return what that is to its rollout."""
+        self._give_up(worker)
+        self._workers.lost += 1
+        return ProviderError(f"the worker on {worker.host} was lost: {why}", LOST_WORKER)
+
+    async def _exchange(self, worker: Worker, turn: AgentTurn, before: list[LeftFile] | None) -> NodeAnswer:
+        asked = turn.call.workspace
+        files = {one.sha256: self._workers.content(one.path, one.sha256) for one in asked.attachments}
+        if asked.archive is not None:
+            files[asked.archive.sha256] = self._workers.content(asked.archive.path, asked.archive.sha256)
+        data = pickle.dumps(NodeTurn(turn=turn, before=before))
+        answer: NodeAnswer = pickle.loads(await worker.link.call("answer", data, *([files] if files else [])))
+        return answer
+
+    async def _last_words(
+        self, worker: Worker, turn: AgentTurn, exchange: asyncio.Task[NodeAnswer]
+    ) -> NodeAnswer | None:
+        """Cancel what a worker does; return what the agent says to that in time, else end the worker."""
+        cancelling = asyncio.create_task(_quiet(worker.link.call("cancel", turn.id)))
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([exchange], timeout=GRACE_S)
+        cancelling.cancel()
+        if not exchange.done():
+            exchange.cancel()
+        elif exchange.exception() is None:
+            return exchange.result()
+        self._workers.drop(worker)
+        self._workers.end(worker.link)
+        return None
+
+    async def end(self, id: str) -> None:
+        """End the conversation of an attempt."""
+        worker = self._alone or self._worker
+        if not worker.is_lost:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GRACE_S):
+                    await _quiet(worker.link.call("end", id))
+
+    async def aclose(self) -> None:
+        """Give up the worker of its own, if there is one."""
+        if self._alone is not None:
+            self._workers.end(self._alone.link)
+
+
+async def _all(*calls: Coroutine[Any, Any, Any]) -> None:
+    """Wait for calls, as long as workers may take to end."""
+    await asyncio.wait([asyncio.create_task(_quiet(call)) for call in calls], timeout=CLOSE_S)
+
+
+async def _quiet(call: Coroutine[Any, Any, Any]) -> None:
+    with suppress(WorkerLost):
+        await call

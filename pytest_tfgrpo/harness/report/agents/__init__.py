@@ -1,0 +1,1 @@
+"""Agents side by side: a column each, pairwise differences, cost against score."""

@@ -1,0 +1,136 @@
+"""The figures of one phase of a run that goes on; their memory is set by its plan, not by what it answers."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from math import fsum, isnan, nan
+from typing import Any
+
+from pytest_tfgrpo.core.text import phase_label
+from pytest_tfgrpo.core.wire import Json
+
+OUTCOMES = ("", "ok", "failed", "error", "cancelled")
+"""Statuses of a rollout by their code; 0: not made yet."""
+SCORED, ERROR, WAITING = "0123456789a", "e", "."
+"""Marks of a scenario: its mean in tenths, only errors, nothing scored yet."""
+
+
+class PhaseFigures:
+    """A pass over scenarios: what of its plan is done, and how well."""
+
+    def __init__(self, plan: Mapping[str, Any], places: Mapping[str, int], *, dev_rollouts: int = 0) -> None:
+        """Take one of the `phases` of a header; with `dev_rollouts` it is what the dev split does after it.
+
+        `places` are the numbers of the scenarios of the run. Raises KeyError and TypeError.
+        """
+        self.is_dev = dev_rollouts > 0
+        self.epoch: int = plan["epoch"]
+        self.mode: str = "dev" if self.is_dev else plan["mode"]
+        self.concurrent: bool = bool(plan.get("concurrent", False))
+        self.each: int = dev_rollouts or plan["rollouts"]
+        self.scenarios = [places[id] for id in plan["dev" if self.is_dev else "scenarios"]]
+        self._row = {place: row for row, place in enumerate(self.scenarios)}
+        self._codes = bytearray(len(self.scenarios) * self.each)
+        self._counts = [0] * len(OUTCOMES)
+        self._means = array("d", [nan]) * len(self.scenarios)
+        self._errors_only = bytearray(len(self.scenarios))
+        self._scored: tuple[int, float | None] | None = None
+        self._shared = 0
+        self.status = self.reason = ""
+        self.settled = False
+        self.lessons: int | None = None
+        self.tokens = self.unknown = self.calls = 0
+        self.usd = 0.0
+
+    @property
+    def label(self) -> str:
+        """Its name, as items and messages have it."""
+        return f"epoch{self.epoch}-dev" if self.is_dev else phase_label(self.epoch, self.mode)
+
+    @property
+    def planned(self) -> int | None:
+        """Rollouts of the plan, without those that another sweep makes for it; None where lessons decide."""
+        return None if self.is_dev else len(self._codes) - self._shared * self.each
+
+    @property
+    def done(self) -> int:
+        """Rollouts made."""
+        return sum(self._counts[1:])
+
+    @property
+    def left(self) -> int:
+        """Rollouts to come, as far as is planned."""
+        over = self.status or self.settled or self.planned is None
+        return 0 if over or self.planned is None else max(0, self.planned - self.done)
+
+    def rollout(self, place: int, index: int, status: str) -> bool:
+        """Count a rollout, or put it in the place of an earlier attempt; return whether it is the first."""
+        code = OUTCOMES.index(status)
+        at = self._row[place] * self.each + index
+        if not 0 <= index < self.each:
+            raise ValueError(f"rollout {index} of {self.each}")
+        before, self._codes[at] = self._codes[at], code
+        self._counts[before] -= before > 0
+        self._counts[code] += code > 0
+        return before == 0
+
+    def group(self, place: int, scores: Sequence[Mapping[str, Any]]) -> None:
+        """Take the scores of a scenario's group."""
+        known = [s["gt_score"] for s in scores if s["gt_score"] is not None]
+        row, self._scored = self._row[place], None
+        self._means[row] = fsum(known) / len(known) if known else nan
+        self._errors_only[row] = not known
+
+    def share(self, place: int, scores: Sequence[Mapping[str, Any]]) -> None:
+        """Take the scores of a group of the final sweep that serves this phase too: nothing is asked here."""
+        self._shared += isnan(self._means[self._row[place]])
+        self.group(place, scores)
+
+    def pay(self, tokens: int, usd: float | None) -> None:
+        """Add what a call used."""
+        self.tokens += tokens
+        self.unknown += usd is None
+        self.usd += usd or 0.0
+
+    def mean_of(self, place: int) -> float | None:
+        """Return the mean gt_score of a scenario; None while there is none."""
+        row = self._row.get(place)
+        return None if row is None or isnan(self._means[row]) else self._means[row]
+
+    def scored(self) -> tuple[int, float | None]:
+        """Return how many scenarios have a mean, and the mean of those."""
+        if self._scored is None:
+            means = [mean for mean in self._means if not isnan(mean)]
+            self._scored = len(means), fsum(means) / len(means) if means else None
+        return self._scored
+
+    def marks(self, most: int) -> str:
+        """Return one character for each of the first `most` scenarios."""
+        rows = zip(self._means[:most], self._errors_only, strict=False)
+        return "".join(
+            (ERROR if failed else WAITING) if isnan(mean) else SCORED[min(10, max(0, int(mean * 10)))]
+            for mean, failed in rows
+        )
+
+    def row(self) -> dict[str, Json]:
+        """Return what a reader sees of it."""
+        scored, mean = self.scored()
+        return {
+            "label": self.label,
+            "mode": self.mode,
+            "status": self.status,
+            "reason": self.reason,
+            "done": self.done,
+            "planned": self.planned,
+            "failed": self._counts[OUTCOMES.index("failed")],
+            "errors": self._counts[OUTCOMES.index("error")],
+            "scenarios": len(self.scenarios),
+            "scored": scored,
+            "mean": mean,
+            "lessons": self.lessons,
+            "calls": self.calls,
+            "tokens": self.tokens,
+            "usd": self.usd,
+            "unknown": self.unknown,
+        }

@@ -1,0 +1,43 @@
+// Commands and addresses that the reader can copy.
+
+/** A word for a shell: as it is where that is safe, else in quotes. */
+function shellWord(text) {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, `'"'"'`)}'`;
+}
+
+/** The command that runs a scenario again; null where the file that has it is not known. */
+function rerunCommand(row) {
+  const checker = index.checkers[row.id];
+  const file = row.source.replace(/:\d+$/, "");
+  if (!checker && !file) return null;
+  return "pytest " + shellWord(checker || `${file}::${row.id}`);
+}
+
+async function toClipboard(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = make("textarea", { value: text, readOnly: true, className: "hidden" });
+    (document.querySelector("dialog[open]") || document.body).append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+}
+
+/** A button that copies a text, and says so; the text is its title. */
+function copyButton(name, text) {
+  const button = make("button", { type: "button", className: "copy", title: visible(text), "aria-live": "polite" }, name);
+  button.addEventListener("click", async () => {
+    button.textContent = (await toClipboard(text)) ? "copied" : "cannot copy";
+    button.focus();
+    setTimeout(() => { button.textContent = name; }, 1500);
+  });
+  return button;
+}
+
+function linkTo(...parts) {
+  return location.href.split("#")[0] + routeTo(...parts);
+}

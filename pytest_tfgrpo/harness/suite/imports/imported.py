@@ -1,0 +1,61 @@
+"""What an import makes of foreign files: scenarios, and what could not be carried over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pytest_tfgrpo.core.text import line, plural
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.suite.csv_text import ANSWERS
+
+LONGEST_ID = 100
+LONGEST_CRITERION = 2_000
+_UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(slots=True)
+class Imported:
+    """What was read so far; ids are made unique."""
+
+    scenarios: list[dict[str, Json]] = field(default_factory=list)
+    """As a scenario file has them."""
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+    """Where each thing stood that has no counterpart here, by what it is."""
+    _ids: set[str] = field(default_factory=set)
+
+    def add(self, id: str, scenario: Mapping[str, Json]) -> None:
+        """Add a scenario under the id nearest to `id` that is free."""
+        plain = _UNFIT.sub("-", id).strip(".-")[:LONGEST_ID] or "scenario"
+        free, n = plain, 2
+        while free in self._ids:
+            free, n = f"{plain}-{n}", n + 1
+        self._ids.add(free)
+        self.scenarios.append({"id": free, **scenario})
+
+    def leave_out(self, what: str, where: str) -> None:
+        """Note something that has no counterpart here."""
+        self.left_out.setdefault(line(what, 200), []).append(line(where, 200))
+
+    def report(self) -> Iterator[str]:
+        """Yield a line for each kind of thing that was not carried over, the most frequent first."""
+        for what, places in sorted(self.left_out.items(), key=lambda item: (-len(item[1]), item[0])):
+            yield f"not carried over, {plural(len(places), 'time')}: {what} (first: {places[0]})"
+
+
+def expectation(answer: Json, kind: str) -> dict[str, Json]:
+    """Return the fields of a scenario that expects `answer`; raises ValueError where it is no `kind`."""
+    text = answer if isinstance(answer, str) else str(answer)
+    if kind == "rubric":
+        told = f"The answer agrees with this expected answer: {text}"
+        if len(told) > LONGEST_CRITERION:
+            raise ValueError(f"expected answers of more than {LONGEST_CRITERION:,} characters")
+        return {"rubric": told, "truth": "judge"}
+    if kind == "similar":
+        return {"checks": [{"kind": kind, "value": text}]}
+    key, read = ANSWERS[kind]
+    try:
+        return {"checks": [{"kind": kind, key: read(text.strip() if kind == "number" else text)}]}
+    except ValueError:
+        raise ValueError(f"expected answers that are no {kind}") from None

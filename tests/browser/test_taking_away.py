@@ -1,0 +1,136 @@
+"""What a reader takes from the report page: rows as files, commands and addresses, and what is printed."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+from support.browser_runs import Open
+
+pytestmark = pytest.mark.browser
+COPIED = """() => {
+  window.__copied = [];
+  navigator.clipboard.writeText = async (text) => { window.__copied.push(text); };
+}"""
+
+
+def saved(page: Page, button: str) -> str:
+    with page.expect_download() as download:
+        page.get_by_role("button", name=button, exact=True).click()
+    return Path(download.value.path()).read_text(encoding="utf-8")
+
+
+def test_the_rows_that_are_shown_become_a_csv_file(visit: Open, pages: Path) -> None:
+    page = visit(pages / "report.html").page
+    page.fill("#find", "date-")
+    expect(page.locator("#count")).to_have_text("8 of 24 scenarios")
+    rows = list(csv.DictReader(io.StringIO(saved(page, "CSV").removeprefix("\ufeff"))))
+    assert len(rows) == 8
+    assert {row["domain"] for row in rows} == {"dates"}
+    (one,) = (row for row in rows if row["id"] == "date-1")
+    assert one["task"].startswith("date-1: how many words are in")
+    assert (one["expected"], one["epoch2-eval errors"]) == ("3", "1")
+    assert float(one["end"]) == float(one["epoch2-eval"])
+
+
+def test_the_rows_that_are_shown_become_json_lines(visit: Open, pages: Path) -> None:
+    page = visit(pages / "report.html").page
+    page.get_by_role("button", name="train 12").click()
+    rows = [json.loads(line) for line in saved(page, "JSON lines").splitlines()]
+    assert len(rows) == 12
+    assert {row["split"] for row in rows} == {"train"}
+    assert {"id", "task", "expected", "answer", "failed", "end", "epoch1"} <= rows[0].keys()
+
+
+def test_a_stamp_shows_its_start_and_is_copied_whole(visit: Open, pages: Path) -> None:
+    page = visit(pages / "report.html").page
+    page.locator("#run details").last.evaluate("(part) => { part.open = true; }")
+    stamp = page.locator("#run .stamp").first
+    whole = stamp.get_attribute("title") or ""
+    copied = stamp.evaluate(
+        "(it) => { getSelection().selectAllChildren(it); return getSelection().toString(); }"
+    )
+    assert copied == whole
+    shown = stamp.evaluate("(it) => it.getBoundingClientRect().width")
+    assert shown < 12 * 16 < 16 * len(whole) / 2
+
+
+@pytest.mark.parametrize(
+    ("text", "inert"),
+    [
+        ("=1+1", "'=1+1"),
+        ("  -2", "' -2"),
+        ('"@SUM(A1)', "'\"@SUM(A1)"),
+        ("＝cmd|x", "'＝cmd|x"),
+        ("a;=b", "a;'=b"),
+        ("\t=c\nd", "' =c d"),
+        ("plain, 3-4", "plain, 3-4"),
+    ],
+)
+def test_a_cell_is_no_formula(visit: Open, pages: Path, tmp_path: Path, text: str, inert: str) -> None:
+    page_text = (pages / "report.html").read_text(encoding="utf-8")
+    path = tmp_path / "formula.html"
+    path.write_text(page_text.replace('"count-0"', json.dumps(text), 1), encoding="utf-8")
+    page = visit(path).page
+    expect(page.locator("#map .words a span").first).to_be_visible()
+    rows = list(csv.DictReader(io.StringIO(saved(page, "CSV").removeprefix("\ufeff"))))
+    assert inert in [row["id"] for row in rows]
+
+
+def test_commands_and_addresses_are_copied(visit: Open, pages: Path) -> None:
+    page = visit(pages / "report.html", "#scenario/date-1/epoch2-eval/0").page
+    rollout = page.locator("dialog#detail details.rollout[open]")
+    expect(rollout.locator(".frame").first).to_be_visible()
+    page.evaluate(COPIED)
+    page.locator("dialog#detail > .copies").get_by_role("button", name="copy pytest").click()
+    rollout.get_by_role("button", name="copy tfgrpo show").click()
+    rollout.get_by_role("button", name="copy link").click()
+    expect(page.get_by_role("button", name="copied")).to_have_count(3)
+    pytest_command, show, link = page.evaluate("window.__copied")
+    assert pytest_command == "pytest fixtures/date-1.scenario.yaml::date-1"
+    assert show == "tfgrpo show run2.e2.date-1.r0"
+    assert link.endswith("report.html#scenario/date-1/epoch2-eval/0")
+
+
+def test_columns_are_chosen_and_the_address_keeps_them(visit: Open, pages: Path) -> None:
+    page = visit(pages / "report.html").page
+    page.locator(".menu summary").click()
+    page.get_by_role("checkbox", name="source").check()
+    page.get_by_role("checkbox", name="answer").uncheck()
+    heads = page.locator("#map thead th").all_inner_texts()
+    assert "source" in heads
+    assert "answer" not in heads
+    again = visit(pages / "report.html", page.evaluate("location.hash")).page
+    assert again.locator("#map thead th").all_inner_texts() == heads
+
+
+def test_a_phone_shows_rows_as_cards(visit: Open, pages: Path) -> None:
+    page = visit(pages / "report.html", viewport={"width": 390, "height": 844}, is_mobile=True).page
+    row = page.locator("#map tbody tr:not(.gap)").first
+    task, change = row.locator(".task"), row.locator(".change")
+    expect(task.locator("span")).to_be_visible()
+    places = task.bounding_box(), change.bounding_box(), page.locator("#map").bounding_box()
+    below, right, box = (place or pytest.fail("nothing is there") for place in places)
+    assert below["y"] > right["y"]
+    assert below["width"] > 0.8 * box["width"]
+    cut = "found => found.filter(one => one.scrollWidth > one.clientWidth).map(one => one.innerText)"
+    assert page.locator("#map tbody .phase a:visible").evaluate_all(cut) == []
+    page.select_option("#order", label="scenario")
+    assert row.locator("th a").get_attribute("href") == "#scenario/count-0"
+
+
+def test_paper_gets_the_scenario_that_is_open_and_nothing_else(visit: Open, pages: Path) -> None:
+    page = visit(pages / "report.html", "#scenario/date-1/epoch2-eval").page
+    expect(page.locator("dialog#detail details.rollout").first).to_be_visible()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    expect(page.locator("main")).to_be_hidden()
+    expect(page.locator("dialog#detail .rollout .frame").first).to_be_visible()
+    expect(page.locator("dialog#detail .buttons")).to_be_hidden()
+    box = page.locator("dialog#detail").bounding_box()
+    assert box is not None
+    assert box["height"] > 1500
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    expect(page.locator("dialog#detail details.rollout[open]")).to_have_count(0)

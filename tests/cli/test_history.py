@@ -1,0 +1,158 @@
+"""The command ``tfgrpo history``: the runs of a task, on the terminal and as a page."""
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.project import Project
+from support.tools import require_tool, tfgrpo
+
+
+@pytest.fixture
+def learned(project: Project) -> Project:
+    project.ini(actor="python:agent:learner", task_id="demo")
+    project.scenarios(train=4, sweep=12)
+    assert project.learn().ret == 0
+    return project
+
+
+def commit(folder: Path) -> str:
+    """Commit all of a folder but its output; returns the id."""
+    git = [require_tool("git"), "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    (folder / ".gitignore").write_text("out/\n*.log\n__pycache__/\n")
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "now", "--allow-empty"]):
+        subprocess.run([*git, *command], cwd=folder, check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], cwd=folder, check=True, capture_output=True)
+    return head.stdout.decode().strip()
+
+
+def test_the_runs_are_listed_and_a_page_links_to_theirs(learned: Project) -> None:
+    learned.ini(actor="python:agent:right", task_id="demo").learn()
+    shown = tfgrpo("history").splitlines()
+    first, second = (folder.name for folder in learned.runs())
+    assert shown[0].split() == ["run", "mean,", "95", "%", "gain", "cost", "time", "commit", "library"]
+    assert [row.split()[0] for row in shown[1:3]] == [first[:15], second[:15]]
+    assert f" {learned.report()['epochs'][-1]['gt_score']['mean']:.3f} " in shown[2]
+    assert shown[3] == "page   out/demo/history.html"
+    page = (learned.root / "out/demo/history.html").read_text()
+    for name in (first, second):
+        assert f'<a href="./runs/{name}/report.html">{name}</a>' in page
+    tfgrpo("history", "--html", "elsewhere.html")
+    assert f'"./out/demo/runs/{first}/report.html"' in (learned.root / "elsewhere.html").read_text()
+    assert "it is a folder" in tfgrpo("history", "--html", ".", code=1)
+
+
+def test_runs_that_came_to_nothing_are_listed_plainly(learned: Project) -> None:
+    whole = learned.runs()[0]
+    runs = whole.parent
+    for name in ("20990101T000001-killed", "20990101T000002-goes-on", "20990101T000003-older"):
+        shutil.copytree(whole, runs / name)
+    (runs / "20990101T000001-killed" / "report.json").unlink()
+    old = runs / "20990101T000003-older" / "report.json"
+    old.write_text(json.dumps(json.loads(old.read_text()) | {"schema": "tfgrpo.report/0"}))
+    shutil.copytree(whole, runs / "20990101T000004-no-journal")
+    (runs / "20990101T000004-no-journal" / "journal.jsonl").write_text("no journal\n")
+    with (runs / "20990101T000002-goes-on" / "journal.jsonl").open("rb") as journal:
+        fcntl.flock(journal, fcntl.LOCK_EX)
+        shown = tfgrpo("history").splitlines()
+    assert [row.split()[1] for row in shown[2:4]] == ["killed", "running"]
+    assert shown[4].split()[1:3] == ["unusable", "report"]
+    assert "unusable report: damaged, or of another version; see `tfgrpo report RUN`" in shown
+    assert shown[5].split()[1] == "killed"
+    page = (learned.root / "out/demo/history.html").read_text()
+    assert "unusable report" in page
+    assert "5 runs, of which 1 swept the whole suite to the end" in page
+
+
+@pytest.mark.parametrize("report", ["[]", "null", "{", '{"schema": "tfgrpo.report/1"}', "\x00" * 50])
+def test_a_damaged_report_hides_no_other_run(learned: Project, report: str) -> None:
+    whole = learned.runs()[0]
+    damaged = whole.parent / "20990101T000001-damaged"
+    shutil.copytree(whole, damaged)
+    finished = json.loads((whole / "report.json").read_text())["finished_at"]
+    text = report.replace('/1"', f'/1", "finished_at": "{finished}"')
+    (damaged / "report.json").write_text(text)
+    for command in ("history", "runs"):
+        shown = tfgrpo(command).splitlines()
+        assert shown[1].startswith(whole.name[:15])
+        assert "unusable report" in shown[2]
+
+
+def test_a_pipe_or_a_folder_in_place_of_a_journal_stops_nothing(learned: Project) -> None:
+    whole = learned.runs()[0]
+    for name, make in (("20990101T000001-pipe", os.mkfifo), ("20990101T000002-folder", Path.mkdir)):
+        (whole.parent / name).mkdir()
+        make(whole.parent / name / "journal.jsonl")
+    for command in ("history", "runs"):
+        shown = tfgrpo(command).splitlines()
+        assert shown[1].startswith(whole.name[:15])
+        assert [row.split()[1] for row in shown[2:4]] == ["killed", "killed"]
+    assert "it is not a regular file" in tfgrpo("report", "20990101T000001-pipe", code=1)
+    assert "it is not a regular file" in tfgrpo("view", "--no-browser", "20990101T000001-pipe", code=1)
+    assert "it is not a regular file" in tfgrpo("export", "20990101T000001-pipe", "--format=rollouts", code=1)
+    assert f"{whole.name}.e3.suite-eval0.r0" in tfgrpo("show", "e3.suite-eval0.r0")
+    assert "not searched: cannot read the journal" in tfgrpo("show", "e9.nowhere.r0", code=1)
+
+
+def test_the_hint_to_resume_a_killed_run_names_the_task_and_the_folder(learned: Project) -> None:
+    folder = learned.runs()[0]
+    shutil.move(learned.root / "out" / "demo", learned.root / "else where" / "other")
+    moved = learned.root / "else where" / "other" / "runs" / folder.name
+    (moved / "report.json").unlink()
+    journal = moved / "journal.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-5]))
+    flags = ("--out", "else where", "--task-id", "other")
+    hint = f"pytest --tfgrpo --tfgrpo-task-id=other '--tfgrpo-out=else where' --tfgrpo-resume={folder.name}"
+    assert hint in tfgrpo("runs", *flags)
+    assert hint in " ".join(tfgrpo("report", *flags).split())
+
+
+def test_without_runs_it_says_what_to_do(project: Project) -> None:
+    project.ini(task_id="demo")
+    assert "run pytest --tfgrpo" in tfgrpo("history")
+    assert not (project.root / "out").exists()
+
+
+def test_a_run_knows_its_commit_and_a_resumed_one_keeps_it(learned: Project) -> None:
+    head = commit(learned.root)[:12]
+    learned.learn()
+    folder = learned.runs()[-1]
+    assert learned.report()["versions"]["commit"] == learned.manifest()["versions"]["commit"] == head
+    assert tfgrpo("history").splitlines()[2].split()[-2] == head[:7]
+    journal = folder / "journal.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-5]))
+    assert commit(learned.root)[:12] != head
+    assert learned.learn("--tfgrpo-resume").ret == 0
+    assert learned.runs()[-1] == folder
+    assert learned.report()["versions"]["commit"] == head
+    before = (folder / "report.html").read_bytes()
+    tfgrpo("report")
+    assert (folder / "report.html").read_bytes() == before
+
+
+def test_a_comparison_shows_that_the_commits_differ(learned: Project) -> None:
+    commit(learned.root)
+    learned.learn()
+    (learned.root / "suite.scenario.json").touch()
+    commit(learned.root)
+    learned.learn()
+    before, after = (
+        json.loads((f / "report.json").read_text())["versions"]["commit"] for f in learned.runs()[1:]
+    )
+    shown = tfgrpo("report", "--compare", "previous", "-v")
+    assert f"commit {before} {after}" in " ".join(shown.split())
+
+
+def test_a_plain_run_that_writes_nothing_starts_no_git(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pytest_tfgrpo.harness.run import commit as module
+
+    monkeypatch.setattr(module, "subprocess", None)
+    project.scenarios()
+    (project.root / ".git").mkdir()
+    project.run().assert_outcomes(passed=2)

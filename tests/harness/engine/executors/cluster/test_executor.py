@@ -1,0 +1,56 @@
+"""What a cluster is refused for before anybody is asked: another version of this package, or of Ray."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.executors import job_of
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.harness.engine.executors.cluster.executor import differing
+from pytest_tfgrpo.harness.engine.executors.cluster.node import NodeFacts
+from pytest_tfgrpo.harness.engine.executors.registry import require_executor
+
+OWN = {"pytest-tfgrpo": "1.2.0", "ray": "2.60.0", "numpy": "2.1.0", "httpx": "0.28"}
+
+
+def facts(host: str, **packages: str) -> NodeFacts:
+    return NodeFacts(problem="", host=host, python="3.11.7", packages={**OWN, **packages}, pid=1)
+
+
+def test_a_node_with_another_version_of_the_package_is_named() -> None:
+    nodes = [facts("a"), facts("b", **{"pytest-tfgrpo": "1.1.0"})]
+    with pytest.raises(SettingError, match=r"the node 'b' has pytest-tfgrpo 1\.1\.0, this machine 1\.2\.0"):
+        differing(OWN, nodes)
+
+
+def test_other_packages_that_differ_are_told_once_for_all_nodes_that_have_them() -> None:
+    without = NodeFacts(
+        problem="", host="d", python="3.11.7", packages={k: v for k, v in OWN.items() if k != "httpx"}, pid=1
+    )
+    nodes = [facts("a"), facts("b", numpy="2.0.0"), facts("c", numpy="2.0.0"), without]
+    assert differing(OWN, nodes) == [
+        "other versions on b, c: numpy 2.0.0 (here 2.1.0)",
+        "other versions on d: httpx missing (here 0.28)",
+    ]
+
+
+@pytest.mark.service
+def test_another_version_of_ray_on_the_cluster_is_told_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    def refuse(**_: Any) -> None:
+        raise RuntimeError(
+            "Version mismatch: The cluster was started with:\n    Ray: 2.9.0\n    Python: 3.11.7\n"
+            "This process on node 10.0.0.1 was started with:\n    Ray: 2.60.0\n    Python: 3.11.7\n"
+        )
+
+    monkeypatch.setattr(ray, "init", refuse)
+    monkeypatch.setenv("RAY_ADDRESS", "local")
+    with pytest.raises(SettingError) as caught:
+        require_executor(job_of("half", "ray", tmp_path, job_root=tmp_path))
+    said = str(caught.value)
+    assert said.startswith("executor = 'ray': Version mismatch: The cluster was started with: Ray: 2.9.0 ")
+    assert said.endswith("; install the cluster's versions here")

@@ -1,0 +1,99 @@
+"""The diff of a suite: git and patch make of the old files just the texts that are written."""
+
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.builders import make_scenario
+from support.reviews import false_pass
+from support.sweeps import swept
+
+from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.harness.report.review.disagreements import Review
+from pytest_tfgrpo.harness.report.review.patch import RewrittenFile, suite_change, write_files
+from pytest_tfgrpo.harness.suite.suite_files import suite_files
+
+TEXT = "# é 😀\n- id: a\n  prompt: p\n  checks:\n  - {kind: exact, value: x}\n"
+TEXT += "- {id: b, prompt: q, checks: [{kind: exact, value: y}]}"
+TEXTS = {
+    "plain": TEXT + "\n",
+    "no line end": TEXT,
+    "carriage returns": TEXT.replace("\n", "\r\n") + "\r\n",
+    "odd line ends": TEXT.replace("value: y", 'value: "y\u2028\x85"') + "\n",
+    "byte order mark": "\ufeff" + TEXT + "\n",
+}
+NAMES = ("a.scenario.yaml", "sub folder/é b.scenario.yaml", 'q"uote\t.scenario.yaml')
+
+
+def changed(folder: Path, name: str, text: str) -> RewrittenFile:
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(text.encode())
+    files, refused = suite_files([make_scenario(source=f"{name}:1")], folder)
+    assert refused == {}
+    file = files[name]
+    return RewrittenFile(file=file, text=file.text.replace("value: x", "value: 'x: #'"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize(
+    "program", [["git", "apply", "-p1", "-"], ["patch", "-p1", "--binary", "--quiet"]], ids=["git", "patch"]
+)
+def test_a_diff_makes_what_is_written(tmp_path: Path, name: str, text: str, program: list[str]) -> None:
+    if shutil.which(program[0]) is None:
+        pytest.skip(f"NOT TESTED: {program[0]} is not installed")
+    one = changed(tmp_path, name, text)
+    other = tmp_path / "other"
+    (other / name).parent.mkdir(parents=True)
+    shutil.copy(tmp_path / name, other / name)
+    environ = {"PATH": os.environ["PATH"], "GIT_CEILING_DIRECTORIES": str(tmp_path)}
+    subprocess.run(program, cwd=other, input=one.diff.encode(), check=True, env=environ)
+    write_files([one])
+    assert (tmp_path / name).read_bytes() == (other / name).read_bytes() != text.encode()
+    assert (tmp_path / name).read_bytes().replace(b"'x: #'", b"x") == text.encode()
+
+
+def test_nothing_is_written_if_one_of_the_files_changed(tmp_path: Path) -> None:
+    first, second = (changed(tmp_path, name, TEXT) for name in ("a.scenario.yaml", "b.scenario.yaml"))
+    (tmp_path / "b.scenario.yaml").write_text(TEXT + "\n# mine\n")
+    with pytest.raises(ScenarioError, match=r"b\.scenario\.yaml changed while"):
+        write_files([first, second])
+    assert (tmp_path / "a.scenario.yaml").read_text() == TEXT
+    (tmp_path / "b.scenario.yaml").unlink()
+    with pytest.raises(ScenarioError, match=r"b\.scenario\.yaml cannot be read again"):
+        write_files([first, second])
+
+
+def test_a_file_keeps_its_mode(tmp_path: Path) -> None:
+    one = changed(tmp_path, "real.scenario.yaml", TEXT)
+    (tmp_path / "real.scenario.yaml").chmod(0o640)
+    write_files([one])
+    assert (tmp_path / "real.scenario.yaml").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_scenario_whose_checks_others_share_is_left_to_a_person(tmp_path: Path) -> None:
+    text = "".join(
+        f"- {{id: {id}, prompt: ask {id}, split: eval, checks: {checks}}}\n"
+        for id, checks in {
+            "a": "&shared [{kind: contains, value: x}]",
+            "b": "*shared",
+            "c": "[{kind: contains, value: x}]",
+            "d": "[{kind: contains, value: x}]",
+        }.items()
+    )
+    (tmp_path / "a.scenario.yaml").write_text(text)
+    files, _ = suite_files([make_scenario(source="a.scenario.yaml:1")], tmp_path)
+    scenarios = files["a.scenario.yaml"].scenarios
+    answers = tuple(false_pass(scenarios[id], "x, no y", "y") for id in "acd")
+    run = replace(swept({}), scenarios=tuple(scenarios.values()))
+    found = suite_change(run, Review(run_id="run1", answers=answers, not_applied={}), files, tmp_path)
+    assert [one.scenario.id for one in found.proposals] == ["c", "d"]
+    assert [one.scenario.id for one in found.left] == ["a"]
+    assert "shares what would change" in found.left[0].reason
+    (changed,) = found.files
+    assert changed.text.split("\n")[:2] == text.split("\n")[:2]
+    assert changed.text.count("not: true") == 2

@@ -1,0 +1,173 @@
+"""Groups that do not stay in memory read the same wherever they lie."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from support.builders import make_frame, make_group, make_rollout
+from support.jobs import ScriptedActor, make_job, run_job, three_or_not
+from support.project import Project
+
+from pytest_tfgrpo.core.files import run_folder
+from pytest_tfgrpo.core.named_scores import SHARE, NamedScore
+from pytest_tfgrpo.core.records import CheckResult, Failure, FileChange, Group, JudgeResult, Usage
+from pytest_tfgrpo.core.sampled import Sampled
+from pytest_tfgrpo.core.wire import from_wire, to_wire
+from pytest_tfgrpo.harness.report.page.html import html
+from pytest_tfgrpo.harness.report.value import build
+from pytest_tfgrpo.harness.run import stored_groups
+from pytest_tfgrpo.harness.run.journal_contents import load_run
+from pytest_tfgrpo.harness.run.stored_groups import (
+    GLANCE,
+    GroupsById,
+    GroupStore,
+    StoredGroups,
+    StoredRollouts,
+    by_scenario,
+)
+
+
+@pytest.fixture
+def all_in_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_groups, "KEPT", 0)
+
+
+def rich(n: int = 0, text: str = "words") -> Group:
+    """Return a group of which every field of every record is set somewhere."""
+    frames = (
+        make_frame(input={"text": [1, 2.5, None, True, {"a": text}]}, output=text, extra={"k": [text]}),
+        make_frame(
+            kind="model",
+            cost_usd=0.1,
+            usage=Usage(prompt=3, completion=4, cached=1),
+            sampled=Sampled(kind="raw", logprobs=(-0.5, -1e-300), token_ids=(1, 2**40), temperature=0.7),
+            started_at="2026-01-01T00:00:00.000Z",
+            error="none",
+        ),
+    )
+    change = FileChange(name="a/b", text=text, executable=True)
+    rollouts = (
+        make_rollout(0, 1.0, frames=frames, files=(change, FileChange(name="c", link="a"))),
+        make_rollout(1, None, failure=Failure(code="provider", message=text), files=None, tossed=()),
+        make_rollout(2, 0.5, opinion=JudgeResult(score=0.5, votes=(0.0, 1.0), criteria={"kind": 0.5})),
+        make_rollout(3, 0.0, scores=(NamedScore(name="speed", value=0.25),), experiences=("a", "b")),
+    )
+    rollouts = tuple(replace(one, seed=2**62 + 1, extra={"x": {"y": [text]}}) for one in rollouts)
+    group = make_group([1.0, None, 0.5, 0.0], rollouts=rollouts, scenario_id=f"s{n}", shared=n % 2 == 1)
+    scores = (replace(group.scores[0], extra={"style": None}, evidence={"style": text}), *group.scores[1:])
+    return replace(group, group_id=f"run.e1.s{n}", scores=scores)
+
+
+def kept(store: GroupStore, *groups: Group) -> Any:
+    by_id = GroupsById(store)
+    for group in groups:
+        by_id[group.group_id] = group
+    return by_id.of((group.scenario_id, group.group_id) for group in groups)
+
+
+@pytest.mark.parametrize("size", [1, GLANCE, 50_000])
+def test_a_group_in_the_file_is_the_same_to_the_last_digit(all_in_the_file: None, size: int) -> None:
+    groups = [rich(n, "\ud83d\N{SNOWMAN}x" * size) for n in range(3)]
+    found = kept(GroupStore(), *groups)
+    assert isinstance(found, StoredGroups)
+    assert found == tuple(groups)
+    assert tuple(groups) == found
+    assert (found[1], found[-1], found[1:]) == (groups[1], groups[2], tuple(groups[1:]))
+    assert (repr(found), repr(found[0].rollouts)) == (repr(tuple(groups)), repr(groups[0].rollouts))
+    assert found + found[:1] == (*groups, groups[0])
+    assert found[0].rollouts + found[1].rollouts == groups[0].rollouts + groups[1].rollouts
+    assert from_wire(Group, to_wire(found[1])) == from_wire(Group, to_wire(groups[1]))
+    assert (len(found), len(found[0].rollouts), found[0].rollouts[1:3]) == (3, 4, groups[0].rollouts[1:3])
+    assert found != tuple(groups[:2])
+
+
+def test_a_default_is_the_same_object_again(all_in_the_file: None) -> None:
+    (found,) = kept(GroupStore(), rich())
+    assert found.rollouts[3].scores[0].scale is SHARE
+
+
+def test_types_survive_the_file(all_in_the_file: None) -> None:
+    check = CheckResult(kind="exact", weight=1.0, credit=1)
+    group = make_group([1.0], rollouts=(make_rollout(0, 1.0, checks=(check,), cost_usd=0.0, tokens=0),))
+    (found,) = kept(GroupStore(), group)
+    assert isinstance(found.rollouts, StoredRollouts)
+    assert repr(found.rollouts.group) == repr(group)
+
+
+def test_the_first_groups_stay_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_groups, "KEPT", 2)
+    groups, store = [rich(n) for n in range(4)], GroupStore()
+    assert kept(store, *groups[:2]) == tuple(groups[:2])
+    found = kept(store, *groups[2:])
+    assert isinstance(found, StoredGroups)
+    assert found == tuple(groups[2:])
+
+
+def test_by_scenario_finds_groups_wherever_they_lie(all_in_the_file: None) -> None:
+    groups = [rich(n) for n in range(3)]
+    for found in (by_scenario(groups), by_scenario(kept(GroupStore(), *groups))):
+        assert dict(found) == {group.scenario_id: group for group in groups}
+        assert ("s1" in found, "s9" in found, found.get("s9"), len(found)) == (True, False, None, 3)
+
+
+def test_what_marshal_cannot_hold_stays_in_memory(all_in_the_file: None) -> None:
+    odd = make_group([1.0], rollouts=(make_rollout(0, 1.0, extra=MappingProxyType({"a": 1})),))
+    assert kept(GroupStore(), odd) == (odd,)
+
+
+def test_a_full_disk_leaves_groups_in_memory(all_in_the_file: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = GroupStore()
+    first = kept(store, rich(0))
+
+    def refuse(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", refuse)
+    assert kept(store, rich(1)) == (rich(1),)
+    monkeypatch.undo()
+    assert isinstance(first, StoredGroups)
+    assert first == (rich(0),)
+
+
+def open_in(folder: Path) -> list[str]:
+    """Return the files below a folder that this process has open."""
+    links = (str(one.readlink()) for one in Path("/proc/self/fd").iterdir() if one.is_symlink())
+    return [link for link in links if link.startswith(str(folder))]
+
+
+def test_the_file_has_no_name_and_goes_with_its_store(all_in_the_file: None, tmp_path: Path) -> None:
+    store = GroupStore(tmp_path)
+    found = kept(store, rich())
+    assert not list(tmp_path.iterdir())
+    assert len(open_in(tmp_path)) == 1
+    del store
+    assert found == (rich(),)
+    del found
+    assert open_in(tmp_path) == []
+
+
+def test_a_run_from_the_file_gives_the_report_and_page_of_its_journal(
+    all_in_the_file: None, tmp_path: Path
+) -> None:
+    folder = run_folder(tmp_path, "demo", "run1")
+    run, _ = run_job(make_job(ScriptedActor(three_or_not), tmp_path), folder)
+    again = load_run(folder)
+    assert all(isinstance(result.groups, StoredGroups) for result in run.phases)
+    assert again.phases == run.phases
+    report = build(run, None)
+    assert build(again, None) == report
+    assert html(report, again) == html(report, run)
+
+
+def test_pytest_items_show_their_groups_from_the_file(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_groups, "KEPT", 0)
+    project.scenarios(train=3, sweep=3)
+    result = project.learn("-v")
+    result.assert_outcomes(passed=13)
+    report = project.report()
+    assert [row["groups"] for row in report["epochs"]] == [0, 3, 3, 3]

@@ -1,0 +1,89 @@
+"""Hedged calls: sent twice when slow, paid twice, answered once."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from support import fake_model
+from support.fake_model import Answer, Body, FakeModel, Reply
+from support.model_clients import Client, Ledger, connected, request
+
+from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.llm.completer import ChatCompleter
+
+pytestmark = pytest.mark.asyncio
+
+SOON: dict[str, Any] = {"hedge_after_s": 0.1, "timeout_s": 20.0}
+
+
+def in_turn(*replies: Reply | str) -> Answer:
+    """Answer the calls in the order of their arrival."""
+    left, lock = iter(replies), threading.Lock()
+
+    def answer(body: Body, attempt: int) -> Reply | str:
+        with lock:
+            return next(left)
+
+    return answer
+
+
+async def test_a_slow_call_is_sent_again_and_the_first_answer_counts() -> None:
+    ledger = Ledger()
+    async with connected(in_turn(fake_model.SILENT, "second"), spending=ledger, **SOON) as client:
+        found = await asyncio.wait_for(client.complete(request()), 10)
+        completer = client.models.open("openai:priced@fake")
+        assert isinstance(completer, ChatCompleter)
+    assert found.text == "second"
+    assert found.cost_usd is None, "nobody says what the cancelled call used"
+    assert sorted(usd is None for usd, _ in ledger.settled) == [False, True]
+    assert ledger.open == []
+    assert completer.hedged == 1
+    assert completer.warnings == [
+        "openai:priced@fake: 1 call was sent a second time after 0.1 s (hedge_after_s); one answer counts, "
+        "both are paid for"
+    ]
+
+
+async def test_a_call_that_is_fast_enough_is_sent_once() -> None:
+    async with connected(hedge_after_s=5.0, timeout_s=20.0) as client:
+        await client.complete(request())
+        assert len(client.server.requests) == 1
+
+
+async def test_a_second_call_that_fails_leaves_the_first() -> None:
+    slow = fake_model.Reply(body=fake_model.text("first").body, delay_s=0.4)
+    async with connected(in_turn(slow, fake_model.refused(400)), **SOON) as client:
+        found = await client.complete(request())
+    assert found.text == "first"
+    assert found.cost_usd is not None
+
+
+async def test_when_both_fail_the_error_is_that_of_the_first() -> None:
+    slow = fake_model.Reply(status=400, body=fake_model.refused(400, "first").body, delay_s=0.3)
+    async with connected(in_turn(slow, fake_model.refused(400, "second")), **SOON) as client:
+        with pytest.raises(ModelError, match="first"):
+            await client.complete(request())
+
+
+@pytest.mark.parametrize("concurrency", [1, "auto"])
+async def test_a_busy_endpoint_gets_no_second_call(concurrency: int | str) -> None:
+    with FakeModel(delay_s=0.15) as server:
+        client = Client(server, concurrency=concurrency, hedge_after_s=0.05, timeout_s=20.0)
+        async with client as completer:
+            at_once = 1 if concurrency == 1 else 12
+            await asyncio.gather(*(completer.complete(request()) for _ in range(at_once)))
+        assert len(server.requests) == at_once
+
+
+async def test_a_cancelled_call_cancels_both() -> None:
+    ledger = Ledger()
+    async with connected(in_turn(fake_model.SILENT, fake_model.SILENT), spending=ledger, **SOON) as client:
+        call = asyncio.create_task(client.complete(request()))
+        while len(client.server.requests) < 2:
+            await asyncio.sleep(0.01)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+    assert ledger.open == []
+    assert len(ledger.settled) == 2

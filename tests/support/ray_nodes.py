@@ -1,0 +1,81 @@
+"""A real Ray cluster on this machine, with nodes that join and die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+
+class Nodes:
+    """A cluster whose nodes are processes of this machine; its head is the first of them."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+        self.executor = f"ray:{cluster.address}"
+        """The setting that names it."""
+
+    def add(self, **resources: Any) -> Any:
+        """Let a node join."""
+        return self._cluster.add_node(num_cpus=1, **resources)
+
+    def remove(self, node: Any) -> None:
+        """Let a node leave, which the cluster knows at once."""
+        self._cluster.remove_node(node)
+
+    def kill(self, node: Any) -> None:
+        """End a node at once, with all that runs on it."""
+        helpers = _children(_raylet(node))
+        self._cluster.remove_node(node, allow_graceful=False)
+        for pid in helpers:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def freeze(self, node: Any) -> None:
+        """Let all processes of a node stand still, as if its machine hung."""
+        raylet = _raylet(node)
+        for pid in [raylet, *_children(raylet)]:
+            os.kill(pid, signal.SIGSTOP)
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether it has its head."""
+        return self._cluster.head_node is not None
+
+    def kill_head(self) -> None:
+        """End its head, with all that runs there."""
+        self.kill(self._cluster.head_node)
+
+
+def _raylet(node: Any) -> int:
+    return int(node.all_processes["raylet"][0].process.pid)
+
+
+def _children(parent: int) -> list[int]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1]) == parent:
+                found.append(int(folder.name))
+    return found
+
+
+@contextmanager
+def open_cluster() -> Iterator[Nodes]:
+    """Start a cluster of one node; end it with all others that have joined."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from ray.cluster_utils import Cluster
+
+        cluster: Any = Cluster(
+            initialize_head=True, connect=False, head_node_args={"num_cpus": 1, "include_dashboard": False}
+        )
+    try:
+        yield Nodes(cluster)
+    finally:
+        cluster.shutdown()

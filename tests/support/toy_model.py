@@ -1,0 +1,20 @@
+"""The model of the toy agents, as an answer of the fake server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.fake_model import Body, Reply, calls
+from support.span_recorder import ANSWER, CALLS
+
+
+def weather_model(request: Body, attempt: int) -> Reply | str:
+    """Look up two cities, one after the other, then answer."""
+    turn = sum(message["role"] == "assistant" for message in request["messages"])
+    if turn == len(CALLS):
+        return ANSWER
+    reply = calls(("weather", {"city": CALLS[turn]}))
+    assert isinstance(reply.body, dict)
+    made: Any = reply.body["choices"][0]["message"]["tool_calls"][0]
+    made["id"] = f"call-{turn}"
+    return reply
