@@ -1,8 +1,8 @@
 """A pytest plugin that kills its process at a named point of a run, once; loaded with ``-p support.killer``.
 
 ``KILL`` is ``PLACE:N``, the N-th time that a place is reached; ``KILL_MARK`` a file that is made when it is.
-A worker of xdist dies with its controller, or alone with ``KILL_BY=worker``. With ``KILL_BY=disk`` no file
-can grow from then on instead. Without ``KILL`` the file receives how often each place is reached.
+A worker of xdist dies with its controller, which then leads a process group of its own. With ``KILL_BY=disk``
+no file can grow from then on instead. Without ``KILL`` the file receives how often each place is reached.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from pytest_tfgrpo.harness.run.journal import Journal
 
 POINT = os.environ.get("KILL", "")
 MARK = Path(os.environ.get("KILL_MARK", "mark"))
-IN_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 DELAY_S = float(os.environ.get("KILL_DELAY_S", "0"))
 WRITE = vars(ExperienceStore)["_write"]
 reached: Counter[str] = Counter()
@@ -43,7 +42,7 @@ def die() -> None:
     if os.environ.get("KILL_BY") == "disk":
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
         return
-    if IN_WORKER and os.environ.get("KILL_BY") != "worker":
+    if os.getpgid(0) == os.getppid() and "PYTEST_XDIST_WORKER" in os.environ:
         os.killpg(0, signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)
 
