@@ -98,6 +98,11 @@ class Budget:
         self._count("usd", rollout.cost_usd, self._bound)
         self._count("tokens", rollout.tokens, self._bound)
 
+    def spend_all(self, *, usd: float, tokens: int, unknown: int) -> None:
+        """Count what many rollouts of an interrupted run used, `unknown` of which at an unknown cost."""
+        self._count("usd", usd + unknown * (self._bound.get("usd") or 0.0), {})
+        self._count("tokens", tokens, {})
+
     def spend_call(self, call: ModelCall) -> None:
         """Count what a model call of an interrupted run used."""
         self._count("usd", call.cost_usd, {})

@@ -7,7 +7,7 @@ and a group is scored as soon as it is complete. Records go to the recorder firs
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -29,14 +29,14 @@ from pytest_tfgrpo.harness.engine.breaker import Attempted, LostRollouts
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.grader import Grader, unreached
 from pytest_tfgrpo.harness.engine.lineup import Arm, Lineup
-from pytest_tfgrpo.harness.engine.observers import LostRollout, RefusedRollout
+from pytest_tfgrpo.harness.engine.observers import LostRollout, Observer, Record, RefusedRollout, tell_group
 from pytest_tfgrpo.harness.engine.workspace_files import with_files
 from pytest_tfgrpo.harness.metrics.comparison import tally
 from pytest_tfgrpo.harness.metrics.costs import is_paid, loose
 from pytest_tfgrpo.harness.protocols import as_metered
 from pytest_tfgrpo.harness.run.judgement import as_error
 from pytest_tfgrpo.harness.run.schedule import group_id
-from pytest_tfgrpo.harness.run.stored_groups import GroupsById
+from pytest_tfgrpo.harness.run.stored_groups import GroupPlace, GroupsById
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 UNCHECKED = 1_000
 """Answers that wait for their checks, beyond which no call starts: they would fill memory."""
+GLIMPSE = 100
+"""Groups on file after which the event loop may do something else."""
 COALESCE_S = 0.002
 """Groups that complete within this time are scored in one batch: arrays cost by the call."""
 
@@ -75,7 +77,9 @@ class Cohort:
         self.groups: GroupsById = GroupsById(context.groups, earlier.groups if earlier is not None else None)
         """Scored groups by their id."""
         self._first = {id: len(group.rollouts) for id, group in self.groups.items()}
-        self._lineup = Lineup(context, arms, watch, self._first)
+        self._on_file = self._settled_before(arms) if earlier is None else {}
+        self.groups.take(self._on_file)
+        self._lineup = Lineup(context, arms, watch, self._first, self._on_file)
         self._executor = context.executor
         self._budget = context.budget
         self._metered = as_metered(job.actor) is not None
@@ -116,6 +120,15 @@ class Cohort:
         if earlier is not None:
             self.paid, self.abandoned = earlier.paid, earlier.abandoned
 
+    def _settled_before(self, arms: Sequence[Arm]) -> dict[str, GroupPlace]:
+        """Return where the groups are that a resumed run takes as they are, by id."""
+        settled, job = self._job.resumed.settled_groups, self._job
+        if settled is None:
+            return {}
+        return settled.places(
+            group_id(job.run_id, arm.phase, id) for arm in arms for id in arm.phase.scenarios
+        )
+
     def groups_of(self, phase: Phase) -> Sequence[Group]:
         """Return the scored groups of one of the phases, in the order of its scenarios."""
         return self.groups.of((id, group_id(self._job.run_id, phase, id)) for id in phase.scenarios)
@@ -150,8 +163,9 @@ class Cohort:
 
         Raises RewarderTimeout, RewarderError, RecordingError, JournalError.
         """
-        done, lineup = tuple(self.groups.values()), self._lineup
+        done, lineup = tuple(self.groups[id] for id in self._first), self._lineup
         self._gauge.sweep(self._arms, shared=lineup.shared, settled=lineup.settled, done=done)
+        await self._repeat_settled()
         try:
             async with asyncio.TaskGroup() as scoring:
                 scoring.create_task(self._score_groups())
@@ -169,6 +183,28 @@ class Cohort:
         finally:
             self._lost.forget()
         await self._writer.commit()
+
+    async def _repeat_settled(self) -> None:
+        """Go through the groups that are taken as they are."""
+        if not self._on_file:
+            return
+        if not self._context.retell:
+            self._gauge.resume(sum(arm.rollouts for arm in self._arms) * len(self._on_file))
+        groups = (self.groups[id] for id in self._on_file)
+        await repeat_groups(groups, self._context, tell=self._tell_settled if self._context.retell else None)
+        for id in self._on_file:
+            first = self.groups[id].rollouts[0]
+            if first.status == "ok":
+                self._breaker.know(self._lineup.slot(first.scenario_id), answered=True)
+                return
+
+    def _tell_settled(self, record: Record) -> None:
+        """Count and tell what was scored before the run was resumed."""
+        if isinstance(record, Rollout):
+            self._gauge.finish(record)
+        elif isinstance(record, Group):
+            self._gauge.score(record)
+        self._observe(record)
 
     async def _try(self, slot: Slot) -> None:
         await self._room.wait()
@@ -449,6 +485,16 @@ class Cohort:
                 for r in members
             ]
             self._writer.metrics(self._group(members, scores))
+
+
+async def repeat_groups(groups: Iterable[Group], context: RunContext, tell: Observer | None) -> None:
+    """Go through groups that were scored before the run was resumed: their metrics, and whom to `tell`."""
+    for n, group in enumerate(groups):
+        context.writer.metrics(group)
+        if tell is not None:
+            tell_group(group, tell)
+        if n % GLIMPSE == 0:
+            await asyncio.sleep(0)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.gate.verdict import GateRule
     from pytest_tfgrpo.harness.recording.replay import Replay
     from pytest_tfgrpo.llm.models import Models
-    from pytest_tfgrpo.llm.slots import EndpointSlots
 
 MODEL = "openai"
 REPLAY = "replay"
@@ -84,19 +83,13 @@ class Components:
 
 
 def open_components(
-    root: Path,
-    settings: Settings,
-    supplied: Supplied,
-    *,
-    environ: Mapping[str, str],
-    spending: Spending,
-    slots: EndpointSlots | None = None,
+    root: Path, settings: Settings, supplied: Supplied, *, environ: Mapping[str, str], spending: Spending
 ) -> Components:
     """Return who takes part; raises SettingError, RecordingError, PackError. No call is made yet.
 
-    `environ` holds the keys that model endpoints name; `slots` are those of runs beside it.
+    `environ` holds the keys that model endpoints name.
     """
-    shared = _Shared(root, settings, environ, spending, slots)
+    shared = _Shared(root, settings, environ, spending)
     actor = _open_actor(root, settings, supplied.actor, shared)
     return Components(
         actor=actor,
@@ -135,18 +128,12 @@ class _Shared:
     """What components share: the client of language models, or the recording that replaces it."""
 
     def __init__(
-        self,
-        root: Path,
-        settings: Settings,
-        environ: Mapping[str, str],
-        spending: Spending,
-        slots: EndpointSlots | None,
+        self, root: Path, settings: Settings, environ: Mapping[str, str], spending: Spending
     ) -> None:
         self._root = root
         self._settings = settings
         self._environ = environ
         self._spending = spending
-        self._slots = slots
         self._models: Models | None = None
         self.replay: Replay | None = None
         self.models: dict[str, Completer] = {}
@@ -175,7 +162,6 @@ class _Shared:
                 max_tokens=self._settings["max_tokens"],
                 standing=lambda: current_ticket().waiting(),
                 adapt=self._settings["concurrency"] == AUTO,
-                slots=self._slots,
             )
         return self._models.open(spec)
 

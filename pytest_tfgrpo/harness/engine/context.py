@@ -52,6 +52,8 @@ class RunContext:
     """Where scored groups go."""
     observe: Observers
     gauge: Gauge
+    retell: bool = True
+    """Whether rollouts and groups that a resumed run has on file are told again."""
     check_threads: DaemonThreads = field(default_factory=lambda: DaemonThreads("tfgrpo-evaluate"))
     """Where checks run that may block."""
     span_counts: SpanCounts = field(default_factory=SpanCounts)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ from pytest_tfgrpo.core.records import (
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.engine.breaker import Breaker
-from pytest_tfgrpo.harness.engine.cohort import Cohort
+from pytest_tfgrpo.harness.engine.cohort import Cohort, repeat_groups
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.decoys import Decoys, clear_decoys
 from pytest_tfgrpo.harness.engine.deliveries import Deliveries
@@ -46,14 +47,20 @@ from pytest_tfgrpo.harness.engine.executors.registry import open_executor
 from pytest_tfgrpo.harness.engine.gauge import Gauge
 from pytest_tfgrpo.harness.engine.lag import watching_lag
 from pytest_tfgrpo.harness.engine.lineup import Arm
-from pytest_tfgrpo.harness.engine.observers import Notice, Observer, Observers, tell_again
+from pytest_tfgrpo.harness.engine.observers import (
+    Notice,
+    Observer,
+    Observers,
+    tell_again,
+    tell_phase,
+)
 from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.learning.acceptance.dev_sweeps import Unfinished
 from pytest_tfgrpo.harness.learning.attribution.leaving_out import probed
 from pytest_tfgrpo.harness.learning.prompts import Ask, PromptBuilder
 from pytest_tfgrpo.harness.protocols import Actor, as_metered
 from pytest_tfgrpo.harness.run.job import Job
-from pytest_tfgrpo.harness.run.journal_contents import run_of
+from pytest_tfgrpo.harness.run.journal_contents import finished, run_of
 from pytest_tfgrpo.harness.run.schedule import require_dev, steps_of
 from pytest_tfgrpo.harness.run.stored_groups import GroupStore, by_scenario
 from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces
@@ -83,6 +90,7 @@ class Engine:
         extend: Callable[[Run], int] | None = None,
         paced: bool = False,
         gauge: Gauge | None = None,
+        retell: bool = True,
     ) -> None:
         """`folder` receives the run's files (None: no files); `observe` receives every record, in order.
 
@@ -91,7 +99,8 @@ class Engine:
         `watch` may end a sweep as soon as the gate is decided; without it every sweep runs completely.
         `extend` returns to how many rollouts of each scenario a final sweep is extended; 0: it is not.
         When `paced`, a phase starts only once `open_phase` has been called for it or a later one.
-        `gauge` says what the run does right now.
+        `gauge` says what the run does right now. Without `retell` nobody is told once more of the rollouts
+        and groups that a resumed run has on file.
         """
         self._job = job
         self._opened = {phase.epoch: asyncio.Event() for phase in job.phases}
@@ -115,6 +124,8 @@ class Engine:
         """Of the dev split in the present epoch."""
         self._dev_loose: list[Rollout] = []
         self._gauge = gauge or Gauge()
+        self._retell = retell
+        self._reached = False
 
     async def run(self) -> Run:
         """Run all phases and return the run, complete or not; a cancelled run returns what it has.
@@ -127,7 +138,7 @@ class Engine:
             await self._remove(self._open_workspaces())
             clear_decoys(self._folder)
             run = run_of(self._job.resumed, self._job)
-            tell_again(run, self._job.resumed.rollouts.values(), self._observe)
+            tell_again(run, self._job.resumed.ungrouped(), self._observe, groups=self._retell)
             return run
         writer = RunWriter(self._folder, self._job)
         workspaces = self._open_workspaces()
@@ -144,8 +155,9 @@ class Engine:
             workspaces=workspaces,
             decoys=Decoys(self._job, self._folder),
             worlds=self._open_worlds(writer),
-            groups=GroupStore(self._folder or self._job.temporary),
+            groups=self._job.resumed.store or GroupStore(self._folder or self._job.temporary),
             observe=self._observe,
+            retell=self._retell,
         )
         self._gauge.begin(budget, context.calls, self._job.resumed, self._job.models.values())
         try:
@@ -204,13 +216,46 @@ class Engine:
                 _uncancel()
 
     async def _all_phases(self, context: RunContext) -> RunStatus:
-        for place, phases in enumerate(steps_of(self._job.phases), start=1):
+        steps = steps_of(self._job.phases)
+        done = self._finished(steps)
+        for place, phases in enumerate(steps, start=1):
             end = await self._turn(phases[0])
             self._gauge.enter(place)
-            if end == "complete":
+            if end == "complete" and place <= len(done):
+                end = await self._take(done[place - 1], context)
+            elif end == "complete":
                 end = await self._step(phases, context)
             if end != "complete":
                 return end
+        return "complete"
+
+    def _finished(self, steps: Sequence[Sequence[Phase]]) -> list[PhaseResult]:
+        """Return what the first steps came to that ended before the run was resumed.
+
+        A final sweep is no such step: its pairs, its early end and its extension are gone through again.
+        """
+        resumed = self._job.resumed
+        first = [
+            phases[0]
+            for phases in takewhile(lambda phases: len(phases) == 1 and phases[0].mode != "eval", steps)
+        ]
+        done = list(takewhile(resumed.is_finished, first))
+        results = finished(resumed, done) if done else {}
+        return [results[phase.epoch] for phase in done]
+
+    async def _take(self, result: PhaseResult, context: RunContext) -> RunStatus:
+        """Take what a phase came to from the journal instead of going through it again."""
+        groups = chain(result.groups, result.dev)
+        try:
+            await repeat_groups(groups, context, tell=self._observe if self._retell else None)
+        except asyncio.CancelledError:
+            return self._interrupted()
+        self._results.append(result)
+        if result.revision is not None:
+            self._warnings += context.writer.revision(result.revision)
+            self._library = result.revision.library
+        context.writer.phase(result, self._run("incomplete"))
+        tell_phase(result, self._job.resumed.ungrouped() if self._retell else (), self._observe)
         return "complete"
 
     def _open_workspaces(self) -> RunWorkspaces:
@@ -251,8 +296,10 @@ class Engine:
         job = self._job
         budget = job.budget or Budget(job.settings)
         budget.begin(job.actor.bound(1))
-        for rollout in (*job.resumed.rollouts.values(), *job.resumed.abandoned):
+        for rollout in chain(job.resumed.rollouts.values(), job.resumed.abandoned):
             budget.spend(rollout)
+        cost = job.resumed.settled_cost
+        budget.spend_all(usd=cost.usd, tokens=cost.tokens, unknown=cost.unknown)
         for call in job.resumed.calls.values():
             budget.spend_call(call)
         if budget.warning and as_metered(job.actor) is None:
@@ -326,8 +373,9 @@ class Engine:
 
     async def _reach_models(self, phase: Phase, calls: Calls) -> RunStatus:
         """Ask each model besides the actor's once before the first phase, while nothing is paid for yet."""
-        if self._results:
+        if self._reached:
             return "complete"
+        self._reached = True
         one_each = {model.name: (role, model) for role, model in self._job.reach.items()}
         reaching = (calls.reach(model, role=role, epoch=phase.epoch) for role, model in one_each.values())
         try:

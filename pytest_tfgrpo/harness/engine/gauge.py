@@ -6,6 +6,7 @@ The engine sets plain fields, which costs a rollout about a microsecond; whoever
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
+from itertools import chain
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
@@ -103,8 +104,9 @@ class Gauge:
         self._batches = [batches for batches in found if batches is not None]
         self._began = self._since = monotonic()
         self._budget, self._calls = budget, calls
-        for rollout in (*resumed.rollouts.values(), *resumed.abandoned):
+        for rollout in chain(resumed.rollouts.values(), resumed.abandoned):
             self.pay(rollout)
+        self._spent_usd += resumed.settled_cost.usd
         self._spent_usd += sum(call.cost_usd or 0.0 for call in resumed.calls.values())
 
     def enter(self, step: int) -> None:
@@ -124,6 +126,10 @@ class Gauge:
         if arms[-1].mode != "dev":
             self._since = monotonic()
         self._phase, self._stage = arms[-1], "sweep"
+
+    def resume(self, rollouts: int) -> None:
+        """Count rollouts of the sweep that are on file, of which nobody looks at the results."""
+        self._done += rollouts
 
     def learn(self, groups: int) -> None:
         """Say that an epoch learns from as many groups with mixed results."""

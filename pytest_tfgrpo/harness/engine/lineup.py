@@ -7,7 +7,7 @@ a prompt as it is, the final sweep's answers serve the control too: both ask the
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -39,21 +39,33 @@ class Lineup:
     """Yields the slots of one arm, or of two pair by pair; the last arm is the one that is watched."""
 
     def __init__(
-        self, context: RunContext, arms: Sequence[Arm], watch: Watch | None, first: Mapping[str, int]
+        self,
+        context: RunContext,
+        arms: Sequence[Arm],
+        watch: Watch | None,
+        first: Mapping[str, int],
+        done: Collection[str] = (),
     ) -> None:
         """With `watch` scenarios come in its order, and none that may be left out once it is settled.
 
-        `first` has the rollouts of each group, by id, that there are already.
+        `first` has the rollouts of each group, by id, that there are already. Groups whose ids are in `done`
+        are scored.
         """
         self._context = context
         self._job = job = context.job
         self._arms = arms
         self._watch = watch
         self._first = first
+        self._done = done
+        self._domains = {s.id: s.domain for s in job.scenarios} if done else {}
+        self._asked: set[str] = set()
+        """Domains of which a question was made."""
+        begun = job.resumed.begun
         self._begun = {
-            r.scenario_id
-            for r in job.resumed.rollouts.values()
-            if any(r.group_id == group_id(job.run_id, arm.phase, r.scenario_id) for arm in arms)
+            id
+            for arm in arms
+            for id in (arm.phase.scenarios if begun else ())
+            if group_id(job.run_id, arm.phase, id) in begun
         }
         self._unready = self._all_slots()
         self._ready: deque[Slot] = deque()
@@ -102,6 +114,8 @@ class Lineup:
     def _all_slots(self) -> Iterator[Slot]:
         last = self._arms[-1].phase
         for scenario_id in self._watch.order if self._watch is not None else last.scenarios:
+            if self._is_done(scenario_id):
+                continue
             asked = [(arm.phase, arm.ask(scenario_id, 0)) for arm in self._arms]
             scenario = self.scenarios[scenario_id] = asked[-1][1].scenario
             self.stamps[scenario_id] = scenario.stamp
@@ -117,6 +131,26 @@ class Lineup:
                 for place, (phase, question) in enumerate(both):
                     other = both[1 - place][0] if len(both) == 2 else None
                     yield self._slot(phase, question, index, other)
+
+    def _is_done(self, scenario_id: str) -> bool:
+        """Return whether all groups of a scenario are scored.
+
+        One question of each domain is made all the same: it counts the lessons that its prompts leave out.
+        """
+        ids = (group_id(self._job.run_id, arm.phase, scenario_id) for arm in self._arms)
+        if not self._done or not all(id in self._done for id in ids):
+            return False
+        domain = self._domains[scenario_id]
+        if domain not in self._asked:
+            self._asked.add(domain)
+            for arm in self._arms:
+                arm.ask(scenario_id, 0)
+        return True
+
+    def slot(self, scenario_id: str) -> Slot:
+        """Return the first slot of a scenario in the last arm."""
+        arm = self._arms[-1]
+        return self._slot(arm.phase, arm.ask(scenario_id, 0), 0, None)
 
     def _in_order(
         self, asked: Sequence[tuple[Phase, RenderedPrompt]], index: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
@@ -88,24 +89,41 @@ class Observers:
                 self._broken.setdefault(place, f"observer {name} broke: {line(describe(error), 300)}")
 
     @property
+    def any(self) -> bool:
+        """Whether anybody is told anything."""
+        return bool(self._observers)
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """The first error of each observer that raised."""
         return tuple(self._broken.values())
 
 
-def tell_again(run: Run, rollouts: Iterable[Rollout], observe: Observer) -> None:
-    """Tell a complete run from its journal, with all `rollouts` on file: nobody is asked."""
-    on_file = list(rollouts)
+def tell_again(run: Run, ungrouped: Sequence[Rollout], observe: Observer, *, groups: bool = True) -> None:
+    """Tell a complete run from its journal, with the `ungrouped` rollouts on file: nobody is asked.
+
+    Without `groups` only of phases, lessons and the run.
+    """
     for result in run.phases:
-        groups = (*result.groups, *result.dev)
-        judged = {rollout.rollout_id: rollout for group in groups for rollout in group.rollouts}
-        for rollout in on_file:
-            if rollout.epoch == result.phase.epoch:
-                observe(judged.get(rollout.rollout_id, rollout))
-        for group in groups:
-            observe(group)
-        for operation in result.revision.applied if result.revision is not None else ():
-            if operation.experience is not None:
-                observe(operation.experience)
-        observe(result)
+        for group in chain(result.groups, result.dev) if groups else ():
+            tell_group(group, observe)
+        tell_phase(result, ungrouped, observe)
     observe(run)
+
+
+def tell_group(group: Group, observe: Observer) -> None:
+    """Tell a group that is on file, after its rollouts."""
+    for rollout in group.rollouts:
+        observe(rollout)
+    observe(group)
+
+
+def tell_phase(result: PhaseResult, ungrouped: Iterable[Rollout], observe: Observer) -> None:
+    """Tell what a phase on file came to, with those of the `ungrouped` rollouts that are its own."""
+    for rollout in ungrouped:
+        if rollout.epoch == result.phase.epoch:
+            observe(rollout)
+    for operation in result.revision.applied if result.revision is not None else ():
+        if operation.experience is not None:
+            observe(operation.experience)
+    observe(result)

@@ -36,11 +36,11 @@ from pytest_tfgrpo.harness.run.earlier_runs import earlier_evaluations, eval_sta
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.journal_contents import (
     JournalContents,
-    find_resumable,
     has_begun,
     new_run_id,
-    read_log,
+    read_to_resume,
 )
+from pytest_tfgrpo.harness.run.resumable import find_resumable
 from pytest_tfgrpo.harness.sandbox.run_workspaces import temporary_folder
 from pytest_tfgrpo.harness.sandbox.sandbox_settings import require_apart, require_sandbox
 from pytest_tfgrpo.harness.scoring.checks.check_sandbox import require_checks, warn_of_checks
@@ -51,7 +51,6 @@ from pytest_tfgrpo.llm.budget import Budget, require_affordable
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.protocols import Rewarder
     from pytest_tfgrpo.harness.recording.replay import Replay
-    from pytest_tfgrpo.llm.slots import EndpointSlots
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
 
@@ -85,18 +84,17 @@ def prepare(
     partial: str = "",
     looks: Looks = MappingProxyType({}),
     budget: Budget | None = None,
-    slots: EndpointSlots | None = None,
     again: bool = False,
 ) -> Prepared:
     """Return the job; raises TfgrpoError on any misuse. No call is made, and nothing is written.
 
     `resume` names the run to go on with, or is ``latest``; a `run_id` that has a journal is gone on with too.
     `environ` holds the keys that model endpoints name, `partial` says what left out a part of the suite.
-    `looks` are those that the baselines remember, `budget` and the `slots` of endpoints are shared with other
-    runs. With `again` a run to go on with may have ended: it is told from its journal.
+    `looks` are those that the baselines remember, `budget` is one that other runs share. With `again` a run
+    to go on with may have ended: it is told from its journal.
     """
     budget = budget or Budget(settings.values)
-    people = open_components(root, settings, supplied, environ=environ, spending=budget, slots=slots)
+    people = open_components(root, settings, supplied, environ=environ, spending=budget)
     rewarders = (*_judging(people, settings), *supplied.rewarders)
     require_rewarders(rewarders)
     values: SettingValues = {**settings.values, "eval_rollouts": settings.eval_rollouts}
@@ -178,7 +176,7 @@ def _go_on(log: JournalContents, replay: Replay | None) -> None:
     if replay is None:
         log.reopen()
     else:
-        replay.resume(log.rollouts.values(), log.calls.values())
+        replay.resume(log.all_rollouts(), log.calls.values())
 
 
 def _stamps(
@@ -329,7 +327,7 @@ def _log_to_continue(
             out, task_id, wanted, stamps, rollouts=settings.eval_rollouts, unset=unset, again=again
         )
     if run_id and out and has_begun(run_folder(out, task_id, run_id) / JOURNAL):
-        return read_log(run_folder(out, task_id, run_id))
+        return read_to_resume(run_folder(out, task_id, run_id))
     return None
 
 

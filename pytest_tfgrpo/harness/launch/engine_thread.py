@@ -96,13 +96,15 @@ class EngineThread:
         paced: bool = False,
         deliver: Callable[[Record | EngineFailed], None] | None = None,
         host: LoopThread | None = None,
+        retell: bool = True,
     ) -> None:
         """Prepare; nothing runs before `start`. When `paced`, a phase starts once `open_phase` allows it.
 
         Engines of one `host` run side by side, and may share a budget; without it this one runs alone.
 
         `deliver` is called on the engine's thread with every record, at last a Run or EngineFailed; without
-        it they are put into `records`.
+        it they are put into `records`. Without `retell` a resumed run leaves out the rollouts and groups
+        that it has on file.
         """
         self._job = job
         self._folder = folder
@@ -110,6 +112,7 @@ class EngineThread:
         self._extend = extend
         self._paced = paced
         self._failed = False
+        self._retell = retell
         self.gauge = Gauge()
         self._engine: Engine
         self._task: asyncio.Task[Run] | None = None
@@ -165,6 +168,7 @@ class EngineThread:
             extend=self._extend,
             paced=self._paced,
             gauge=self.gauge,
+            retell=self._retell,
         )
         self._task = asyncio.create_task(self._engine.run())
         try:

@@ -64,7 +64,11 @@ def run_launch(launch: Launch, observers: Observer | Sequence[Observer] = ()) ->
 def _run(launch: Launch, observers: Observer | Sequence[Observer]) -> RunResult:
     told, ended = Observers(observers), list[Run | EngineFailed]()
     thread = EngineThread(
-        launch.prepared.job, folder=launch.prepared.folder, watch=launch.watch, extend=launch.more_rollouts
+        launch.prepared.job,
+        folder=launch.prepared.folder,
+        watch=launch.watch,
+        extend=launch.more_rollouts,
+        retell=told.any,
     )
     thread.start()
     try:
@@ -101,6 +105,7 @@ async def _arun(launch: Launch, observers: Observer | Sequence[Observer]) -> Run
         watch=launch.watch,
         extend=launch.more_rollouts,
         deliver=deliver,
+        retell=told.any,
     )
     thread.start()
 

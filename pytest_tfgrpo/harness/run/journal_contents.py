@@ -1,17 +1,16 @@
-"""Runs on disk: find them, resume an interrupted one, and read a run from its journal."""
+"""Runs on disk: find them, and read a run from its journal."""
 
 from __future__ import annotations
 
-import json
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.core.errors import AWAY, JournalError, ResumeError, describe
-from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, RUNS, open_plain
+from pytest_tfgrpo.core.errors import AWAY, JournalError, describe
+from pytest_tfgrpo.core.files import JOURNAL, RUNS, open_plain
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import (
     CheckerResult,
@@ -29,12 +28,13 @@ from pytest_tfgrpo.core.records import (
     with_shared,
 )
 from pytest_tfgrpo.core.scenarios import PromptPack
-from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.core.wire import from_wire
 from pytest_tfgrpo.harness.metrics.costs import is_paid, loose
-from pytest_tfgrpo.harness.run.journal import SCHEMA, Event, is_open, read, scan
+from pytest_tfgrpo.harness.run.journal import SCHEMA, Event, read, scan
 from pytest_tfgrpo.harness.run.judgement import judged
-from pytest_tfgrpo.harness.run.settled_groups import SettledGroups, UnsettledError
+from pytest_tfgrpo.harness.run.rollouts_on_file import RolloutsOnFile
+from pytest_tfgrpo.harness.run.settled_groups import SettledCost, SettledGroups, UnsettledError
+from pytest_tfgrpo.harness.run.stored_groups import GroupStore
 
 HEADER = frozenset(f.name for f in fields(RunHeader))
 REQUIRED = {"phases", "library"} | {
@@ -76,7 +76,10 @@ class JournalContents:
     """Where it is."""
     header: Mapping[str, Any] = field(default_factory=dict)
     """Data of the ``run`` event."""
-    rollouts: dict[str, Rollout] = field(default_factory=dict)
+    rollouts: MutableMapping[str, Rollout] = field(default_factory=dict)
+    """By id, but those of settled groups."""
+    away: set[str] = field(default_factory=set)
+    """Ids of those that are errors of a provider that was away."""
     checker_results: dict[str, CheckerResult] = field(default_factory=dict)
     """What marked test functions found, by rollout id."""
     groups: dict[str, Group] = field(default_factory=dict)
@@ -105,17 +108,19 @@ class JournalContents:
     """Offset of the end of the last one."""
     settled_groups: SettledGroups | None = None
     """Where groups go once they are read, with their rollouts, of which nothing stays here."""
+    settled_cost: SettledCost = field(default_factory=SettledCost)
+    """What the rollouts of those groups used."""
     finish: Mapping[str, Any] | None = None
     """Data of the last ``finish`` event; None when the run was killed."""
 
     def reopen(self) -> None:
         """Forget errors of a provider that was away: they are asked again, unless something rests on them."""
-        for id, rollout in list(self.rollouts.items()):
-            epoch, failure = rollout.epoch, rollout.failure
+        done = self.complete_phases
+        for id in sorted(self.away):
+            rollout = self.rollouts[id]
+            epoch = rollout.epoch
             learned = self.candidates if rollout.mode == "train" else self.revisions
-            if epoch in self.complete_phases or epoch in learned or epoch in self.revisions:
-                continue
-            if rollout.status == "error" and failure is not None and failure.code in AWAY:
+            if epoch not in done and epoch not in learned and epoch not in self.revisions:
                 self.drop(id)
 
     def drop(self, rollout_id: str, *, unless: Rollout | None = None) -> None:
@@ -133,6 +138,7 @@ class JournalContents:
         """Return a rollout that no longer counts, and drop what rests on it; None if it is unknown."""
         rollout = self.rollouts.pop(rollout_id, None)
         if rollout is not None:
+            self.away.discard(rollout_id)
             self.groups.pop(rollout.group_id, None)
             self.members.pop(rollout.group_id, None)
             self.checker_results.pop(rollout_id, None)
@@ -149,11 +155,40 @@ class JournalContents:
         """Epochs of the phases that ran to their end."""
         return frozenset(epoch for epoch, result in self.phases.items() if result.status == "complete")
 
+    def is_finished(self, phase: Phase) -> bool:
+        """Return whether a phase ended, and what it did to the library is known."""
+        return phase.epoch in self.complete_phases and (
+            phase.mode != "train" or phase.epoch in self.revisions
+        )
+
+    @property
+    def store(self) -> GroupStore | None:
+        """Where settled groups lie; None where none may."""
+        return None if self.settled_groups is None else self.settled_groups.store
+
     @property
     def traced(self) -> frozenset[str]:
         """Ids of the groups, phases and calls whose spans the interrupted process has sent."""
         phases = (f"{self.header['run_id']}.e{epoch}" for epoch in self.complete_phases)
-        return frozenset((*self.groups, *self.calls, *phases))
+        settled = () if self.settled_groups is None else self.settled_groups.ids
+        return frozenset((*self.groups, *settled, *self.calls, *phases))
+
+    @property
+    def begun(self) -> frozenset[str]:
+        """Ids of the groups of which there is a rollout."""
+        settled = () if self.settled_groups is None else self.settled_groups.ids
+        return frozenset((*settled, *(id.rpartition(".r")[0] for id in self.rollouts)))
+
+    def all_rollouts(self) -> Iterator[Rollout]:
+        """Yield all rollouts, those of settled groups first."""
+        for group in () if self.settled_groups is None else self.settled_groups.all():
+            yield from group.rollouts
+        yield from self.rollouts.values()
+
+    def ungrouped(self) -> list[Rollout]:
+        """Return the rollouts that are in no group."""
+        grouped = {id for members in self.members.values() for id, _ in members}
+        return [self.rollouts[id] for id in self.rollouts if id not in grouped]
 
 
 def read_log(folder: Path, settled: SettledGroups | None = None) -> JournalContents:
@@ -164,14 +199,29 @@ def read_log(folder: Path, settled: SettledGroups | None = None) -> JournalConte
     path = folder / JOURNAL
     events = scan(path)
     first, end = next(events, (None, 0))
-    log = JournalContents(path=path, header=header_of(path, first), lines=1, end=end, settled_groups=settled)
+    log = JournalContents(
+        path=path,
+        header=header_of(path, first),
+        rollouts=RolloutsOnFile(path),
+        lines=1,
+        end=end,
+        settled_groups=settled,
+    )
     for event, end in events:
-        log.lines, log.end = event.n, end
+        offset, log.lines, log.end = log.end, event.n, end
         try:
-            _take(log, event)
+            _take(log, event, offset)
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise JournalError(f"{path}:{event.n}: event {event.event!r} cannot be read: {error}") from error
     return log
+
+
+def read_to_resume(folder: Path) -> JournalContents:
+    """Return the log of a run to go on with, whose groups lie in a file; raises JournalError."""
+    try:
+        return read_log(folder, SettledGroups(GroupStore(folder), resumed=True))
+    except UnsettledError:
+        return read_log(folder)
 
 
 def header_of(path: Path, first: Event | None) -> Mapping[str, Any]:
@@ -186,14 +236,14 @@ def header_of(path: Path, first: Event | None) -> Mapping[str, Any]:
     return header
 
 
-def _take(log: JournalContents, event: Event) -> None:
+def _take(log: JournalContents, event: Event, offset: int) -> None:
     data = event.data
     match event.event:
         case "rollout":
             rollout = from_wire(Rollout, data)
             log.require_open(rollout.group_id)
             log.drop(rollout.rollout_id, unless=rollout)
-            log.rollouts[rollout.rollout_id] = rollout
+            _keep(log, rollout, offset)
         case "judgement":
             rollout_id = data.pop("rollout_id")
             log.require_open(rollout_id.rpartition(".r")[0])
@@ -219,7 +269,7 @@ def _take(log: JournalContents, event: Event) -> None:
             group = from_wire(Group, data | {"rollouts": []})
             log.groups[group.group_id], log.members[group.group_id] = group, members
             if log.settled_groups is not None:
-                _settle(log, log.settled_groups, group.group_id)
+                _settle(log, log.settled_groups, group)
         case "candidate":
             candidate = from_wire(Revision, data)
             log.candidates[candidate.epoch] = candidate
@@ -235,12 +285,26 @@ def _take(log: JournalContents, event: Event) -> None:
             log.finish = {key: data[key] for key in ("status", "reason", "finished_at", "warnings")}
 
 
-def _settle(log: JournalContents, settled: SettledGroups, group_id: str) -> None:
-    """Put a group away with its rollouts."""
-    ids = [id for id, _ in log.members[group_id]]
+def _keep(log: JournalContents, rollout: Rollout, offset: int) -> None:
+    """Take a rollout whose line begins at an offset."""
+    if isinstance(log.rollouts, RolloutsOnFile):
+        log.rollouts.put(rollout, offset)
+    else:
+        log.rollouts[rollout.rollout_id] = rollout
+    if rollout.status == "error" and rollout.failure is not None and rollout.failure.code in AWAY:
+        log.away.add(rollout.rollout_id)
+
+
+def _settle(log: JournalContents, settled: SettledGroups, group: Group) -> None:
+    """Put a group away with its rollouts, if it is one that `settled` takes."""
+    ids = [id for id, _ in log.members[group.group_id]]
+    if not settled.takes(group, again=any(id in log.away or id in log.checker_results for id in ids)):
+        return
     if any(id not in log.rollouts for id in ids):
-        raise UnsettledError(group_id)
-    settled.add(_with_rollouts(log, log.groups[group_id]))
+        raise UnsettledError(group.group_id)
+    whole = _with_rollouts(log, group)
+    settled.add(whole)
+    log.settled_cost.add(whole.rollouts)
     for id in ids:
         log.forget(id)
 
@@ -276,7 +340,7 @@ def run_of(log: JournalContents, header: RunHeader | None = None) -> Run:
 
 def _run_of(log: JournalContents, header: RunHeader) -> Run:
     library = from_wire(Library, log.header["library"])
-    results = with_shared(_results(log))
+    results = with_shared(_results(log, [from_wire(Phase, data) for data in log.header["phases"]]))
     start = library
     for result in results:
         library = result.revision.library if result.revision else library
@@ -309,17 +373,28 @@ def library_at_start(folder: Path) -> Library:
         raise JournalError(f"{folder / JOURNAL} does not start as a journal: {error}") from error
 
 
-def _results(log: JournalContents) -> Iterator[PhaseResult]:
-    for data in log.header["phases"]:
-        phase = from_wire(Phase, data)
+def finished(log: JournalContents, phases: Iterable[Phase]) -> dict[int, PhaseResult]:
+    """Return the results of those `phases` that are complete, by epoch, with all that is on file of them.
+
+    Raises JournalError where its events do not fit each other.
+    """
+    done = log.complete_phases
+    try:
+        return {
+            result.phase.epoch: result for result in _results(log, [p for p in phases if p.epoch in done])
+        }
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise JournalError(f"{log.path} is not a consistent journal: {describe(error)}") from error
+
+
+def _results(log: JournalContents, phases: Iterable[Phase]) -> Iterator[PhaseResult]:
+    spare = log.ungrouped()
+    for phase in phases:
         ended = log.phases.get(phase.epoch)
-        settled = log.settled_groups
-        groups = tuple(_whole_groups(log, phase)) if settled is None else settled.of(phase)
-        dev = tuple(_dev_groups(log, phase)) if settled is None else settled.dev(phase)
+        groups, dev = _groups_of(log, phase)
         calls = tuple(sorted((c for c in log.calls.values() if c.epoch == phase.epoch), key=lambda c: c.key))
-        paid = (rollout for rollout in log.rollouts.values() if rollout.epoch == phase.epoch)
-        grouped = (*groups, *dev) if settled is None else ()
-        ungrouped = loose(grouped, paid, (r for r in log.abandoned if r.epoch == phase.epoch))
+        paid = (rollout for rollout in spare if rollout.epoch == phase.epoch)
+        ungrouped = loose((), paid, (r for r in log.abandoned if r.epoch == phase.epoch))
         if ended is not None:
             revision = log.revisions.get(phase.epoch)
             yield replace(ended, groups=groups, revision=revision, calls=calls, loose=ungrouped, dev=dev)
@@ -333,6 +408,17 @@ def _results(log: JournalContents) -> Iterator[PhaseResult]:
                 loose=ungrouped,
                 dev=dev,
             )
+
+
+def _groups_of(log: JournalContents, phase: Phase) -> tuple[Sequence[Group], tuple[Group, ...]]:
+    """Return the groups of a phase and those of its dev sweeps; if some are settled, the others are then."""
+    settled = log.settled_groups
+    if settled is None:
+        return tuple(_whole_groups(log, phase)), tuple(_dev_groups(log, phase))
+    for group in log.groups.values():
+        if group.epoch == phase.epoch and group.group_id not in settled:
+            settled.add(_with_rollouts(log, group))
+    return settled.of(phase), settled.dev(phase)
 
 
 def _whole_groups(log: JournalContents, phase: Phase) -> Iterator[Group]:
@@ -360,87 +446,3 @@ def _judged(log: JournalContents, id: str, status: str) -> Rollout:
     """Return a rollout with what was found of it; `status` is the one that it had in its group."""
     found, opinion = log.checker_results.get(id), log.opinions.get(id)
     return judged(log.rollouts[id], checker_result=found, opinion=opinion, decisive=status == "error")
-
-
-def find_resumable(
-    out: Path,
-    task_id: str,
-    wanted: str,
-    stamps: Mapping[str, str],
-    *,
-    rollouts: int,
-    unset: str,
-    again: bool = False,
-) -> JournalContents:
-    """Return the log of the run to resume: `wanted`, or with ``latest`` the newest that is not concluded.
-
-    A complete run is concluded once its reports are written. Raises ResumeError when there is none, when
-    another process writes it, or when its stamps differ from `stamps`, naming what differs.
-
-    Its sweeps must have `rollouts` of each scenario. Whether ``eval_rollouts`` says so need not matter then:
-    `unset` is the stamp of the settings without it. With `again` the run `wanted` may be concluded.
-    """
-    if wanted != "latest":
-        known = {folder.name: folder for folder in list_runs(out, task_id)}
-        if wanted not in known:
-            latest = ", ".join(sorted(known)[-5:]) or "none"
-            raise ResumeError(f"no run {wanted!r} under {out / task_id / RUNS} (latest: {latest})")
-        log = read_log(known[wanted])
-        _require_same(known[wanted], log, stamps, rollouts, unset, again=again)
-        return log
-    for folder in reversed(list_runs(out, task_id)):
-        log = read_log(folder)
-        if not is_concluded(folder, log):
-            _require_same(folder, log, stamps, rollouts, unset)
-            return log
-    raise ResumeError(
-        f"no incomplete run under {out / task_id / RUNS}; leave --tfgrpo-resume out to start a new one "
-        "(`tfgrpo report` shows the latest)"
-    )
-
-
-def is_concluded(folder: Path, log: JournalContents) -> bool:
-    """Return whether a run is complete, and its manifest, which is written last, belongs to that end."""
-    if not log.complete or log.finish is None:
-        return False
-    try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-        return bool(manifest["finished_at"] == log.finish["finished_at"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
-def _require_same(
-    folder: Path,
-    log: JournalContents,
-    stamps: Mapping[str, str],
-    rollouts: int,
-    unset: str,
-    *,
-    again: bool = False,
-) -> None:
-    if log.header["run_id"] != folder.name:
-        raise ResumeError(
-            f"{folder / JOURNAL} is the journal of run {log.header['run_id']!r}; name its folder so"
-        )
-    if is_open(folder / JOURNAL):
-        raise ResumeError(
-            f"run {folder.name} cannot be resumed: another process is carrying it out; wait until it ends"
-        )
-    if not again and is_concluded(folder, log):
-        raise ResumeError(f"run {folder.name} is complete; leave --tfgrpo-resume out to start a new one")
-    then = log.header["settings"].get("eval_rollouts")
-    if isinstance(then, int) and then != rollouts:
-        raise ResumeError(
-            f"run {folder.name} cannot be resumed: its sweeps have {plural(then, 'rollout')} of each "
-            f"scenario, not {rollouts}; set eval_rollouts = {then}, or leave --tfgrpo-resume out"
-        )
-    before = log.header["stamps"]
-    keys = (before.keys() | stamps.keys()) - {"eval"}  # a part of `scenarios`
-    keys -= {"settings"} if before.get("settings") == unset else set()
-    differing = sorted(key for key in keys if before.get(key) != stamps.get(key))
-    if differing:
-        raise ResumeError(
-            f"run {folder.name} cannot be resumed: {', '.join(differing)} changed since; "
-            "restore them or leave --tfgrpo-resume out"
-        )

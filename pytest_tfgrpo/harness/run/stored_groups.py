@@ -242,6 +242,10 @@ class GroupsById(MutableMapping[str, Group]):
         self._store = store
         self._places = {} if earlier is None else earlier.places()
 
+    def take(self, places: Mapping[str, GroupPlace]) -> None:
+        """Take groups that lie at some places of the same store."""
+        self._places.update(places)
+
     def __getitem__(self, id: str) -> Group:
         """Return a group."""
         return self._store.get(self._places[id])

@@ -23,7 +23,7 @@ from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.engine.observers import Notice
 from pytest_tfgrpo.harness.metrics.costs import of_run
 from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
+from pytest_tfgrpo.harness.run.journal_contents import load_run, read_to_resume
 from pytest_tfgrpo.llm import patience
 
 PLANNED = 3 * 4 + 2 * 4 * 4 + 3 * 4
@@ -74,7 +74,7 @@ def carry_out(
 
 
 def resumed(provider: Callable[[ActorCall], Any], folder: Path) -> tuple[Run, ScriptedActor]:
-    log = read_log(folder / "runs" / "run1")
+    log = read_to_resume(folder / "runs" / "run1")
     log.reopen()
     run, _, actor = carry_out(provider, folder, job_resumed=log)
     return run, actor

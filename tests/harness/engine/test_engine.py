@@ -25,7 +25,7 @@ from pytest_tfgrpo.harness.engine.observers import AwaitingChecker, Observer, Re
 from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.metrics.costs import of_run
 from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal
-from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
+from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log, read_to_resume
 from pytest_tfgrpo.harness.run.splits import with_dev
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
@@ -291,7 +291,11 @@ def test_what_an_attempt_cut_short_has_cost_is_on_file_and_the_run_goes_on_from_
     assert [(r.scenario_id, r.status, r.tokens) for r in log.abandoned] == [("eval-1", "cancelled", 5)]
     assert run.phases[-1].loose[-1:] == load_run(folder).phases[-1].loose[-1:] == tuple(log.abandoned)
     job = make_job(
-        ScriptedActor(three_or_not), tmp_path, group_size=1, baseline_sweep="early", job_resumed=log
+        ScriptedActor(three_or_not),
+        tmp_path,
+        group_size=1,
+        baseline_sweep="early",
+        job_resumed=read_to_resume(folder),
     )
     whole, _ = run_job(job, folder)
     answers = [r for p in whole.phases for g in p.groups for r in g.rollouts]
@@ -369,7 +373,9 @@ def test_a_run_cut_anywhere_resumes_without_repeating_a_recorded_rollout(tmp_pat
     (folder / JOURNAL).write_bytes(journal[: int(len(journal) * keep)])
     log = read_log(folder)
     actor = ScriptedActor(three_or_not)
-    resumed, _ = run_job(make_job(actor, tmp_path, baseline_sweep="early", job_resumed=log), folder)
+    resumed, _ = run_job(
+        make_job(actor, tmp_path, baseline_sweep="early", job_resumed=read_to_resume(folder)), folder
+    )
     assert len(actor.calls) + len(log.rollouts) == 3 * 4 + 4 * 4 * 2 + 3 * 4
     assert comparable(resumed) == comparable(whole)
     assert comparable(load_run(folder)) == comparable(whole)

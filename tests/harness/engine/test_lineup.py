@@ -26,7 +26,7 @@ from pytest_tfgrpo.harness.metrics.costs import of_run
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.report.terminal import terminal
 from pytest_tfgrpo.harness.report.value import build
-from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
+from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log, read_to_resume
 from pytest_tfgrpo.llm import patience
 
 PLAIN: dict[str, Any] = {"epochs": 2, "acceptance": "off", "lesson_dropout": 0.0}
@@ -158,7 +158,7 @@ def test_a_resumed_run_asks_both_sides_of_a_torn_pair_again(tmp_path: Path, roll
     torn = {id for id in pairs if other_side(id) not in pairs}
     assert len(torn) == (rollouts if rollouts < 24 else 24) % 2
     actor = ScriptedActor(three_or_not)
-    resumed, _ = run_job(job(tmp_path, actor, job_resumed=log), part)
+    resumed, _ = run_job(job(tmp_path, actor, job_resumed=read_to_resume(part)), part)
     assert len(actor.calls) == 2 * 3 * 4 + 3 * 4 - rollouts + len(torn)
     again = Counter((call.task.id, call.seed) for call in actor.calls)
     learned = [r for g in Sweeps(resumed).after.groups if not g.shared for r in g.rollouts]  # type: ignore[union-attr]
@@ -193,7 +193,7 @@ def test_the_new_answers_of_a_torn_pair_are_judged_and_what_was_found_of_the_old
     log = read_log(part)
     log.forget(other_side(json.loads(lines[judged])["data"]["rollout_id"]))
     told.clear()
-    run = play(part, 0.75, job_resumed=log)
+    run = play(part, 0.75, job_resumed=read_to_resume(part))
     assert run.status == "complete"
     assert len(told) == 2 * 4
     assert [group.gt_mean for result in run.phases[::2] for group in result.groups] == [0.75, 0.75]

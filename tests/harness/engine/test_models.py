@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Frame, JudgeResult, Rollout, Run, Trajectory
 from pytest_tfgrpo.core.scenarios import Criterion, Scenario
 from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal
-from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
+from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log, read_to_resume
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.llm.protocol import Message, Request
@@ -122,7 +122,12 @@ def test_a_run_cut_anywhere_asks_the_teacher_nothing_twice(tmp_path: Path, keep:
     log = read_log(folder)
     teacher = ScriptedCompleter(lambda _: "fine")
     run, _ = run_job(
-        make_job(ScriptedActor(three_or_not), tmp_path, job_optimizer=Asking(teacher), job_resumed=log),
+        make_job(
+            ScriptedActor(three_or_not),
+            tmp_path,
+            job_optimizer=Asking(teacher),
+            job_resumed=read_to_resume(folder),
+        ),
         folder,
     )
     learned = set(log.revisions)
@@ -183,7 +188,7 @@ def test_an_attempt_that_the_budget_ended_is_made_again_with_a_larger_one(tmp_pa
     assert len(first.calls) > len(log.rollouts)
     larger = Budget({"budget_usd": 10.0})
     second = MeteredActor(larger)
-    job = make_job(second, tmp_path, job_budget=larger, budget_usd=10.0, job_resumed=log)
+    job = make_job(second, tmp_path, job_budget=larger, budget_usd=10.0, job_resumed=read_to_resume(folder))
     run, _ = run_job(job, folder)
     assert run.status == "complete"
     assert {r.status for r in rollouts(run)} == {"ok"}
@@ -239,6 +244,6 @@ def test_a_resumed_run_asks_the_judge_for_nothing_that_is_on_file(tmp_path: Path
     log = read_log(folder)
     assert log.calls
     second = ScriptedCompleter(lambda _: "yes")
-    run, _ = run_job(job(second, job_resumed=log), folder)
+    run, _ = run_job(job(second, job_resumed=read_to_resume(folder)), folder)
     assert run.status == "complete"
     assert len(second.requests) == len(first.requests) - len(log.calls)

@@ -33,7 +33,7 @@ from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.journal import read
-from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
+from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log, read_to_resume
 from pytest_tfgrpo.harness.suite.families import families_of
 from pytest_tfgrpo.numerics.sequential import CELLS
 
@@ -361,7 +361,7 @@ def test_a_run_cut_after_it_was_settled_asks_nothing_new(stopped: tuple[Run, Pat
     (folder / JOURNAL).write_bytes(b"".join(lines[:cut]))
     actor = ScriptedActor(wrong_once_learned)
     begun = {r.scenario_id for r in read_log(folder).rollouts.values() if r.mode == "eval"}
-    again = job(tmp_path, actor, scenarios=suite(least=(3, 70, 77)), job_resumed=read_log(folder))
+    again = job(tmp_path, actor, scenarios=suite(least=(3, 70, 77)), job_resumed=read_to_resume(folder))
     resumed, _ = run_job(again, folder)
     assert {call.scenario.id for call in actor.calls} <= begun | {"eval-3", "eval-70", "eval-77"}
     assert resumed.status == "complete"
@@ -379,7 +379,7 @@ def test_a_run_cut_before_it_was_settled_comes_to_the_same_verdict(
     (folder / JOURNAL).write_bytes(journal[: int(len(journal) * 0.7)])
     log = read_log(folder)
     assert not log.settled
-    again = job(tmp_path, scenarios=suite(least=(3, 70, 77)), job_resumed=log)
+    again = job(tmp_path, scenarios=suite(least=(3, 70, 77)), job_resumed=read_to_resume(folder))
     resumed, _ = run_job(again, folder)
     assert gain_of(resumed).figures == gain_of(whole).figures
 

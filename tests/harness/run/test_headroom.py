@@ -18,7 +18,7 @@ from pytest_tfgrpo.harness.engine.observers import Notice
 from pytest_tfgrpo.harness.report.terminal import terminal
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.headroom import headroom, headroom_notice, headroom_text, look_ahead
-from pytest_tfgrpo.harness.run.journal_contents import JournalContents, read_log
+from pytest_tfgrpo.harness.run.journal_contents import JournalContents, read_to_resume
 from pytest_tfgrpo.numerics.planning import planned_effect, uneven_effect
 
 
@@ -152,7 +152,7 @@ def test_stopped_by_it_a_run_asks_nothing_more_and_can_go_on(tmp_path: Path) -> 
     assert "--tfgrpo-headroom=show" in run.reason
     assert len(actor.calls) == 4 * 8  # nothing of the sweeps
     assert build(run, None)["headroom"]["stop"]
-    log = read_log(tmp_path / "run")
+    log = read_to_resume(tmp_path / "run")
     log.reopen()
     shown = replace(job, settings=job.settings | {"headroom": "show"}, resumed=log)
     again, _ = run_job(shown, tmp_path / "run")

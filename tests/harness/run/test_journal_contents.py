@@ -14,8 +14,9 @@ from pytest_tfgrpo.core.files import JOURNAL, run_folder
 from pytest_tfgrpo.core.records import CheckerResult, JudgeResult
 from pytest_tfgrpo.harness.run import stored_groups
 from pytest_tfgrpo.harness.run.journal import SCHEMA, encode
-from pytest_tfgrpo.harness.run.journal_contents import find_resumable, list_runs, load_run, read_log, run_of
+from pytest_tfgrpo.harness.run.journal_contents import list_runs, load_run, read_log, run_of
 from pytest_tfgrpo.harness.run.judgement import judged
+from pytest_tfgrpo.harness.run.resumable import find_resumable
 from pytest_tfgrpo.harness.run.settled_groups import SettledGroups, UnsettledError
 from pytest_tfgrpo.harness.run.stored_groups import StoredGroups
 

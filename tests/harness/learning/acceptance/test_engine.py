@@ -26,7 +26,7 @@ from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal
 from pytest_tfgrpo.harness.report.terminal import terminal
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.journal import decode
-from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
+from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log, read_to_resume
 from pytest_tfgrpo.harness.run.schedule import require_dev
 
 DEV = 24
@@ -229,7 +229,9 @@ def test_a_run_killed_between_or_within_trials_resumes_to_the_same_and_pays_noth
     cut(folder, start + round(share * (end - start)))
     log = read_log(folder)
     optimizer = Teacher(*kinds)
-    again, _, second = settle(tmp_path, folder=folder, job_optimizer=optimizer, job_resumed=log)
+    again, _, second = settle(
+        tmp_path, folder=folder, job_optimizer=optimizer, job_resumed=read_to_resume(folder)
+    )
     assert optimizer.contexts == []
     assert len(second.calls) == len(first.calls) - len(log.rollouts)
     assert again.library == whole.library
@@ -241,7 +243,7 @@ def test_a_finished_epoch_is_resumed_with_its_dev_groups(tmp_path: Path) -> None
     folder = tmp_path / "demo" / "runs" / "run1"
     whole, _, _ = settle(tmp_path, "good", "bad", folder=folder)
     cut(folder, events(folder).index("revision") + 2)
-    again, _, second = settle(tmp_path, folder=folder, job_resumed=read_log(folder))
+    again, _, second = settle(tmp_path, folder=folder, job_resumed=read_to_resume(folder))
     assert dev_calls(second) == 0
     assert {g.group_id for g in again.phases[1].dev} == {g.group_id for g in whole.phases[1].dev}
     assert events(folder).count("candidate") == events(folder).count("revision") == 1
@@ -260,7 +262,7 @@ def test_a_budget_that_runs_out_in_a_trial_leaves_the_run_incomplete_and_it_goes
     assert run.phases[-1].revision is None
     assert "budget_usd" in run.reason
     paid = len(read_log(folder).rollouts)
-    again, _, rest = settle(tmp_path, "good", "bad", folder=folder, job_resumed=read_log(folder))
+    again, _, rest = settle(tmp_path, "good", "bad", folder=folder, job_resumed=read_to_resume(folder))
     assert paid + len(rest.calls) == len(first.calls)
     assert again.library.hash == whole.library.hash
 

@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.harness.learning.library.library import of
 from pytest_tfgrpo.harness.learning.prompts import PromptBuilder, RenderedPrompt
-from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
+from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log, read_to_resume
 
 
 def lessons(count: int = 6, run: str = "run1") -> list[Experience]:
@@ -165,7 +165,7 @@ def test_a_resumed_run_leaves_out_the_same_lessons(tmp_path: Path) -> None:
     journal.write_bytes(b"".join(lines[: len(lines) // 2]))
     log = read_log(cut)
     assert 0 < len(log.rollouts) < len(read_log(whole).rollouts)
-    run_job(job(job_resumed=log), cut)
+    run_job(job(job_resumed=read_to_resume(cut)), cut)
     assert shown(cut) == shown(whole)
 
 
