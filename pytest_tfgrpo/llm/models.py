@@ -26,7 +26,7 @@ from pytest_tfgrpo.llm.keys import Scrubber, Secret
 from pytest_tfgrpo.llm.pace import Pace
 from pytest_tfgrpo.llm.pool import PooledCompleter, PoolMember
 from pytest_tfgrpo.llm.protocol import Completer, Spending
-from pytest_tfgrpo.llm.slots import AdaptiveSlots, Slots, Standing
+from pytest_tfgrpo.llm.slots import AdaptiveSlots, EndpointSlots, Slots, Standing
 from pytest_tfgrpo.llm.transport import Transport, require_client
 from pytest_tfgrpo.llm.url import Address, parse_address
 
@@ -53,13 +53,15 @@ class Models:
         pace: Pace | None = None,
         standing: Standing = nullcontext,
         adapt: bool = False,
+        slots: EndpointSlots | None = None,
     ) -> None:
         """`max_tokens` limits completions where neither request nor endpoint do.
 
         A call waits for a free slot of its endpoint within what `standing` returns. With `adapt`, endpoints
-        that state no number of calls in flight find it out.
+        that state no number of calls in flight find it out. `slots` are shared with runs beside it.
         """
         self._adapt = adapt
+        self._slots = {} if slots is None else slots
         self._standing = standing
         self._config = config
         self._environ = environ
@@ -213,14 +215,17 @@ class Models:
             address=address,
             headers=sent,
             scrubber=Scrubber(keys.values()),
-            slots=self._slots(endpoint, name),
+            slots=self._slots_of(endpoint, name),
         )
 
-    def _slots(self, endpoint: Endpoint, name: str) -> Slots | AdaptiveSlots | None:
+    def _slots_of(self, endpoint: Endpoint, name: str) -> Slots | AdaptiveSlots | None:
         number = endpoint.concurrency
-        if number == AUTO or (number is None and self._adapt and endpoint.batch is None):
-            return AdaptiveSlots(name, self._standing)
-        return None if number is None else Slots(number, self._standing)
+        if name not in self._slots:
+            if number == AUTO or (number is None and self._adapt and endpoint.batch is None):
+                self._slots[name] = AdaptiveSlots(name, self._standing)
+            elif number is not None:
+                self._slots[name] = Slots(number, self._standing)
+        return self._slots.get(name)
 
     def _address(self, endpoint: Endpoint) -> Address:
         base_url, source = endpoint.base_url, f"base_url of endpoint {endpoint.name!r}{self._where()}"

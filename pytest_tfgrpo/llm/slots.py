@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pytest_tfgrpo.core.records import EndpointUse
 from pytest_tfgrpo.llm.concurrency import CallOutcome, Concurrency, SlotPlace
@@ -146,6 +146,10 @@ class AdaptiveSlots:
             calls=known.calls,
             refused=known.refused,
         )
+
+
+EndpointSlots: TypeAlias = dict[str, "Slots | AdaptiveSlots"]
+"""The slots of endpoints by name, of all runs that share an event loop."""
 
 
 def adaptive_slots(models: Iterable[Completer]) -> tuple[AdaptiveSlots, ...]:

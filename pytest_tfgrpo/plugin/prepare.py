@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.protocols import Actor, Tracing
     from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
     from pytest_tfgrpo.llm.budget import Budget
+    from pytest_tfgrpo.llm.slots import EndpointSlots
 
 TRACING: pytest.StashKey[dict[str | None, Tracing | None]] = pytest.StashKey()
 """Where the spans of each actor's run go."""
@@ -56,10 +57,11 @@ def prepare(
     partial: str,
     elsewhere: Callable[[Sequence[str]], str],
     budget: Budget | None = None,
+    slots: EndpointSlots | None = None,
 ) -> Launch:
     """Return the launch of what pytest selected for an agent; raises pytest.UsageError on any misuse.
 
-    `budget` is one that it shares with others.
+    `budget` and the `slots` of endpoints are those that it shares with others.
     """
     from pytest_tfgrpo.harness.launch.launch import open_launch
 
@@ -81,6 +83,7 @@ def prepare(
         partial=partial,
         elsewhere=elsewhere,
         budget=budget,
+        slots=slots,
         again=agent.again,
     )
 

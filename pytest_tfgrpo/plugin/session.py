@@ -51,6 +51,7 @@ from pytest_tfgrpo.plugin.selection import (
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.launch.agents import Agent
     from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+    from pytest_tfgrpo.llm.slots import EndpointSlots
     from pytest_tfgrpo.plugin.checkers import Checkers
     from pytest_tfgrpo.plugin.session_run import SessionRun
 
@@ -246,6 +247,7 @@ class TfgrpoSession:
         gates, root = list[pytest.Item](), self.config.rootpath
         shared = prepare.shared_budget(self.settings, len(picks))
         screen, host = distributed.screen_of(self.config), LoopThread()
+        slots: EndpointSlots = {}
         for pick in picks:
             settings, name = pick.agent.settings, pick.agent.name
             with prepare.usage_errors():
@@ -261,6 +263,7 @@ class TfgrpoSession:
                     partial=pick.partial,
                     elsewhere=self._elsewhere,
                     budget=shared and shared.share(),
+                    slots=slots,
                 )
                 functions = {str(f.scenario.checker): f.scenario for f in pick.functions}
                 self._runs[name] = SessionRun(

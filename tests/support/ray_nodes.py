@@ -65,16 +65,15 @@ def _children(parent: int) -> list[int]:
 
 
 @contextmanager
-def open_cluster() -> Iterator[Nodes]:
-    """Start a cluster of one node; end it with all others that have joined."""
+def open_cluster(**head: Any) -> Iterator[Nodes]:
+    """Start a cluster of one node, its head; end it with all others that have joined."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from ray.cluster_utils import Cluster
 
-        cluster: Any = Cluster(
-            initialize_head=True, connect=False, head_node_args={"num_cpus": 1, "include_dashboard": False}
-        )
+        arguments = {"num_cpus": 1, "include_dashboard": False, **head}
+        cluster: Any = Cluster(initialize_head=True, connect=False, head_node_args=arguments)
     try:
         yield Nodes(cluster)
     finally:

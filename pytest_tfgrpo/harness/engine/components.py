@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.gate.verdict import GateRule
     from pytest_tfgrpo.harness.recording.replay import Replay
     from pytest_tfgrpo.llm.models import Models
+    from pytest_tfgrpo.llm.slots import EndpointSlots
 
 MODEL = "openai"
 REPLAY = "replay"
@@ -83,13 +84,19 @@ class Components:
 
 
 def open_components(
-    root: Path, settings: Settings, supplied: Supplied, *, environ: Mapping[str, str], spending: Spending
+    root: Path,
+    settings: Settings,
+    supplied: Supplied,
+    *,
+    environ: Mapping[str, str],
+    spending: Spending,
+    slots: EndpointSlots | None = None,
 ) -> Components:
     """Return who takes part; raises SettingError, RecordingError, PackError. No call is made yet.
 
-    `environ` holds the keys that model endpoints name.
+    `environ` holds the keys that model endpoints name; `slots` are those of runs beside it.
     """
-    shared = _Shared(root, settings, environ, spending)
+    shared = _Shared(root, settings, environ, spending, slots)
     actor = _open_actor(root, settings, supplied.actor, shared)
     return Components(
         actor=actor,
@@ -128,12 +135,18 @@ class _Shared:
     """What components share: the client of language models, or the recording that replaces it."""
 
     def __init__(
-        self, root: Path, settings: Settings, environ: Mapping[str, str], spending: Spending
+        self,
+        root: Path,
+        settings: Settings,
+        environ: Mapping[str, str],
+        spending: Spending,
+        slots: EndpointSlots | None,
     ) -> None:
         self._root = root
         self._settings = settings
         self._environ = environ
         self._spending = spending
+        self._slots = slots
         self._models: Models | None = None
         self.replay: Replay | None = None
         self.models: dict[str, Completer] = {}
@@ -162,6 +175,7 @@ class _Shared:
                 max_tokens=self._settings["max_tokens"],
                 standing=lambda: current_ticket().waiting(),
                 adapt=self._settings["concurrency"] == AUTO,
+                slots=self._slots,
             )
         return self._models.open(spec)
 

@@ -51,6 +51,7 @@ from pytest_tfgrpo.llm.budget import Budget, require_affordable
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.protocols import Rewarder
     from pytest_tfgrpo.harness.recording.replay import Replay
+    from pytest_tfgrpo.llm.slots import EndpointSlots
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
 
@@ -84,17 +85,18 @@ def prepare(
     partial: str = "",
     looks: Looks = MappingProxyType({}),
     budget: Budget | None = None,
+    slots: EndpointSlots | None = None,
     again: bool = False,
 ) -> Prepared:
     """Return the job; raises TfgrpoError on any misuse. No call is made, and nothing is written.
 
     `resume` names the run to go on with, or is ``latest``; a `run_id` that has a journal is gone on with too.
     `environ` holds the keys that model endpoints name, `partial` says what left out a part of the suite.
-    `looks` are those that the baselines remember, `budget` is one that other runs share. With `again` a run
-    to go on with may have ended: it is told from its journal.
+    `looks` are those that the baselines remember, `budget` and the `slots` of endpoints are shared with other
+    runs. With `again` a run to go on with may have ended: it is told from its journal.
     """
     budget = budget or Budget(settings.values)
-    people = open_components(root, settings, supplied, environ=environ, spending=budget)
+    people = open_components(root, settings, supplied, environ=environ, spending=budget, slots=slots)
     rewarders = (*_judging(people, settings), *supplied.rewarders)
     require_rewarders(rewarders)
     values: SettingValues = {**settings.values, "eval_rollouts": settings.eval_rollouts}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.report.conclusion import Conclusion
     from pytest_tfgrpo.harness.run.job import Job
     from pytest_tfgrpo.llm.budget import Budget
+    from pytest_tfgrpo.llm.slots import EndpointSlots
 
 
 def load_conclusion() -> None:
@@ -271,6 +272,7 @@ def open_launch(
     partial: str = "",
     elsewhere: Callable[[Sequence[str]], str] | None = None,
     budget: Budget | None = None,
+    slots: EndpointSlots | None = None,
     again: bool = False,
 ) -> Launch:
     """Return a launch of `scenarios`; raises TfgrpoError on any misuse, before a call is made.
@@ -301,6 +303,7 @@ def open_launch(
         partial=partial,
         looks=merged(*(b.looks for b in (baseline, *(one.baseline for one in opened)) if b is not None)),
         budget=budget,
+        slots=slots,
         again=again,
     )
     return Launch(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.errors import SettingError, describe
+from pytest_tfgrpo.core.errors import ProviderError, SettingError, describe
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.engine.executors.cluster.executor_file import Resources
 from pytest_tfgrpo.harness.engine.executors.cluster.node import NodeFacts, NodeWorker
@@ -158,9 +158,13 @@ class RayCluster:
         actor = self._ray.remote(concurrency_groups={APART: 1})(NodeWorker).options(**options).remote()
         return RayWorker(self._ray, actor)
 
-    def keep(self, content: bytes) -> Any:
-        """Keep bytes where every node can fetch them."""
-        return self._ray.put(content)
+    def keep(self, path: Path) -> Any:
+        """Keep the bytes of a file where every node can fetch them; raises ProviderError."""
+        try:
+            return self._ray.put(path.read_bytes())
+        except (OSError, self._ray.exceptions.RayError) as error:
+            reason = line(describe(error), 500)
+            raise ProviderError(f"cannot send {path} to the cluster: {reason}", "workspace") from error
 
     def probe(self, outfit: Sequence[object], places: int) -> list[tuple[ClusterNode, RayWorker, NodeFacts]]:
         """Return a worker of each node that has opened the agent, and what it says; blocks.

@@ -187,9 +187,9 @@ class ClusterWorkers:
         return Worker(link, node="" if node is None else node.id, places=places, host=facts.host)
 
     def content(self, path: Path, sha256: str) -> Any:
-        """Return a file that travels to nodes once, by its stamp."""
+        """Return a file that travels to nodes once, by its stamp; raises ProviderError."""
         if sha256 not in self._kept:
-            self._kept[sha256] = self._cluster.keep(path.read_bytes())
+            self._kept[sha256] = self._cluster.keep(path)
         return self._kept[sha256]
 
     def drop(self, worker: Worker) -> None:

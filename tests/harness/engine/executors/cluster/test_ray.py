@@ -16,15 +16,18 @@ import pytest
 from support import ROOT
 from support.executors import alive, job_of, rollouts, scenario
 from support.jobs import run_job
-from support.ray_nodes import Nodes
+from support.ray_nodes import Nodes, open_cluster
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.scenarios import Attachment
+from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.harness.engine.executors.cluster import workers
 from pytest_tfgrpo.harness.engine.executors.registry import require_executor
 from pytest_tfgrpo.harness.engine.observers import Notice
 
 pytestmark = pytest.mark.service
+MIB = 2**20
 
 
 def wait_until(done: Callable[[], object]) -> None:
@@ -148,6 +151,27 @@ def test_an_agent_that_ends_its_process_fails_alone(cluster: Nodes, tmp_path: Pa
         "good": ("ok", None),
         "well": ("ok", None),
     }
+
+
+def test_a_file_for_which_the_object_store_has_no_room_is_no_fault_of_the_agent(tmp_path: Path) -> None:
+    scenarios = []
+    for name in ("first", "second"):
+        path = tmp_path / name
+        path.write_bytes(os.urandom(50 * MIB))
+        given = Attachment(name="given.bin", path=path, sha256=stamp_bytes(path.read_bytes()))
+        scenarios.append(scenario(name, name, attachments=(given,)))
+    full = {"local_fs_capacity_threshold": 0.001}  # of the disk that takes what the store has no room for
+    with open_cluster(object_store_memory=80 * MIB, _system_config=full) as nodes:
+        job = job_of(
+            "half", nodes.executor, tmp_path, scenarios=scenarios, baseline_sweep="off", eval_rollouts=2
+        )
+        run, _ = run_job(job)
+    found = Counter((r.scenario_id, r.status, r.failure and r.failure.code) for r in rollouts(run))
+    assert found == {("first", "ok", None): 2, ("second", "error", "workspace"): 2}
+    told = {r.failure.message for r in rollouts(run) if r.failure}
+    assert all(
+        text.startswith(f"cannot send {tmp_path / 'second'} to the cluster: OutOfDisk") for text in told
+    )
 
 
 def test_a_driver_that_is_killed_leaves_no_agent(cluster: Nodes, tmp_path: Path) -> None:
