@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from math import fsum
@@ -15,7 +15,15 @@ from pytest_tfgrpo.core.report_blocks import ComparisonFigures, MetricChange
 from pytest_tfgrpo.core.scenarios import given_families
 from pytest_tfgrpo.core.text import scenarios_of
 from pytest_tfgrpo.core.wire import SPARSE
-from pytest_tfgrpo.harness.metrics.values import GT, NOBODY, Criteria, column, criteria_of, scale_of
+from pytest_tfgrpo.harness.metrics.values import (
+    GT,
+    NOBODY,
+    Criteria,
+    column,
+    criteria_of,
+    scale_of,
+    source_of,
+)
 from pytest_tfgrpo.numerics.planning import minimum_detectable_effect
 from pytest_tfgrpo.numerics.stats import Interval, paired_interval
 
@@ -87,7 +95,8 @@ def tally(
     What another `metric` found counts as share of the best that there can be; a rollout without a score of it
     counts for nothing, unless it is an error.
     """
-    groups = list(groups)
+    if source_of(metric) and not isinstance(groups, Sequence):  # looked at twice
+        groups = list(groups)
     scale = scale_of(groups, metric)
     tallies = {}
     for group in groups:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.dataclass import dataclass
@@ -90,10 +91,7 @@ class Standpoint:
         """Return all that the run has seen of its lessons, with `dev`, the groups of the present sweep."""
         from pytest_tfgrpo.harness.learning.acceptance.evidence import gather
 
-        groups = [
-            group
-            for result in self.earlier
-            if result.phase.mode == "train"
-            for group in (*result.groups, *result.dev)
-        ]
-        return gather([*groups, *self.groups, *dev], self.lessons, self.job.scenarios, self.job.packs)
+        trained = [result for result in self.earlier if result.phase.mode == "train"]
+        before = chain.from_iterable(chain(result.groups, result.dev) for result in trained)
+        groups = chain(before, self.groups, dev)
+        return gather(groups, self.lessons, self.job.scenarios, self.job.packs)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import groupby
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.records import Frame, Group, Rollout
+from pytest_tfgrpo.core.records import Frame, Group, Rollout, Score
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.harness.learning.optimizer.wording import wording
@@ -28,12 +28,24 @@ _TOOL_NAME = re.compile(r"[A-Za-z_][\w.-]{0,63}", re.ASCII)
 _NUMBER = re.compile(r"[-+]?\d[\d,]{0,30}(?:\.\d{1,30})?%?")
 
 
+class ToolCall(NamedTuple):
+    """What a lesson may rest on of one tool call."""
+
+    name: str
+    tokens: int
+    latency_ms: float
+    cost_usd: float | None
+    keys: frozenset[str]
+    """Names of its arguments that a lesson can carry."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attempt:
-    """One scored rollout of a group with spread."""
+    """What a lesson may rest on of one scored rollout of a group with spread: an epoch has very many."""
 
     group_id: str
-    rollout: Rollout
+    index: int
+    """Place in its group."""
     reward: float
     gt_score: float
     relative_rank: float
@@ -42,11 +54,15 @@ class Attempt:
     tools: tuple[str, ...]
     """Tools whose calls worked, in order, repeats in a row counted once; empty when it used none."""
     tools_tried: frozenset[str]
+    calls: tuple[ToolCall, ...]
+    """Calls of tools whose names a lesson can carry."""
+    forms: tuple[str, ...]
+    """Forms that its answer has."""
 
     @property
     def tokens(self) -> int:
         """Tokens of its tool calls."""
-        return sum(frame.tokens for frame in tool_frames(self.rollout))
+        return sum(call.tokens for call in self.calls)
 
 
 @dataclass(slots=True)
@@ -59,7 +75,7 @@ class TaskKind:
     attempts: list[Attempt] = field(default_factory=list)
     cluster: bool = False
     """True when it was found by similarity, not given as a family."""
-    bags: list[frozenset[str]] = field(default_factory=list)
+    bags: set[frozenset[str]] = field(default_factory=set)
     """Content stems of the prompts of a cluster."""
     ways: set[tuple[str, ...]] = field(default_factory=set)
     """Tools of the winners of a cluster."""
@@ -75,32 +91,51 @@ class Contrast:
     """All attempts that did this, whatever their result."""
 
 
-def tool_frames(rollout: Rollout) -> Iterable[Frame]:
-    """Yield the tool calls of `rollout` whose tools have a name that a lesson can carry."""
-    return (f for f in rollout.frames if f.kind == "tool" and _TOOL_NAME.fullmatch(f.name))
+def attempts_of(group: Group, known: dict[Hashable, Any] | None = None) -> list[Attempt]:
+    """Return the scored rollouts of `group`, errors left out, as winners and losers.
 
-
-def attempts_of(group: Group) -> list[Attempt]:
-    """Return the scored rollouts of `group`, errors left out, as winners and losers."""
-    scored = [
-        (rollout, score, score.reward if score.reward is not None else score.gt_score)
-        for rollout, score in zip(group.rollouts, group.scores, strict=True)
-    ]
-    known = [(rollout, score, reward) for rollout, score, reward in scored if reward is not None]
-    mean = sum(reward for _, _, reward in known) / len(known) if known else 0.0
+    `known` remembers values, so that equal ones are held once.
+    """
+    known = {} if known is None else known
+    pairs = zip(group.rollouts, group.scores, strict=True)
+    scored = [(r, s, s.gt_score if s.reward is None else s.reward) for r, s in pairs]
+    rewards = [reward for _, _, reward in scored if reward is not None]
+    mean = sum(rewards) / len(rewards) if rewards else 0.0
     return [
-        Attempt(
-            group_id=group.group_id,
-            rollout=rollout,
-            reward=reward,
-            gt_score=reward if score.gt_score is None else score.gt_score,
-            relative_rank=0.5 if score.relative_rank is None else score.relative_rank,
-            sign=(reward > mean + 1e-9) - (reward < mean - 1e-9),
-            tools=tuple(name for name, _ in groupby(f.name for f in tool_frames(rollout) if f.error is None)),
-            tools_tried=frozenset(f.name for f in tool_frames(rollout)),
-        )
-        for rollout, score, reward in known
+        _attempt(group.group_id, rollout, score, reward, mean, known)
+        for rollout, score, reward in scored
+        if reward is not None
     ]
+
+
+def _attempt(
+    group_id: str, rollout: Rollout, score: Score, reward: float, mean: float, known: dict[Hashable, Any]
+) -> Attempt:
+    """Return a rollout with a `reward` as winner or loser, held against the `mean` of its group."""
+    gt_score = reward if score.gt_score is None else score.gt_score
+    rank = 0.5 if score.relative_rank is None else score.relative_rank
+    frames = [f for f in rollout.frames if f.kind == "tool" and _TOOL_NAME.fullmatch(f.name)]
+    tools = tuple(name for name, _ in groupby(f.name for f in frames if f.error is None))
+    tried, forms = frozenset(f.name for f in frames), _forms_of(rollout.answer)
+    return Attempt(
+        group_id=group_id,
+        index=rollout.index,
+        reward=known.setdefault(reward, reward),
+        gt_score=known.setdefault(gt_score, gt_score),
+        relative_rank=known.setdefault(rank, rank),
+        sign=(reward > mean + 1e-9) - (reward < mean - 1e-9),
+        tools=known.setdefault(tools, tools),
+        tools_tried=known.setdefault(tried, tried),
+        calls=tuple(_call(frame, known) for frame in frames),
+        forms=known.setdefault(forms, forms),
+    )
+
+
+def _call(frame: Frame, known: dict[Hashable, Any]) -> ToolCall:
+    given = frame.input if isinstance(frame.input, Mapping) else ()
+    keys = frozenset(key for key in given if isinstance(key, str) and _TOOL_NAME.fullmatch(key))
+    name = known.setdefault(frame.name, frame.name)
+    return ToolCall(name, frame.tokens, frame.latency_ms, frame.cost_usd, known.setdefault(keys, keys))
 
 
 def kinds_of(groups: Iterable[Group], scenarios: Mapping[str, Scenario]) -> list[TaskKind]:
@@ -112,17 +147,19 @@ def kinds_of(groups: Iterable[Group], scenarios: Mapping[str, Scenario]) -> list
             kind = families.setdefault(key, TaskKind(scenario.domain, []))
             kind.prompts.append(wording(scenario.prompt))
     clusters: list[TaskKind] = []
+    known: dict[Hashable, Any] = {}
     for group in groups:
         scenario = scenarios[group.scenario_id]
-        attempts = attempts_of(group)
+        attempts = attempts_of(group, known)
         if scenario.family:
             families[scenario.domain, scenario.family].attempts += attempts
         else:
             ways = {a.tools for a in attempts if a.sign > 0}
             prompt = wording(scenario.prompt)
-            kind = _cluster(clusters, scenario, content(prompt), ways)
+            bag = content(prompt)
+            kind = _cluster(clusters, scenario, bag, ways)
             kind.prompts.append(prompt)
-            kind.bags.append(content(prompt))
+            kind.bags.add(bag)
             kind.ways |= ways
             kind.attempts += attempts
     return [*families.values(), *clusters]
@@ -134,7 +171,7 @@ def _cluster(
     """Return the cluster of a task without family; a new one is added to `clusters`."""
     for kind in clusters:
         alike = kind.domain == scenario.domain and ways & kind.ways
-        if alike and max(_jaccard(bag, other) for other in kind.bags) >= SAME_TASK:
+        if alike and (bag in kind.bags or any(_jaccard(bag, b) >= SAME_TASK for b in kind.bags)):
             return kind
     clusters.append(TaskKind(scenario.domain, [], cluster=True))
     return clusters[-1]
@@ -222,9 +259,7 @@ def best_arguments(attempts: Sequence[Attempt]) -> Contrast | None:
     """Return an argument that winners gave to a tool and losers who called it did not, or None."""
 
     def habits(attempt: Attempt, tool: str) -> set[str]:
-        calls = [frame.input for frame in tool_frames(attempt.rollout) if frame.name == tool]
-        keys = {key for call in calls if isinstance(call, Mapping) for key in call if isinstance(key, str)}
-        return {f"call {tool} with {key}" for key in keys if _TOOL_NAME.fullmatch(key)}
+        return {f"call {tool} with {key}" for call in attempt.calls if call.name == tool for key in call.keys}
 
     for tool in sorted({tool for a in attempts for tool in a.tools_tried}):
         users = [a for a in attempts if tool in a.tools_tried]
@@ -274,9 +309,13 @@ _FORMS: tuple[tuple[str, Callable[[str], bool]], ...] = (
 """Forms of answers, the narrow ones first."""
 
 
+def _forms_of(answer: str) -> tuple[str, ...]:
+    text = answer.strip()
+    return tuple(name for name, test in _FORMS if test(text))
+
+
 def _phrased(verb: str, attempt: Attempt) -> set[str]:
-    text = attempt.rollout.answer.strip()
-    return {f"{verb} {name}" for name, test in _FORMS if test(text)}
+    return {f"{verb} {name}" for name in attempt.forms}
 
 
 def _breadth(habit: str) -> int:

@@ -20,12 +20,11 @@ class HeuristicOptimizer:
 
     async def propose(self, context: LearningContext) -> Proposal:
         """Return lessons from groups with mixed results, as additions or revisions of active lessons."""
-        informative = [group for group in context.groups if group.informative]
-        if not informative:
+        if not any(group.informative for group in context.groups):
             return Proposal(note="no group had mixed results, so there was nothing to learn from")
         from pytest_tfgrpo.harness.learning.optimizer.heuristic_study import HeuristicStudy
 
-        study = HeuristicStudy(context, informative)
+        study = HeuristicStudy(context, (group for group in context.groups if group.informative))
         return Proposal(
             operations=tuple(o for o in study.operations if not _is_harm(o, context)),
             lesson_groups=frozenset(study.lesson_groups),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import fsum
 
 from pytest_tfgrpo.core.lessons import Experience, Polarity, Reward, Support, ToolStat
-from pytest_tfgrpo.harness.learning.optimizer.contrast import Attempt, tool_frames
+from pytest_tfgrpo.harness.learning.optimizer.contrast import Attempt
 
 
 def reward_of(polarity: Polarity, attempts: Sequence[Attempt], same: Sequence[Experience]) -> Reward:
@@ -37,9 +37,9 @@ def support_of(attempts: Sequence[Attempt], same: Sequence[Experience]) -> Suppo
 def tool_stats_of(attempts: Sequence[Attempt], same: Sequence[Experience]) -> tuple[ToolStat, ...]:
     """Return the use of each tool over all that a lesson rests on, by name."""
     calls = [
-        ToolStat(tool=f.name, tokens=f.tokens, latency_ms=f.latency_ms, cost_usd=f.cost_usd)
-        for a in attempts
-        for f in tool_frames(a.rollout)
+        ToolStat(tool=c.name, tokens=c.tokens, latency_ms=c.latency_ms, cost_usd=c.cost_usd)
+        for attempt in attempts
+        for c in attempt.calls
     ]
     by_tool: dict[str, list[ToolStat]] = {}
     for stat in (*(stat for lesson in same for stat in lesson.tool_stats), *calls):

@@ -96,8 +96,11 @@ def tool_names(groups: Iterable[Group]) -> set[str]:
 
     A name called in one scenario alone does not count, or an actor could smuggle an answer as a tool.
     """
-    callers: dict[str, set[str]] = {}
+    first: dict[str, str] = {}
+    """The scenario that each name was called in first."""
+    common: set[str] = set()
     for group in groups:
         for name in {f.name for r in group.rollouts for f in r.frames if f.kind == "tool"}:
-            callers.setdefault(name, set()).add(group.scenario_id)
-    return {name for name, scenarios in callers.items() if len(scenarios) > 1}
+            if first.setdefault(name, group.scenario_id) != group.scenario_id:
+                common.add(name)
+    return common

@@ -74,11 +74,12 @@ class GroupCritique:
         self._scenario = context.scenarios[group.scenario_id]
         self._shelf = shelf
         self._teacher = teacher
+        self._group = group
         self._attempts = tuple(attempts_of(group))
 
     async def findings(self) -> Findings | None:
         """Return what the group suggests; None when the teacher gave no usable answer."""
-        deeds = deeds_of(self._attempts, self._scenario)
+        deeds = deeds_of(self._group, self._attempts, self._scenario)
         shown = await together(self._shown(deed) for deed in deeds)
         changes = await self._teacher.changes(self._critique(deeds, shown))
         if changes is None:
@@ -133,12 +134,13 @@ class GroupCritique:
         return [task, truth, "\n\n".join(attempts), *asides]
 
 
-def deeds_of(attempts: Sequence[Attempt], scenario: Scenario) -> list[Deed]:
-    """Return what the attempts did, each thing once; of very many the best and the worst."""
+def deeds_of(group: Group, attempts: Sequence[Attempt], scenario: Scenario) -> list[Deed]:
+    """Return what the attempts of a group did, each thing once; of very many the best and the worst."""
+    rollouts = {rollout.index: rollout for rollout in group.rollouts}
     numbers: dict[tuple[float, str], list[int]] = {}
     for attempt in attempts:
-        key = attempt.reward, transcript(attempt.rollout, scenario)
-        numbers.setdefault(key, []).append(attempt.rollout.index + 1)
+        key = attempt.reward, transcript(rollouts[attempt.index], scenario)
+        numbers.setdefault(key, []).append(attempt.index + 1)
     deeds = [Deed(numbers=tuple(n), reward=key[0], text=key[1]) for key, n in numbers.items()]
     if len(deeds) > MAX_ATTEMPTS:
         ranked = sorted(deeds, key=lambda deed: (-deed.reward, deed.numbers))
