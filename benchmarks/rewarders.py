@@ -179,7 +179,7 @@ def job(temporary: Path, rewarders: Sequence[Rewarder]) -> Job:
 
 def run_s(rewarders: Sequence[Rewarder]) -> tuple[float, float]:
     """Return processor seconds of a run with its report, and of computing the figures of its metrics once."""
-    named._ci95.cache_clear()
+    named.KNOWN_INTERVALS.clear()
     with tempfile.TemporaryDirectory() as folder:
         began = time.process_time()
         run: Run = asyncio.run(
@@ -187,7 +187,7 @@ def run_s(rewarders: Sequence[Rewarder]) -> tuple[float, float]:
         )
         build(run, None)
         whole_s = time.process_time() - began
-    named._ci95.cache_clear()
+    named.KNOWN_INTERVALS.clear()
     began = time.process_time()
     named.SweepMetrics(run.phases[0].counted).figures({})
     return whole_s, time.process_time() - began

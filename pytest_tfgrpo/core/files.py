@@ -11,6 +11,7 @@ import stat
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -61,6 +62,8 @@ WORKSPACES_PREFIX = "tfgrpo-workspaces-"
 """Start of the name of a folder of workspaces, before the run id."""
 
 
+WORDS_AT_ONCE = 10_000
+"""Pieces of a JSON text, such as brackets and values, that are put together before they are written."""
 LARGEST = 256_000_000
 """Bytes of a file that is read whole."""
 
@@ -94,8 +97,10 @@ def read_plain(path: Path, largest: int = LARGEST) -> bytes:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write a JSON file atomically; raises JournalError."""
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False) + "\n")
+    """Write a JSON file atomically, as its text is made; raises JournalError."""
+    words = json.JSONEncoder(indent=1, ensure_ascii=True, allow_nan=False).iterencode(value)
+    pieces = ("".join(some).encode("ascii") for some in iter(lambda: [*islice(words, WORDS_AT_ONCE)], []))
+    write_pieces(path, chain(pieces, [b"\n"]))
 
 
 def write_text(path: Path, text: str) -> None:

@@ -435,7 +435,7 @@ class Cohort:
 
     async def _score(self, ready: list[list[Rollout]]) -> None:
         rollouts = [rollout for group in ready for rollout in group]
-        scenarios = {r.scenario_id: self._lineup.scenarios[r.scenario_id] for r in rollouts}
+        scenarios = {r.scenario_id: self._context.scenarios[r.scenario_id] for r in rollouts}
         extra = self._job.rewarders
         if extra:
             limit = self._job.settings["rewarder_timeout_s"]
@@ -461,14 +461,15 @@ class Cohort:
 
     def _feed(self, watch: Watch, done: Sequence[str]) -> bool:
         """Give the watch the groups of some ids; return whether the gate is decided."""
-        stamps, groups = self._lineup.stamps, [self.groups[id] for id in done]
+        groups = [self.groups[id] for id in done]
+        stamps = {group.scenario_id: self._context.scenarios[group.scenario_id].stamp for group in groups}
         after = [group for group in groups if group.epoch == self._arms[-1].epoch]
         before = [group for group in groups if group.epoch != self._arms[-1].epoch or group.shared]
         return watch.feed(tally(after, stamps), tally(before, stamps))
 
     def _group(self, members: Sequence[Rollout], scores: Sequence[Score]) -> Group:
         """Return the group of some rollouts, which is kept."""
-        scenario = self._lineup.scenarios[members[0].scenario_id]
+        scenario = self._context.scenarios[members[0].scenario_id]
         group = group_of(members, scores, scenario)
         if scenario.id in self._lineup.shared:
             group = replace(group, shared=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import CheckerResult
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.engine.deliveries import Deliveries
 from pytest_tfgrpo.harness.engine.gauge import Gauge
 from pytest_tfgrpo.harness.engine.observers import Observers
@@ -32,6 +34,8 @@ class RunContext:
     """One run that goes on."""
 
     job: Job
+    scenarios: Mapping[str, Scenario]
+    """Scenarios of the run by id."""
     writer: RunWriter
     budget: Budget
     calls: Calls

@@ -144,6 +144,7 @@ class Engine:
         workspaces = self._open_workspaces()
         context = RunContext(
             job=self._job,
+            scenarios={scenario.id: scenario for scenario in self._job.scenarios},
             writer=writer,
             budget=budget,
             calls=Calls(writer.call, self._job.resumed.calls, None if self._job.replayed else self._notice),
@@ -315,7 +316,10 @@ class Engine:
     async def _step(self, phases: Sequence[Phase], context: RunContext) -> RunStatus:
         """Run one phase, or a control and the final sweep pair by pair."""
         left_out = probed(self._job, phases[-1], self._library, self._results)
-        builders = [PromptBuilder(self._job, self._library_of(phase), phase, left_out) for phase in phases]
+        builders = [
+            PromptBuilder(self._job, self._library_of(phase), phase, left_out, context.scenarios)
+            for phase in phases
+        ]
         self._dev_groups, self._dev_loose = [], []
         arms = [Arm(phase=phase, ask=prompts.ask) for phase, prompts in zip(phases, builders, strict=True)]
         cohort = Cohort(context, arms, self._watch_over(phases))

@@ -60,7 +60,11 @@ class Lineup:
         self._domains = {s.id: s.domain for s in job.scenarios} if done else {}
         self._asked: set[str] = set()
         """Domains of which a question was made."""
-        begun = job.resumed.begun
+        last = arms[-1].phase
+        self._settled_on_file = last.epoch in job.resumed.settled and last.mode == "eval"
+        self._may_settle = watch is not None or self._settled_on_file
+        """Whether scenarios may be left out since the gate is decided."""
+        begun = job.resumed.begun if self._may_settle else ()
         self._begun = {
             id
             for arm in arms
@@ -69,10 +73,6 @@ class Lineup:
         }
         self._unready = self._all_slots()
         self._ready: deque[Slot] = deque()
-        self.scenarios: dict[str, Scenario] = {}
-        """Scenarios by id whose slots were made so far."""
-        self.stamps: dict[str, str] = {}
-        """Their task stamps."""
         self.settled: list[str] = []
         """Ids of scenarios that were skipped because the gate was already decided."""
         self.shared: set[str] = set()
@@ -96,7 +96,7 @@ class Lineup:
 
     def _is_left_out(self, scenario: Scenario) -> bool:
         """Return whether the gate is decided without a scenario; one that has started is finished."""
-        if scenario.id in self._begun or scenario.min_score is not None:
+        if not self._may_settle or scenario.id in self._begun or scenario.min_score is not None:
             return False
         if scenario.id in self.settled[-1:]:
             return True
@@ -107,9 +107,7 @@ class Lineup:
         return False
 
     def _is_settled(self) -> bool:
-        last = self._arms[-1].phase
-        on_file = last.epoch in self._job.resumed.settled and last.mode == "eval"
-        return on_file or (self._watch is not None and self._watch.settled)
+        return self._settled_on_file or (self._watch is not None and self._watch.settled)
 
     def _all_slots(self) -> Iterator[Slot]:
         last = self._arms[-1].phase
@@ -117,8 +115,7 @@ class Lineup:
             if self._is_done(scenario_id):
                 continue
             asked = [(arm.phase, arm.ask(scenario_id, 0)) for arm in self._arms]
-            scenario = self.scenarios[scenario_id] = asked[-1][1].scenario
-            self.stamps[scenario_id] = scenario.stamp
+            scenario = asked[-1][1].scenario
             if len(asked) == 2 and _are_the_same(*asked):
                 self.shared.add(scenario_id)
                 del asked[0]
@@ -180,7 +177,7 @@ class Lineup:
 
     def _is_usable(self, rollout: Rollout) -> bool:
         """Return whether a rollout on file can be taken: its test function has seen it, or still can."""
-        scenario = self.scenarios[rollout.scenario_id]
+        scenario = self._context.scenarios[rollout.scenario_id]
         waits = rollout.status == "ok" and scenario.checker is not None
         judged = rollout.rollout_id in self._job.resumed.checker_results
         left = self._context.workspaces.left

@@ -5,7 +5,7 @@ In training each of them is left out at random, so that what it does can be meas
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
@@ -44,16 +44,22 @@ class PromptBuilder:
     """Makes questions with the library of one phase, one at a time, when a scenario's turn has come."""
 
     def __init__(
-        self, job: Job, library: Library, phase: Phase | None = None, probed: frozenset[str] | None = None
+        self,
+        job: Job,
+        library: Library,
+        phase: Phase | None = None,
+        probed: frozenset[str] | None = None,
+        scenarios: Mapping[str, Scenario] | None = None,
     ) -> None:
         """`library` is frozen for as long as `phase` lasts; without a phase nothing is left out.
 
-        `probed` has the ids of the lessons that may be left out; None: all.
+        `probed` has the ids of the lessons that may be left out; None: all. `scenarios` are those of the job
+        by id, where the caller has them.
         """
         self._packs = job.packs
         if phase is not None and phase.is_control and job.reference is not None:
             self._packs = {pack.domain: pack for pack in job.reference.packs}
-        self._scenarios = {s.id: s for s in job.scenarios}
+        self._scenarios = {s.id: s for s in job.scenarios} if scenarios is None else scenarios
         self._by_domain: dict[str, list[Experience]] = {}
         for experience in library.experiences:
             self._by_domain.setdefault(experience.domain, []).append(experience)

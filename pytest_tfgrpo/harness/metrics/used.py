@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable
 from math import fsum
@@ -17,21 +18,25 @@ if TYPE_CHECKING:
 class Summed:
     """A quantity, of which what is unknown is not counted; its sum is exact in any order."""
 
-    __slots__ = ("values",)
+    __slots__ = ("_whole", "values")
 
     def __init__(self) -> None:
         """Start with nothing."""
-        self.values: list[float] = []
+        self.values = array("d")
+        self._whole: int | None = 0
+        """The sum while all are integers."""
 
     def add(self, value: float | None) -> None:
         """Take one more."""
         if value is not None:
             self.values.append(value)
+            if self._whole is not None:
+                self._whole = self._whole + value if isinstance(value, int) else None
 
     def row(self) -> SummedQuantity:
         """Return n, sum and mean."""
         known = self.values
-        total = sum(known) if all(isinstance(value, int) for value in known) else fsum(known)
+        total = fsum(known) if self._whole is None else self._whole
         return {
             "n": len(known),
             "sum": total if known else None,

@@ -11,6 +11,7 @@ import os
 import struct
 import tempfile
 import threading
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -22,13 +23,17 @@ from pytest_tfgrpo.core.dataclass import maker_of
 from pytest_tfgrpo.core.records import Group, Rollout, Score
 
 KEPT = 2_000
-"""Groups of a run that stay in memory."""
+"""Groups of a run that stay in memory at most."""
+KEPT_BYTES = 16_000_000
+"""Room for them, by what they take in the file; more than that in memory."""
 GLANCE = 4096
 """Bytes that are read at once: a group without its rollouts, and often with them."""
+NOT_PLAIN = (ValueError, TypeError, RecursionError)
+"""Raised for an answer of a kind that no journal can hold either."""
 _LENGTHS = struct.Struct("<III")
 
-GroupPlace: TypeAlias = Group | int
-"""A group in memory, or the offset of one in the file."""
+GroupPlace: TypeAlias = int
+"""The offset of a group in the file, or -1, -2, ... for one in memory."""
 
 
 class GroupStore:
@@ -37,7 +42,8 @@ class GroupStore:
     def __init__(self, folder: Path | None = None) -> None:
         """The file, which has no name, lies in `folder`, else where temporary files do."""
         self._folder = folder
-        self._kept = 0
+        self._kept: list[Group] = []
+        self._room = KEPT_BYTES
         self._fd: int | None = None
         self._end = 0
         self._full = False
@@ -53,28 +59,23 @@ class GroupStore:
     def put(self, group: Group) -> GroupPlace:
         """Return the place of a group; what cannot be written stays in memory."""
         with self._lock:
-            if self._kept < KEPT or self._full:
-                self._kept += 1
-                return group
-            try:
-                return self._write(group)
-            except OSError:  # no room: memory has to do
-                self._full = True
-            except (
-                ValueError,
-                TypeError,
-                RecursionError,
-            ):  # an answer of a kind that no journal can hold either
-                pass
-            return group
+            if len(self._kept) < KEPT and self._room > 0:
+                self._room -= _size(group)
+            elif not self._full:
+                try:
+                    return self._write(_packed(group))
+                except OSError:  # no room: memory has to do
+                    self._full = True
+                except NOT_PLAIN:
+                    pass
+            self._kept.append(group)
+            return -len(self._kept)
 
-    def _write(self, group: Group) -> int:
+    def _write(self, data: bytes) -> int:
         if self._fd is None:
             with tempfile.TemporaryFile(dir=self._folder) as file:
                 self._fd = os.dup(file.fileno())
         place = self._end
-        head, body = (marshal.dumps(part) for part in _parts(group))
-        data = _LENGTHS.pack(len(head), len(body), len(group.rollouts)) + head + body
         view = memoryview(data)
         while view:
             view = view[os.pwrite(self._fd, view, self._end + len(data) - len(view)) :]
@@ -83,8 +84,8 @@ class GroupStore:
 
     def get(self, place: GroupPlace) -> Group:
         """Return the group at a place; its rollouts are read when somebody looks at them."""
-        if isinstance(place, Group):
-            return place
+        if place < 0:
+            return self._kept[-1 - place]
         glance = self._read(place, GLANCE)
         head, body, n = _LENGTHS.unpack_from(glance)
         start, end = _LENGTHS.size, _LENGTHS.size + head
@@ -109,11 +110,11 @@ class GroupStore:
             data += more
         return data
 
-    def sequence(self, places: Mapping[str, GroupPlace]) -> Sequence[Group]:
-        """Return the groups at some places, by scenario id, in order: a tuple if all are in memory."""
-        if any(isinstance(place, int) for place in places.values()):
-            return StoredGroups(self, tuple(places), tuple(places.values()))
-        return tuple(place for place in places.values() if isinstance(place, Group))
+    def sequence(self, ids: tuple[str, ...], places: array[GroupPlace]) -> Sequence[Group]:
+        """Return the groups of some scenarios at some places, in order: a tuple if all are in memory."""
+        if max(places, default=-1) < 0:
+            return tuple(map(self.get, places))
+        return StoredGroups(self, ids, places)
 
 
 class StoredRollouts(Sequence[Rollout]):
@@ -166,7 +167,7 @@ class StoredGroups(Sequence[Group]):
 
     __slots__ = ("_places", "_store", "ids")
 
-    def __init__(self, store: GroupStore, ids: tuple[str, ...], places: tuple[GroupPlace, ...]) -> None:
+    def __init__(self, store: GroupStore, ids: tuple[str, ...], places: array[GroupPlace]) -> None:
         """`ids` are of their scenarios."""
         self._store, self.ids, self._places = store, ids, places
 
@@ -276,9 +277,15 @@ class GroupsById(MutableMapping[str, Group]):
 
     def of(self, ids: Iterable[tuple[str, str]]) -> Sequence[Group]:
         """Return the groups that are there of some pairs of a scenario's id and a group's, in their order."""
-        return self._store.sequence(
-            {scenario: self._places[own] for scenario, own in ids if own in self._places}
-        )
+        places = array("q")
+
+        def found() -> Iterator[str]:
+            for scenario, own in ids:
+                if (place := self._places.get(own)) is not None:
+                    places.append(place)
+                    yield scenario
+
+        return self._store.sequence(tuple(found()), places)
 
 
 _GROUP_FIELDS = tuple(f.name for f in fields(Group))
@@ -287,11 +294,22 @@ _values_of_group = attrgetter(*_GROUP_FIELDS)
 _make_group = maker_of(Group)
 
 
-def _parts(group: Group) -> tuple[list[Any], list[Any]]:
-    """Return what marshal can hold of a group: all but its rollouts, and these."""
-    head = list(_values_of_group(group))
-    head[_ROLLOUTS], head[_SCORES] = None, [*map(_packer(Score), group.scores)]
-    return head, [*map(_packer(Rollout), group.rollouts)]
+def _packed(group: Group) -> bytes:
+    """Return a group as it lies in the file: all but its rollouts, then these; raises what NOT_PLAIN has."""
+    values = list(_values_of_group(group))
+    values[_ROLLOUTS], values[_SCORES] = None, [*map(_packer(Score), group.scores)]
+    head, body = marshal.dumps(values), marshal.dumps([*map(_packer(Rollout), group.rollouts)])
+    return _LENGTHS.pack(len(head), len(body), len(group.rollouts)) + head + body
+
+
+def _size(group: Group) -> int:
+    """Return about how many bytes a group has in the file; of a bare answer its length will do."""
+    if not any(r.frames or r.extra or r.files or r.opinion for r in group.rollouts):
+        return sum(len(r.answer) for r in group.rollouts)
+    try:
+        return len(_packed(group))
+    except NOT_PLAIN:
+        return 0
 
 
 def _group(head: list[Any], rollouts: Sequence[Rollout]) -> Group:

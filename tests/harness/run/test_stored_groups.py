@@ -106,6 +106,16 @@ def test_the_first_groups_stay_in_memory(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found == tuple(groups[2:])
 
 
+def test_large_groups_stay_in_memory_only_while_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_groups, "KEPT_BYTES", 1000)
+    bare = make_group([1.0], rollouts=(make_rollout(0, 1.0, answer="x" * 999),))
+    for large in (rich(0, "x" * 1000), replace(bare, group_id="run.e1.s0")):
+        store = GroupStore()
+        assert kept(store, large, *[replace(bare, group_id=f"run.e1.s{n}") for n in range(1, 3)])
+        assert kept(store, large)[0] == large
+        assert isinstance(kept(store, rich(3)), StoredGroups)
+
+
 def test_by_scenario_finds_groups_wherever_they_lie(all_in_the_file: None) -> None:
     groups = [rich(n) for n in range(3)]
     for found in (by_scenario(groups), by_scenario(kept(GroupStore(), *groups))):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from math import fsum
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -102,11 +103,11 @@ def lesson_effects(rows: Iterable[Exposure], keys: Iterable[str] | None = None) 
     """
     known = list(rows)
     groups = _groups(known)
-    places: dict[str, tuple[list[int], list[bool]]] = {}
+    places: dict[str, tuple[array[int], array[int]]] = {}
     for k, row in enumerate(groups.rows):
         for lessons, included in ((row.included, True), (row.left_out, False)):
             for key in lessons:
-                at, flags = places.setdefault(key, ([], []))
+                at, flags = places.setdefault(key, (array("q"), array("b")))
                 at.append(k)
                 flags.append(included)
     errors: Counter[str] = Counter()
@@ -115,7 +116,8 @@ def lesson_effects(rows: Iterable[Exposure], keys: Iterable[str] | None = None) 
             errors.update(dict.fromkeys((*row.included, *row.left_out), row.errors))
     ordered = sorted(places if keys is None else set(keys))
     draws = draws_for(len(ordered))
-    effects = [_effect(groups, *places.get(key, ([], [])), draws=draws) for key in ordered]
+    nowhere = array("q"), array("b")
+    effects = [_effect(groups, *places.get(key, nowhere), draws=draws) for key in ordered]
     adjusted = holm([effect.p for effect in effects]) if effects else ()
     return {
         key: _standing(effect, float(p), errors[key])
@@ -125,47 +127,60 @@ def lesson_effects(rows: Iterable[Exposure], keys: Iterable[str] | None = None) 
 
 def _groups(rows: Iterable[Exposure]) -> _Groups:
     ordered: list[Exposure] = []
-    rewards: list[float] = []
-    xs: list[float] = []
-    past: dict[str, list[float]] = {}
-    of_domain: dict[str, list[float]] = {}
+    rewards, xs = array("d"), array("d")
+    past: dict[str, tuple[float, ...]] = {}
+    known: dict[tuple[float, ...], tuple[float, ...]] = {}
+    """Values of `past`, of which there are many: equal ones are held once."""
+    of_domain: dict[str, array[float]] = {}
     for moment in _in_time(rows):
         prior = {domain: fsum(seen) / len(seen) for domain, seen in of_domain.items()}
         for row, _ in moment:
             own = past.get(row.scenario, ())
             xs.append((prior.get(row.domain, UNINFORMED) + fsum(own)) / (1 + len(own)))
         for row, reward in moment:
-            past.setdefault(row.scenario, []).append(reward)
-            of_domain.setdefault(row.domain, []).append(reward)
+            own = (*past.get(row.scenario, ()), reward)
+            past[row.scenario] = known.setdefault(own, own)
+            of_domain.setdefault(row.domain, array("d")).append(reward)
             ordered.append(row)
             rewards.append(reward)
+    scenario_K = _codes(row.scenario for row in ordered)
+    draw_K = _codes((row.series, row.epoch) for row in ordered) * (len(past) + 1) + scenario_K
     return _Groups(
         rows=ordered,
         reward_K=np.array(rewards, dtype=np.float64),
         x_K=np.array(xs, dtype=np.float64),
         propensity_K=np.array([row.propensity for row in ordered], dtype=np.float64),
-        draw_K=_codes((row.series, row.epoch, row.scenario) for row in ordered),
-        scenario_K=_codes(row.scenario for row in ordered),
+        draw_K=_in_order(draw_K),
+        scenario_K=scenario_K,
         stratum_K=_codes((row.domain, row.propensity) for row in ordered),
     )
 
 
-def _in_time(rows: Iterable[Exposure]) -> list[list[tuple[Exposure, float]]]:
-    """Return the rows with a known reward by run and epoch, oldest first: ids of runs sort by time."""
-    moments: dict[tuple[str, int], list[tuple[Exposure, float]]] = {}
+def _in_time(rows: Iterable[Exposure]) -> Iterator[list[tuple[Exposure, float]]]:
+    """Yield the rows with a known reward by run and epoch, oldest first: ids of runs sort by time."""
+    moments: dict[tuple[str, int], list[Exposure]] = {}
     for row in rows:
         if row.reward is not None:
-            moments.setdefault((row.run_id, row.epoch), []).append((row, row.reward))
-    return [moments[moment] for moment in sorted(moments)]
+            moments.setdefault((row.run_id, row.epoch), []).append(row)
+    for moment in sorted(moments):
+        yield [(row, row.reward) for row in moments[moment] if row.reward is not None]
 
 
 def _codes(values: Iterable[Hashable]) -> Codes:
     """Return equal numbers for equal values, from 0 in order of first sight."""
     seen: dict[Hashable, int] = {}
-    return np.array([seen.setdefault(value, len(seen)) for value in values], dtype=np.intp)
+    return np.fromiter((seen.setdefault(value, len(seen)) for value in values), dtype=np.intp)
 
 
-def _effect(groups: _Groups, at: Sequence[int], included: Sequence[bool], *, draws: int) -> Effect:
+def _in_order(numbers_K: Codes) -> Codes:
+    """Return the same for numbers, with less memory."""
+    _, first_U, unit_of_K = np.unique(numbers_K, return_index=True, return_inverse=True)
+    rank_U = np.empty_like(first_U)
+    rank_U[np.argsort(first_U)] = np.arange(first_U.size)
+    return rank_U[unit_of_K]
+
+
+def _effect(groups: _Groups, at: array[int], included: array[int], *, draws: int) -> Effect:
     k_K = np.array(at, dtype=np.intp)
     unit_K = 2 * groups.draw_K[k_K] + np.array(included, dtype=np.intp)
     _, first_U, unit_of_K, count_U = np.unique(

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import fsum
 from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.files import EXPOSURES, JOURNAL, write_text
+from pytest_tfgrpo.core.files import EXPOSURES, JOURNAL, write_pieces
 from pytest_tfgrpo.core.lessons import Experience, Exposure, Library
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
 from pytest_tfgrpo.core.setting_values import SettingValues
@@ -97,7 +98,9 @@ def exposures_of(
     """
     if propensity >= 1:
         return []
-    rows = []
+    rows: list[Exposure] = []
+    known: dict[Hashable, Any] = {}
+    """Values of rows, of which there are many: equal ones are held once."""
     for group in groups:
         first = group.rollouts[0]
         chanced = first.experiences if first.tossed is None else first.tossed
@@ -105,18 +108,21 @@ def exposures_of(
             continue
         rewards = [score.reward for score in group.scores if score.reward is not None]
         told = bool(rewards) and group.scenario_id not in unknown
+        reward = fsum(rewards) / len(rewards) if told else None
+        included = tuple(keys[id] for id in chanced if id in keys)
+        left_out = tuple(keys[id] for id in first.left_out if id in keys)
         rows.append(
             Exposure(
                 run_id=run_id,
                 epoch=group.epoch,
                 scenario=stamps[group.scenario_id],
-                domain=group.domain,
+                domain=known.setdefault(group.domain, group.domain),
                 series=series,
                 propensity=propensity,
-                reward=fsum(rewards) / len(rewards) if told else None,
+                reward=known.setdefault(reward, reward),
                 errors=sum(r.status == "error" for r in group.rollouts),
-                included=tuple(keys[id] for id in chanced if id in keys),
-                left_out=tuple(keys[id] for id in first.left_out if id in keys),
+                included=known.setdefault(included, included),
+                left_out=known.setdefault(left_out, left_out),
             )
         )
     return rows
@@ -158,8 +164,8 @@ def write(folder: Path, record: RunExposures) -> None:
         "rows": len(record.rows),
         "journal_bytes": _length(folder),
     }
-    lines = [head, *map(to_wire, record.rows)]
-    write_text(folder / EXPOSURES, "".join(json.dumps(line) + "\n" for line in lines))
+    lines = chain([head], map(to_wire, record.rows))
+    write_pieces(folder / EXPOSURES, ((json.dumps(line) + "\n").encode("ascii") for line in lines))
 
 
 def read(folder: Path) -> RunExposures | None:

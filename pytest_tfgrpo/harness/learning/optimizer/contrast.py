@@ -28,7 +28,7 @@ _TOOL_NAME = re.compile(r"[A-Za-z_][\w.-]{0,63}", re.ASCII)
 _NUMBER = re.compile(r"[-+]?\d[\d,]{0,30}(?:\.\d{1,30})?%?")
 
 
-class ToolCall(NamedTuple):
+class AttemptCall(NamedTuple):
     """What a lesson may rest on of one tool call."""
 
     name: str
@@ -54,7 +54,7 @@ class Attempt:
     tools: tuple[str, ...]
     """Tools whose calls worked, in order, repeats in a row counted once; empty when it used none."""
     tools_tried: frozenset[str]
-    calls: tuple[ToolCall, ...]
+    calls: tuple[AttemptCall, ...]
     """Calls of tools whose names a lesson can carry."""
     forms: tuple[str, ...]
     """Forms that its answer has."""
@@ -131,11 +131,11 @@ def _attempt(
     )
 
 
-def _call(frame: Frame, known: dict[Hashable, Any]) -> ToolCall:
+def _call(frame: Frame, known: dict[Hashable, Any]) -> AttemptCall:
     given = frame.input if isinstance(frame.input, Mapping) else ()
     keys = frozenset(key for key in given if isinstance(key, str) and _TOOL_NAME.fullmatch(key))
     name = known.setdefault(frame.name, frame.name)
-    return ToolCall(name, frame.tokens, frame.latency_ms, frame.cost_usd, known.setdefault(keys, keys))
+    return AttemptCall(name, frame.tokens, frame.latency_ms, frame.cost_usd, known.setdefault(keys, keys))
 
 
 def kinds_of(groups: Iterable[Group], scenarios: Mapping[str, Scenario]) -> list[TaskKind]:
