@@ -118,7 +118,7 @@ def _rollouts(folder: Path) -> Iterator[FoundRollout]:
     run = load_run(folder)
     scenarios = {scenario.id: scenario for scenario in run.scenarios}
     whole = set()
-    for group in (group for result in run.phases for group in (*result.groups, *result.dev)):
+    for group in (group for result in run.phases for group in result.with_dev):
         for rollout, score in zip(group.rollouts, group.scores, strict=True):
             whole.add(rollout.rollout_id)
             yield FoundRollout(rollout, score, scenarios[rollout.scenario_id])

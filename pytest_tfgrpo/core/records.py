@@ -6,8 +6,9 @@ Scores lie in [0, 1]. Times are seconds (`_s`) or milliseconds (`_ms`), money is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
+from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
@@ -353,6 +354,11 @@ class PhaseResult:
     """Ids of scenarios that did not run because the gate was already decided."""
     shared: tuple[Group, ...] = field(default=(), metadata=SPARSE)
     """Groups of the final sweep that count here too, by score but not by cost: their prompts are the same."""
+
+    @property
+    def with_dev(self) -> Iterator[Group]:
+        """Groups, then those of the dev split, each read when it is its turn."""
+        return chain(self.groups, self.dev)
 
     @property
     def counted(self) -> Sequence[Group]:

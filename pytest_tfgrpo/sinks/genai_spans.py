@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import lru_cache
+from itertools import chain
 
 from pytest_tfgrpo.core.conversations import USER
 from pytest_tfgrpo.core.records import Frame, Group, ModelCall, PhaseResult, Rollout, Run, Score
@@ -112,10 +113,9 @@ class SpanWriter:
 
     def _epoch(self, result: PhaseResult, at_ns: int) -> Iterator[bytes]:
         phase = result.phase
-        groups = (*result.groups, *result.dev)
-        rollouts = [*(r for group in groups for r in group.rollouts), *result.loose]
-        starts = [_time_ns(r.started_at) for r in rollouts if r.started_at]
-        starts += [_time_ns(call.started_at) for call in result.calls if call.started_at]
+        starts = (
+            _time_ns(one.started_at) for one in chain(_rollouts(result), result.calls) if one.started_at
+        )
         start_ns = min(starts, default=at_ns)
         applied = 0 if result.revision is None else len(result.revision.applied)
         values: dict[str, AttributeValue | None] = {
@@ -128,7 +128,7 @@ class SpanWriter:
             "tfgrpo.library": result.library_hash,
             "tfgrpo.lessons_changed": applied if phase.mode == "train" else None,
             "gen_ai.request.temperature": float(phase.temperature),
-            "tool_cost_usd": _tool_cost(rollouts),
+            "tool_cost_usd": _tool_cost(_rollouts(result)),
             "latency_ms": (at_ns - start_ns) / 1e6,
         }
         failed = b"" if result.status == "complete" else self._error(result.status, result.reason)
@@ -366,6 +366,13 @@ def _figures(temperature: float, index: int, status: str, tokens: int, advantage
 
 def _cost(key: str, cost_usd: float | None) -> bytes:
     return b"" if cost_usd is None else measure(key, cost_usd)
+
+
+def _rollouts(result: PhaseResult) -> Iterator[Rollout]:
+    """Yield the rollouts of a phase, which may be too many to hold."""
+    for group in result.with_dev:
+        yield from group.rollouts
+    yield from result.loose
 
 
 def _tool_cost(rollouts: Iterable[Rollout]) -> float | None:

@@ -150,7 +150,7 @@ def _by_purpose(result: PhaseResult) -> dict[str, Sums]:
 
 
 def _rollouts(result: PhaseResult) -> Iterator[Rollout]:
-    yield from (rollout for group in (*result.groups, *result.dev) for rollout in group.rollouts)
+    yield from (rollout for group in result.with_dev for rollout in group.rollouts)
     yield from result.loose
 
 

@@ -142,7 +142,7 @@ def entries_of(run: Run, loose: Iterable[Rollout] = ()) -> Iterator[RecordingEnt
 
 
 def _rollouts(run: Run, loose: Iterable[Rollout]) -> Iterator[RolloutEntry]:
-    grouped = (r for result in run.phases for group in (*result.groups, *result.dev) for r in group.rollouts)
+    grouped = (r for result in run.phases for group in result.with_dev for r in group.rollouts)
     known = {r.rollout_id: r for r in (*loose, *grouped)}.values()
     stamps = {s.id: s.stamp for s in run.scenarios}
     actor = actor_stamp(actor_of(run))

@@ -109,5 +109,5 @@ def _counts(result: PhaseResult, scenarios: set[str]) -> dict[str, int]:
 
 
 def _without_answer(result: PhaseResult) -> Iterator[Rollout]:
-    for group in (*result.groups, *result.dev):
+    for group in result.with_dev:
         yield from (rollout for rollout in group.rollouts if rollout.status in ("error", "failed"))

@@ -54,7 +54,7 @@ def judge_report(run: Run) -> JudgeBlock | None:
 
 def _judged(run: Run) -> Iterator[Judged]:
     scenarios = {s.id: s for s in run.scenarios}
-    for group in (group for result in run.phases for group in (*result.groups, *result.dev)):
+    for group in (group for result in run.phases for group in result.with_dev):
         checked = scenarios[group.scenario_id].truth == "checks"
         for rollout, score in zip(group.rollouts, group.scores, strict=True):
             if rollout.opinion is not None:

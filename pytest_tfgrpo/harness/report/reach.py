@@ -27,7 +27,7 @@ def reach_report(run: Run) -> ReachBlock | None:
 
 def _rollouts(run: Run) -> Iterator[Rollout]:
     for result in run.phases:
-        for group in (*result.groups, *result.dev):
+        for group in result.with_dev:
             yield from group.rollouts
         yield from result.loose
 

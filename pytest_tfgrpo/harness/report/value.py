@@ -277,7 +277,7 @@ def _faults(run: Run) -> dict[str, Counts]:
     """Count rollouts without an answer by reason code: `errors` are ours, `failed` are the agent's."""
     codes: dict[str, Counter[str]] = {"errors": Counter(), "failed": Counter()}
     for result in run.phases:
-        for rollout in (r for group in (*result.groups, *result.dev) for r in group.rollouts):
+        for rollout in (r for group in result.with_dev for r in group.rollouts):
             if rollout.status != "ok":
                 code = rollout.failure.code if rollout.failure else "unknown"
                 codes["errors" if rollout.status == "error" else "failed"][code] += 1
@@ -347,15 +347,16 @@ def _lesson(experience: Experience) -> Lesson:
 def _estimates(run: Run) -> Iterator[str]:
     """Yield what a reader must know of scores that rest on no ground truth."""
     scenarios = {s.id: s for s in run.scenarios if s.truth != "checks"}
-    groups = [g for result in run.phases for g in result.groups if g.scenario_id in scenarios]
-    tried = {group.scenario_id for group in groups}
+    tried, mute = set[str](), 0
+    for group in (g for result in run.phases for g in result.groups if g.scenario_id in scenarios):
+        tried.add(group.scenario_id)
+        mute += scenarios[group.scenario_id].truth == "majority" and _is_mute(group)
     for split in ("train", "eval"):
         by = Counter(s.truth for id, s in scenarios.items() if id in tried and s.split == split)
         if by:
             how = ", ".join(f"{n} by {'the ' * (truth == 'judge')}{truth}" for truth, n in sorted(by.items()))
             of = plural(by.total(), f"{split} scenario")
             yield f"the scores of {of} are estimates without ground truth: {how}"
-    mute = sum(scenarios[g.scenario_id].truth == "majority" and _is_mute(g) for g in groups)
     if mute:
         yield f"{plural(mute, 'group', 'has', 'have')} no score: fewer than two answers of a group could vote"
 

@@ -92,6 +92,6 @@ class Standpoint:
         from pytest_tfgrpo.harness.learning.acceptance.evidence import gather
 
         trained = [result for result in self.earlier if result.phase.mode == "train"]
-        before = chain.from_iterable(chain(result.groups, result.dev) for result in trained)
+        before = chain.from_iterable(result.with_dev for result in trained)
         groups = chain(before, self.groups, dev)
         return gather(groups, self.lessons, self.job.scenarios, self.job.packs)

@@ -120,7 +120,7 @@ def _against(
 
 def scored(run: Run) -> list[tuple[Rollout, Score]]:
     """Return every rollout of a run that is in a group, with its score."""
-    groups: list[Group] = [group for result in run.phases for group in (*result.groups, *result.dev)]
+    groups: list[Group] = [group for result in run.phases for group in result.with_dev]
     return [pair for group in groups for pair in zip(group.rollouts, group.scores, strict=True)]
 
 
