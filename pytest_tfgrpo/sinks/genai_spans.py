@@ -113,10 +113,8 @@ class SpanWriter:
 
     def _epoch(self, result: PhaseResult, at_ns: int) -> Iterator[bytes]:
         phase = result.phase
-        starts = (
-            _time_ns(one.started_at) for one in chain(_rollouts(result), result.calls) if one.started_at
-        )
-        start_ns = min(starts, default=at_ns)
+        made = chain((r.started_at for r in _rollouts(result)), (c.started_at for c in result.calls))
+        start_ns = min((_time_ns(at) for at in made if at), default=at_ns)
         applied = 0 if result.revision is None else len(result.revision.applied)
         values: dict[str, AttributeValue | None] = {
             "tfgrpo_epoch": phase.epoch,
