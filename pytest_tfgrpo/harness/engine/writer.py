@@ -79,7 +79,7 @@ class RunWriter:
         if self._journal.events:
             self._journal.append("resume", {"versions": dict(job.versions)})
         else:
-            self._journal.append("run", header(job))
+            self._journal.append_long("run", header(job), "scenarios", map(to_wire, job.scenarios))
 
     def rollout(self, rollout: Rollout) -> Rollout:
         """Write a finished rollout; returns it, or what it counts as when JSON cannot hold it."""
@@ -216,10 +216,10 @@ class RunWriter:
 
 
 def header(job: Job) -> dict[str, Json]:
-    """Return the first event of a journal: all that the rest of the run follows from."""
+    """Return the first event of a journal: all that the rest of the run follows from, but its scenarios."""
     return {
         "schema": SCHEMA,
-        **to_wire(header_fields(job)),
+        **to_wire(header_fields(job) | {"scenarios": ()}),
         "phases": to_wire(job.phases),
         "library": to_wire(job.library),
         "packs": to_wire(packs_in_use(job.packs, (s.domain for s in job.scenarios))),

@@ -14,7 +14,9 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import chain, islice
 from pathlib import Path
 
 from pytest_tfgrpo.core.clock import utc_now
@@ -29,6 +31,8 @@ GLANCES, GLANCE_S = 10, 0.01
 """How often the lock is tried, and the pause in between."""
 TAIL = 4096
 """Bytes at the end of a journal that contain its last line, except with many warnings."""
+AT_ONCE = 1000
+"""Parts of a long line that are written at once."""
 _CRC = len(',"crc":"89abcdef"}')
 
 
@@ -49,6 +53,22 @@ def encode(n: int, event: str, data: Json) -> bytes:
     body = _ENCODER.encode({"n": n, "event": event, "data": data, "at": utc_now()})
     head = body[:-1].encode("ascii")
     return b'%s,"crc":"%08x"}\n' % (head, zlib.crc32(head))
+
+
+def _listed(items: Iterable[Json]) -> Iterator[str]:
+    """Yield the text of a list but for its brackets."""
+    for n, item in enumerate(items):
+        yield f",{_ENCODER.encode(item)}" if n else _ENCODER.encode(item)
+
+
+def _checked(texts: Iterator[str]) -> Iterator[bytes]:
+    """Yield the line of which `texts` are all but the checksum, some of them at a time."""
+    crc = 0
+    while some := [*islice(texts, AT_ONCE)]:
+        piece = "".join(some).encode("ascii")
+        crc = zlib.crc32(piece, crc)
+        yield piece
+    yield b',"crc":"%08x"}\n' % crc
 
 
 def decode(line: bytes) -> Event | None:
@@ -200,16 +220,37 @@ class Journal:
 
         Raises JournalError when it cannot be written whole, ValueError or TypeError when `data` is not JSON.
         """
-        line = encode(self.events + 1, event, data)
+        self._write([encode(self.events + 1, event, data)])
+
+    def append_long(self, event: str, data: Mapping[str, Json], key: str, items: Iterable[Json]) -> None:
+        """Write one event like `append`, of whose `data` the list `key` is as long as there are `items`.
+
+        They are not held at once: `data` has an empty list.
+        """
+        body = encode(self.events + 1, event, data)[: -_CRC - 1].decode("ascii")
+        before, empty, after = body.partition(f'"{key}":[]')
+        if not empty:
+            raise ValueError(f"{key!r} is no empty list in {sorted(data)}")
+        self._write(_checked(chain([before, empty[:-1]], _listed(items), ["]", after])))
+
+    def _write(self, pieces: Iterable[bytes]) -> None:
+        """Write the pieces of a line, or nothing."""
+        start, whole = self._end, False
         try:
-            written = self._file.write(line)
+            for piece in pieces:
+                written = self._file.write(piece)
+                self._end += written
+                if written != len(piece):
+                    raise JournalError(f"cannot write the journal {self.path}: the disk is full")
+            whole = True
         except OSError as error:
             raise JournalError(f"cannot write the journal {self.path}: {error}") from error
-        if written != len(line):
-            os.ftruncate(self._file.fileno(), self._end)
-            raise JournalError(f"cannot write the journal {self.path}: the disk is full")
+        finally:
+            if not whole:
+                self._end = start
+                with suppress(OSError):
+                    os.ftruncate(self._file.fileno(), start)
         self.events += 1
-        self._end += written
 
     async def commit(self) -> None:
         """Return once all that was appended before the call is on disk; calls in flight share an fsync."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import marshal
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 from pytest_tfgrpo.core.errors import ScenarioError
@@ -35,6 +37,8 @@ ATTACHMENT_MAX_BYTES = 10_000_000
 MAX_WEIGHT = 1_000_000
 """Of a check, as its schema has it."""
 DEFAULT_DOMAIN = "general"
+KNOWN_CHECKS = 1000
+"""Checks of one folder that scenarios may share, the first ones."""
 
 
 class Invalid(ValueError):
@@ -76,6 +80,8 @@ class Loader:
         self._kinds = kinds
         self._accepts = {name: _params(kind) for name, kind in kinds.items()}
         self._attachment: Callable[[str], Attachment] = cache(self._read_attachment)
+        self._known: dict[bytes, Check] = {}
+        """Checks as they are written, which many scenarios of a file may share."""
 
     def build(self, data: Json, *, source: str, checker: str | None = None) -> Scenario:
         """Return the scenario that `data` describes; raises Invalid with all that is wrong."""
@@ -127,6 +133,15 @@ class Loader:
         return check
 
     def _check(self, data: Json) -> Check:
+        written = marshal.dumps(data, 2)
+        known = self._known.get(written)
+        if known is None:
+            known = self._made_check(data)
+            if len(self._known) < KNOWN_CHECKS:
+                self._known[written] = known
+        return known
+
+    def _made_check(self, data: Json) -> Check:
         weight = data.get("weight", 1.0) if isinstance(data, dict) else None
         if (
             not isinstance(weight, int | float)
@@ -134,7 +149,7 @@ class Loader:
             or not isinstance(data.get("kind"), str)
         ):
             raise Invalid([])  # the schema of the scenario has said it
-        params = {key: value for key, value in data.items() if key not in ("kind", "weight", "not")}
+        params = {intern(key): v for key, v in data.items() if key not in ("kind", "weight", "not")}
         kind = self._kinds.get(data["kind"])
         if kind is None:
             hint = nearest(data["kind"], self._kinds) or f"; known are {', '.join(self._kinds)}"
@@ -149,7 +164,7 @@ class Loader:
         if data.get("not") and not kind.negatable:
             raise Invalid([Violation(("not",), f"a check of kind {kind.name!r} cannot be turned around")])
         return Check(
-            kind=data["kind"], weight=float(weight), params=prepared, negated=data.get("not") is True
+            kind=intern(data["kind"]), weight=float(weight), params=prepared, negated=data.get("not") is True
         )
 
     def _workspace(self, data: Mapping[str, Json], found: list[Violation]) -> WorkspaceArchive | None:
@@ -222,7 +237,7 @@ def _record(
     turns = tuple(turn if isinstance(turn, str) else turn["user"] for turn in data.get("turns", ()))
     return Scenario(
         id=data["id"],
-        domain=data.get("domain", DEFAULT_DOMAIN),
+        domain=intern(data.get("domain", DEFAULT_DOMAIN)),
         split=data.get("split") or _split(data, truth),
         prompt=turns[0] if turns else data.get("prompt", ""),
         input=data.get("input"),

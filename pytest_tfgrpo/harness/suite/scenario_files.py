@@ -171,7 +171,12 @@ def _with_defaults(document: Document, value: Mapping[str, Json]) -> FoundScenar
 
 
 def _json_lines(text: str, _stem: str) -> FoundScenario:
-    for number, line in enumerate(text.split("\n"), 1):  # not splitlines(): JSON may hold other line ends
+    number, end = 0, -1
+    while end < len(text):  # not splitlines(): JSON may hold other line ends, and all lines take much room
+        start, number = end + 1, number + 1
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        line = text[start:end]
         if line and not line.isspace():
             try:
                 yield Candidate(parse_json_line(line, number), Document(None, {(): number}))

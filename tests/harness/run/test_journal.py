@@ -64,6 +64,21 @@ def test_a_line_says_when_it_was_written_and_older_ones_are_read_without() -> No
     assert (older.event, older.at) == ("run", "")
 
 
+def test_a_line_of_many_items_is_that_of_their_list(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    empty = {"name": '"items":[]', "items": (), "others": []}
+    for items in ([], [{"a": 1}], [{"a": n, "b": "\ud83d"} for n in range(2500)]):
+        journal.append_long("run", empty, "items", iter(items))
+        journal.append("rollout", {})
+    with pytest.raises(ValueError, match="JSON"):
+        journal.append_long("run", empty, "items", iter([*range(2000), float("nan")]))
+    journal.append("finish", {})
+    journal.close()
+    found = [event.data for event in read(tmp_path / "journal.jsonl")]
+    assert len(found) == 7
+    assert found[4] == {**empty, "items": [{"a": n, "b": "\ud83d"} for n in range(2500)]}
+
+
 def test_numbers_that_json_lacks_are_refused(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
     with pytest.raises(ValueError, match="JSON"):
