@@ -57,7 +57,6 @@ class Lineup:
         self._watch = watch
         self._first = first
         self._done = done
-        self._domains = {s.id: s.domain for s in job.scenarios} if done else {}
         self._asked: set[str] = set()
         """Domains of which a question was made."""
         last = arms[-1].phase
@@ -137,7 +136,7 @@ class Lineup:
         ids = (group_id(self._job.run_id, arm.phase, scenario_id) for arm in self._arms)
         if not self._done or not all(id in self._done for id in ids):
             return False
-        domain = self._domains[scenario_id]
+        domain = self._context.scenarios[scenario_id].domain
         if domain not in self._asked:
             self._asked.add(domain)
             for arm in self._arms:
