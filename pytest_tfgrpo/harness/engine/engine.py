@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.clock import utc_now
+from pytest_tfgrpo.core.collector import give_back
 from pytest_tfgrpo.core.errors import (
     BudgetError,
     JournalError,
@@ -62,7 +63,7 @@ from pytest_tfgrpo.harness.protocols import Actor, as_metered
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.journal_contents import finished, run_of
 from pytest_tfgrpo.harness.run.schedule import require_dev, steps_of
-from pytest_tfgrpo.harness.run.stored_groups import GroupStore, by_scenario
+from pytest_tfgrpo.harness.run.stored_groups import KEPT, GroupStore, by_scenario
 from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.suite.packs import packs_in_use
@@ -357,6 +358,8 @@ class Engine:
         for result in results:
             context.writer.phase(result, self._run("incomplete"))
             self._observe(result)
+        if any(len(result.groups) > KEPT for result in results):
+            give_back()
         return end
 
     def _more(self, phases: Sequence[Phase], cohort: Cohort) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import fsum
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.lessons import Experience, Revision
@@ -34,7 +35,7 @@ from pytest_tfgrpo.core.text import cut, plural
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.gate.rules import skipped
 from pytest_tfgrpo.harness.metrics import costs, noise, significance
-from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, Tally, compare, figures, tally
+from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, Tally, compare, figures
 from pytest_tfgrpo.harness.metrics.epochs import per_epoch
 from pytest_tfgrpo.harness.metrics.looks import evaluations
 from pytest_tfgrpo.harness.report.acceptance import acceptance_report
@@ -242,16 +243,18 @@ def _regressions(run: Run, sweeps: Sweeps, compared: Comparison) -> list[Regress
 
 
 def _scenarios(run: Run) -> list[ScenarioBlock]:
-    """Return every scenario with its mean in each sweep and epoch it took part in."""
-    stamps = {s.id: s.stamp for s in run.scenarios}
-    tallies: list[tuple[int, Mode, Mapping[str, Tally]]] = []
+    """Return every scenario with its mean in each sweep and epoch it took part in; equal rows are one."""
+    rows: dict[str, list[ScenarioEpoch]] = {s.id: [] for s in run.scenarios}
+    known: dict[tuple[object, ...], ScenarioEpoch] = {}
     for result in run.phases:
-        tallies.append((result.phase.epoch, result.phase.mode, tally(result.counted, stamps)))
-        tallies.append((result.phase.epoch, "dev", tally(result.dev, stamps)))  # of several the last
-    return [
-        _scenario(s, [_place(epoch, mode, rows[s.id]) for epoch, mode, rows in tallies if s.id in rows])
-        for s in run.scenarios
-    ]
+        last = {group.scenario_id: group for group in result.dev}  # of several sweeps the last
+        parts: list[tuple[Mode, Iterable[Group]]]
+        parts = [(result.phase.mode, result.counted), ("dev", last.values())]
+        for mode, groups in parts:
+            for group in groups:
+                row = _place(result.phase.epoch, mode, group)
+                rows[group.scenario_id].append(known.setdefault(tuple(row.values()), row))
+    return [_scenario(s, rows[s.id]) for s in run.scenarios]
 
 
 def _scenario(scenario: Scenario, epochs: list[ScenarioEpoch]) -> ScenarioBlock:
@@ -269,8 +272,10 @@ def _scenario(scenario: Scenario, epochs: list[ScenarioEpoch]) -> ScenarioBlock:
     return value
 
 
-def _place(epoch: int, mode: Mode, row: Tally) -> ScenarioEpoch:
-    return {"epoch": epoch, "mode": mode, "mean": row.mean(), "n": row.n, "errors": row.errors}
+def _place(epoch: int, mode: Mode, group: Group) -> ScenarioEpoch:
+    scores = [score.gt_score for score in group.scores if score.gt_score is not None]
+    mean, errors = fsum(scores) / len(scores) if scores else None, len(group.scores) - len(scores)
+    return {"epoch": epoch, "mode": mode, "mean": mean, "n": len(scores), "errors": errors}
 
 
 def _faults(run: Run) -> dict[str, Counts]:

@@ -31,8 +31,10 @@ def with_dev(scenarios: Iterable[Scenario], share: float, earlier: Set[str] | No
     known = list(scenarios)
     if earlier is not None:
         return [replace(s, split="dev") if s.split == "train" and s.id in earlier else s for s in known]
+    if not share or any(s.split == "dev" for s in known):
+        return known
     dev = _chosen(known, share)
-    if any(s.split == "dev" for s in known) or len(dev) < MIN_DEV:
+    if len(dev) < MIN_DEV:
         return known
     return [replace(s, split="dev") if s.id in dev else s for s in known]
 

@@ -150,7 +150,7 @@ class HeuristicStudy:
                 experience=new,
                 targets=tuple(k.experience.id for k in old),
                 reason="new" if not old else "more evidence" if same else "winners now do otherwise",
-                groups=tuple(dict.fromkeys(a.group_id for a in finding.attempts)),
+                groups=tuple(map(_copy, dict.fromkeys(a.group_id for a in finding.attempts))),
             )
         )
 
@@ -219,6 +219,11 @@ class HeuristicStudy:
             fit, place = max(fits, default=(0.0, 0))
             found.setdefault(-place if fit >= MIN_FIT else -1, []).append(known)
         return found
+
+
+def _copy(id: str) -> str:
+    """Return an equal id: a run keeps it, and not the memory of the attempts that the other lies among."""
+    return f"{id[:1]}{id[1:]}"
 
 
 def _read_back(lesson: Experience) -> _Known | None:
