@@ -75,7 +75,8 @@ class Cohort:
         self._job = job = context.job
         self._arms = tuple(arm.phase for arm in arms)
         self.groups: GroupsById = GroupsById(context.groups, earlier.groups if earlier is not None else None)
-        """Scored groups by their id."""
+        """Scored groups by their id, until the cohort has ended."""
+        self._ended: dict[int, Sequence[Group]] = {}
         self._first = {id: len(group.rollouts) for id, group in self.groups.items()}
         self._on_file = self._settled_before(arms) if earlier is None else {}
         self.groups.take(self._on_file)
@@ -131,7 +132,14 @@ class Cohort:
 
     def groups_of(self, phase: Phase) -> Sequence[Group]:
         """Return the scored groups of one of the phases, in the order of its scenarios."""
+        if phase.epoch in self._ended:
+            return self._ended[phase.epoch]
         return self.groups.of((id, group_id(self._job.run_id, phase, id)) for id in phase.scenarios)
+
+    def end(self) -> None:
+        """Hold no more than the groups of the phases in their order: what comes next needs room."""
+        self._ended = {phase.epoch: self.groups_of(phase) for phase in self._arms}
+        self.groups = GroupsById(self._context.groups)
 
     def result_of(self, phase: Phase, status: RunStatus, library: str) -> PhaseResult:
         """Return what came of one of the phases, whose prompts carried the library of a hash."""

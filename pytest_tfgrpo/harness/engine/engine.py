@@ -337,6 +337,7 @@ class Engine:
             end = await self._carry_out(cohort, context)
         last, revision = phases[-1], None
         if end == "complete" and last.mode == "train":
+            cohort.end()
             end, revision = await self._learn(last, cohort.groups_of(last), context)
         ended = [cohort.result_of(phase, end, self._library_of(phase).hash) for phase in phases]
         results = with_shared(
