@@ -11,7 +11,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from support.attacks import journal_of
@@ -25,6 +27,7 @@ QUICK = ("worker", "node", "driver")
 KINDS = (*QUICK, "head", "frozen node")
 """The others wait for Ray, or for what hangs."""
 SCENARIOS, SWEEP = 8, 3
+T = TypeVar("T")
 AGENT = """
 import asyncio, os, time
 from pathlib import Path
@@ -94,20 +97,23 @@ def _runs(pid: int) -> bool:
         return False
 
 
-def wait_until(done: Callable[[], object]) -> None:
+def wait_until(found: Callable[[], T]) -> T:
+    """Return what `found` returns, once that is something."""
     end = time.monotonic() + BOUND_S
-    while not done():
+    while not (one := found()):
         assert time.monotonic() < end
         time.sleep(0.01)
+    return one
 
 
 def strike(kind: str, attack: Attack, nodes: Nodes, second: object, draw: random.Random) -> None:
     """Kill one of its kind, once so many rollouts are done and a moment has passed."""
     done = draw.randrange(SCENARIOS * SWEEP - 1)
-    wait_until(lambda: len(attack.told("done")) >= done and attack.alive())
+    at_work = wait_until(lambda: len(attack.told("done")) >= done and attack.alive())
     time.sleep(draw.random() / 5)
     if kind == "worker":
-        os.kill(draw.choice(sorted(attack.alive())), signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it may have done the last of the work by now
+            os.kill(draw.choice(sorted(at_work)), signal.SIGKILL)
     elif kind == "driver":
         os.kill(attack.driver, signal.SIGKILL)
     elif kind == "node":

@@ -270,7 +270,7 @@ TRICKS = [
     red("pytest.exit", "gate +FAILED", conftest(LEFT)),
     red("--runxfail", DROPPED, arguments("--runxfail")),
     red("a crash", DROPPED, fails_by("raise RuntimeError(1)")),
-    red("a time-out", DROPPED, fails_by("time.sleep(9)", "--tfgrpo-timeout-s=0.05")),
+    red("a time-out", DROPPED, fails_by("time.sleep(9)", "--tfgrpo-timeout-s=0.5")),
     red("an error of the provider", r"with errors as 0: -0\.300", fails_by('raise ProviderError("503")')),
     red("an answer that is none", DROPPED, fails_by("return object()")),
     red("an interrupt", "", fails_by("raise KeyboardInterrupt")),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,10 +20,14 @@ class Nodes:
         self._cluster = cluster
         self.executor = f"ray:{cluster.address}"
         """The setting that names it."""
+        self._folders: list[str] = []
+        """Those of nodes that joined."""
 
     def add(self, **resources: Any) -> Any:
-        """Let a node join."""
-        return self._cluster.add_node(num_cpus=1, **resources)
+        """Let a node join, whose files are its own, as on a machine of its own."""
+        folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # short, as a socket's name is
+        self._folders.append(folder)
+        return self._cluster.add_node(num_cpus=1, temp_dir=folder, **resources)
 
     def remove(self, node: Any) -> None:
         """Let a node leave, which the cluster knows at once."""
@@ -37,9 +43,18 @@ class Nodes:
 
     def freeze(self, node: Any) -> None:
         """Let all processes of a node stand still, as if its machine hung."""
-        raylet = _raylet(node)
-        for pid in [raylet, *_children(raylet)]:
+        for pid in self.processes(node):
             os.kill(pid, signal.SIGSTOP)
+
+    def thaw(self, node: Any) -> None:
+        """Let them go on."""
+        for pid in self.processes(node):
+            os.kill(pid, signal.SIGCONT)
+
+    def processes(self, node: Any) -> list[int]:
+        """Return the processes of a node."""
+        raylet = _raylet(node)
+        return [raylet, *_children(raylet)]
 
     @property
     def is_whole(self) -> bool:
@@ -49,6 +64,12 @@ class Nodes:
     def kill_head(self) -> None:
         """End its head, with all that runs there."""
         self.kill(self._cluster.head_node)
+
+    def end(self) -> None:
+        """End all nodes."""
+        self._cluster.shutdown()
+        for folder in self._folders:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _raylet(node: Any) -> int:
@@ -74,7 +95,8 @@ def open_cluster(**head: Any) -> Iterator[Nodes]:
 
         arguments = {"num_cpus": 1, "include_dashboard": False, **head}
         cluster: Any = Cluster(initialize_head=True, connect=False, head_node_args=arguments)
+    nodes = Nodes(cluster)
     try:
-        yield Nodes(cluster)
+        yield nodes
     finally:
-        cluster.shutdown()
+        nodes.end()

@@ -135,7 +135,8 @@ class NatsLink:
 
     async def _connect(self, options: Mapping[str, object]) -> Client:
         async def note(error: Exception) -> None:
-            self._last_error = str(error) or type(error).__name__
+            if not (self._last_error and isinstance(error, OSError)):  # what the server said says more
+                self._last_error = str(error) or type(error).__name__
 
         given: dict[str, Json] = {
             "name": "pytest-tfgrpo",

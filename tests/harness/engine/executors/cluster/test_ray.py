@@ -114,22 +114,30 @@ def test_what_is_in_flight_on_a_node_that_hangs_is_asked_again_elsewhere(
         "takes_its_time",
         cluster.executor,
         tmp_path,
-        scenarios=[scenario(f"s{n}", str(told)) for n in range(16)],
+        scenarios=[scenario(f"s{n}", str(told)) for n in range(32)],
         baseline_sweep="off",
         concurrency=4,
         eval_rollouts=1,
     )
     second = cluster.add()
+
+    def frozen_at_work() -> bool:
+        cluster.freeze(second)
+        for pid in cluster.processes(second):
+            if len(list(told.glob(f"begun-*-{pid}"))) > len(list(told.glob(f"done-*-{pid}"))):
+                return True
+        cluster.thaw(second)
+        return False
+
     try:
         thread, found = in_thread(job)
-        wait_until(lambda: len(pids(told, "done")) == 2)
-        cluster.freeze(second)
+        wait_until(frozen_at_work)
         thread.join()
     finally:
         cluster.kill(second)
-    assert Counter(r.status for r in rollouts(found[0][0])) == {"ok": 16}
+    assert Counter(r.status for r in rollouts(found[0][0])) == {"ok": 32}
     (warning,) = [text for text in found[0][0].warnings if "lost_worker" in text]
-    assert len(list(told.glob("begun-*"))) == 16 + int(warning.split()[0])
+    assert 32 < len(list(told.glob("begun-*"))) <= 32 + int(warning.split()[0])  # one may not have begun
 
 
 def test_an_agent_that_ends_its_process_fails_alone(cluster: Nodes, tmp_path: Path) -> None:
