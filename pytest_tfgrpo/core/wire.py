@@ -289,21 +289,49 @@ def _quick_mapping(hint: Any) -> QuickReader:
 
 
 def _quick_record(cls: type) -> QuickReader:
-    readers: dict[str, QuickReader] = {}
-    atoms: dict[str, Any] = {}
-    """What is taken as it is, by field; a field of another kind has None."""
+    compiled: list[QuickReader] = []
 
     def read(data: Any) -> Any:
-        if not readers:  # resolved late: records may nest
-            hints = get_type_hints(cls)
-            readers.update({name: _quick_reader(hint) for name, hint in hints.items()})
-            atoms.update({name: hint if hint in _ATOMS else None for name, hint in hints.items()})
-        if data.__class__ is not dict:
-            raise NotAsWritten
-        values = dict(data)
-        for name, value in data.items():
-            if value.__class__ is not atoms[name]:
-                values[name] = readers[name](value)
-        return cls(**values)
+        if not compiled:  # late: records may nest
+            compiled.append(_compiled(cls))
+        return compiled[0](data)
 
     return read
+
+
+def _compiled(cls: type) -> QuickReader:
+    """Return a reader of one record, of a class of slots, which looks at its fields without a loop."""
+    from pytest_tfgrpo.core.dataclass import maker_of
+
+    hints = get_type_hints(cls)
+    known = dataclasses.fields(cls)
+    space: dict[str, Any] = {"Refused": NotAsWritten, "MISSING": dataclasses.MISSING, "_make": maker_of(cls)}
+    lines = ["if _data.__class__ is not dict:", " raise Refused"]
+    for f in known:
+        name, made = f.name, f.default_factory is not dataclasses.MISSING
+        taken = _taken(name, hints[name], space)
+        if f.default is dataclasses.MISSING and not made:
+            lines += [f"{name} = _data[{name!r}]", *taken]
+            continue
+        space[f"_default_{name}"] = f.default_factory if made else f.default
+        lines += [f"{name} = _data.get({name!r}, MISSING)", f"if {name} is MISSING:", " _left_out += 1"]
+        lines += [f" {name} = _default_{name}{'()' if made else ''}", "else:", *(f" {one}" for one in taken)]
+    lines += [f"if len(_data) + _left_out != {len(known)}:", " raise Refused"]
+    lines += [f"return _make(({', '.join(f.name for f in known)},))"]
+    exec("\n".join(["def read(_data, _left_out=0):", *(f" {line}" for line in lines)]), space)
+    reader: QuickReader = space["read"]
+    return reader
+
+
+def _taken(name: str, hint: Any, space: dict[str, Any]) -> list[str]:
+    """Return the lines that turn the value of a field into what the record has, or refuse it."""
+    args = get_args(hint)
+    rest = [arg for arg in args if arg is not type(None)]
+    if hint in _ATOMS and hint is not float:
+        space[f"_kind_{name}"] = hint
+        return [f"if {name}.__class__ is not _kind_{name}:", " raise Refused"]
+    if get_origin(hint) is types.UnionType and len(rest) == 1 and len(args) == 2:
+        return [f"if {name} is not None:", *(f" {line}" for line in _taken(name, rest[0], space))]
+    space[f"_read_{name}"] = _quick_reader(hint)
+    taken = f"{name} = _read_{name}({name})"
+    return [f"if {name}.__class__ is not float:", f" {taken}"] if hint is float else [taken]

@@ -80,7 +80,7 @@ def decode(line: bytes) -> Event | None:
     if tail != b',"crc":"%08x"}' % zlib.crc32(head):
         return None
     try:
-        value = json.loads(head + b"}")
+        value = json.loads(f"{head.decode()}}}")  # of text it need not find out the encoding
         return Event(n=value["n"], event=value["event"], data=value["data"], at=value.get("at", ""))
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise ValueError(f"it is not an event: {describe(error)}") from None
