@@ -30,9 +30,10 @@ QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_prestart_worker_first_driver": "0",
+    "RAY_TQDM_PATCH_PRINT": "0",
 }
-"""Ray sends no statistics, warns of nothing that it will do otherwise one day, and starts no workers
-that have not the project's files, which nobody would use."""
+"""Ray sends no statistics, warns of nothing that it will do otherwise one day, starts no workers that have
+not the project's files, which nobody would use, and puts no function of its own in the place of `print`."""
 
 
 class WorkerLost(Exception):

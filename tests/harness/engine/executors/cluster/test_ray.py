@@ -152,6 +152,7 @@ def test_an_agent_that_ends_its_process_fails_alone(cluster: Nodes, tmp_path: Pa
         eval_rollouts=1,
     )
     run, _ = run_job(job)
+    assert print.__module__ == "builtins"  # Ray would have one of its own
     found = {r.scenario_id: (r.status, r.failure and r.failure.code) for r in rollouts(run)}
     assert found == {
         "fine": ("ok", None),
