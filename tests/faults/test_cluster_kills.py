@@ -20,7 +20,7 @@ from support.attacks import journal_of
 from support.campaign import Campaign
 from support.forks import Forks
 from support.project import Project
-from support.ray_nodes import Nodes, open_cluster
+from support.ray_nodes import Nodes, load_ray, open_cluster
 
 pytestmark = [pytest.mark.faults, pytest.mark.service, pytest.mark.timeout(20_000)]
 QUICK = ("worker", "node", "driver")
@@ -156,6 +156,11 @@ def survive(kind: str, attack: Attack, draw: random.Random, nodes: Nodes) -> Non
     if kind not in ("node", "head"):
         nodes.kill(second)
     wait_until(lambda: not attack.alive())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ray() -> None:
+    load_ray()
 
 
 @pytest.mark.parametrize("kind", KINDS)

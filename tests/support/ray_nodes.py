@@ -85,10 +85,21 @@ def _children(parent: int) -> list[int]:
     return found
 
 
+def load_ray() -> None:
+    """Import Ray; call it before a test's `pytester` notes which modules are there.
+
+    `pytester` takes out what was imported after it, and a second copy of Ray refuses classes of the first.
+    """
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import ray.cluster_utils  # noqa: F401
+
+
 @contextmanager
 def open_cluster(**head: Any) -> Iterator[Nodes]:
     """Start a cluster of one node, its head; end it with all others that have joined."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    load_ray()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from ray.cluster_utils import Cluster

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.errors import ProviderError, SettingError, describe
+from pytest_tfgrpo.core.errors import LOST_WORKER, ProviderError, SettingError, describe
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.engine.executors.cluster.executor_file import Resources
 from pytest_tfgrpo.harness.engine.executors.cluster.node import NodeFacts, NodeWorker
@@ -143,7 +143,10 @@ class RayCluster:
         ]
 
     def start(self, need: Resources, places: int, node: ClusterNode | None) -> RayWorker:
-        """Return a worker that is about to start, on `node` or wherever what it needs is free."""
+        """Return a worker that is about to start, on `node` or wherever what it needs is free.
+
+        Raises ProviderError (LOST_WORKER) where Ray refuses it.
+        """
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         options: dict[str, Any] = {
@@ -156,7 +159,11 @@ class RayCluster:
             options["memory"] = need.memory
         if node is not None:
             options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node.id, soft=False)
-        actor = self._ray.remote(concurrency_groups={APART: 1})(NodeWorker).options(**options).remote()
+        try:
+            actor = self._ray.remote(concurrency_groups={APART: 1})(NodeWorker).options(**options).remote()
+        except Exception as error:
+            reason = line(describe(error), 500)
+            raise ProviderError(f"a worker did not start: {reason}", LOST_WORKER) from error
         return RayWorker(self._ray, actor)
 
     def keep(self, path: Path) -> Any:
@@ -172,7 +179,10 @@ class RayCluster:
 
         A node that has died by then is left out. Raises SettingError for another that has none.
         """
-        started = [(node, self.start(Resources(), places, node)) for node in self.nodes()]
+        try:
+            started = [(node, self.start(Resources(), places, node)) for node in self.nodes()]
+        except ProviderError as error:
+            raise SettingError(f"executor: {error}") from error
         opened = [worker.actor.open.remote(*outfit) for _, worker in started]
         self._ray.wait(opened, num_returns=len(opened), timeout=OPEN_S)
         found = []

@@ -28,7 +28,7 @@ from pytest_tfgrpo.llm.queueing import current_ticket
 LOOK_S = 2.0
 """How often the nodes of the cluster are looked at."""
 NOBODY_S = 60.0
-"""How long a rollout waits while there is no worker, and none is starting."""
+"""How long a rollout waits while there is no worker, and none is starting, or all fail to start."""
 PING_S = 5.0
 """How often workers are asked whether they answer."""
 HUNG_S = 30.0
@@ -68,6 +68,8 @@ class ClusterWorkers:
         self._watching: list[asyncio.Task[None]] = []
         self._look = asyncio.Event()
         self._why = "it has no node"
+        self._failing_since: float | None = None
+        """Since when no worker that was to start did."""
         self._kept: dict[str, Any] = {}
         self.lost = 0
         """Calls that ended with their worker, through no fault of the agent that is known."""
@@ -111,11 +113,16 @@ class ClusterWorkers:
         try:
             while not turn.done():
                 await asyncio.wait([turn], timeout=NOBODY_S)
-                if not (turn.done() or self._workers or self._starting):
+                if not (turn.done() or self._workers or self._may_start()):
                     raise ProviderError(f"the cluster has no worker any more: {self._why}", "connection")
         finally:
             with suppress(ValueError):
                 self._waiting.remove(turn)
+
+    def _may_start(self) -> bool:
+        """Return whether a worker is starting, and none has failed to for NOBODY_S."""
+        since, now = self._failing_since, asyncio.get_running_loop().time()
+        return bool(self._starting) and (since is None or now - since < NOBODY_S)
 
     def _wake(self) -> None:
         """Let those who wait look again, the first first."""
@@ -163,8 +170,10 @@ class ClusterWorkers:
             worker = await self.started(node)
         except ProviderError as error:
             self._why = str(error)
+            self._failing_since = self._failing_since or asyncio.get_running_loop().time()
             await asyncio.sleep(LOOK_S)
             return
+        self._failing_since = None
         self._workers.append(worker)
         self._wake()
 

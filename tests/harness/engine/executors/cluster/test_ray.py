@@ -25,6 +25,7 @@ from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.harness.engine.executors.cluster import workers
 from pytest_tfgrpo.harness.engine.executors.registry import require_executor
 from pytest_tfgrpo.harness.engine.observers import Notice
+from pytest_tfgrpo.llm import patience
 
 pytestmark = pytest.mark.service
 MIB = 2**20
@@ -181,6 +182,37 @@ def test_a_file_for_which_the_object_store_has_no_room_is_no_fault_of_the_agent(
     assert all(
         text.startswith(f"cannot send {tmp_path / 'second'} to the cluster: OutOfDisk") for text in told
     )
+
+
+def test_a_run_ends_where_no_worker_starts_any_more(
+    cluster: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name in (
+        (workers, "LOOK_S"),
+        (workers, "NOBODY_S"),
+        (patience, "FIRST_S"),
+        (patience, "TOTAL_S"),
+    ):
+        monkeypatch.setattr(module, name, 0.2)
+    job = job_of(
+        "dies_beside_others",
+        cluster.executor,
+        tmp_path,
+        scenarios=[scenario("exit", "exit"), scenario("fine", "fine")],
+        baseline_sweep="off",
+        concurrency=1,
+        eval_rollouts=1,
+    )
+    require_executor(job)
+    strategy = "ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy"
+    monkeypatch.setattr(strategy, lambda *_, **__: object())  # Ray refuses every further worker
+    run, _ = run_job(job)
+    assert run.status == "incomplete"
+    assert "the cluster has no worker any more: a worker did not start: TypeError" in run.reason
+    assert {r.scenario_id: r.failure and r.failure.code for r in rollouts(run)} == {
+        "exit": "crash",
+        "fine": "connection",
+    }
 
 
 def test_a_driver_that_is_killed_leaves_no_agent(cluster: Nodes, tmp_path: Path) -> None:
