@@ -133,7 +133,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if {"bus", "feedback"} & set(item.path.parts):
             item.user_properties.append(("part", "loop"))
             continue
-        if item.path.parent.name == "executors":
+        if "executors" in item.path.parts or item.path.stem == "test_cluster_kills":
             item.user_properties.append(("part", "executor"))
             continue
         for part in ("service", "browser", "faults"):
