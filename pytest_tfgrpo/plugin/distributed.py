@@ -44,6 +44,13 @@ def handing_over(config: pytest.Config) -> Iterator[None]:
         raise
 
 
+def raise_again(config: pytest.Config) -> None:
+    """Raise the usage error that a worker has raised; pytest ends a collection in the same way after one."""
+    misuse = getattr(config, "workeroutput", {}).get(MISUSE)
+    if misuse is not None:
+        raise pytest.UsageError(misuse)
+
+
 class WorkerScreen:
     """Sends what it is to show to the controller, which has the terminal."""
 

@@ -329,6 +329,11 @@ class TfgrpoSession:
         self._lines, self._notes = list(output["lines"]), list(output["notes"])
         self._failed = output["failed"]
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self) -> None:
+        """Keep xdist from handing out the items of a worker that has ended with a usage error."""
+        distributed.raise_again(self.config)
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self) -> Any:
         """Note that the items ran to their end: after two interrupts pytest's exit status does not say."""

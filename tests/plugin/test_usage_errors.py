@@ -231,7 +231,11 @@ def differs(project: Project, misuse: Misuse) -> str | None:
 
 
 def test_a_usage_error_found_by_a_worker_ends_the_run_with_its_message(project: Project) -> None:
-    project.plugins("xdist").scenarios().write("test_x.py", "def test_x(): pass\n")
+    project.plugins("xdist").scenarios().write("test_x.py", "def test_x(): pass\n").conftest(
+        "import time\n\n"
+        "def pytest_xdist_node_collection_finished():\n"
+        "    time.sleep(0.5)  # in which the worker would end before it is handed its items\n"
+    )
     result = project.run("-n", "1", "--tfgrpo-baseline=main")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert result.stderr.str().count("there is no such baseline") == 1
