@@ -74,7 +74,10 @@ def revise_scenarios(
     What they add or change is checked and stamped as in a scenario file. Raises pytest.UsageError.
     """
     name, known = "pytest_tfgrpo_scenarios", list(scenarios)
-    for implementation in config.hook.pytest_tfgrpo_scenarios.get_hookimpls():
+    implementations = config.hook.pytest_tfgrpo_scenarios.get_hookimpls()
+    if not implementations:
+        return known
+    for implementation in implementations:
         given = {"config": config, "scenarios": tuple(known)}
         try:
             answer: Any = implementation.function(*(given[key] for key in implementation.argnames))

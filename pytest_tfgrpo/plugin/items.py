@@ -74,6 +74,8 @@ class ScenarioItem(_Plain):
         self.phase = phase
         self.agent = agent
         self.scenarios = scenarios
+        self.together: Sequence[ScenarioItem] = ()
+        """For a very large file, its items of the same agent in all phases."""
         for tag in {tag for scenario in scenarios[:1] for tag in scenario.tags}:
             self.extra_keyword_matches.add(tag)
 
@@ -84,10 +86,9 @@ class ScenarioItem(_Plain):
     def siblings(self) -> list[ScenarioItem]:
         """Return the items of the same scenarios and agent in all phases."""
         assert isinstance(self.parent, pytest.Collector)
-        if len(self.scenarios) == 1:
-            return make_items(self.parent, self.scenarios, self.board, (self.agent,))
-        nodes = self.parent.collect()
-        return [node for node in nodes if isinstance(node, ScenarioItem) and node.agent == self.agent]
+        if self.together:
+            return [*self.together]
+        return make_items(self.parent, self.scenarios, self.board, (self.agent,))
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Return where the scenario is written."""
@@ -180,6 +181,8 @@ def items_of(
         for agent in board.agents:
             part = tuple(s for s in scenarios if _takes_part(s, phase) and is_tried(s, agent))
             items += [_item(file, _joined(agent, label), phase, part, board, agent)] if part else []
+    for item in items:
+        item.together = [one for one in items if one.agent == item.agent]
     return items
 
 

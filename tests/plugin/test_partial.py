@@ -1,9 +1,14 @@
 """A part of a suite is never judged as the whole, and a dry run hides nothing."""
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 from support.project import Project
 
 from pytest_tfgrpo import run
+from pytest_tfgrpo.plugin import catalog
 
 FUNCTIONS = """
 import pytest
@@ -72,6 +77,34 @@ def test_of_a_very_large_file_only_what_was_drawn_is_waited_for(
     monkeypatch.setattr("pytest_tfgrpo.plugin.items.BULK", 3)
     project.ini(actor="python:agent:right", sample_size=2).scenarios(train=5, sweep=3)
     assert project.learn().ret == 0
+
+
+@pytest.mark.parametrize(
+    ("named", "modes"),
+    [
+        ("suite.scenarios.jsonl", ["baseline", "train", "train", "eval"]),
+        ("suite.scenarios.jsonl::epoch1", ["train", "train"]),
+    ],
+)
+def test_a_very_large_file_is_read_once_whatever_is_selected_of_it(
+    project: Project, monkeypatch: pytest.MonkeyPatch, named: str, modes: list[str]
+) -> None:
+    monkeypatch.setattr("pytest_tfgrpo.plugin.items.BULK", 3)
+    project.scenarios().scenarios("other", train=0)
+    rows = [{"id": f"s{n}", "split": "train" if n else "eval", "prompt": str(n)} for n in range(5)]
+    checks = [{"kind": "exact", "value": "3"}]
+    project.write("suite.scenarios.jsonl", "\n".join(json.dumps(row | {"checks": checks}) for row in rows))
+    read: list[Path] = []
+    load = catalog.load_scenarios
+
+    def noted(path: Path, **given: Any) -> Any:
+        read.append(path)
+        return load(path, **given)
+
+    monkeypatch.setattr(catalog, "load_scenarios", noted)
+    assert project.learn(named).ret == 0
+    assert [path.name for path in read] == ["suite.scenarios.jsonl"]
+    assert [row["mode"] for row in project.report()["epochs"]] == modes
 
 
 def limited_to(project: Project, n: int, *args: str) -> list[str]:

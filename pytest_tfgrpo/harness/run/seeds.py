@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import nsmallest
+from operator import itemgetter
 
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
@@ -15,10 +17,9 @@ def draw(scenarios: Iterable[Scenario], *, size: int, seed: int, epoch: int) -> 
     The draw depends on the run seed, the epoch and each scenario's identity alone, so that another order or
     an unrelated scenario more does not reshuffle it.
     """
-    known = list(scenarios)
-    ranked = sorted(known, key=lambda s: (seed_of(seed, "draw", epoch, s.stamp), s.id))
-    drawn = {s.id for s in ranked[:size]}
-    return tuple(s.id for s in known if s.id in drawn)
+    ranked = ((seed_of(seed, "draw", epoch, s.stamp), s.id, n) for n, s in enumerate(scenarios))
+    first = nsmallest(size, ranked)
+    return tuple(id for _, id, _ in sorted(first, key=itemgetter(2)))
 
 
 def control_first(run_seed: int, scenario: Scenario, index: int) -> bool:

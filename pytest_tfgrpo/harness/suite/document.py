@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from codecs import BOM_UTF8
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
-from pytest_tfgrpo.core.files import read_plain
+from pytest_tfgrpo.core.files import open_plain, read_plain
 from pytest_tfgrpo.core.schema import Path, extent, short
 from pytest_tfgrpo.core.wire import Json
 
@@ -139,12 +140,37 @@ def read_text(path: FilePath, max_bytes: int) -> str:
     except OSError as error:
         if error.errno == errno.EFBIG:
             raise Refused(1, f"larger than {max_bytes} bytes; split the file") from None
-        raise Refused(1, f"cannot be read: {error.strerror}") from None
+        raise _unreadable(error) from None
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # with a byte order mark the position is that of the text after it
-        line = data.count(b"\n", 0, error.start) + 1
-        raise Refused(
-            line, f"not UTF-8: byte 0x{error.object[error.start]:02x}; save the file as UTF-8"
-        ) from None
+        raise _not_utf8(error, data.count(b"\n", 0, error.start) + 1) from None
+
+
+def read_lines(path: FilePath, max_bytes: int) -> Iterator[tuple[int, str]]:
+    """Yield the lines of the text of the file `path` with their numbers, as they are read; raises Refused.
+
+    A line has at most `max_bytes`, the file any number.
+    """
+    number = 0
+    try:
+        with open_plain(path) as file:
+            while data := file.readline(max_bytes + 1):
+                number += 1
+                data = data.removesuffix(b"\n")
+                if len(data) > max_bytes:
+                    raise Refused(number, f"the line is longer than {max_bytes} bytes")
+                yield number, (data.removeprefix(BOM_UTF8) if number == 1 else data).decode()
+    except UnicodeDecodeError as error:
+        raise _not_utf8(error, number) from None
+    except OSError as error:
+        raise _unreadable(error) from None
+
+
+def _unreadable(error: OSError) -> Refused:
+    return Refused(1, f"cannot be read: {error.strerror}")
+
+
+def _not_utf8(error: UnicodeDecodeError, line: int) -> Refused:
+    return Refused(line, f"not UTF-8: byte 0x{error.object[error.start]:02x}; save the file as UTF-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,12 +15,17 @@ from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.suite.csv_text import parse_csv
-from pytest_tfgrpo.harness.suite.document import Document, Problem, Refused, read_text
+from pytest_tfgrpo.harness.suite.document import Document, Problem, Refused, read_lines, read_text
 from pytest_tfgrpo.harness.suite.json_text import parse_json, parse_json_line
 from pytest_tfgrpo.harness.suite.scenario import Invalid, Loader
 from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
 
 FILE_MAX_BYTES = 256_000_000
+"""Of a file that is read whole: any but JSON lines."""
+LINE_MAX_BYTES = 64_000_000
+"""Of a line of JSON lines, which are read one by one."""
+LINES = "jsonl"
+"""End of the name of a file that has a scenario on each line."""
 NOTHING: Mapping[str, Json] = {}
 
 
@@ -47,29 +52,33 @@ class Candidate(NamedTuple):
         return Problem(self.document.line(place), place, message)
 
 
+FoundScenario = Iterator[Candidate | Problem]
+
+
 def load_scenarios(path: Path, *, root: Path, kinds: Mapping[str, CheckKind]) -> tuple[Scenario, ...]:
     """Return the scenarios of the file `path`, in its order; sources are relative to `root`.
 
     Raises ScenarioError with a line for each problem: file, line, JSON pointer and what is wrong.
     """
-    try:
-        _suffix(path)
-        text = read_text(path, FILE_MAX_BYTES)
-    except Refused as error:
-        raise ScenarioError(_message(_where(path, root), [error.problem])) from None
-    return scenarios_in(text, path, root=root, kinds=kinds)
+    return _loaded(_candidates_of(path), path, root, kinds)
 
 
 def scenarios_in(
     text: str, path: Path, *, root: Path, kinds: Mapping[str, CheckKind]
 ) -> tuple[Scenario, ...]:
     """Return the scenarios that the file `path` has with this `text`, as `load_scenarios` does."""
+    return _loaded(candidates_in(text, path), path, root, kinds)
+
+
+def _loaded(
+    candidates: FoundScenario, path: Path, root: Path, kinds: Mapping[str, CheckKind]
+) -> tuple[Scenario, ...]:
     where = _where(path, root)
     loader = Loader(path.parent, kinds)
     scenarios: dict[str, Scenario] = {}
     problems: dict[Problem, None] = {}  # a bad default is told once, not once for each scenario
     try:
-        for found in candidates_in(text, path):
+        for found in candidates:
             if len(problems) >= LIMIT:
                 break
             if isinstance(found, Problem):
@@ -113,13 +122,18 @@ def _message(where: str, problems: list[Problem]) -> str:
     return "\n".join([*lines, *more])
 
 
-FoundScenario = Iterator[Candidate | Problem]
-
-
 def candidates_in(text: str, path: Path) -> FoundScenario:
     """Yield the scenarios of a file's text as they are written, or what is wrong; raises Refused."""
     suffix = _suffix(path)
-    return READERS[suffix.rpartition(".")[2]](text, path.name.removesuffix(suffix))
+    yield from READERS[suffix.rpartition(".")[2]](text, path.name.removesuffix(suffix))
+
+
+def _candidates_of(path: Path) -> FoundScenario:
+    """Yield the same of a file; of JSON lines, each when it is asked for."""
+    if _suffix(path).endswith(LINES):
+        yield from _json_lines(read_lines(path, LINE_MAX_BYTES))
+    else:
+        yield from candidates_in(read_text(path, FILE_MAX_BYTES), path)
 
 
 def _suffix(path: Path) -> str:
@@ -170,13 +184,17 @@ def _with_defaults(document: Document, value: Mapping[str, Json]) -> FoundScenar
         yield from _listed(document, scenarios, ("scenarios",), defaults)
 
 
-def _json_lines(text: str, _stem: str) -> FoundScenario:
+def _lines(text: str) -> Iterator[tuple[int, str]]:
     number, end = 0, -1
     while end < len(text):  # not splitlines(): JSON may hold other line ends, and all lines take much room
         start, number = end + 1, number + 1
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
-        line = text[start:end]
+        yield number, text[start:end]
+
+
+def _json_lines(lines: Iterable[tuple[int, str]]) -> FoundScenario:
+    for number, line in lines:
         if line and not line.isspace():
             try:
                 yield Candidate(parse_json_line(line, number), Document(None, {(): number}))
@@ -193,7 +211,7 @@ READERS: Mapping[str, Callable[[str, str], FoundScenario]] = {
     "yaml": lambda text, _stem: _one_document(parse_yaml(text)),
     "yml": lambda text, _stem: _one_document(parse_yaml(text)),
     "json": lambda text, _stem: _one_document(parse_json(text)),
-    "jsonl": _json_lines,
+    LINES: lambda text, _stem: _json_lines(_lines(text)),
     "csv": _rows,
 }
 

@@ -8,6 +8,7 @@ from support.builders import make_scenario
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
+from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.run.schedule import outline, plan, steps_of
 from pytest_tfgrpo.harness.run.seeds import control_first, draw, rollout_seed
 
@@ -94,6 +95,16 @@ def test_a_draw_is_without_replacement_and_ignores_the_order_of_collection(
     assert len(drawn) == len(set(drawn)) == min(size, 8)
     shuffled = data.draw(st.permutations(known))
     assert set(draw(shuffled, size=size, seed=seed, epoch=epoch)) == set(drawn)
+
+
+@given(size=st.integers(1, 40), seed=st.integers(0, 99), stamps=st.lists(st.integers(0, 20), max_size=30))
+def test_a_draw_from_a_stream_takes_the_first_of_the_whole_ranking(
+    size: int, seed: int, stamps: list[int]
+) -> None:
+    known = [make_scenario(f"t{i}", stamp=f"{stamp:064}") for i, stamp in enumerate(stamps)]  # some are equal
+    ranked = sorted(known, key=lambda s: (seed_of(seed, "draw", 1, s.stamp), s.id))
+    first = {s.id for s in ranked[:size]}
+    assert draw(iter(known), size=size, seed=seed, epoch=1) == tuple(s.id for s in known if s.id in first)
 
 
 def test_epochs_draw_differently() -> None:

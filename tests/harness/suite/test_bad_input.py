@@ -309,10 +309,10 @@ def test_a_file_that_cannot_be_read_is_a_scenario_error(tmp_path):
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path):
-    with (tmp_path / "x.scenarios.jsonl").open("wb") as file:
+    with (tmp_path / "x.scenarios.json").open("wb") as file:
         file.truncate(256_000_001)
     with pytest.raises(ScenarioError, match="larger than 256000000 bytes; split the file"):
-        load_scenarios(tmp_path / "x.scenarios.jsonl", root=tmp_path, kinds=KINDS)
+        load_scenarios(tmp_path / "x.scenarios.json", root=tmp_path, kinds=KINDS)
 
 
 def test_a_file_with_another_name_is_no_scenario_file(refusal):

@@ -35,7 +35,7 @@ AnswersOf = Callable[[Scenario], Collection[str]]
 class Text:
     """What some scenarios ask, the same except for case and typography."""
 
-    words: list[str]
+    words: tuple[str, ...]
     """Prompt and input."""
     files: tuple[str, ...]
     """Digests of the attachments, sorted, and of the workspace's archive."""
@@ -92,14 +92,15 @@ def _texts(scenarios: Sequence[Scenario]) -> list[Text]:
     """Return the different texts, in order."""
     limit = _limit(len(scenarios))
     found: dict[tuple[tuple[str, ...], tuple[str, ...]], Text] = {}
+    held: dict[str, str] = {}  # each word once: they are most of what a large suite takes here
     for scenario in scenarios:
         text = scenario.wording
         if scenario.input is not None:
             text += "\n" + json.dumps(scenario.input, sort_keys=True, ensure_ascii=False)
-        own, files = _words(text, limit), _digests(scenario)
-        if not own:
-            own = text.split()  # signs alone: they are all there is to compare
-        known = found.setdefault((tuple(own), files), Text(own, files))
+        # signs alone are all there is to compare
+        own = tuple(held.setdefault(word, word) for word in _words(text, limit) or text.split())
+        files = _digests(scenario)
+        known = found.setdefault((own, files), Text(own, files))
         known.scenarios.setdefault(scenario.split, []).append(scenario)
     return list(found.values())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 
 _HIDDEN = re.compile(
@@ -39,7 +40,7 @@ def words(text: str) -> list[str]:
     return found if text.isascii() else [word for word in found if len(word) > 1 or not _is_typography(word)]
 
 
-def data_of(found: list[str]) -> Counter[str]:
+def data_of(found: Iterable[str]) -> Counter[str]:
     """Return the numbers and the signs among words, with how often each is there."""
     return Counter(word for word in found if not word[0].isalpha())
 
