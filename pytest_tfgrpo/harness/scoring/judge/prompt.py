@@ -44,9 +44,11 @@ def question(scenario: Scenario, rollout: Rollout) -> tuple[Message, ...]:
     """Return the messages that ask the judge about `rollout`; equal attempts give equal messages.
 
     They hold the task, the criteria, the steps and the answer; never what the scenario's checks expect.
+    All attempts at one scenario are asked about alike up to their steps, so that a server can cache that: the
+    mark comes from what they share, and is another one only where a part contains it.
     """
     data = shown(scenario, rollout)
-    mark = mark_for([*data.values()], data.values())
+    mark = mark_for([data["task"], data["criteria"]], data.values())
     values = {**data, "mark": mark, "shape": _shape(len(scenario.rubric))}
     return (
         Message(role="system", content=templates()["system"]),

@@ -1,5 +1,6 @@
 """The optimizer `llm`, from scored groups to a revised library."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -20,6 +21,7 @@ from support.teachers import (
     staged,
     suite,
 )
+from support.texts import common_start
 
 from pytest_tfgrpo.core.records import JudgeResult, ModelCall
 from pytest_tfgrpo.harness.learning.library.library import empty
@@ -155,6 +157,35 @@ def test_studies_that_would_keep_a_lesson_are_told_to_whoever_consolidates() -> 
     assert "studies that would keep L1: 3" in seen[0]
     assert proposal.operations == ()
     assert proposal.note == "the teacher proposed no change"
+
+
+def test_calls_of_an_epoch_share_instructions_and_lessons_before_anything_else() -> None:
+    teacher = ScriptedCompleter(staged(critique=says(operation()), consolidation=says()))
+    context = context_of([scored(SUITE[0]), scored(SUITE[1])], SUITE, library=library_of(OLD, STALE))
+    learn(context, teacher)
+    one, other = (question(r) for r in teacher.requests if stage_of(r) == "critique")
+    shared = re.sub("[0-9a-f]+$", "", common_start(one, other))  # two marks may begin alike
+    assert shared.endswith("]\n\nThe task, as it was put to the agent:\n\n[begin task ")
+    assert '{"comparison": "what made the difference' in shared
+    assert all(lesson.summary32 in shared for lesson in (OLD, STALE))
+    assert len({r.messages[0].content for r in teacher.requests}) == 1
+
+
+def test_calls_about_other_lessons_share_all_instructions() -> None:
+    teacher = ScriptedCompleter(staged(critique=says(operation())))
+    for library in (library_of(OLD), library_of(STALE)):
+        learn(context_of([scored(SUITE[0])], SUITE, library=library), teacher)
+    shared = common_start(*map(question, teacher.requests))
+    assert "Lessons that the agent has at present:\n\n[begin lessons " in shared
+    assert "Answer with one JSON object and nothing else" in shared
+
+
+def test_summaries_of_a_group_share_all_but_their_attempt() -> None:
+    teacher = ScriptedCompleter(staged(summary="It talked.", critique=says()))
+    learn(context_of([scored(SUITE[0], answer=lambda n: f"{n} {'long ' * 2_000}")], SUITE), teacher)
+    one, other = (question(r) for r in teacher.requests if stage_of(r) == "summary")
+    assert re.search(r"\n\nThe attempt:\n\nReward [0-9.]*$", common_start(one, other))
+    assert one.endswith("]\n\nRetell this attempt as described above.")
 
 
 def test_without_spread_nothing_is_asked() -> None:
