@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.core.records import Usage
 from pytest_tfgrpo.core.sampled import REDACTED, Sampled, temperature_of
-from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.llm.calls import HELLO
 from pytest_tfgrpo.llm.concurrency import AUTO
 from pytest_tfgrpo.llm.config import HOSTED, MaxTokensField
 from pytest_tfgrpo.llm.door import Door
-from pytest_tfgrpo.llm.hedging import hedged
+from pytest_tfgrpo.llm.hedging import Hedges, hedged
 from pytest_tfgrpo.llm.http_errors import read_refusal, retry_after_s
 from pytest_tfgrpo.llm.model_call import (
     BUDGET,
@@ -97,8 +96,7 @@ class ChatCompleter:
         self._max_tokens = door.endpoint.max_tokens or max_tokens
         self._pace = pace
         self._broken: ModelError | None = None
-        self.hedged = 0
-        """Calls that were sent a second time."""
+        self.hedges = Hedges()
         self._answered = False
         self._forms: bool | None = None
         """Whether the server can hold an answer to a form; None: not known yet."""
@@ -146,9 +144,8 @@ class ChatCompleter:
         after_s = self._endpoint.hedge_after_s
         if after_s is None:
             return await self._ask(request)
-        dropped_usd = 0.0 if self._endpoint.free else None
         return await hedged(
-            partial(self._ask, request), after_s=after_s, may=self._may_hedge, dropped_usd=dropped_usd
+            partial(self._ask, request), after_s=after_s, may=self._may_hedge, dropped=self._dropped_usd
         )
 
     async def _reach(self, batches: Batches) -> Completion:
@@ -164,21 +161,24 @@ class ChatCompleter:
         """Return, and count, whether a call may be sent a second time: places are free that nobody wants."""
         slots = self._door.slots
         idle = slots.is_idle if isinstance(slots, AdaptiveSlots) else slots is None or not slots.locked()
-        self.hedged += idle
+        self.hedges.count += idle
         return idle
+
+    def _dropped_usd(self, answer: Completion) -> float | None:
+        if self._endpoint.free:
+            return 0.0
+        self.hedges.dropped(answer, self.price)
+        return None
 
     @property
     def warnings(self) -> list[str]:
         """What to say of calls that were sent twice, and of batches."""
         if self.batches is not None:
             return self.batches.warnings
-        if not self.hedged:
+        after_s = self._endpoint.hedge_after_s
+        if not self.hedges.count or after_s is None:
             return []
-        sent = plural(self.hedged, "call", "was", "were")
-        return [
-            f"{self.name}: {sent} sent a second time after {self._endpoint.hedge_after_s:g} s "
-            "(hedge_after_s); one answer counts, both are paid for"
-        ]
+        return [f"{self.name}: {self.hedges.warning(after_s)}"]
 
     async def _ask(self, request: Request) -> Completion:
         completion_tokens = request.max_tokens or self._max_tokens

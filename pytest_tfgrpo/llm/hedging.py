@@ -4,10 +4,49 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.core.records import Usage
+from pytest_tfgrpo.core.text import money, plural
+from pytest_tfgrpo.llm.prices import Price
 from pytest_tfgrpo.llm.protocol import Completion
+
+
+@dataclass(slots=True)
+class Hedges:
+    """Calls of one model that were sent a second time."""
+
+    count: int = 0
+    answers_usd: float = 0.0
+    """Of answers whose other call was cancelled, as far as it is known: no sum of costs has it."""
+    prompts_usd: float = 0.0
+    """Of the prompts of those other calls; what a model had written until then nobody counts."""
+    cancelled: int = 0
+
+    def dropped(self, answer: Completion, price: Price | None) -> None:
+        """Note that a call was cancelled that had the prompt of `answer`, at an unknown cost."""
+        self.cancelled += 1
+        self.answers_usd += answer.cost_usd or 0.0
+        if price is not None and answer.usage is not None:
+            self.prompts_usd += price.cost(Usage(prompt=answer.usage.prompt, completion=0))
+
+    def warning(self, after_s: float) -> str:
+        """Return what to say of them."""
+        told = (
+            f"{plural(self.count, 'call', 'was', 'were')} sent a second time after {after_s:g} s "
+            "(hedge_after_s); one answer counts, both are paid for"
+        )
+        if not self.cancelled:
+            return told
+        calls = plural(self.cancelled, "cancelled call")
+        told += f". Costs are a lower bound: no server says what {calls} used"
+        if not self.answers_usd:
+            return told
+        return (
+            f"{told}; sums leave out {money(self.answers_usd)} for the answers that came instead, about "
+            f"{money(self.prompts_usd)} for the prompts that were sent twice, and what was written until then"
+        )
 
 
 async def hedged(
@@ -15,12 +54,12 @@ async def hedged(
     *,
     after_s: float,
     may: Callable[[], bool],
-    dropped_usd: float | None,
+    dropped: Callable[[Completion], float | None],
 ) -> Completion:
     """Return the first answer to `ask`, which is called again after `after_s` if it `may` be then.
 
-    The call that is not waited for is cancelled and costs `dropped_usd`, None where that is unknown, which is
-    part of the answer's cost. Raises what the first call raised when both fail.
+    The call that is not waited for is cancelled and costs what `dropped` says of the answer, None where that
+    is unknown, which is part of the answer's cost. Raises what the first call raised when both fail.
     """
     calls = [asyncio.ensure_future(ask())]
     try:
@@ -33,18 +72,17 @@ async def hedged(
             await asyncio.wait(calls)
         answered = [call for call in calls if call.done() and call.exception() is None]
         winner = answered[0] if answered else calls[0]
-        costs = [_cost(call, dropped_usd) for call in calls if call is not winner]
-        return _with(await winner, costs)
+        found = await winner
+        costs = [_cost(call) if call.done() else dropped(found) for call in calls if call is not winner]
+        return _with(found, costs)
     finally:
         for call in calls:
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
 
 
-def _cost(call: asyncio.Future[Completion], dropped_usd: float | None) -> float | None:
-    """Return what the other call cost."""
-    if not call.done():
-        return dropped_usd
+def _cost(call: asyncio.Future[Completion]) -> float | None:
+    """Return what the other call cost, which is done."""
     error = call.exception()
     if error is None:
         return call.result().cost_usd

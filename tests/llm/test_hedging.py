@@ -29,20 +29,40 @@ def in_turn(*replies: Reply | str) -> Answer:
 
 
 async def test_a_slow_call_is_sent_again_and_the_first_answer_counts() -> None:
-    ledger = Ledger()
-    async with connected(in_turn(fake_model.SILENT, "second"), spending=ledger, **SOON) as client:
-        found = await asyncio.wait_for(client.complete(request()), 10)
+    ledger, second = Ledger(), fake_model.text("second", usage=fake_model.usage(3_000, 100))
+    async with connected(in_turn(fake_model.SILENT, second), spending=ledger, **SOON) as client:
+        found = await asyncio.wait_for(client.complete(request("word " * 3_000)), 10)
         completer = client.models.open("openai:priced@fake")
         assert isinstance(completer, ChatCompleter)
     assert found.text == "second"
     assert found.cost_usd is None, "nobody says what the cancelled call used"
     assert sorted(usd is None for usd, _ in ledger.settled) == [False, True]
     assert ledger.open == []
-    assert completer.hedged == 1
+    assert completer.hedges.count == 1
     assert completer.warnings == [
         "openai:priced@fake: 1 call was sent a second time after 0.1 s (hedge_after_s); one answer counts, "
-        "both are paid for"
+        "both are paid for. Costs are a lower bound: no server says what 1 cancelled call used; sums leave "
+        "out $0.0040 for the answers that came instead, about $0.0030 for the prompts that were sent twice, "
+        "and what was written until then"
     ]
+
+
+async def test_of_a_model_without_a_price_the_cost_of_a_cancelled_call_is_not_guessed() -> None:
+    async with connected(in_turn(fake_model.SILENT, "second"), **SOON) as client:
+        completer = client.models.open("openai:other@fake")
+        assert (await completer.complete(request())).cost_usd is None
+    assert isinstance(completer, ChatCompleter)
+    (warning,) = completer.warnings
+    assert warning.endswith(". Costs are a lower bound: no server says what 1 cancelled call used")
+
+
+async def test_at_an_endpoint_that_is_free_a_cancelled_call_costs_nothing() -> None:
+    async with connected(in_turn(fake_model.SILENT, "second"), free=True, **SOON) as client:
+        found = await client.complete(request())
+        completer = client.models.open("openai:priced@fake")
+    assert found.cost_usd == 0
+    assert isinstance(completer, ChatCompleter)
+    assert completer.warnings[0].endswith("one answer counts, both are paid for")
 
 
 async def test_a_call_that_is_fast_enough_is_sent_once() -> None:
@@ -55,8 +75,11 @@ async def test_a_second_call_that_fails_leaves_the_first() -> None:
     slow = fake_model.Reply(body=fake_model.text("first").body, delay_s=0.4)
     async with connected(in_turn(slow, fake_model.refused(400)), **SOON) as client:
         found = await client.complete(request())
+        completer = client.models.open("openai:priced@fake")
     assert found.text == "first"
     assert found.cost_usd is not None
+    assert isinstance(completer, ChatCompleter)
+    assert completer.hedges.cancelled == 0
 
 
 async def test_when_both_fail_the_error_is_that_of_the_first() -> None:
