@@ -168,6 +168,10 @@ def test_the_dark_is_dark_and_the_light_is_light(visit: Open, pages: Path) -> No
     assert lightness("dark") < 150 < 600 < lightness("light")
 
 
+HEADS = """() => [...document.querySelectorAll("main thead th")].filter((head) => head.checkVisibility())
+  .map((head) => head.innerText.trim())"""
+
+
 def test_paper_gets_the_tables_and_no_controls(visit: Open, pages: Path) -> None:
     page = visit(pages / "report.html", color_scheme="dark").page
     page.emulate_media(media="print")
@@ -178,6 +182,10 @@ def test_paper_gets_the_tables_and_no_controls(visit: Open, pages: Path) -> None
         "rgb(255, 255, 255)",
         "rgba(0, 0, 0, 0)",
     )
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    heads = page.evaluate(HEADS)
+    assert {"domain", "scenario", "failed check", "tool or model"} < set(heads)
+    assert "" not in heads
     assert min(ratio for ratio, _ in page.evaluate(CONTRASTS)) >= 4.5
 
 
