@@ -61,7 +61,7 @@ ONLY_DEV = (
     "so select train scenarios as well"
 )
 AGAIN = "tfgrpo: interrupted again before the run had ended; "
-ONLY_TRAIN = "only train scenarios are selected; they run only with --tfgrpo"
+ONLY_TRAIN = "only train and dev scenarios are selected; they run only with --tfgrpo"
 
 
 def session_of(config: pytest.Config) -> TfgrpoSession:

@@ -3,11 +3,13 @@
 import csv
 import io
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 from support.browser_runs import Open
+from support.tools import run_pytest
 
 pytestmark = pytest.mark.browser
 COPIED = """() => {
@@ -89,9 +91,39 @@ def test_commands_and_addresses_are_copied(visit: Open, pages: Path) -> None:
     rollout.get_by_role("button", name="copy link").click()
     expect(page.get_by_role("button", name="copied")).to_have_count(3)
     pytest_command, show, link = page.evaluate("window.__copied")
-    assert pytest_command == "pytest fixtures/date-1.scenario.yaml::date-1"
+    assert pytest_command == "pytest --tfgrpo-actor=offline fixtures/date-1.scenario.yaml::date-1"
     assert show == "tfgrpo show run2.e2.date-1.r0"
     assert link.endswith("report.html#scenario/date-1/epoch2-eval/0")
+
+
+def test_the_copied_command_runs_the_scenario_again_with_the_agent_of_the_run(
+    visit: Open, tmp_path: Path
+) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntfgrpo_actor = offline\ntfgrpo_out = out\n")
+    (tmp_path / "own.py").write_text('def solve(context):\n    return "yes"\n')
+    checks = [{"kind": "exact", "value": "yes"}]
+    listed = [
+        {"id": f"{split}-1", "prompt": f"Say yes {split}.", "split": split, "checks": checks}
+        for split in ("train", "dev", "eval")
+    ]
+    (tmp_path / "my suite.scenario.json").write_text(json.dumps(listed))
+    assert run_pytest(tmp_path, "--tfgrpo", "--tfgrpo-actor=python:own:solve").returncode == 0
+    (report,) = tmp_path.glob("out/*/runs/*/report.html")
+    for split in ("train", "eval"):
+        page = visit(report, f"#scenario/{split}-1").page
+        page.evaluate(COPIED)
+        page.locator("dialog#detail > .copies").get_by_role("button", name="copy pytest").click()
+        program, *words = shlex.split(page.evaluate("window.__copied[0]"))
+        assert program == "pytest"
+        before = set(tmp_path.glob("out/*/runs/*"))
+        assert run_pytest(tmp_path, *words).returncode == 0
+        (folder,) = set(tmp_path.glob("out/*/runs/*")) - before
+        again = json.loads((folder / "report.json").read_text())
+        assert again["settings"]["actor"] == "python:own:solve"
+        assert [scenario["id"] for scenario in again["scenarios"]] == [f"{split}-1"]
+    page = visit(report, "#scenario/dev-1").page
+    expect(page.locator("dialog#detail > .copies")).to_contain_text("runs only with the train scenarios")
+    expect(page.get_by_role("button", name="copy pytest")).to_have_count(0)
 
 
 def test_columns_are_chosen_and_the_address_keeps_them(visit: Open, pages: Path) -> None:

@@ -33,6 +33,7 @@ def index(laid: Layout, packed: Packed, beyond: Mapping[str, Any] | None = None)
     known = {} if laid.run is None else {lesson.id: lesson for lesson in lessons_of(laid.run)}
     value = {
         "run": laid.report["run_id"],
+        "actor": redact(laid.report["settings"].get("actor") or ""),
         "columns": [
             {"label": column.label, "name": column.name, "mode": column.mode} for column in grid.columns
         ],

@@ -5,12 +5,13 @@ function shellWord(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, `'"'"'`)}'`;
 }
 
-/** The command that runs a scenario again; null where the file that has it is not known. */
+/** The command that runs a scenario again, by the agent of this run; null where there is none. */
 function rerunCommand(row) {
   const checker = index.checkers[row.id];
   const file = row.source.replace(/:\d+$/, "");
-  if (!checker && !file) return null;
-  return "pytest " + shellWord(checker || `${file}::${row.id}`);
+  if (row.split === "dev" || (!checker && !file)) return null;
+  const flags = [row.split === "train" && "--tfgrpo", index.actor && `--tfgrpo-actor=${index.actor}`];
+  return ["pytest", ...flags.filter(Boolean), checker || `${file}::${row.id}`].map(shellWord).join(" ");
 }
 
 async function toClipboard(text) {

@@ -81,7 +81,8 @@ async function openScenario(row, label, rollout) {
 /** Buttons that copy what leads back to a scenario: the command that runs it again, and its address. */
 function copiesOf(row, place) {
   const command = rerunCommand(row);
-  return [command === null ? "" : copyButton("copy pytest", command), copyButton("copy link", linkTo(row.id, ...place))];
+  const alone = row.split === "dev" ? make("span", { className: "soft" }, "A dev scenario runs only with the train scenarios that it validates.") : "";
+  return [command === null ? alone : copyButton("copy pytest", command), copyButton("copy link", linkTo(row.id, ...place))];
 }
 
 /** What stands for a group whose rollouts are not in the page. */
