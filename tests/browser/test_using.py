@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 from support.browser_runs import Open, answering, sample_page
+from support.sweeps import make_run
 
 pytestmark = pytest.mark.browser
 CELLS = "#map tbody tr:not(.gap)"
@@ -250,6 +251,24 @@ def test_a_comparison_opens_with_its_own_result(visit: Open, pages: Path) -> Non
     assert gate.bounding_box()["y"] > opened.page.locator("#own").bounding_box()["y"]  # type: ignore[index]
     assert opened.page.locator("#curve svg .second").count() > 3
     assert opened.messages == []
+
+
+def test_the_result_of_a_comparison_leads_to_the_answers_that_differ_most(
+    visit: Open, pages: Path, tmp_path: Path
+) -> None:
+    page = visit(pages / "compare.html").page
+    losses = [float(text) for text in page.locator("#map td.change-B").all_inner_texts() if text != "-"]
+    result = page.locator("#compare .verdict").first
+    expect(result).to_contain_text(f"Largest loss: count-7 {min(losses):+.3f}, its answers side by side.")
+    result.get_by_role("link", name="count-7").click()
+    expect(heading(page)).to_have_text("count-7")
+    expect(page.locator("#beside .answers mark").first).to_be_visible()
+    (tmp_path / "gains.html").write_text(
+        sample_page(make_run(final={"a": [1, 1]}), make_run(final={"a": [0, 1]}, run_id="run0"))
+    )
+    expect(visit(tmp_path / "gains.html").page.locator("#compare .verdict").first).to_contain_text(
+        "Largest gain: a +0.500"
+    )
 
 
 def test_the_answers_of_two_runs_stand_side_by_side_with_their_first_difference(
