@@ -141,6 +141,7 @@ def past(n: int) -> PastRun:
         run_id=f"20260131T1200{n:02}-{n:08x}",
         state="complete",
         counts=True,
+        actor="offline" if n % 5 else "python:agents.support:solve",
         commit=f"{n // 4}a2b3c4d5e6f",
         lessons_hash=f"{n // 3}" * 64,
         lessons=n,
@@ -175,17 +176,21 @@ def test_the_history_sorts_fits_and_asks_for_nothing(
     visit: Open, screenshots: Path, tmp_path: Path, width: int
 ) -> None:
     runs = [past(n) for n in range(12)]
-    hostile = PastRun(run_id=HOSTILE, state=HOSTILE, counts=False, commit=HOSTILE)
+    hostile = PastRun(run_id=HOSTILE, state=HOSTILE, counts=False, commit=HOSTILE, actor=HOSTILE)
     path = tmp_path / "history.html"
     path.write_text(history_page("demo", [*runs, hostile], {runs[0].run_id: "./x.html"}), encoding="utf-8")
     scheme = "dark" if width > 1000 else "light"
     opened = visit(path, viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = opened.page
+    for table in ("#runs", "#builds"):
+        mean = page.locator(f"{table} thead th", has_text="mean").bounding_box()
+        assert mean is not None
+        assert mean["x"] + mean["width"] <= width
     head = page.locator("#runs thead th", has_text="mean")
     head.get_by_role("button").click()
     assert page.locator("#runs tbody th").first.inner_text() == runs[0].run_id
     expect(page.locator("#charts svg")).to_have_count(4)
-    expect(page.locator("#builds tbody tr")).to_have_count(6)  # of 3 commits and 4 libraries
+    expect(page.locator("#builds tbody tr")).to_have_count(9)  # of 3 commits, 4 libraries and 2 agents
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate("window.__hacked") is None
     assert opened.violations() == opened.messages == opened.requests == []

@@ -34,10 +34,13 @@ def test_the_runs_are_listed_and_a_page_links_to_theirs(learned: Project) -> Non
     learned.ini(actor="python:agent:right", task_id="demo").learn()
     shown = tfgrpo("history").splitlines()
     first, second = (folder.name for folder in learned.runs())
-    assert shown[0].split() == ["run", "mean,", "95", "%", "gain", "cost", "time", "commit", "library"]
+    heads = ["run", "mean,", "95", "%", "gain", "cost", "time", "commit", "library", "of"]
+    assert shown[0].split() == heads
     assert [row.split()[0] for row in shown[1:3]] == [first[:15], second[:15]]
     assert f" {learned.report()['epochs'][-1]['gt_score']['mean']:.3f} " in shown[2]
-    assert shown[3] == "page   out/demo/history.html"
+    assert [row.split()[-1] for row in shown[1:3]] == ["a", "b"]
+    assert shown[4:6] == ["a: python:agent:learner", "b: python:agent:right"]
+    assert shown[6] == "page   out/demo/history.html"
     page = (learned.root / "out/demo/history.html").read_text()
     for name in (first, second):
         assert f'<a href="./runs/{name}/report.html">{name}</a>' in page

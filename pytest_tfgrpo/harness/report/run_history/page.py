@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from pytest_tfgrpo.harness.report.page import template
 from pytest_tfgrpo.harness.report.run_history.chart import MOST, charts
-from pytest_tfgrpo.harness.report.run_history.past_runs import PastRun, by_build, short, span, suites
+from pytest_tfgrpo.harness.report.run_history.past_runs import (
+    PastRun,
+    agents,
+    by_build,
+    short,
+    span,
+    suites,
+)
 
 SCRIPTS = ("text.js", "table.js", "run_history.js")
 
@@ -25,6 +32,7 @@ def history_page(task_id: str, runs: Sequence[PastRun], links: Mapping[str, str]
         charts=charts(runs),
         not_drawn=max(0, len(counted) - MOST),
         suites=suites(runs),
+        agents=agents(runs),
         links=links,
         short=short,
         span=span,

@@ -29,6 +29,8 @@ class PastRun:
     """How it ended; running, killed, partial, or why its report cannot be read."""
     counts: bool
     """Whether it is drawn and averaged: it is complete, and swept the whole suite."""
+    actor: str = ""
+    """Spec of the agent; empty where none was recorded."""
     commit: str = ""
     """Empty where none was recorded."""
     lessons_hash: str = ""
@@ -65,6 +67,7 @@ def _past_run(run_id: str, report: Mapping[str, Any]) -> PastRun:
         run_id=run_id,
         state="a part of the suite" if partial and state == "complete" else state,
         counts=state == "complete" and not partial and final["mean"] is not None,
+        actor=line(report["settings"].get("actor") or "", LONGEST),
         commit=line(str(report["versions"].get("commit", "")), LONGEST),
         lessons_hash=line(report["library"]["hash"], LONGEST),
         lessons=len(report["library"]["lessons"]),
@@ -82,9 +85,18 @@ def _past_run(run_id: str, report: Mapping[str, Any]) -> PastRun:
 
 def unreported(run_id: str, state: str, header: Mapping[str, Any] | None) -> PastRun:
     """Return a run without a report, with what the `header` of its journal tells of it."""
-    versions = (header or {}).get("versions")
-    commit = versions.get("commit", "") if isinstance(versions, dict) else ""
-    return PastRun(run_id=run_id, state=line(state, LONGEST), counts=False, commit=line(str(commit), LONGEST))
+
+    def told(part: str, name: str) -> str:
+        known = (header or {}).get(part)
+        return line(str(known.get(name) or ""), LONGEST) if isinstance(known, dict) else ""
+
+    return PastRun(
+        run_id=run_id,
+        state=line(state, LONGEST),
+        counts=False,
+        actor=told("settings", "actor"),
+        commit=told("versions", "commit"),
+    )
 
 
 def _figure(value: object) -> float | None:
@@ -106,7 +118,7 @@ def _seconds(start: str, end: str) -> float | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BuildOverRuns:
-    """The runs of one commit, library and eval split, averaged."""
+    """The runs of one agent, commit, library and eval split, averaged."""
 
     runs: tuple[PastRun, ...]
     """Oldest first."""
@@ -124,15 +136,15 @@ class BuildOverRuns:
 
 
 def by_build(runs: Iterable[PastRun]) -> list[BuildOverRuns]:
-    """Return the runs that count by commit, library and eval split, that of the newest run first.
+    """Return the runs that count by agent, commit, library and eval split, that of the newest run first.
 
     The interval is the mean of those of the runs. A mean of estimates spreads no more than its parts do on
     average, however they hang together, so that it is never too narrow; all of them ask the same scenarios.
     """
-    groups: dict[tuple[str, str, str], list[PastRun]] = {}
+    groups: dict[tuple[str, ...], list[PastRun]] = {}
     for run in runs:
         if run.counts:
-            key = (run.commit, run.lessons_hash, run.suite)
+            key = (run.actor, run.commit, run.lessons_hash, run.suite)
             groups[key] = [*groups.pop(key, []), run]
     return [_averaged(tuple(group)) for group in reversed(groups.values())]
 
@@ -169,16 +181,22 @@ def suites(runs: Iterable[PastRun]) -> dict[str, str]:
     return {stamp: f"{n}" for n, stamp in enumerate(stamps, 1)}
 
 
+def agents(runs: Iterable[PastRun]) -> dict[str, str]:
+    """Return a letter for each agent, in the order in which they ran."""
+    actors = dict.fromkeys(run.actor for run in runs if run.counts)
+    return {actor: chr(97 + n % 26) + (f"{n // 26}" if n > 25 else "") for n, actor in enumerate(actors)}
+
+
 def short(commit: str) -> str:
     """Return a commit as a table has it: seven digits, ``*`` where files differed from it."""
     head, mark, _ = commit.partition("+")
     return head[:7] + ("*" if mark else "")
 
 
-def span(seconds: float | None) -> str:
-    """Return how long something took: ``40 s``, ``12 min``, ``2.3 h``."""
+def span(seconds: float | None, digits: int = 0) -> str:
+    """Return how long something took: ``40 s``, ``12 min``, ``2.3 h``; minutes with `digits` decimals."""
     if seconds is None:
         return "-"
     if seconds < 90:
         return f"{seconds:.0f} s" if seconds >= 9.95 or not seconds else f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.{digits}f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -54,6 +54,7 @@ def test_a_run_is_told_by_the_figures_of_its_report() -> None:
     final = report["epochs"][-1]["gt_score"]
     assert (run.mean, list(run.ci95 or ())) == (final["mean"], final["ci95"])
     assert (run.gain, run.commit, run.lessons) == (0.5, "1a2b3c4d5e6f+dirty", 0)
+    assert run.actor == "offline"
     assert (run.seconds, run.usd, run.state) == (30.0, report["cost"]["usd"], "complete")
     assert run.counts
 
@@ -78,12 +79,19 @@ def test_a_report_of_another_version_is_said_to_be_one(broken: dict[str, Any]) -
 
 
 @pytest.mark.parametrize(
-    ("header", "commit"),
-    [(None, ""), ({}, ""), ({"versions": {"commit": "1a2b"}}, "1a2b"), ({"versions": 3}, "")],
+    ("header", "commit", "actor"),
+    [
+        (None, "", ""),
+        ({}, "", ""),
+        ({"versions": {"commit": "1a2b"}, "settings": {"actor": "offline"}}, "1a2b", "offline"),
+        ({"versions": 3, "settings": {"actor": None}}, "", ""),
+    ],
 )
-def test_a_run_without_report_has_the_commit_of_its_journal(header: Any, commit: str) -> None:
+def test_a_run_without_report_has_agent_and_commit_of_its_journal(
+    header: Any, commit: str, actor: str
+) -> None:
     assert unreported("run", "killed", header) == PastRun(
-        run_id="run", state="killed", counts=False, commit=commit
+        run_id="run", state="killed", counts=False, commit=commit, actor=actor
     )
 
 
@@ -101,6 +109,34 @@ def test_runs_of_one_commit_library_and_split_are_averaged_and_the_newest_comes_
     assert first.usd is None  # of one of them it is unknown
     assert first.latest == runs[2]
     assert (second.runs, third.runs) == ((runs[1],), (runs[3],))
+
+
+def test_runs_of_different_agents_are_not_averaged_nor_joined_by_a_line() -> None:
+    runs = [one(n, actor=actor, commit="") for n, actor in enumerate(["offline", "offline", "python:x:y"])]
+    assert [[run.actor for run in build.runs] for build in by_build(runs)] == [
+        ["python:x:y"],
+        ["offline", "offline"],
+    ]
+    chart = charts(runs)[0]
+    assert [line.count(",") for line in chart["lines"]] == [2, 1]
+    assert [(title, [name for _, name in at]) for title, at, _ in chart["ticks"]] == [
+        ("commit", ["-"]),
+        ("library", ["ccccccc"]),
+        ("agent", ["a", "b"]),
+    ]
+    page = history_page("demo", runs, {})
+    assert page.count("<b>b</b> python:x:y") == 2  # of its build, and of its run
+    assert "The line breaks where the agent changes" in page
+    assert "agent changes" not in history_page("demo", runs[:2], {})
+
+
+@pytest.mark.parametrize(
+    ("changes", "which"),
+    [({"seconds": 130.0}, 3), ({"usd": 1e-5, "cost": "<$0.0001"}, 2), ({"mean": 0.016, "ci95": None}, 0)],
+)
+def test_the_labels_of_an_axis_differ(changes: dict[str, Any], which: int) -> None:
+    labels = [text for _, text in charts([one(**changes)])[which]["grid"]]
+    assert len(set(labels)) == len(labels) >= 3
 
 
 @given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(0, 1e3)), min_size=1, max_size=MOST + 5))
@@ -141,8 +177,24 @@ def test_a_terminal_of_80_columns_has_the_newest_runs() -> None:
     ]
 
 
+def test_the_terminal_names_the_agents_where_they_differ() -> None:
+    actors = ["offline", "python:slow:solve"]
+    shown = list(history_lines([one(n, actor=actor) for n, actor in enumerate(actors)], 10))
+    assert [row.split()[-1] for row in shown[:3]] == ["of", "a", "b"]
+    assert shown[3:] == [
+        "of: the agent; means of different ones do not compare",
+        "a: offline",
+        "b: python:slow:solve",
+    ]
+    both = list(history_lines([one(0, actor="offline"), one(1, actor="x", suite="f" * 64)], 10))
+    assert [row.split()[-1] for row in both[1:3]] == ["1a", "2b"]
+    assert both[3] == "of: eval split and agent; means of different ones do not compare"
+    assert len(list(history_lines([one(n, actor="offline") for n in range(2)], 10))) == 3
+
+
 def test_hostile_names_stay_text() -> None:
-    runs = [one(0, run_id=HOSTILE, commit=HOSTILE, lessons_hash=HOSTILE), unreported(HOSTILE, HOSTILE, None)]
+    named = {"run_id": HOSTILE, "commit": HOSTILE, "lessons_hash": HOSTILE, "actor": HOSTILE}
+    runs = [one(0, **named), one(1, actor="offline"), unreported(HOSTILE, HOSTILE, None)]
     page = history_page(HOSTILE, runs, {HOSTILE: "./x"})
     assert page == history_page(HOSTILE, runs, {HOSTILE: "./x"})
     assert page.count("<script") == page.count("</script>") == 1
