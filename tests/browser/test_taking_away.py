@@ -4,11 +4,12 @@ import csv
 import io
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
-from support.browser_runs import Open
+from support.browser_runs import Open, first_run, sample_page, second_run
 from support.tools import run_pytest
 
 pytestmark = pytest.mark.browser
@@ -151,6 +152,54 @@ def test_a_phone_shows_rows_as_cards(visit: Open, pages: Path) -> None:
     assert page.locator("#map tbody .phase a:visible").evaluate_all(cut) == []
     page.select_option("#order", label="scenario")
     assert row.locator("th a").get_attribute("href") == "#scenario/count-0"
+
+
+FIVE = ["A", "B", "C", "D", "E", "B - A", "C - A", "D - A", "E - A"]
+THREE = ["A", "B", "C", "B - A", "C - A"]
+
+
+@pytest.mark.parametrize(("number", "figures"), [(3, THREE), (5, FIVE)])
+@pytest.mark.parametrize("answers", [False, True])
+def test_the_cards_of_a_phone_have_each_of_several_runs(
+    visit: Open, tmp_path: Path, number: int, figures: list[str], answers: bool
+) -> None:
+    first, others = second_run(), [replace(first_run(), run_id=f"run{n}") for n in range(3, 2 + number)]
+    (tmp_path / "page.html").write_text(sample_page(first, *others), encoding="utf-8")
+    opened = visit(tmp_path / "page.html", viewport={"width": 390, "height": 844}, is_mobile=True)
+    page, letters = opened.page, figures[:2]
+    if answers:
+        letters = figures[:number]
+        page.locator(".menu summary").click()
+        for letter in letters[2:]:
+            page.get_by_role("checkbox", name=f"answer of {letter}").check()
+    card = page.locator("#map tbody tr:not(.gap)").first
+    named = "all => all.map((one) => one.dataset.name)"
+    assert card.locator(".phase a:visible").evaluate_all(named) == figures
+    quoted = [f"answer of {letter}" for letter in letters]
+    assert card.locator("[class*=answer] a:visible").evaluate_all(named) == quoted
+    expect(card.locator(".expected span")).to_be_visible()
+    boxes = [one.bounding_box() for one in [card, *card.locator("td:visible").all()]]
+    whole, *cells = [box or pytest.fail("nothing is there") for box in boxes]
+    assert max(box["x"] + box["width"] for box in cells) <= 390
+    assert 0 <= whole["y"] + whole["height"] - max(box["y"] + box["height"] for box in cells) < 12
+    assert opened.messages == []
+
+
+def test_a_phone_shows_what_changed_between_two_runs_in_the_first_view(visit: Open, tmp_path: Path) -> None:
+    actor = "python:agents.customer_support.triage:solve"
+    own, other = (
+        replace(run, settings={**run.settings, "actor": actor}) for run in (second_run(), first_run())
+    )
+    (tmp_path / "page.html").write_text(sample_page(own, other), encoding="utf-8")
+    phone = {"viewport": {"width": 390, "height": 844}, "is_mobile": True}
+    page = visit(tmp_path / "page.html", "#scenario/count-3", **phone).page
+    buttons = page.locator("dialog#detail > .title .buttons > *").all()
+    assert len({box["y"] for button in buttons if (box := button.bounding_box())}) == 1
+    page.keyboard.press("Escape")
+    head = page.get_by_role("group", name="the runs", exact=True).locator("th", has_text="change")
+    box = head.bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= 390
 
 
 def test_paper_gets_the_scenario_that_is_open_and_nothing_else(visit: Open, pages: Path) -> None:

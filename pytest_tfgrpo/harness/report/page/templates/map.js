@@ -22,7 +22,7 @@ class ScenarioMap {
     this.measure();
   }
 
-  /** Read the height of a row, which differs on a phone; returns whether it changed. */
+  /** Read the height of a row, which differs on a phone, and there by columns; returns whether it changed. */
   measure() {
     const height = parseFloat(getComputedStyle(this.box).getPropertyValue("--row"));
     const changed = height !== this.height;
@@ -41,6 +41,7 @@ class ScenarioMap {
     })));
     this.active.column = Math.min(this.active.column, columns.length - 1);
     this.markOrder();
+    this.measure();
     this.draw(true);
   }
 
