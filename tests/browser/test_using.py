@@ -44,6 +44,14 @@ def test_the_largest_losses_come_first_unless_sorted_otherwise(page: Page) -> No
     assert known[0] < 0 < known[-1]
 
 
+def test_the_dot_of_a_mixed_group_is_explained(page: Page) -> None:
+    dots = page.locator(f"{CELLS} .mixed")
+    expect(dots.first).to_have_attribute("title", "rollouts differ")
+    drawn = dots.first.evaluate("(dot) => getComputedStyle(dot, '::after').content")
+    assert drawn.strip('"') == "•"
+    expect(page.locator("#scenarios > p.soft").last).to_contain_text("•: rollouts of the group differ")
+
+
 def test_other_tables_are_sorted_too(page: Page) -> None:
     table = page.locator("#cost table.sortable, #curve table.sortable").first
     before = table.locator("tbody th").all_inner_texts()

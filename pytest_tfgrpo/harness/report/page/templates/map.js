@@ -172,7 +172,7 @@ function shownIn(column, row) {
   if (column.kind === "change") return { content: signed(value), label: `${row.id}, ${column.name}: ${signed(value)}`, look: value < -1e-9 ? "lost" : value > 1e-9 ? "gained" : "" };
   const cell = column.found(row);
   if (!cell) return { content: "", label: `${row.id}, ${column.name}: not run`, look: "" };
-  const content = [number(cell.mean, 2), isMixed(cell) ? make("span", { className: "mixed" }) : "", ...(cell.errors ? [" ", make("span", { className: "err" }, `${cell.errors} err`)] : [])];
+  const content = [number(cell.mean, 2), isMixed(cell) ? make("span", { className: "mixed", title: "rollouts differ" }) : "", ...(cell.errors ? [" ", make("span", { className: "err" }, `${cell.errors} err`)] : [])];
   const label = `${row.id}, ${column.name}: ${number(cell.mean, 2)}` + (cell.errors ? ` ${cell.errors} err` : "") + (isMixed(cell) ? ", rollouts differ" : "");
   return { content, label, look: cell.mean === null ? "none" : `h${Math.round(cell.mean * 10)}` };
 }
