@@ -1,5 +1,6 @@
 import base64
 import hashlib
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -56,6 +57,16 @@ class Tags(HTMLParser):
 def test_the_page_looks_as_agreed(golden: Callable[[str, str], None]) -> None:
     text = re.sub(r"(?s)(<(style|script)[^>]*>).*?(</\2>)", r"\1...\3", page(RUN))
     golden("report.html", re.sub(r"sha256-[A-Za-z0-9+/=]+", "sha256-...", text) + "\n")
+
+
+def test_the_row_of_a_sweep_counts_the_answers_that_it_shares() -> None:
+    value: Any = json.loads(json.dumps(build(RUN, None)))
+    legend = "N + M rollouts: the agent was asked N times; M answers are those of the final sweep."
+    assert legend not in html(value)
+    value["epochs"][0] |= {"rollouts": 265, "shared": 13, "shared_rollouts": 65}
+    shown = html(value)
+    assert "<td>265 + 65</td>" in shown
+    assert legend in shown
 
 
 def test_a_judge_has_its_own_part_of_the_page() -> None:
