@@ -186,6 +186,8 @@ def test_paper_gets_the_tables_and_no_controls(visit: Open, pages: Path) -> None
     heads = page.evaluate(HEADS)
     assert {"domain", "scenario", "failed check", "tool or model"} < set(heads)
     assert "" not in heads
+    boxed = "all => all.filter((one) => getComputedStyle(one).display !== 'contents').length"
+    assert page.locator("main thead button").evaluate_all(boxed) == 0  # else no further sheet has heads
     assert min(ratio for ratio, _ in page.evaluate(CONTRASTS)) >= 4.5
 
 
