@@ -1,11 +1,14 @@
 """What a reader does with a report page: sort, filter, open, compare, and all of it by keyboard."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from support.browser_runs import Open, answering, sample_page
+from support.browser_runs import Open, answering, sample_page, second_run
 from support.sweeps import make_run
+
+from pytest_tfgrpo.core.scenarios import SimulatedUser
 
 pytestmark = pytest.mark.browser
 CELLS = "#map tbody tr:not(.gap)"
@@ -98,6 +101,27 @@ def test_a_cell_opens_to_its_group_its_rollouts_and_their_frames(page: Page) -> 
     table = page.get_by_role("group", name="rollouts").inner_text()
     assert "provider: 503 from the provider" in table
     assert "timeout: no answer in 2 s" in table
+
+
+def test_the_task_of_a_conversation_shows_every_message_and_whom_a_model_plays(
+    visit: Open, tmp_path: Path, screenshots: Path
+) -> None:
+    run = second_run()
+    user = SimulatedUser(goal="A window table.", persona="In a hurry.", stop="It is booked.")
+    said = ("I need a table for Friday.", "We are four. Is there one by the window?", "Then take it.")
+    talks = tuple(
+        replace(s, prompt=said[0], turns=said, user=user) if s.id == "date-1" else s for s in run.scenarios
+    )
+    (tmp_path / "talks.html").write_text(sample_page(replace(run, scenarios=talks)), encoding="utf-8")
+    for width, height in ((1440, 900), (390, 844)):
+        viewport = {"width": width, "height": height}
+        page = visit(tmp_path / "talks.html", "#scenario/date-1/epoch2-eval", viewport=viewport).page
+        task = page.locator("dialog#detail details", has_text="Task and ground truth")
+        expect(task.locator("pre")).to_have_text(said)
+        expect(task.get_by_role("group", name="the user that a model plays")).to_contain_text("In a hurry.")
+        expect(task).to_contain_text("It is booked.")
+        assert page.locator("dialog#detail").evaluate("box => box.scrollWidth <= box.clientWidth")
+        page.screenshot(path=screenshots / f"conversation-{width}.png")
 
 
 def test_a_cell_opens_to_the_prompt_as_it_was_asked(page: Page) -> None:

@@ -43,7 +43,7 @@ def previews(grid: Grid, run: Run) -> list[Preview]:
 
 def preview(row: ScenarioRow, grid: Grid, scenario: Scenario) -> Preview:
     """Return what a row says."""
-    task, expects = line(scenario.prompt or _flat(scenario.input), TASK), line(expected(scenario), EXPECTED)
+    task, expects = line(_task(scenario), TASK), line(expected(scenario), EXPECTED)
     group = None if row.end is None else grid.columns[row.end].groups.get(row.id)
     if group is None or not group.rollouts:
         return Preview(task=task, expected=expects)
@@ -55,6 +55,12 @@ def preview(row: ScenarioRow, grid: Grid, scenario: Scenario) -> Preview:
         failed=line(_fault(rollout, score), FAILED),
         rollout=rollout.index,
     )
+
+
+def _task(scenario: Scenario) -> str:
+    """Return the task in words: its prompt, all that the user says and wants, or its data."""
+    wanted = [] if scenario.user is None else [f"(a model plays the user: {scenario.user.goal})"]
+    return " / ".join([*(scenario.turns or [scenario.prompt or _flat(scenario.input)]), *wanted])
 
 
 def worst(group: Group) -> tuple[Rollout, Score]:

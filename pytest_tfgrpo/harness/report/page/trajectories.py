@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.conversations import USER, without_repeats
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Frame, Group, Rollout, Run, Score
 from pytest_tfgrpo.core.redact import redact
-from pytest_tfgrpo.core.scenarios import Check, Scenario
+from pytest_tfgrpo.core.scenarios import Check, Scenario, SimulatedUser
 from pytest_tfgrpo.core.text import cut
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.report.page.grid import Grid, ScenarioRow
@@ -159,6 +159,15 @@ def told_params(check: Check) -> dict[str, Json]:
     return {key: value for key, value in check.params.items() if not key.endswith("_sha256")}
 
 
+def told_user(user: SimulatedUser) -> Iterator[tuple[str, str]]:
+    """Yield whom a model plays as names and texts, without what the scenario leaves open."""
+    yield "goal", user.goal
+    for name, text in (("persona", user.persona), ("knows", user.knows), ("stop", user.stop)):
+        if text:
+            yield name, text
+    yield "messages at most", str(user.max_turns)
+
+
 def _literal(value: Json) -> str:
     if isinstance(value, str) and "\n" in value:
         return value
@@ -273,19 +282,28 @@ class ChunkWriter:
         return known
 
     def _scenario(self, scenario: Scenario) -> Json:
-        return {
+        value: dict[str, Json] = {
             "id": scenario.id,
             "stamp": scenario.stamp,
             "prompt": self._text(scenario.prompt),
             "input": self._text(readable(scenario.input)),
             "attachments": [attachment.name for attachment in scenario.attachments],
             "checks": [
-                [check.title, check.weight, self._text(readable(told_params(check)))]
+                [
+                    check.title + ("" if check.turn is None else f" (turn {check.turn})"),
+                    check.weight,
+                    self._text(readable(told_params(check))),
+                ]
                 for check in scenario.checks
             ],
             "checker": scenario.checker or "",
             "truth": scenario.truth,
         }
+        if scenario.turns:
+            value["turns"] = [self._text(turn) for turn in scenario.turns]
+        if scenario.user is not None:
+            value["user"] = [[name, self._text(told)] for name, told in told_user(scenario.user)]
+        return value
 
     def _asked(self, asked: Asked | None) -> Json:
         if asked is None:

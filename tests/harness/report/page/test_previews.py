@@ -7,7 +7,7 @@ from support.builders import make_scenario
 from support.sweeps import make_run
 
 from pytest_tfgrpo.core.records import CheckResult, Failure, Run
-from pytest_tfgrpo.core.scenarios import Check, Criterion, Scenario
+from pytest_tfgrpo.core.scenarios import Check, Criterion, Scenario, SimulatedUser
 from pytest_tfgrpo.harness.report.page.grid import grid
 from pytest_tfgrpo.harness.report.page.previews import Preview, expected, previews
 from pytest_tfgrpo.harness.report.value import build
@@ -67,6 +67,17 @@ def test_a_failure_of_the_agent_stands_before_its_checks() -> None:
 )  # fmt: skip
 def test_what_is_expected_is_told_in_a_few_words(scenario: Scenario, text: str) -> None:
     assert expected(scenario) == text
+
+
+def test_a_conversation_is_all_that_its_user_says_and_wants() -> None:
+    run = make_run(final={"a": [1]})
+    user = SimulatedUser(goal="A window table.", persona="In a hurry.")
+    turns = ("A table, please.", "For four.")
+    (row,) = said(replace(run, scenarios=(replace(run.scenarios[0], prompt=turns[0], turns=turns),)))
+    assert row.task == "A table, please. / For four."
+    talk = replace(run.scenarios[0], prompt=turns[0], turns=turns[:1], user=user)
+    (row,) = said(replace(run, scenarios=(talk,)))
+    assert row.task == "A table, please. / (a model plays the user: A window table.)"
 
 
 def test_secrets_and_long_texts_are_cut() -> None:

@@ -15,6 +15,7 @@ from support.builders import make_frame, make_group, make_rollout, make_scenario
 from support.sweeps import make_result, make_run
 
 from pytest_tfgrpo.core.records import Frame, Group, Run
+from pytest_tfgrpo.core.scenarios import Check, SimulatedUser
 from pytest_tfgrpo.harness.report.page.grid import grid
 from pytest_tfgrpo.harness.report.page.html import html
 from pytest_tfgrpo.harness.report.page.layout import layout
@@ -58,6 +59,24 @@ def test_every_group_is_held_with_its_rollouts_scores_and_frames() -> None:
     assert chunk["texts"][frame["name"]] == "count_words"
     assert chunk["texts"][frame["output"]] == "3"
     assert chunk["texts"][chunk["scenarios"]["a"]["prompt"]] == "How many words are in 'a b a'?"
+
+
+def test_a_conversation_is_held_with_its_turns_and_whom_a_model_plays() -> None:
+    user = SimulatedUser(goal="A window table.", stop="It is booked.", max_turns=4)
+    check = Check(kind="contains", params={"value": "four"}, turn=2)
+    run = make_run(final={"a": [1]})
+    talk = replace(run.scenarios[0], turns=("A table.", "For four."), user=user, checks=(check,))
+    (chunk,) = unpacked(packed(replace(run, scenarios=(talk,))))
+    held, texts = chunk["scenarios"]["a"], chunk["texts"]
+    assert [texts[turn] for turn in held["turns"]] == ["A table.", "For four."]
+    assert [(name, texts[text]) for name, text in held["user"]] == [
+        ("goal", "A window table."),
+        ("stop", "It is booked."),
+        ("messages at most", "4"),
+    ]
+    assert held["checks"][0][0] == "contains (turn 2)"
+    (question,) = unpacked(packed(run))
+    assert not {"turns", "user"} & question["scenarios"]["a"].keys()
 
 
 def test_a_text_that_comes_again_is_held_once() -> None:

@@ -149,11 +149,19 @@ function sideBySide(group) {
     make("h3", {}, group.pair.length === 2 && group.informative ? "Winner against loser" : "Side by side"), make("div", { className: "controls" }, choice(0, "left"), choice(1, "right")), view);
 }
 
+/** What the user of a conversation says, message by message, and whom a model plays after the first. */
+function conversationView(task, text) {
+  const said = task.turns.map((turn, n) => make("div", { className: "frame user" }, make("p", { className: "frame-head" }, make("span", { className: "tag" }, `${n + 1} user`)), textBlock(text(turn), `message ${n + 1} of the user`)));
+  if (!task.user) return said;
+  return [...said, make("p", {}, "With the setting ", make("code", {}, "user"), ", a model plays the user after the first message."),
+    dataTable("the user that a model plays", ["user", " text"], task.user.map(([name, what]) => [name, text(what)]))];
+}
+
 function taskView(group) {
   const { task, text } = group;
   const checks = task.checks.length ? dataTable("ground truth", ["check", "weight", " expects"], task.checks.map(([kind, weight, what]) => [kind, weight, text(what)])) : null;
   return make("details", { open: true }, make("summary", {}, "Task and ground truth"),
-    text(task.prompt) === "" ? null : textBlock(text(task.prompt), "prompt"),
+    task.turns ? conversationView(task, text) : text(task.prompt) === "" ? null : textBlock(text(task.prompt), "prompt"),
     text(task.input) === "" ? null : [make("p", { className: "label" }, "input"), textBlock(text(task.input), "input")],
     task.attachments.length ? make("p", {}, "files: " + task.attachments.join(", ")) : null,
     task.checker ? make("p", {}, "checked by ", make("code", {}, task.checker)) : null,
