@@ -7,11 +7,13 @@ import string
 from collections.abc import Sequence
 from pathlib import Path
 
+from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.core.text import few
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.suite.imports.chats import said
 from pytest_tfgrpo.harness.suite.imports.imported import Imported, expectation
-from pytest_tfgrpo.harness.suite.imports.tables import TableColumns, read_rows
+from pytest_tfgrpo.harness.suite.imports.tables import TableColumns, placed, read_rows
 
-UNUSED = ("sandbox", "files", "setup", "metadata")
 LETTERS = string.ascii_uppercase
 
 
@@ -22,42 +24,51 @@ def read_samples(found: Imported, path: Path, columns: TableColumns, expect: str
     """
     task, target = columns.prompt or "input", columns.answer or "target"
     for n, (where, sample) in enumerate(read_rows(path), 1):
-        for key in UNUSED:
-            if sample.get(key):
-                found.leave_out(f"`{key}`", where)
-        prompt, why = _prompt(sample.get(task))
-        if why:
-            found.leave_out(why, where)
-            continue
+        if task not in sample:
+            raise ScenarioError(
+                f"{where}: no sample of Inspect: there are {few(list(sample), 10)}; a sample has {task!r} "
+                "(name another column with --prompt). A log of an evaluation is no dataset"
+            )
+        found.leave_out_keys(sample, {task, target, "choices", "id", *columns.others()}, "", where)
         try:
-            fields = _expected(sample.get("choices"), sample.get(target), expect)
+            fields = _expected(_choices(sample.get("choices")), sample.get(target), expect)
+            asked = _asked(found, sample[task], where)
         except ValueError as error:
             found.leave_out(str(error), where)
             continue
-        fields["prompt"] = prompt + fields.pop("choices", "")
+        choices = fields.pop("choices", "")
+        if "turns" in asked:
+            asked["turns"][-1] += choices
+        else:
+            asked["prompt"] += choices
+        fields |= asked | placed(found, sample, where, columns)
         found.add(str(sample.get(columns.id or "id") or f"{path.stem}-{n}"), fields)
 
 
-def _prompt(value: Json) -> tuple[str, str]:
-    """Return the task, or why there is none: a text, or messages of which one is the user's."""
-    if isinstance(value, str) and value.strip():
-        return value, ""
-    if not isinstance(value, list) or not all(isinstance(message, dict) for message in value):
-        return "", "samples without input"
-    if [message.get("role") for message in value] != ["user"]:
-        return "", "conversations, and system messages (they belong into a prompt pack)"
-    content = value[0].get("content")
-    return (
-        (content, "") if isinstance(content, str) and content.strip() else ("", "messages that are no text")
-    )
+def _asked(found: Imported, value: Json, where: str) -> dict[str, Json]:
+    """Return the task: a text, or what the user says in messages; raises ValueError."""
+    if isinstance(value, list) and value:
+        return said(found, value, where)
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("samples without input")
+    return {"prompt": value}
 
 
-def _expected(choices: Json, target: Json, expect: str) -> dict[str, Json]:
+def _choices(value: Json) -> Sequence[str]:
+    """Return choices as Inspect reads them: a list, or a text with commas or blanks between."""
+    if isinstance(value, str):
+        value = value.split(",") if "," in value else value.split()
+    listed = value if isinstance(value, list) else []
+    return [text for one in listed if (text := str(one).strip())]
+
+
+def _expected(choices: Sequence[str], target: Json, expect: str) -> dict[str, Json]:
     """Return the fields of a scenario that expects `target`; raises ValueError."""
-    targets = target if isinstance(target, list) else [target]
-    if not all(isinstance(one, str) and one for one in targets):
+    listed = target if isinstance(target, list) else [target]
+    targets = [str(one) for one in listed if isinstance(one, str | int | float) and str(one)]
+    if not targets or len(targets) < len(listed):
         raise ValueError("samples without target")
-    if isinstance(choices, Sequence) and not isinstance(choices, str) and choices:
+    if choices:
         return _choice(choices, targets)
     if len(targets) == 1:
         return expectation(targets[0], expect)
@@ -71,7 +82,7 @@ def _expected(choices: Json, target: Json, expect: str) -> dict[str, Json]:
     }
 
 
-def _choice(choices: Sequence[Json], targets: Sequence[str]) -> dict[str, Json]:
+def _choice(choices: Sequence[str], targets: Sequence[str]) -> dict[str, Json]:
     if len(targets) > 1 or len(choices) > len(LETTERS):
         raise ValueError(f"choices with several right letters, or more than {len(LETTERS)}")
     named = dict(zip(LETTERS, choices, strict=False))

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice, product
 from pathlib import Path
@@ -15,18 +15,21 @@ from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.paths import confined
 from pytest_tfgrpo.harness.suite.document import Refused, read_text
+from pytest_tfgrpo.harness.suite.imports.chats import said
 from pytest_tfgrpo.harness.suite.imports.imported import Imported
 from pytest_tfgrpo.harness.suite.imports.promptfoo_assertions import carried
 from pytest_tfgrpo.harness.suite.imports.tables import FILE_MAX_BYTES
+from pytest_tfgrpo.harness.suite.json_text import parse_json_line
 from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
 
 FILE = "file://"
-DATA = (".txt", ".md", ".json", ".yaml", ".yml")
+DATA = (".txt", ".md", ".json", ".jsonl", ".yaml", ".yml")
 """Files whose text is a value; others are programs, which an import does not run."""
 MOST = 1_000
 """Combinations of the values of one test's variables."""
 USED = ("prompts", "tests", "defaultTest", "description", "providers", "targets")
-UNUSED = ("options", "metadata", "provider", "providers", "providerOutput", "assertScoringFunction")
+OF_TEST = ("vars", "assert", "threshold", "description")
+OF_PROMPT = ("raw", "id", "label")
 _VARIABLE = re.compile(r"\{\{-?\s*([A-Za-z_][A-Za-z0-9_.]*)\s*-?\}\}")
 _EXPECTED = re.compile(r"__expected\d*")
 
@@ -39,23 +42,31 @@ def read_config(found: Imported, path: Path) -> None:
         raise ScenarioError(f"{path}:{error.problem.line}: {error}") from None
     if not isinstance(config, dict) or not {"tests", "scenarios"} & config.keys():
         raise ScenarioError(f"{path} is no configuration of promptfoo: it has no tests")
-    for key in config.keys() - set(USED):
-        found.leave_out(f"`{key}` of the configuration", path.name)
+    found.leave_out_keys(config, USED, " of the configuration", path.name)
     prompts = [one for one in _prompts(found, config.get("prompts"), path.parent) if one]
+    if config.get("prompts") and not prompts:
+        told = "\n".join(["", *found.report()])
+        raise ScenarioError(f"{path}: none of its prompts is a text, or a file of text beside it{told}")
     if len(prompts) > 1:
         found.leave_out("further prompts: a scenario has one", f"prompts[1] of {len(prompts)}")
-    usual = config.get("defaultTest")
+    usual = _written_out(found, config.get("defaultTest"), path.parent, "defaultTest")
+    found.leave_out_keys(usual, OF_TEST, " of a test", "defaultTest")
     for where, test in _tests(found, config.get("tests"), path.parent):
-        _add(
-            found, path, where, test, usual if isinstance(usual, dict) else {}, (prompts or ["{{prompt}}"])[0]
-        )
+        _add(found, path, where, test, usual, (prompts or ["{{prompt}}"])[0])
 
 
 def _prompts(found: Imported, value: Json, folder: Path) -> Iterator[str]:
+    """Yield prompts: texts, files, objects, or an object of files and labels as older versions have."""
+    if isinstance(value, dict) and not {"raw", "id"} & value.keys():
+        value = list(value)
     for i, one in enumerate(_listed(value)):
         text = one.get("raw", one.get("id")) if isinstance(one, dict) else one
         if not isinstance(text, str):
+            if one is not None:
+                found.leave_out("prompts that are no text", f"prompts[{i}]")
             continue
+        if isinstance(one, dict):
+            found.leave_out_keys(one, OF_PROMPT, " of a prompt", f"prompts[{i}]")
         if text.startswith(FILE) or text.endswith(DATA):
             text = _read(found, folder, text.removeprefix(FILE), f"prompts[{i}]")
             yield from text.split("\n---\n") if text else ()
@@ -65,6 +76,9 @@ def _prompts(found: Imported, value: Json, folder: Path) -> Iterator[str]:
 
 def _read(found: Imported, folder: Path, name: str, where: str) -> str | None:
     """Return the text of a file beside the configuration; None where it is a program or cannot be read."""
+    if "://" in name:
+        found.leave_out("addresses that promptfoo would fetch", f"{where}: {name}")
+        return None
     if not name.endswith(DATA):
         found.leave_out("files that promptfoo would run", f"{where}: {name}")
         return None
@@ -75,20 +89,50 @@ def _read(found: Imported, folder: Path, name: str, where: str) -> str | None:
         return None
 
 
+def _data(found: Imported, folder: Path, name: str, where: str) -> Json:
+    """Return what a YAML, JSON or JSON lines file beside the configuration holds; None for nothing."""
+    name = name.removeprefix(FILE)
+    text = _read(found, folder, name, where)
+    try:
+        if text and name.endswith(".jsonl"):
+            lines = enumerate(text.split("\n"), 1)
+            return [parse_json_line(line, n) for n, line in lines if line.strip()]
+        return parse_yaml(text).value if text else None
+    except Refused as error:
+        found.leave_out("files that cannot be read", f"{where}: {error}")
+        return None
+
+
+def _written_out(found: Imported, value: Json, folder: Path, where: str) -> Mapping[str, Json]:
+    """Return an object that may stand in a file of its own; an empty one where there is none."""
+    if isinstance(value, str):
+        value = _data(found, folder, value, where)
+    if value is not None and not isinstance(value, dict):
+        found.leave_out("values that are no object", where)
+    return value if isinstance(value, dict) else {}
+
+
 def _tests(found: Imported, value: Json, folder: Path) -> Iterator[tuple[str, Mapping[str, Json]]]:
     for i, test in enumerate(_listed(value)):
         where = f"tests[{i}]"
+        if isinstance(test, dict) and "path" in test:  # what makes tests, with its settings
+            found.leave_out_keys(test, ("path",), " of a file of tests", where)
+            test = test["path"]
         if isinstance(test, dict):
+            found.leave_out_keys(test, OF_TEST, " of a test", where)
             yield where, test
         elif isinstance(test, str) and (name := test.removeprefix(FILE)).endswith(".csv"):
             yield from _csv_tests(found, folder, name, where)
-        elif isinstance(test, str) and (text := _read(found, folder, test.removeprefix(FILE), where)):
-            try:
-                listed = parse_yaml(text).value
-            except Refused as error:
-                found.leave_out("files that cannot be read", f"{where}: {error}")
-                continue
-            yield from _tests(found, [one for one in _listed(listed) if isinstance(one, dict)], folder)
+        elif isinstance(test, str):
+            listed = [one for one in _listed(_data(found, folder, test, where)) if one is not None]
+            whole = [one for one in listed if isinstance(one, dict) and "path" not in one]
+            if len(whole) < len(listed):
+                found.leave_out(
+                    "tests in a file that are no object, or name another file", f"{where}: {test}"
+                )
+            yield from _tests(found, whole, folder)
+        elif test is not None:
+            found.leave_out("tests that are neither an object nor a file", where)
 
 
 def _listed(value: Json) -> list[Json]:
@@ -107,7 +151,10 @@ def _csv_tests(
         return
     for n, cells in enumerate(rows, 1):
         known = {key: cell for key, cell in cells.items() if isinstance(key, str) and isinstance(cell, str)}
-        asserted = [_written(cell) for key, cell in known.items() if _EXPECTED.fullmatch(key) and cell]
+        special = {key: cell for key, cell in known.items() if key.startswith("__")}
+        expected = [key for key in special if _EXPECTED.fullmatch(key)]
+        found.leave_out_keys(special, ("__description", *expected), " of a table", f"{name}, row {n}")
+        asserted = [_written(special[key]) for key in expected if special[key]]
         test = {
             "vars": {key: cell for key, cell in known.items() if not key.startswith("__")},
             "assert": asserted,
@@ -134,19 +181,19 @@ def _written(cell: str) -> dict[str, Json]:
 def _add(
     found: Imported, path: Path, where: str, test: Mapping[str, Json], usual: Mapping[str, Json], prompt: str
 ) -> None:
-    for key in UNUSED:
-        if test.get(key) or usual.get(key):
-            found.leave_out(f"`{key}` of a test", where)
-    given = [part.get("vars") for part in (usual, test)]
-    merged = {key: value for part in given if isinstance(part, dict) for key, value in part.items()}
+    given = [_written_out(found, part.get("vars"), path.parent, f"{where}.vars") for part in (usual, test)]
+    merged = {key: value for part in given for key, value in part.items()}
     combinations = list(islice(_expanded(found, path.parent, merged, where), MOST + 1))
     if len(combinations) > MOST:
         found.leave_out(f"tests with more than {MOST:,} combinations of variables", where)
         return
-    asserted = [one for part in (usual, test) for one in _listed(part.get("assert")) if isinstance(one, dict)]
+    written = [one for part in (usual, test) for one in _listed(part.get("assert"))]
+    asserted = [one for one in written if isinstance(one, dict)]
+    if any(one is not None and not isinstance(one, dict) for one in written):
+        found.leave_out("assertions that are no object", where)
     for values in combinations:
         try:
-            text = _task(render(prompt, values))
+            task = _task(found, render(prompt, values), where)
             fields = carried(found, asserted, where, partial(render, values=values))
         except ValueError as error:
             found.leave_out(str(error), where)
@@ -158,7 +205,7 @@ def _add(
         if isinstance(least, int | float) and 0 <= least <= 1:
             fields["min_score"] = least
         name = test.get("description")
-        found.add(name if isinstance(name, str) else f"{path.stem}-{where}", {"prompt": text, **fields})
+        found.add(name if isinstance(name, str) else f"{path.stem}-{where}", task | fields)
 
 
 def _expanded(
@@ -196,17 +243,14 @@ def render(template: str, values: Mapping[str, Json]) -> str:
     return _VARIABLE.sub(fill, template)
 
 
-def _task(text: str) -> str:
-    """Return the task of a prompt: the text, or of chat messages the user's one; raises ValueError."""
+def _task(found: Imported, text: str, where: str) -> dict[str, Json]:
+    """Return the task of a prompt: the text, or what the user says in chat messages; raises ValueError."""
     try:
         messages = json.loads(text)
     except ValueError:
         messages = None
-    if not isinstance(messages, Sequence) or isinstance(messages, str):
-        if not text.strip():
-            raise ValueError("tests with an empty prompt")
-        return text
-    users = [m for m in messages if isinstance(m, dict) and m.get("role") == "user"]
-    if len(users) != 1 or len(messages) > 1:
-        raise ValueError("chat prompts of several messages (a system message belongs into a prompt pack)")
-    return str(users[0].get("content"))
+    if isinstance(messages, list) and messages and all(isinstance(one, dict) for one in messages):
+        return said(found, messages, where)
+    if not text.strip():
+        raise ValueError("tests with an empty prompt")
+    return {"prompt": text}

@@ -29,15 +29,19 @@ def carried(
         at, kind = f"{where}.assert[{i}]", str(one.get("type", ""))
         weight = one.get("weight", 1)
         scale = {"weight": weight} if isinstance(weight, int | float) and weight > 0 and weight != 1 else {}
+        limit = ("threshold",) if kind.removeprefix(NEGATION) in ("cost", "latency") else ()
+        known = ("type", "value", "weight", *limit)
         if weight == 0:
             found.leave_out("assertions of weight 0, which only count as metrics", at)
         elif kind in RUBRICS:
             value = one.get("value")
             texts = value if isinstance(value, list) else [value]
+            found.leave_out_keys(one, known, " of an assertion", at)
             rubric += [{"text": render(str(text))[:LONGEST_CRITERION], **scale} for text in texts if text]
         elif (check := _check(kind.removeprefix(NEGATION), one, render)) is None:
             found.leave_out(f"assertion `{kind}`", at)
         else:
+            found.leave_out_keys(one, known, " of an assertion", at)
             checks.append({**check, **scale, **({"not": True} if kind.startswith(NEGATION) else {})})
     fields: dict[str, Json] = {"checks": checks} if checks else {}
     if rubric:

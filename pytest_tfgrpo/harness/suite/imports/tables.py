@@ -33,6 +33,10 @@ class TableColumns:
     domain: str | None = None
     split: str | None = None
 
+    def others(self) -> tuple[str, ...]:
+        """Return the columns that you named besides those of the task and its answer."""
+        return tuple(name for name in (self.id, self.domain, self.split) if name)
+
 
 Row = tuple[str, Mapping[str, Json]]
 """Where a row stands, and its cells by column."""
@@ -87,6 +91,7 @@ def add_rows(found: Imported, stem: str, rows: Iterator[Row], *, columns: TableC
     """Add a scenario for each row; raises ScenarioError where a column is missing."""
     for n, (where, cells) in enumerate(rows, 1):
         prompt, answer = (_column(cells, where, *one) for one in _needed(columns))
+        found.leave_out_keys(cells, {prompt, answer, *columns.others()}, "", where)
         if not (text := _text(cells[prompt]).strip()):
             found.leave_out("rows with an empty prompt", where)
             continue
@@ -95,15 +100,21 @@ def add_rows(found: Imported, stem: str, rows: Iterator[Row], *, columns: TableC
         except ValueError as error:
             found.leave_out(str(error), where)
             continue
-        own = {name: getattr(columns, name) for name in ("domain", "split") if getattr(columns, name)}
-        fields |= {
-            name: _text(cells[_column(cells, where, name, column, ())]) for name, column in own.items()
-        }
-        if fields.get("split", "eval") not in SPLITS:
-            found.leave_out(f"splits that are none of {', '.join(SPLITS)}", where)
-            del fields["split"]
+        fields |= placed(found, cells, where, columns)
         id = _text(cells[_column(cells, where, "id", columns.id, ())]) if columns.id else f"{stem}-{n}"
         found.add(id, fields)
+
+
+def placed(found: Imported, cells: Mapping[str, Json], where: str, columns: TableColumns) -> dict[str, Json]:
+    """Return domain and split of a row where `columns` name them; raises ScenarioError."""
+    named = {name: getattr(columns, name) for name in ("domain", "split") if getattr(columns, name)}
+    fields: dict[str, Json] = {
+        name: _text(cells[_column(cells, where, name, column, ())]) for name, column in named.items()
+    }
+    if fields.get("split", "eval") not in SPLITS:
+        found.leave_out(f"splits that are none of {', '.join(SPLITS)}", where)
+        del fields["split"]
+    return fields
 
 
 def _needed(columns: TableColumns) -> tuple[tuple[str, str | None, Sequence[str]], ...]:

@@ -115,10 +115,7 @@ def test_a_table_of_tests_has_variables_as_columns_and_assertions_in_expected(im
         ("{% if x %}a{% endif %}", "templates with more than {{ variable }}"),
         ("{{ q | upper }}", "templates with more than {{ variable }}"),
         ("{{ other }}", "templates with a variable that has no value: other"),
-        (
-            '[{"role": "system", "content": "s"}, {"role": "user", "content": "{{q}}"}]',
-            "chat prompts of several",
-        ),
+        ('[{"role": "tool", "content": "{{q}}"}]', "chats with a tool's message"),
     ],
 )
 def test_a_prompt_that_is_more_than_a_text_is_named(imported, prompt, told):
@@ -129,6 +126,94 @@ def test_a_prompt_that_is_more_than_a_text_is_named(imported, prompt, told):
     found = imported("promptfoo", "c.json", json.dumps(config))
     assert found.scenarios == []
     assert told in next(found.report())
+
+
+ONE_TEST = {"vars": {"q": "x"}, "assert": [{"type": "equals", "value": "x"}]}
+
+
+def test_a_chat_prompt_is_what_its_user_says(imported):
+    chat = [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": "Yes?"},
+        {"role": "user", "content": "Is it {{q}}?"},
+    ]
+    found = imported("promptfoo", "c.json", json.dumps({"prompts": [json.dumps(chat)], "tests": [ONE_TEST]}))
+    assert found.scenarios[0]["turns"] == ["Hello", "Is it x?"]
+    assert [what.partition(" ")[0] for what in found.left_out] == ["system", "messages"]
+
+
+def test_prompts_tests_and_values_in_files_are_read_in_every_form(imported, tmp_path):
+    (tmp_path / "p.txt").write_text("Is it {{q}}?")
+    (tmp_path / "t.jsonl").write_text(json.dumps(ONE_TEST) + "\n")
+    (tmp_path / "t.csv").write_text("q,__expected,__metric\ny,y,speed\n")
+    (tmp_path / "v.yaml").write_text("q: z\n")
+    (tmp_path / "d.yaml").write_text("assert: [{type: is-json}]\n")
+    text = """
+prompts: {p.txt: first}
+defaultTest: file://d.yaml
+tests:
+  - {path: file://t.csv, config: {rows: 3}}
+  - t.jsonl
+  - {vars: v.yaml}
+  - {path: make.py}
+  - huggingface://datasets/squad
+"""
+    found = imported("promptfoo", "c.yaml", text)
+    assert [one["prompt"] for one in found.scenarios] == ["Is it y?", "Is it x?", "Is it z?"]
+    assert all(one["checks"][0]["kind"] == "json_schema" for one in found.scenarios)
+    assert set(found.left_out) == {
+        "`config` of a file of tests",
+        "`__metric` of a table",
+        "files that promptfoo would run",
+        "addresses that promptfoo would fetch",
+    }
+
+
+def test_tests_in_an_object_with_a_path_are_those_of_its_file(imported, tmp_path):
+    (tmp_path / "t.yaml").write_text(json.dumps([ONE_TEST, {"path": "t.yaml"}]))
+    found = imported("promptfoo", "c.yaml", "prompts: ['{{q}}']\ntests: {path: t.yaml}\n")
+    assert len(found.scenarios) == 1
+    assert list(found.left_out) == ["tests in a file that are no object, or name another file"]
+
+
+def test_prompts_of_which_none_can_be_read_are_refused_with_the_reason(imported):
+    config = json.dumps({"prompts": ["prompts.py", {"function": "f"}, "missing.txt"], "tests": [ONE_TEST]})
+    assert len(imported("promptfoo", "c.json", config.replace("prompts.py", "{{q}}")).scenarios) == 1
+    config = config.replace("prompts.py", "file://prompts.py")
+    with pytest.raises(
+        ScenarioError, match=r"(?s)c\.json: none of its prompts .*missing.*promptfoo would run"
+    ):
+        imported("promptfoo", "c.json", config)
+
+
+def test_every_key_without_a_counterpart_is_counted(imported):
+    config = {
+        "prompts": [{"raw": "{{q}}", "label": "l", "config": {"a": 1}}],
+        "scenarios": [{}],
+        "defaultTest": {"options": {"transform": "x"}},
+        "tests": [
+            {
+                "vars": {"q": "x"},
+                "assert": [
+                    {"type": "equals", "value": "x", "metric": "m", "transform": "output.trim()"},
+                    {"type": "not-latency", "threshold": 3},
+                    5,
+                ],
+                "disabled": True,
+            }
+        ],
+    }
+    found = imported("promptfoo", "c.json", json.dumps(config))
+    assert set(found.left_out) == {
+        "`config` of a prompt",
+        "`scenarios` of the configuration",
+        "`options` of a test",
+        "`disabled` of a test",
+        "`metric` of an assertion",
+        "`transform` of an assertion",
+        "assertions that are no object",
+    }
 
 
 def test_a_value_of_a_variable_is_never_a_template(imported):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.harness.suite.imports.formats import write_scenarios
 
 
 def lines(*values):
@@ -35,15 +36,93 @@ def test_one_of_several_targets_is_enough(imported):
     assert scenario["checks"] == [{"kind": "regex", "pattern": r"\A\s*(?:red|blue\ \(navy\))\s*\Z"}]
 
 
-def test_a_chat_with_one_message_is_a_task_and_a_longer_one_is_not(imported):
-    one = {"input": [{"role": "user", "content": "Hi"}], "target": "Hello"}
-    more = {"input": [{"role": "system", "content": "s"}, {"role": "user", "content": "Hi"}], "target": "x"}
-    found = imported("inspect", "s.jsonl", lines(one, more, {"input": "x"}))
-    assert [scenario["prompt"] for scenario in found.scenarios] == ["Hi"]
-    assert [text.partition(": ")[2] for text in found.report()] == [
-        "conversations, and system messages (they belong into a prompt pack) (first: s.jsonl:2)",
-        "samples without target (first: s.jsonl:3)",
+def chat(*messages):
+    return [{"role": role, "content": content} for role, content in messages]
+
+
+def test_a_chat_is_what_its_user_says(imported):
+    one = {"input": chat(("system", "Be kind."), ("user", "Hi")), "target": "Hello"}
+    talk = chat(("user", "A table."), ("assistant", "When?"), ("user", "Friday."), ("user", "For four."))
+    parts = {"input": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}], "target": "Hello"}
+    found = imported("inspect", "s.jsonl", lines(one, {"input": talk, "target": "booked"}, parts))
+    first, second, third = found.scenarios
+    assert (first["prompt"], third["prompt"]) == ("Hi", "Hi")
+    assert second["turns"] == ["A table.", "Friday.\n\nFor four."]
+    assert "prompt" not in second
+    assert list(found.report()) == [
+        "not carried over, 1 time: messages of the assistant in a chat: the agent gives its own "
+        "(first: s.jsonl:2)",
+        "not carried over, 1 time: system messages (they belong into a prompt pack) (first: s.jsonl:1)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("messages", "told"),
+    [
+        (chat(("user", "Hi"), ("tool", "4"), ("user", "So?")), "chats with a tool's message"),
+        (
+            [{"role": "assistant", "content": "", "tool_calls": [{"id": "1"}]}, *chat(("user", "So?"))],
+            "chats in which the assistant called tools",
+        ),
+        ([{"role": "user", "content": [{"type": "image", "image": "x.png"}]}], "messages that are no text"),
+        (chat(("system", "s")), "chats without a message of the user"),
+        (["Hi"], "messages without a known role"),
+    ],
+)
+def test_a_chat_that_is_no_conversation_here_is_left_out_with_the_reason(imported, messages, told):
+    found = imported("inspect", "s.jsonl", lines({"input": messages, "target": "x"}))
+    assert found.scenarios == []
+    assert told in found.left_out
+
+
+def test_a_sample_says_what_of_it_is_not_carried_over(imported):
+    sample = {
+        "input": "2 + 2?",
+        "target": 4,
+        "sandbox": "docker",
+        "checkpoint": {},
+        "note": "n",
+        "part": "dev",
+    }
+    found = imported("inspect", "s.jsonl", lines(sample, {"input": "x"}), split="part")
+    assert found.scenarios == [
+        {
+            "id": "s-1",
+            "checks": [{"kind": "contains", "value": "4"}],
+            "prompt": "2 + 2?",
+            "split": "dev",
+        }
+    ]
+    assert list(found.left_out) == ["`sandbox`", "`note`", "samples without target"]
+
+
+def test_choices_in_a_table_are_parted_by_commas(imported):
+    (scenario,) = imported("inspect", "s.csv", 'input,target,choices\nFruit?,B,"lamp,pear"\n').scenarios
+    assert scenario["prompt"].startswith("Fruit?\n\nA) lamp\nB) pear")
+    assert scenario["checks"][0] == {"kind": "exact", "value": "B", "ignore_case": True}
+
+
+@pytest.mark.parametrize(
+    ("form", "value", "told"),
+    [
+        (
+            "inspect",
+            {"version": 2, "eval": {}, "samples": []},
+            "no sample of Inspect: there are version, eval, samples; a sample has 'input'",
+        ),
+        (
+            "deepeval",
+            {"test_cases": [{"input": "Hi"}]},
+            "no golden of DeepEval: there are test_cases; a golden has 'input', or 'scenario' and 'turns'",
+        ),
+        ("deepeval", {"goldens": [["Hi"]]}, r"x\.json:1, goldens\[0\]: no golden .* there are no keys"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused_with_what_it_has_and_what_belongs_there(
+    imported, form, value, told
+):
+    with pytest.raises(ScenarioError, match=told):
+        imported(form, "x.json", json.dumps(value))
 
 
 GOLDEN = {
@@ -92,10 +171,79 @@ def test_a_table_of_goldens_has_lists_parted_by_semicolons(imported):
     assert scenario["checks"][1]["calls"] == [{"name": "search"}, {"name": "open"}]
 
 
+def test_a_golden_of_an_export_has_other_names_and_all_that_is_left_of_it_is_said(imported):
+    golden = {
+        "input": "Refund order 7",
+        "expectedOutput": "It is refunded.",
+        "toolsCalled": [{"name": "look"}],
+        "expectedTools": [{"name": "refund", "inputParameters": {"order": 7}, "reasoning": "it asks for it"}],
+        "tools_used": ["refund"],
+        "sourceFile": None,
+    }
+    dataset = {"goldens": [golden], "conversationalGoldens": [], "datasetId": "d1"}
+    found = imported("deepeval", "g.json", json.dumps(dataset))
+    (scenario,) = found.scenarios
+    assert scenario["rubric"].endswith("It is refunded.")
+    assert scenario["checks"][0]["calls"] == [{"name": "refund", "arguments": {"order": 7}}]
+    assert set(found.left_out) == {
+        "`dataset_id` of the dataset",
+        "`tools_called`",
+        "`tools_used`",
+        "`reasoning` of an expected tool",
+    }
+
+
+TALK = {
+    "scenario": "Andy wants a VIP ticket.",
+    "expected_outcome": "He has a ticket.",
+    "user_description": "Andy Byron, in a hurry.",
+    "turns": chat(("user", "Tickets?"), ("assistant", "Which?"), ("user", "VIP.")),
+    "comments": "from sales",
+}
+
+
+def test_a_conversational_golden_is_a_conversation_with_whom_a_model_plays(imported, tmp_path):
+    found = imported("deepeval", "g.json", json.dumps([TALK]))
+    assert found.scenarios == [
+        {
+            "id": "g-1",
+            "turns": ["Tickets?", "VIP."],
+            "user": {
+                "goal": "Andy wants a VIP ticket.",
+                "persona": "Andy Byron, in a hurry.",
+                "stop": "This is reached, or cannot be: He has a ticket.",
+            },
+            "rubric": "The conversation comes to this outcome: He has a ticket.",
+            "truth": "judge",
+        }
+    ]
+    assert set(found.left_out) == {
+        "`comments`",
+        "messages of the assistant in a chat: the agent gives its own",
+    }
+    _, n = write_scenarios(found, tmp_path, "g", force=False)
+    assert n == 1
+
+
+def test_a_conversational_golden_without_turns_starts_with_a_greeting_and_says_so(imported):
+    persona = {"characteristics": "In a hurry.", "voice": "alloy"}
+    row = {"scenario": "s", "expected_outcome": "o", "persona": persona, "context": "a|b"}
+    found = imported("deepeval", "g.jsonl", lines(row, TALK | {"turns": "no list"}))
+    (scenario,) = found.scenarios
+    assert (scenario["turns"], scenario["user"]["persona"]) == (["Hello."], "In a hurry.")
+    assert scenario["input"] == {"context": ["a", "b"]}
+    assert set(found.left_out) == {
+        'a first message that a model writes: the user says "Hello."',
+        "`voice` of a persona",
+        "`comments`",
+        "turns that are no JSON",
+    }
+
+
 def test_conversations_and_goldens_that_expect_nothing_are_left_out(imported):
     found = imported("deepeval", "g.jsonl", lines({"scenario": "angry", "turns": []}, {"input": "Hi"}))
     assert found.scenarios == []
-    assert len(list(found.report())) == 2
+    assert found.left_out["goldens without expected output, outcome or tools"] == (2, "g.jsonl:1")
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,18 @@ def test_rows_that_do_not_fit_are_counted(imported):
     }
 
 
+def test_columns_that_nobody_named_are_counted(imported):
+    text = "question,expected,topic,level,note\n2 + 2?,4,sums,1,\n3 + 3?,6,sums,,\n"
+    found = imported("csv", "x.csv", text, domain="topic")
+    assert found.left_out == {"`level`": (1, "x.csv:2")}
+
+
+def test_features_of_a_dataset_that_nobody_named_are_counted(tmp_path):
+    Dataset.from_list([{**row, "source": "s"} for row in ROWS]).save_to_disk(str(tmp_path / "d"))
+    found = read_files("hf", [tmp_path / "d"], columns=TableColumns(), expect=None)
+    assert found.left_out == {"`source`": (2, "d, all, row 0")}
+
+
 @pytest.mark.parametrize("form", ["parquet", "arrow", "folder"])
 def test_a_dataset_of_hugging_face_is_read_from_local_files(tmp_path, form):
     data = Dataset.from_list(ROWS)
