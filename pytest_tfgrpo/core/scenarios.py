@@ -232,7 +232,7 @@ class Scenario:
 
     @property
     def wording(self) -> str:
-        """The whole task in words: its prompt, or all that the user says."""
+        """The whole task in words, for what looks for lessons and likeness: its prompt, or all turns."""
         return "\n\n".join(self.turns) if self.turns else self.prompt
 
     def task(self) -> Task:

@@ -89,7 +89,7 @@ class PromptBuilder:
             self._by_domain.get(scenario.domain, []),
             pack=pack,
             domain=scenario.domain,
-            prompt=scenario.prompt,
+            prompt=scenario.wording,
             limit=pack.experience_slots,
         )
         self._mismatches[scenario.domain] = retrieval.stamp_mismatches

@@ -79,7 +79,7 @@ def ungrouped(scenarios: Iterable[Scenario]) -> str:
 
 def _without_data(scenario: Scenario) -> str:
     """Return the words of a prompt without its numbers, names and quotations; empty where few are left."""
-    left = _DATA.sub(" # ", scenario.prompt.replace("\n", " "))
+    left = _DATA.sub(" # ", scenario.wording.replace("\n", " "))
     return left.casefold() if len(_PLAIN_WORD.findall(left)) >= MIN_WORDS else ""
 
 

@@ -114,6 +114,13 @@ def test_many_tasks_that_differ_in_data_only_are_advised_a_family() -> None:
     )
 
 
+def test_conversations_that_share_a_greeting_are_not_alike() -> None:
+    asked = [f"Please {' '.join(words(40)[i : i + 5])} for the garden." for i in range(20)]
+    hello = "Hello there, could you please help me with something today?"
+    assert ungrouped([task(f"t{i}", hello, turns=(hello, text)) for i, text in enumerate(asked)]) == ""
+    assert ungrouped([task(f"t{i}", hello) for i in range(20)]) != ""
+
+
 def test_where_a_hash_chose_the_split_the_advice_names_it() -> None:
     assert ungrouped(sums(24, hashed=True)).endswith(
         "a family and a split, as a hash puts a family on one side"

@@ -82,5 +82,5 @@ class CoinPrompts:
     ) -> tuple[Experience, ...]:
         pack = pack_for(self._packs, scenario.domain)
         most = pack.experience_slots if limit is None else limit
-        found = select(lessons, pack=pack, domain=scenario.domain, prompt=scenario.prompt, limit=most)
+        found = select(lessons, pack=pack, domain=scenario.domain, prompt=scenario.wording, limit=most)
         return found.picked

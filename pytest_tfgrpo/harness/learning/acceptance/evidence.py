@@ -183,7 +183,7 @@ def _reach(
         if not own_S:
             continue
         texts = tuple(lessons[n].summary32 for n in own_L)
-        relevance_SL = np.array([relevances(texts, scenarios[n].prompt) for n in own_S])
+        relevance_SL = np.array([relevances(texts, scenarios[n].wording) for n in own_S])
         best_L = relevance_SL.max(axis=0)
         at = np.ix_(own_S, own_L)
         about_SL[at] = (relevance_SL >= ABOUT * best_L) & (relevance_SL >= MIN_RELEVANCE)

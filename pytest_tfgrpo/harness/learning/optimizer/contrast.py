@@ -145,7 +145,7 @@ def kinds_of(groups: Iterable[Group], scenarios: Mapping[str, Scenario]) -> list
         if scenario.family:
             key = (scenario.domain, scenario.family)
             kind = families.setdefault(key, TaskKind(scenario.domain, []))
-            kind.prompts.append(wording(scenario.prompt))
+            kind.prompts.append(wording(scenario.wording))
     clusters: list[TaskKind] = []
     known: dict[Hashable, Any] = {}
     for group in groups:
@@ -155,7 +155,7 @@ def kinds_of(groups: Iterable[Group], scenarios: Mapping[str, Scenario]) -> list
             families[scenario.domain, scenario.family].attempts += attempts
         else:
             ways = {a.tools for a in attempts if a.sign > 0}
-            prompt = wording(scenario.prompt)
+            prompt = wording(scenario.wording)
             bag = content(prompt)
             kind = _cluster(clusters, scenario, bag, ways)
             kind.prompts.append(prompt)
