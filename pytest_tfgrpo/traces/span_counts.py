@@ -6,9 +6,11 @@ from collections import Counter
 from threading import Lock
 
 UNREADABLE_SPAN = "malformed"
+NO_PROVIDER = "no_provider"
 WHY = {
     "late": "had not ended when the agent had answered",
     "lost": "in no rollout's context, such as a thread of the agent's own",
+    NO_PROVIDER: "calls that installed their tracer provider themselves, with all their spans",
     "too_many": "beyond what is kept of one rollout",
     "too_large": "beyond the bytes that frames may have",
     "duplicate": "seen twice",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.harness.actors.output import total_max_bytes
 from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.traces.span_counts import UNREADABLE_SPAN, SpanCounts
+from pytest_tfgrpo.traces.span_counts import NO_PROVIDER, UNREADABLE_SPAN, SpanCounts
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.traces.rollout_spans import RolloutSpans
@@ -27,15 +27,19 @@ class AgentSpans:
     def __init__(self, call: ActorCall) -> None:
         self._max_bytes = total_max_bytes(call.answer_max_bytes)
         self._spans: RolloutSpans | None = None
+        self._run = call.span_counts or SpanCounts()
+        self._came_late = False
         if API in sys.modules:
             from pytest_tfgrpo.traces.rollout_spans import open_rollout_spans
 
-            self._spans = open_rollout_spans(call.span_counts or SpanCounts())
+            self._spans = open_rollout_spans(self._run)
 
     @property
     def unused(self) -> Mapping[str, int]:
         """What was not used of the spans of this call, by reason."""
-        return {} if self._spans is None else self._spans.unused
+        if self._spans is None:
+            return {NO_PROVIDER: 1} if self._came_late else {}
+        return self._spans.unused
 
     def around(self) -> AbstractContextManager[None]:
         """Return what surrounds the agent, wherever it runs."""
@@ -54,6 +58,7 @@ class AgentSpans:
     def frames(self) -> tuple[Frame, ...]:
         """Return what the spans until now amount to; later ones are not used."""
         if self._spans is None:
+            self._count_if_provider_came_late()
             return ()
         from pytest_tfgrpo.harness.actors.span_frames import frames_of_spans
 
@@ -64,6 +69,16 @@ class AgentSpans:
         except Exception:  # noqa: BLE001 - what a span holds is no fault of the agent's answer
             self._spans.count(UNREADABLE_SPAN)
             return ()
+
+    def _count_if_provider_came_late(self) -> None:
+        """Count a call in which a tracer provider was installed: nobody knows how many spans passed by."""
+        if self._came_late or API not in sys.modules:
+            return
+        from pytest_tfgrpo.traces.span_processor import installed_provider
+
+        if installed_provider() is not None:
+            self._came_late = self._run.wanted = True
+            self._run.count(NO_PROVIDER)
 
     def close(self) -> None:
         """Take no more."""

@@ -315,6 +315,34 @@ def test_without_a_tracer_provider_none_is_made(make_call: MakeCall) -> None:
     assert trace.get_tracer_provider() is trace_before
 
 
+@pytest.mark.parametrize("ending", ["answer", "crash"])
+def test_spans_of_a_call_that_installs_the_provider_are_counted_and_those_of_the_next_are_frames(
+    make_call: MakeCall, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    installed: list[TracerProvider] = []
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: (installed or [trace.ProxyTracerProvider()])[0])
+    bench = Bench(make_call)
+
+    def solve(context: Any) -> str:
+        first = not installed
+        installed[:] = [bench.provider]
+        with bench.tool("count"):
+            if first and ending == "crash":
+                raise ValueError("the first call")
+        return "3"
+
+    (first,) = bench.ask(solve)
+    (second,) = bench.ask(solve)
+    assert "count" not in names(first)
+    assert names(second) == ["count"]
+    assert bench.counts.counted == {"no_provider": 1}
+    (warning,) = bench.counts.warnings
+    assert "1 no_provider (calls that installed their tracer provider themselves" in warning
+    if ending == "answer":
+        assert first.extra["unused_spans"] == {"no_provider": 1}
+    assert "unused_spans" not in second.extra
+
+
 def test_a_run_whose_agent_loads_no_opentelemetry_loads_none(tmp_path: Path) -> None:
     (tmp_path / "toy.py").write_text("def solve(context):\n    return '3'\n")
     (tmp_path / "conftest.py").write_text(
