@@ -15,6 +15,7 @@ import yaml
 from support import examples, reference
 from support.collector import Collector, ReceivedSpan
 from support.examples import ROOT, Block
+from support.fake_model import Body, FakeModel
 from support.tools import require_tool, run_pytest
 
 from pytest_tfgrpo import hookspecs
@@ -78,6 +79,38 @@ def test_the_examples_of_a_page_work_as_shown(
             before = check(block, folder, where, before)
     if page.name == "telemetry.md":
         check_spans(collector.spans, text_of(page))
+
+
+def parcel_service(request: Body, _: int) -> str:
+    """Answer as the agent of the guide on conversations, and as the model that plays its user."""
+    first, last = (request["messages"][n]["content"] for n in (0, -1))
+    if request["model"] == "my-agent":
+        return "A new parcel is on its way." if "4711" in last else "Which order is it?"
+    assert "A new parcel, not your money back." in first
+    over = "on its way" in last
+    return json.dumps({"over": over, "message": "" if over else "It is order 4711."})
+
+
+def test_the_user_that_a_model_plays_in_the_guide_says_what_it_knows_and_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks = [*examples.blocks_of(text_of(ROOT / "docs" / "guides" / "conversations.md"))]
+    (command,) = (block for block in blocks if "never-run" in block.words)
+    (suite,) = (block for block in blocks if "file=parcel.scenario.yaml" in block.words)
+    write(suite, tmp_path)
+    with FakeModel(parcel_service) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-guide")
+        done = examples.run(command.text, tmp_path)
+    assert done.code == 0, done.output
+    assert "5 rollouts scored, gt mean 1.000" in done.output
+    agents = [one["messages"] for one in server.requests if one["model"] == "my-agent"]
+    longest = max(agents, key=len)
+    assert [one["content"] for one in longest if one["role"] != "system"] == [
+        "My parcel has not come.",
+        "Which order is it?",
+        "It is order 4711.",
+    ]
 
 
 def check_spans(spans: list[ReceivedSpan], page: str) -> None:

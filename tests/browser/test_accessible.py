@@ -54,12 +54,26 @@ def test_each_size_is_kept_as_a_picture(
     assert path.stat().st_size > 15_000
 
 
-def test_two_agents_stand_beside_each_other_on_a_phone(visit: Open, tmp_path: Path) -> None:
+@pytest.fixture
+def agents_file(tmp_path: Path) -> Path:
+    """Return the comparison of two agents, as a page."""
     sweep = {f"s{n}": [1.0] for n in range(12)}
     value = agents_value("run1", {name: make_run(None, sweep, run_id=f"run1-{name}") for name in ("a", "b")})
     for agent in value["agents"]:
         agent["actor"] = f"python:my_agents_of_today:{agent['name']}"
-    (tmp_path / "agents.html").write_text(agents_page(value, {}), encoding="utf-8")
-    page = visit(tmp_path / "agents.html", "", **SIZES["390"]).page
+    path = tmp_path / "agents.html"
+    path.write_text(agents_page(value, {}), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("size", ["1440", "390", "dark"])
+def test_two_agents_stand_beside_each_other_without_a_serious_fault(
+    visit: Open, agents_file: Path, axe: str, screenshots: Path, size: str
+) -> None:
+    page = visit(agents_file, "", **SIZES[size]).page
     expect(page.locator("#agents .specs")).to_contain_text("my_agents_of_today:b")
     assert page.locator("#agents .wide").evaluate("box => box.scrollWidth <= box.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.screenshot(path=screenshots / f"agents-{size}.png")
+    page.evaluate(axe)
+    assert page.evaluate(FAULTS) == []
