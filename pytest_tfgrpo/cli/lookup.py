@@ -63,6 +63,30 @@ def find_run(project: Project, wanted: str) -> Path:
     raise JournalError(f"no run {wanted!r} of task {project.task_id!r} under {project.out} ({known})")
 
 
+def find_agents(project: Project, wanted: str) -> dict[str, Path]:
+    """Return the folders of runs of a list of agents, by name: by the id that they share, or ``latest``.
+
+    Raises SettingError without a list, and JournalError where fewer than two agents have such a run.
+    """
+    names = [agent.name for agent in listed_agents(project.settings["actor"])]
+    if not names:
+        raise SettingError("--agents compares the agents of a list; name two or more in the setting actor")
+    shared: dict[str, dict[str, Path]] = {}
+    for name in names:
+        for path in list_runs(project.out, task_of(project.task_id, name)):
+            shared.setdefault(path.name.removesuffix(f"-{name}"), {})[name] = path
+    known = sorted(id for id, folders in shared.items() if len(folders) > 1)
+    chosen = known[-1:] if wanted == LATEST else [id for id in known if id.startswith(wanted)]
+    if len(chosen) != 1:
+        found = f"matches {len(chosen)} runs" if chosen else "is no run"
+        latest = ", ".join(line(id, 120) for id in known[-SHOWN:]) or "none"
+        raise JournalError(
+            f"{wanted!r} {found} that several of the agents {', '.join(names)} share under {project.out} "
+            f"(latest: {latest})"
+        )
+    return shared[chosen[0]]
+
+
 def run_before(project: Project, folder: Path, wanted: str) -> Path:
     """Return the folder of the run that the one in `folder` is to be compared with.
 

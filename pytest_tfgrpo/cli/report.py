@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_run, add_task, project_of
 from pytest_tfgrpo.cli.project import Project
-from pytest_tfgrpo.core.errors import BaselineError, JournalError
+from pytest_tfgrpo.core.errors import BaselineError, JournalError, SettingError
 from pytest_tfgrpo.core.files import JOURNAL, LABELS, REPORT_HTML, REPORT_JSON
 from pytest_tfgrpo.core.report_blocks import Report
 
@@ -46,6 +46,11 @@ def declare(commands: Subparsers) -> None:
         "are compared with A too",
     )
     command.add_argument(
+        "--agents",
+        action="store_true",
+        help="compare the agents of a list again; RUN is the start of the id that their runs share",
+    )
+    command.add_argument(
         "--what-if",
         type=_accuracies,
         metavar="SE,SP",
@@ -69,8 +74,11 @@ def report(arguments: Arguments) -> Iterator[str]:
     from pytest_tfgrpo.harness.report.terminal import terminal
 
     project = project_of(arguments)
-    folder = find_run(project, arguments.run)
     verbosity = arguments.verbose - arguments.quiet
+    if arguments.agents:
+        yield from _agents(project, arguments, verbosity)
+        return
+    folder = find_run(project, arguments.run)
     others = _others(project, folder, arguments.compare)
     before = [read(project, other) for other in others]
     shown = rendered(project, folder)
@@ -93,6 +101,18 @@ def report(arguments: Arguments) -> Iterator[str]:
         yield write(target, lambda: write_text(target, html(shown.report, shown.run, compared, before)))
     else:
         yield write(target, lambda: write_page(folder, shown.report, shown.run))
+
+
+def _agents(project: Project, arguments: Arguments, verbosity: int) -> Sequence[str]:
+    """Compare the agents of a list, and write the page; raises SettingError and JournalError."""
+    from pytest_tfgrpo.cli.lookup import find_agents
+    from pytest_tfgrpo.harness.launch.agents import compare_agents
+
+    if arguments.compare or arguments.what_if is not None or arguments.html is not None:
+        raise SettingError("--agents goes with none of --compare, --what-if and --html; leave them out")
+    folders = find_agents(project, arguments.run)
+    runs = {name: read(project, folder) for name, folder in folders.items()}
+    return compare_agents(runs, folders, task=project.task_id, verbosity=verbosity, start=Path.cwd())
 
 
 def _others(project: Project, folder: Path, wanted: Sequence[str]) -> list[Path]:

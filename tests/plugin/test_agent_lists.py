@@ -175,6 +175,43 @@ def test_one_agent_that_is_down_stops_no_other(project: Project) -> None:
     assert comparison(project)["pairs"][0]["difference"]["n"] == 0
 
 
+def test_a_command_makes_the_comparison_again_from_the_journals(
+    two: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    two.learn()
+    before = comparison(two)
+    (page,) = (two.root / "out").glob("demo/comparisons/*.html")
+    told = page.read_bytes()
+    for written in page.parent.iterdir():
+        written.unlink()
+    assert two.cli("report", "--agents") == 0
+    output = capsys.readouterr().out
+    assert f"page   {page.relative_to(two.root)}" in output
+    assert comparison(two) == before
+    assert page.read_bytes() == told
+    assert two.cli("report", "--agents", before["id"][:8]) == 0
+
+
+@pytest.mark.parametrize(
+    ("actor", "arguments", "told"),
+    [
+        (BOTH, ["--agents"], "'latest' is no run that several of the agents half, learner share"),
+        (
+            BOTH,
+            ["--agents", "--html", "x.html"],
+            "--agents goes with none of --compare, --what-if and --html",
+        ),
+        ("offline", ["--agents"], "--agents compares the agents of a list"),
+    ],
+)
+def test_a_comparison_that_cannot_be_made_again_says_why(
+    project: Project, capsys: pytest.CaptureFixture[str], actor: str, arguments: list[str], told: str
+) -> None:
+    project.ini(actor=actor, task_id="demo")
+    assert project.cli("report", *arguments) == 1
+    assert told in capsys.readouterr().err
+
+
 def test_agents_share_one_budget(project: Project) -> None:
     source = (
         "FRAMES = [{'kind': 'model', 'name': 'm', 'tokens': 10}]\n"
