@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import fsum
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.files import EXPOSURES, JOURNAL, write_pieces
+from pytest_tfgrpo.core.files import EXPOSURES, JOURNAL, open_plain, write_pieces
 from pytest_tfgrpo.core.lessons import Experience, Exposure, Library
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
 from pytest_tfgrpo.core.setting_values import SettingValues
@@ -23,6 +24,8 @@ from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.strict import finite
 from pytest_tfgrpo.core.wire import from_wire, to_wire
 
+NOT_OURS = (OSError, ValueError, KeyError, TypeError, RecursionError)
+"""Raised by a file of exposures that is missing, or that we would not have written."""
 UNREAD = "exposures_unread"
 """Key of the complaints about earlier runs, among what is found before a run."""
 EARLIER = "exposures"
@@ -34,7 +37,8 @@ MIN_PROPENSITY = 0.05
 """Below it a row is not ours: the setting `lesson_dropout` ends at 0.9."""
 _EVIDENCE = re.compile(r"\b\d+ of \d+\b")
 MAX_BYTES = 256 << 20
-"""A larger file of exposures is not read."""
+"""A larger file of exposures is not read, but for its end."""
+BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -173,26 +177,86 @@ def read(folder: Path) -> RunExposures | None:
 
     That is so where the file is missing, torn, not ours, or older than the journal.
     """
-    path = folder / EXPOSURES
     try:
-        if path.stat().st_size > MAX_BYTES:
-            return None
-        with path.open(encoding="utf-8") as file:
-            head = json.loads(file.readline(), parse_constant=finite)
-            if not isinstance(head, dict) or head.pop("schema", None) != SCHEMA:
+        with open_plain(folder / EXPOSURES) as file:
+            found = None if _size(file) > MAX_BYTES else _head(file, folder)
+            if found is None:
                 return None
-            count, length = head.pop("rows", None), head.pop("journal_bytes", None)
-            if head.get("run_id") != folder.name or length != _length(folder):
-                return None
+            record, count = found
             rows = tuple(_row(json.loads(line, parse_constant=finite), folder.name) for line in file)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except NOT_OURS:
         return None
-    if len(rows) != count:
-        return None
+    return replace(record, rows=rows) if len(rows) == count else None
+
+
+def read_latest(
+    folder: Path, *, measure: str, keys: frozenset[str], most: int, room: int = MAX_BYTES
+) -> tuple[list[Exposure], int] | None:
+    """Return the last rows on file that show something of the lessons in `keys`, and the bytes looked at.
+
+    The latest of at most `most` rows comes first. A run of another `measure` has none, and no more than the
+    last `room` bytes are looked at. None as for `read`.
+    """
+    rows: list[Exposure] = []
+    looked = 0
     try:
-        return replace(from_wire(RunExposures, head | {"rows": []}), rows=rows)
-    except ValueError:
+        with open_plain(folder / EXPOSURES) as file:
+            found = _head(file, folder)
+            if found is None:
+                return None
+            record, count = found
+            if record.measure != measure:
+                return [], 0
+            start = file.tell()
+            if _size(file) <= MAX_BYTES and sum(block.count(b"\n") for block in _blocks(file)) != count:
+                return None
+            for line in _lines_backwards(file, start):
+                looked += len(line)
+                if looked > room or len(rows) == most:
+                    break
+                value = json.loads(line, parse_constant=finite)
+                if not (keys.isdisjoint(value["included"]) and keys.isdisjoint(value["left_out"])):
+                    rows += within([_row(value, folder.name)], keys)
+    except NOT_OURS:
         return None
+    return rows, looked
+
+
+def _head(file: BinaryIO, folder: Path) -> tuple[RunExposures, int] | None:
+    """Return what the first line says of the run in `folder`, and how many rows follow; None if not of it."""
+    head = json.loads(file.readline(BLOCK), parse_constant=finite)
+    if not isinstance(head, dict) or head.pop("schema", None) != SCHEMA:
+        return None
+    count, length = head.pop("rows", None), head.pop("journal_bytes", None)
+    if head.get("run_id") != folder.name or length != _length(folder):
+        return None
+    return from_wire(RunExposures, head | {"rows": []}), count
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    while block := file.read(BLOCK):
+        yield block
+
+
+def _lines_backwards(file: BinaryIO, start: int) -> Iterator[bytes]:
+    """Yield the lines after an offset, the last one first; raises ValueError where they are none of ours."""
+    end = _size(file)
+    lines = [b""]
+    while end > start:
+        size = min(BLOCK, end - start)
+        end -= size
+        file.seek(end)
+        rest = lines[0]
+        lines = (file.read(size) + rest).split(b"\n")
+        if len(rest) > BLOCK or (lines[-1] and not rest):
+            raise ValueError("not lines of ours")
+        yield from (line for line in reversed(lines[1:]) if line)
+    if lines[0]:
+        yield lines[0]
+
+
+def _size(file: BinaryIO) -> int:
+    return os.fstat(file.fileno()).st_size
 
 
 def _row(value: Any, run_id: str) -> Exposure:

@@ -12,11 +12,13 @@ from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.harness.learning.attribution.exposures import (
     EARLIER,
+    MAX_BYTES,
     UNREAD,
     RunExposures,
     content_key,
     measure_of,
     read,
+    read_latest,
     record_of,
     within,
     write,
@@ -51,7 +53,7 @@ def records(folders: Iterable[Path]) -> tuple[list[RunExposures], list[str]]:
         try:
             found.append(record(folder))
         except JournalError as error:
-            complaints.append(f"run {folder.name} is left out of the lesson effects: {error}")
+            complaints.append(_complaint(folder, error))
     return found, complaints
 
 
@@ -73,11 +75,39 @@ def earlier_exposures(
     if out is None or not keys or not settings["lesson_dropout"]:
         return {}
     measure = measure_of(stamps, identities, settings)
-    found, complaints = records(list_runs(out, task_id))
-    preflight: dict[str, Json] = {UNREAD: complaints} if complaints else {}
     rows: list[Exposure] = []
-    for run in reversed([run for run in found if run.measure == measure]):
-        rows = within(run.rows, keys) + rows
-        if len(rows) >= MAX_EARLIER:
+    complaints: list[str] = []
+    room = MAX_BYTES
+    for folder in reversed(list_runs(out, task_id)):
+        try:
+            found, size = _latest(folder, measure, keys, most=MAX_EARLIER - len(rows), room=room)
+        except JournalError as error:
+            complaints.append(_complaint(folder, error))
+            continue
+        rows, room = rows + found, room - size
+        if len(rows) == MAX_EARLIER:
             break
-    return preflight | ({EARLIER: to_wire(rows[-MAX_EARLIER:])} if rows else {})
+        if room < 0:
+            complaints.append(
+                f"the first groups of run {folder.name}, and all runs before it, are left out of the lesson "
+                f"effects: no more than {MAX_BYTES >> 20} MiB of exposures are read"
+            )
+            break
+    unread: dict[str, Json] = {UNREAD: [*reversed(complaints)]} if complaints else {}
+    return unread | ({EARLIER: to_wire(rows[::-1])} if rows else {})
+
+
+def _latest(
+    folder: Path, measure: str, keys: frozenset[str], *, most: int, room: int
+) -> tuple[list[Exposure], int]:
+    """Return what the run in `folder` shows last, newest first, and the bytes read: over `room` where cut."""
+    found = read_latest(folder, measure=measure, keys=keys, most=most, room=room)
+    if found is None:
+        made = record(folder)
+        rows = within(made.rows, keys) if made.measure == measure else []
+        found = rows[::-1][:most], 0
+    return found
+
+
+def _complaint(folder: Path, error: JournalError) -> str:
+    return f"run {folder.name} is left out of the lesson effects: {error}"

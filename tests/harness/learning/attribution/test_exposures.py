@@ -2,18 +2,24 @@
 
 import json
 import shutil
+import tempfile
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.builders import PACK_STAMP, make_experience, make_exposure, make_group, make_pack, make_rollout
 from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import EXPOSURES
+from pytest_tfgrpo.core.lessons import Experience, Exposure
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.harness.learning.attribution import pooling
+from pytest_tfgrpo.harness.learning.attribution import exposures, pooling
 from pytest_tfgrpo.harness.learning.attribution.exposures import (
     RunExposures,
     content_key,
@@ -228,6 +234,128 @@ def test_only_the_latest_groups_are_taken_along(
         settings=run.settings,
     )
     assert history(found) == within(record_of(run).rows, frozenset({KEY}))[-7:]
+
+
+def written(out: Path, run_id: str, rows: list[Exposure], measure: str = "ours") -> Path:
+    """Write the exposures of a run whose journal tells nothing."""
+    folder = out / "demo" / "runs" / run_id
+    folder.mkdir(parents=True)
+    (folder / "journal.jsonl").write_text("{}\n")
+    own = tuple(replace(row, run_id=run_id) for row in rows)
+    write(folder, RunExposures(run_id=run_id, measure=measure, actor="a", epochs=(1,), rows=own))
+    return folder
+
+
+def earlier(out: Path, lessons: list[Experience]) -> dict[str, Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pooling, "measure_of", lambda *_: "ours")
+        return pooling.earlier_exposures(
+            out, "demo", of(lessons), stamps={}, identities={}, settings=cast(Any, {"lesson_dropout": 0.2})
+        )
+
+
+LESSONS = [make_experience(n, summary32=f"Lesson {'abc'[n]}.") for n in range(3)]
+KEYS = [*map(content_key, LESSONS), "f" * 16]
+SHOWN = st.lists(st.sampled_from(KEYS), max_size=2, unique=True).map(tuple)
+RUNS = st.lists(
+    st.tuples(st.sampled_from(["ours", "ours", "other"]), st.lists(st.tuples(SHOWN, SHOWN), max_size=8)),
+    max_size=5,
+)
+
+
+@given(runs=RUNS, wanted=st.integers(1, 3), most=st.integers(1, 12), block=st.integers(400, 3000))
+@settings(max_examples=60, deadline=None)
+def test_what_is_read_from_the_end_is_what_all_runs_show_last(
+    runs: list[tuple[str, list[tuple[Any, Any]]]], wanted: int, most: int, block: int
+) -> None:
+    keys, rows = frozenset(KEYS[:wanted]), list[Exposure]()
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pooling, "MAX_EARLIER", most)
+        patch.setattr(exposures, "BLOCK", block)
+        for n, (measure, shown) in enumerate(runs):
+            own = [make_exposure(k, included=a, left_out=b) for k, (a, b) in enumerate(shown)]
+            folder = written(Path(name), f"run{n}", own, measure)
+            whole = read(folder)
+            assert whole is not None
+            rows += within(whole.rows, keys) if measure == "ours" else []
+        assert history(earlier(Path(name), LESSONS[:wanted])) == rows[-most:]
+
+
+@pytest.mark.parametrize(
+    "spoil", [torn, short, foreign, of_another_schema, deep, binary, older_than_the_journal]
+)
+def test_a_later_run_takes_what_a_spoilt_file_should_hold_from_the_journal(
+    made: tuple[Path, Run], spoil: Callable[[Path], None]
+) -> None:
+    folder, run = made
+    given = {"stamps": run.stamps, "identities": run.identities, "settings": run.settings}
+    found = pooling.earlier_exposures(folder.parents[2], "demo", of([LESSON]), **given)
+    assert read(folder) == record_of(run)
+    spoil(folder / EXPOSURES)
+    assert pooling.earlier_exposures(folder.parents[2], "demo", of([LESSON]), **given) == found
+    assert read(folder) == record_of(run)
+
+
+def test_runs_before_those_that_show_enough_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [make_exposure(n, included=(KEYS[0],)) for n in range(9)]
+    (written(tmp_path, "run1", rows) / EXPOSURES).write_text("damaged, as is its journal\n")
+    written(tmp_path, "run2", rows)
+    found = earlier(tmp_path, LESSONS)
+    assert [row.run_id for row in history(found)] == ["run2"] * 9
+    assert found["exposures_unread"][0].startswith("run run1 is left out of the lesson effects: ")
+    monkeypatch.setattr(pooling, "MAX_EARLIER", 9)
+    assert earlier(tmp_path, LESSONS) == {"exposures": found["exposures"]}
+
+
+def test_a_start_reads_no_more_than_so_many_bytes_and_names_the_runs_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [make_exposure(n, included=(KEYS[0],)) for n in range(9)]
+    for n in range(3):
+        written(tmp_path, f"run{n}", rows)
+    size = (tmp_path / "demo/runs/run0" / EXPOSURES).stat().st_size
+    monkeypatch.setattr(pooling, "MAX_BYTES", size * 3 // 2)
+    found = earlier(tmp_path, LESSONS)
+    ids = [row.run_id for row in history(found)]
+    assert ids[-9:] == ["run2"] * 9
+    assert set(ids[:-9]) == {"run1"}
+    assert len(ids) < 18
+    (complaint,) = found["exposures_unread"]
+    assert complaint.startswith("the first groups of run run1, and all runs before it, are left out")
+
+
+def test_a_file_too_large_to_be_read_whole_is_read_from_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [make_exposure(n, included=(KEYS[0],)) for n in range(200)]
+    folder = written(tmp_path, "run1", rows)
+    monkeypatch.setattr(exposures, "MAX_BYTES", 20_000)
+    monkeypatch.setattr(pooling, "MAX_BYTES", 20_000)
+    assert read(folder) is None
+    found = history(earlier(tmp_path, LESSONS))
+    assert found == [replace(row, run_id="run1") for row in rows[-len(found) :]]
+    assert 20 < len(found) < 200
+
+
+def test_memory_does_not_grow_with_what_lies_in_the_output_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pooling, "MAX_EARLIER", 100)
+    for n in range(2):
+        written(
+            tmp_path,
+            f"run{n}",
+            [make_exposure(k, included=(KEYS[3 * (k % 500 > 0)],)) for k in range(30_000)],
+        )
+    earlier(tmp_path, LESSONS)
+    tracemalloc.start()
+    try:
+        assert len(history(earlier(tmp_path, LESSONS))) == 100
+        assert tracemalloc.get_traced_memory()[1] < 8_000_000  # 20 MB of rows on file
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_record_names_who_acted_and_which_epochs_ended(made: tuple[Path, Run]) -> None:
