@@ -92,6 +92,19 @@ def test_without_store_and_library_it_says_what_to_do(project: Project) -> None:
     assert not (project.root / "out").exists()
 
 
+def test_a_store_that_was_moved_away_starts_anew_and_active_lessons_stay_known(project: Project) -> None:
+    project.ini(**SETTINGS).scenarios(train=20, sweep=4)
+    project.learn("-q")
+    path = project.root / "out" / "demo" / "experiences.jsonl"
+    before, stored = heads(out()), path.read_bytes()
+    assert before
+    path.rename(path.with_suffix(".old"))
+    assert heads(out()) == before
+    project.learn("-q")
+    assert len(path.read_bytes().splitlines()) == len(stored.splitlines())
+    assert len(heads(out())) == len(before)
+
+
 def test_an_unreadable_run_is_named_and_the_others_are_listed(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
