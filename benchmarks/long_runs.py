@@ -1,13 +1,15 @@
 """Long runs on one machine: memory, processor time, resume and page of 2,000 and of 20,000 scenarios.
 
-    python benchmarks/long_runs.py [--scenarios 2000 20000] [--epochs 3] [--frames 0] [--pytest] [--no-resume]
+    python benchmarks/long_runs.py [--scenarios 2000 20000] [--epochs 3] [--dev] [--pytest] [--no-resume]
     python benchmarks/long_runs.py --scenarios 100000          # the whole bar, an hour or more
 
 Each run is a process of its own: all scenarios train in each epoch, four rollouts of each, by an agent in the
-process that answers at once; 100 eval scenarios frame it. With ``--pytest`` pytest runs the suite, else
-`pytest_tfgrpo.run`. Measured at each tenth of the rollouts: resident memory, its peak so far, and processor
-time of the process. Then the run is made once more, killed without a word at 90 % of its rollouts, and
-resumed: the processor time of both over that of the whole run is what the kill cost.
+process that answers at once; 100 eval scenarios frame it. With ``--dev`` a fifth of the scenarios is the dev
+split, as by default, and decides after each epoch which lessons stay; else no lesson is tried. With
+``--pytest`` pytest runs the suite, else `pytest_tfgrpo.run`. Measured at each tenth of the rollouts: resident
+memory, its peak so far, and processor time of the process. Then the run is made once more, killed without a
+word at 90 % of its rollouts, and resumed: the processor time of both over that of the whole run is what the
+kill cost.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from pathlib import Path
 from typing import Any
 
 EACH, EVAL, TENTHS = 4, 100, 10
+DEV, DEV_ROLLOUTS = 5, 2000
+"""Of so many scenarios one is of the dev split; rollouts of a dev sweep of 250 scenarios or more."""
 PLUGINS = ("-p", "no:cacheprovider", "-p", "tfgrpo")
 """Of those that are installed, only ours."""
 SETTINGS = {"group_size": EACH, "dev_share": 0, "eval_mode": "separate", "task_id": "long", "out": "out"}
@@ -37,14 +41,15 @@ def rss_mb() -> tuple[float, float]:
     return now, peak
 
 
-def write_suite(folder: Path, scenarios: int) -> None:
-    """Write so many train scenarios and a few for eval."""
+def write_suite(folder: Path, scenarios: int, *, dev: bool = False) -> None:
+    """Write so many scenarios to learn from and a few for eval."""
+    learn = ["train"] * (DEV - 1) + ["dev" if dev else "train"]
     with (folder / "long.scenarios.jsonl").open("w") as file:
         for n in range(scenarios + EVAL):
             scenario = {
                 "id": f"s{n}",
                 "domain": f"d{n % 7}",
-                "split": "train" if n < scenarios else "eval",
+                "split": learn[n % DEV] if n < scenarios else "eval",
                 "prompt": f"How many words has the letter number {n}, without its date and its signature?",
                 "checks": [{"kind": "exact", "value": "3"}, {"kind": "regex", "pattern": r"^\d+$"}],
             }
@@ -89,6 +94,13 @@ class Agent:
         """Hold nothing."""
 
 
+def planned(options: argparse.Namespace, scenarios: int) -> int:
+    """Return how many rollouts train, and decide on what was learned."""
+    if not options.dev:
+        return EACH * scenarios * options.epochs
+    return (EACH * (scenarios - scenarios // DEV) + DEV_ROLLOUTS) * options.epochs
+
+
 def settings(options: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of a run."""
     return {**SETTINGS, "epochs": options.epochs, "sample_size": options.one}
@@ -96,8 +108,8 @@ def settings(options: argparse.Namespace) -> dict[str, Any]:
 
 def one_run(options: argparse.Namespace) -> None:
     """Carry out one run in this folder, and print what was measured."""
-    planned = EACH * options.one * options.epochs
-    agent = Agent(options.frames, planned, options.kill_at)
+    rollouts = planned(options, options.one)
+    agent = Agent(options.frames, rollouts, options.kill_at)
     if options.pytest:
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         import pytest
@@ -117,7 +129,7 @@ def one_run(options: argparse.Namespace) -> None:
         result = pytest_tfgrpo.run(".", actor=agent, resume=options.resume, **settings(options))
         assert result.run.status == "complete", result.run.reason
     ended = time.process_time()
-    found = {"notes": agent.notes, "ended": (ended, *rss_mb()), "rollouts": planned}
+    found = {"notes": agent.notes, "ended": (ended, *rss_mb()), "rollouts": rollouts}
     print("\n" + json.dumps(found))
 
 
@@ -125,6 +137,7 @@ def started(folder: Path, options: argparse.Namespace, scenarios: int, *more: st
     """Return what a run in a process of its own printed last."""
     words = [f"--one={scenarios}", f"--epochs={options.epochs}", f"--frames={options.frames}", *more]
     words += ["--pytest"] if options.pytest else []
+    words += ["--dev"] if options.dev else []
     done = subprocess.run(
         [sys.executable, str(Path(__file__).resolve()), *words],
         cwd=folder,
@@ -144,12 +157,13 @@ def measure(options: argparse.Namespace, scenarios: int) -> None:
     """Print what a run of so many scenarios takes."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_suite(folder, scenarios)
+        write_suite(folder, scenarios, dev=options.dev)
         found = started(folder, options, scenarios)
         notes, ended, rollouts = found["notes"], found["ended"], found["rollouts"]
         took = [later[0] - earlier[0] for earlier, later in itertools.pairwise(notes)]
         print(
-            f"\n{scenarios:,} scenarios x {EACH} rollouts x {options.epochs} epochs = {rollouts:,} rollouts"
+            f"\n{scenarios:,} scenarios x {EACH} rollouts x {options.epochs} epochs"
+            f"{', every fifth on the dev split' * options.dev}: {rollouts:,} rollouts"
         )
         print("tenth           " + "".join(f"{n:>8}" for n in ["start", *range(1, TENTHS + 1), "end"]))
         for row, words in ((1, "memory, MB"), (2, "peak, MB  ")):
@@ -170,7 +184,7 @@ def measure(options: argparse.Namespace, scenarios: int) -> None:
     if options.resume_too:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            write_suite(folder, scenarios)
+            write_suite(folder, scenarios, dev=options.dev)
             killed = started(folder, options, scenarios, f"--kill-at={rollouts * 9 // 10}")["killed_s"]
             resumed = started(folder, options, scenarios, "--resume=latest")
             cost = (killed + resumed["ended"][0]) / ended[0] - 1
@@ -188,6 +202,9 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=0, help="tool calls that each rollout reports")
     parser.add_argument("--pytest", action="store_true", help="under pytest, else pytest_tfgrpo.run")
     parser.add_argument("--no-resume", dest="resume_too", action="store_false")
+    parser.add_argument(
+        "--dev", action="store_true", help="with a dev split, on which lessons are accepted, as by default"
+    )
     parser.add_argument("--arenas", action="store_true", help="with two arenas of malloc")
     parser.add_argument("--limit-s", type=float, default=3600.0, help="time limit of each process")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)

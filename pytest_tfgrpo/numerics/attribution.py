@@ -33,6 +33,8 @@ MIN_ARM = 30
 MIN_CLUSTERS = 8
 """Scenarios below which it is not, however many groups they made."""
 _ELEMENTS = 10_000_000
+_AT_ONCE = 500_000
+"""Chances of those drawn together: the allocator keeps the room of larger arrays for good."""
 _REGULAR_ARM = 1000
 _REGULAR_EVENTS = 50.0
 _TINY = 1e-12
@@ -162,7 +164,7 @@ def _redrawn(trials: Trials, alpha: float, draws: int) -> tuple[float, float, fl
     draws = min(draws, max(_ELEMENTS // n, 1000))
     rng = np.random.default_rng(n)
     parts = []
-    for start in range(0, draws, rows := max(1, 2_000_000 // n)):
+    for start in range(0, draws, rows := max(1, _AT_ONCE // n)):
         drawn_BK = rng.random((min(rows, draws - start), n), dtype=np.float32) < p_K.astype(np.float32)
         parts.append(_differences(drawn_BK, p_K, target_K2))
     D_B2 = np.concatenate(parts)

@@ -6,7 +6,7 @@ Scenarios and effects are random (Breslow and Clayton 1993, "Approximate Inferen
 Models"), scores are quasi-binomial (Wedderburn 1974), so graded ones are welcome. Means and spreads of the
 effects are learned by empirical Bayes (MacKay 1992, "Bayesian Interpolation").
 
-Axes: ``_R`` rollouts, ``_S`` scenarios, ``_L`` lessons, ``_K`` sets of lessons with a mean of their own,
+Axes: ``_S`` scenarios or kinds of them, ``_L`` lessons, ``_K`` sets of lessons with a mean of their own,
 ``_C`` cells of rollouts that carried the same lessons in one scenario, ``_Q`` effects on topic and elsewhere,
 ``_P`` coefficients: deviations of the effects from their means, the means, that of the scenarios.
 """
@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from pytest_tfgrpo.numerics.arrays import Floats, Ints
+from pytest_tfgrpo.numerics.arrays import Bools, Floats
+from pytest_tfgrpo.numerics.cells import Cells
 
 MOST_WEIGHT = 60.0
 """Lessons that a learned prior counts for at most, so that what has changed is learned anew."""
@@ -60,16 +60,6 @@ class EffectPrior:
         return self.on_topic, self.elsewhere
 
 
-class Cells(NamedTuple):
-    """Rollouts that carried the same lessons in one scenario, in order of scenario."""
-
-    scenario_C: Ints
-    carried_CL: Floats
-    n_C: Floats
-    sum_C: Floats
-    square_C: Floats
-
-
 class EffectFit(NamedTuple):
     """The posterior of effects and scenarios."""
 
@@ -83,22 +73,6 @@ class EffectFit(NamedTuple):
     """As learned; of several sets, about the first."""
 
 
-def cells_of(scores_R: Floats, scenarios_R: Ints, carried_RL: npt.NDArray[np.bool_]) -> Cells:
-    """Return rollouts in cells: sums of what is known of each cell suffice for the fit."""
-    scenario_R4 = scenarios_R.astype(">u4")[:, None].view(np.uint8).reshape(scores_R.size, 4)
-    rows_RB = np.column_stack([scenario_R4, np.packbits(carried_RL, axis=1)])
-    keys_R = np.ascontiguousarray(rows_RB).view(f"V{rows_RB.shape[1]}").ravel()
-    _, first_C, cell_R = np.unique(keys_R, return_index=True, return_inverse=True)
-    y_R = np.clip(scores_R.astype(np.float64), 0.0, 1.0)
-    return Cells(
-        scenario_C=scenarios_R[first_C].astype(np.intp),
-        carried_CL=carried_RL[first_C].astype(np.float64),
-        n_C=np.bincount(cell_R, minlength=first_C.size).astype(np.float64),
-        sum_C=np.bincount(cell_R, y_R, first_C.size).astype(np.float64),
-        square_C=np.bincount(cell_R, y_R**2, first_C.size).astype(np.float64),
-    )
-
-
 class _Design(NamedTuple):
     """What does not change from step to step."""
 
@@ -107,6 +81,13 @@ class _Design(NamedTuple):
     member_LK: Floats
     center_P: Floats
     """Where the coefficients lie before anything is seen."""
+    count_S: Floats
+    """How many scenarios each stands for."""
+
+    @property
+    def count_C(self) -> Floats:
+        """How many scenarios have a cell like this."""
+        return self.count_S[self.cells.scenario_C]
 
     @property
     def lessons(self) -> int:
@@ -125,14 +106,20 @@ class _Design(NamedTuple):
 
 
 def fit_effects(
-    cells: Cells, about_SL: npt.NDArray[np.bool_], prior: EffectPrior, member_LK: Floats | None = None
+    cells: Cells,
+    about_SL: Bools,
+    prior: EffectPrior,
+    member_LK: Floats | None = None,
+    *,
+    count_S: Floats,
 ) -> EffectFit:
     """Return the mode of the posterior, with its curvature there, under the prior learned with it.
 
     Each column of `member_LK` is a set of lessons whose effects have a mean of their own, of which nothing is
-    known before; without it all lessons share the mean of which `prior` tells.
+    known before; without it all lessons share the mean of which `prior` tells. A scenario stands for
+    `count_S` like it.
     """
-    design = _design(cells, about_SL, prior, member_LK)
+    design = _design(cells, about_SL, prior, member_LK, count_S)
     weights = [kind.weight if member_LK is None else 0.0 for kind in prior.kinds]
     sd_2, tau, phi = np.array([kind.sd for kind in prior.kinds]), _SCENARIOS[0], 1.0
     a_S, b_P = np.zeros(about_SL.shape[0]), design.center_P.copy()
@@ -151,7 +138,7 @@ def fit_effects(
                 for part, sd, kind in zip(design.kinds, sd_2, prior.kinds, strict=True)
             ]
         )
-        tau = _scenario_spread(a_S, step.variance_S)
+        tau = _scenario_spread(a_S, step.variance_S, design.count_S)
         phi = _dispersion(design, a_S, b_P)
         moved = np.abs(np.concatenate([sd_2, [tau, phi]]) - before).max()
         if max(moved, np.abs(step.b_P).max(), np.abs(step.a_S).max(initial=0.0)) < _TOLERANCE:
@@ -160,16 +147,22 @@ def fit_effects(
 
 
 def _design(
-    cells: Cells, about_SL: npt.NDArray[np.bool_], prior: EffectPrior, member_LK: Floats | None
+    cells: Cells,
+    about_SL: Bools,
+    prior: EffectPrior,
+    member_LK: Floats | None,
+    count_S: Floats,
 ) -> _Design:
     lessons = about_SL.shape[1]
     sets_LK = np.ones((lessons, 1)) if member_LK is None else member_LK
     about_CL = about_SL[cells.scenario_C]
-    on_CL, elsewhere_CL = cells.carried_CL * about_CL, cells.carried_CL * ~about_CL
+    on_CL = (cells.carried_CL & about_CL).astype(np.float64)
+    elsewhere_CL = (cells.carried_CL & ~about_CL).astype(np.float64)
     ones_C1 = np.ones((cells.n_C.size, 1))
     X_CP = np.hstack([on_CL, elsewhere_CL, on_CL @ sets_LK, elsewhere_CL @ sets_LK, ones_C1])
     means = np.repeat([kind.mean for kind in prior.kinds], sets_LK.shape[1])
-    return _Design(cells, X_CP, sets_LK, np.concatenate([np.zeros(2 * lessons), means, [0.0]]))
+    center_P = np.concatenate([np.zeros(2 * lessons), means, [0.0]])
+    return _Design(cells, X_CP, sets_LK, center_P, count_S)
 
 
 def _spread(d_L: Floats, variance_L: Floats, sd: float, kind: EffectSpread) -> float:
@@ -179,21 +172,22 @@ def _spread(d_L: Floats, variance_L: Floats, sd: float, kind: EffectSpread) -> f
     return max(math.sqrt((weight * kind.sd**2 + float((d_L**2).sum())) / (weight + known)), _LEAST_SD)
 
 
-def _scenario_spread(a_S: Floats, variance_S: Floats) -> float:
+def _scenario_spread(a_S: Floats, variance_S: Floats, count_S: Floats) -> float:
     sd, weight = _SCENARIOS
-    return math.sqrt((weight * sd**2 + float((a_S**2 + variance_S).sum())) / (weight + a_S.size))
+    squares = float((count_S * (a_S**2 + variance_S)).sum())
+    return math.sqrt((weight * sd**2 + squares) / (weight + float(count_S.sum())))
 
 
 def _dispersion(design: _Design, a_S: Floats, b_P: Floats) -> float:
     """Return the variance of scores over that of successes with the same mean: 1 where all are 0 or 1."""
-    cells = design.cells
+    cells, count_C = design.cells, design.count_C
     p_C = logistic(a_S[cells.scenario_C] + design.X_CP @ b_P)
-    spread = float((cells.n_C * p_C * (1.0 - p_C)).sum())
-    if cells.square_C.sum() >= cells.sum_C.sum() - 1e-9 or spread < _TINY:
+    spread = float((count_C * cells.n_C * p_C * (1.0 - p_C)).sum())
+    if (count_C * cells.square_C).sum() >= (count_C * cells.sum_C).sum() - 1e-9 or spread < _TINY:
         return 1.0
-    squares = float((cells.square_C - 2 * p_C * cells.sum_C + cells.n_C * p_C**2).sum())
-    n = float(cells.n_C.sum())
-    lost = min(np.unique(cells.scenario_C).size, 0.5 * n)  # what the scenarios' own levels explain
+    squares = float((count_C * (cells.square_C - 2 * p_C * cells.sum_C + cells.n_C * p_C**2)).sum())
+    n, scenarios = float((count_C * cells.n_C).sum()), design.count_S[np.unique(cells.scenario_C)].sum()
+    lost = min(float(scenarios), 0.5 * n)  # what the scenarios' own levels explain
     return float(np.clip(squares / spread * n / (n - lost), _LEAST_DISPERSION, 1.0))
 
 
@@ -210,7 +204,7 @@ class _Step(NamedTuple):
 
 def _newton(design: _Design, a_S: Floats, b_P: Floats, precision_P: Floats, tau: float, phi: float) -> _Step:
     """Return the step towards the mode; scenarios are eliminated first, for their block is diagonal."""
-    cells, X_CP = design.cells, design.X_CP
+    cells, X_CP, count_S, count_C = design.cells, design.X_CP, design.count_S, design.count_C
     s_C, scenarios = cells.scenario_C, a_S.size
     p_C = logistic(a_S[s_C] + X_CP @ b_P)
     w_C = cells.n_C * np.maximum(p_C * (1.0 - p_C), 1e-9) / phi
@@ -222,11 +216,12 @@ def _newton(design: _Design, a_S: Floats, b_P: Floats, precision_P: Floats, tau:
         starts = np.flatnonzero(np.r_[True, s_C[1:] != s_C[:-1]])
         Hab_SP[s_C[starts]] = np.add.reduceat(WX_CP, starts, axis=0)
     ratio_SP = Hab_SP / Haa_S[:, None]
-    schur_PP = X_CP.T @ WX_CP + np.diag(precision_P) - Hab_SP.T @ ratio_SP
+    schur_PP = X_CP.T @ (count_C[:, None] * WX_CP) + np.diag(precision_P)
+    schur_PP -= (count_S[:, None] * Hab_SP).T @ ratio_SP
     V_PP = np.linalg.inv((schur_PP + schur_PP.T) / 2)
     ga_S = np.bincount(s_C, g_C, minlength=scenarios) - a_S / tau**2
-    gb_P = X_CP.T @ g_C - precision_P * (b_P - design.center_P)
-    db_P = V_PP @ (gb_P - ratio_SP.T @ ga_S)
+    gb_P = X_CP.T @ (count_C * g_C) - precision_P * (b_P - design.center_P)
+    db_P = V_PP @ (gb_P - ratio_SP.T @ (count_S * ga_S))
     da_S = ga_S / Haa_S - ratio_SP @ db_P
     reach = float(np.abs(da_S[s_C] + X_CP @ db_P).max(initial=0.0))
     scale = min(1.0, _LONGEST_STEP / max(reach, _TINY))

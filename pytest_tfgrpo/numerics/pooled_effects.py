@@ -3,7 +3,7 @@
 One regression (`effect_model`) estimates two effects a lesson, on the logit scale; from them follow the value
 of a lesson on the scale of scores, the choice of lessons, and what the choice is worth.
 
-Axes: ``_R`` rollouts, ``_S`` scenarios, ``_L`` lessons, ``_Q`` effects on topic, then elsewhere. Everything
+Axes: ``_C`` cells, ``_S`` scenarios, ``_L`` lessons, ``_Q`` effects on topic, then elsewhere. Everything
 is deterministic.
 """
 
@@ -12,16 +12,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from pytest_tfgrpo.numerics.arrays import Floats, Ints
+from pytest_tfgrpo.numerics.arrays import Bools, Floats, Ints
+from pytest_tfgrpo.numerics.cells import Cells, kinds_of
 from pytest_tfgrpo.numerics.effect_model import (
-    Cells,
     EffectFit,
     EffectPrior,
-    cells_of,
     fit_effects,
     logistic,
 )
@@ -46,7 +45,7 @@ class PooledEffects:
     value_sd: Floats
     prior: EffectPrior
     """As learned."""
-    tried: npt.NDArray[np.bool_]
+    tried: Bools
     """By lesson, whether a scenario has rollouts with it and others without."""
 
     @property
@@ -60,50 +59,64 @@ class PooledEffects:
         return normal_cdf(self.value / np.maximum(self.value_sd, _TINY))
 
 
-def chosen(effects: PooledEffects, *, confidence: float = 0.5) -> npt.NDArray[np.bool_]:
+def chosen(effects: PooledEffects, *, confidence: float = 0.5) -> Bools:
     """Return which lessons to keep: those that raise the mean score with probability over `confidence`.
 
     At 0.5 that is what serves the mean score best. How much doubt a lesson survives follows the learned
     prior: among lessons that mostly help, one of which little is known stays; among those that mostly harm,
     it goes.
     """
-    kept_L: npt.NDArray[np.bool_] = effects.helps > confidence
+    kept_L: Bools = effects.helps > confidence
     return kept_L
 
 
-def doubtful(effects: PooledEffects, *, level: float = 0.05) -> npt.NDArray[np.bool_]:
+def doubtful(effects: PooledEffects, *, level: float = 0.05) -> Bools:
     """Return which lessons are neither settled as help nor as harm: those worth trying further."""
     helps_L = effects.helps
-    open_L: npt.NDArray[np.bool_] = (helps_L > level) & (helps_L < 1.0 - level)
+    open_L: Bools = (helps_L > level) & (helps_L < 1.0 - level)
     return open_L
 
 
 def pooled_effects(
-    scores_R: Floats,
-    scenarios_R: Ints,
-    carried_RL: npt.NDArray[np.bool_],
-    about_SL: npt.NDArray[np.bool_],
+    cells: Cells,
+    about_SL: Bools,
     prior: EffectPrior | None = None,
     *,
     targets_S: Floats | None = None,
-    stands_SL: npt.NDArray[np.bool_] | None = None,
+    stands_SL: Bools | None = None,
 ) -> PooledEffects:
     """Return what rollouts show of each lesson.
 
-    `scores_R` lie in [0, 1], `scenarios_R` are indices into the rows of `about_SL`, which has True where a
-    lesson is about the scenario's task. Values are means over scenarios with the weights `targets_S` (all
-    alike by default), where the prompts of `stands_SL` would carry the lesson (all by default).
+    Cells are of the scenarios in the rows of `about_SL`, which has True where a lesson is about the task;
+    their errors do not count. Values are means over scenarios with the weights `targets_S` (all alike by
+    default), where the prompts of `stands_SL` would carry the lesson (all by default).
 
-    Raises ValueError on arrays that do not fit, on scores outside [0, 1] and on indices out of range.
+    Raises ValueError on arrays that do not fit.
     """
-    known = prior or EffectPrior()
-    _require_sound(scores_R, scenarios_R, carried_RL, about_SL)
-    cells = cells_of(scores_R, scenarios_R, carried_RL)
-    fit = fit_effects(cells, about_SL, known)
-    count = about_SL.shape[1]
-    weights_S = np.ones(about_SL.shape[0]) if targets_S is None else np.asarray(targets_S, dtype=np.float64)
+    _require_fit(cells, about_SL)
+    weights_S = np.ones(len(about_SL)) if targets_S is None else targets_S
     reach_SL = np.ones_like(about_SL) if stands_SL is None else stands_SL
-    value_L, value_sd_L = _values(fit, about_SL, reach_SL, weights_S)
+    kinds = kinds_of(cells.scored, about_SL, reach_SL)
+    first = kinds.first_K
+    tasks = _Tasks(about_SL[first], reach_SL[first], kinds.sums(weights_S), kinds.count_K)
+    return _pooled(kinds.cells, tasks, prior or EffectPrior())
+
+
+class _Tasks(NamedTuple):
+    """Scenarios, of one kind or each by itself."""
+
+    about_SL: Bools
+    reach_SL: Bools
+    """Where a prompt would carry the lesson."""
+    weights_S: Floats
+    count_S: Floats
+    """How many scenarios each stands for."""
+
+
+def _pooled(cells: Cells, tasks: _Tasks, prior: EffectPrior) -> PooledEffects:
+    about_SL, count = tasks.about_SL, tasks.about_SL.shape[1]
+    fit = fit_effects(cells, about_SL, prior, count_S=tasks.count_S)
+    value_L, value_sd_L = _values(fit, about_SL, tasks.reach_SL, tasks.weights_S)
     sd_P = np.sqrt(np.maximum(np.diag(fit.covariance_QQ), 0.0))
     return PooledEffects(
         on_topic=fit.effect_Q[:count],
@@ -118,57 +131,51 @@ def pooled_effects(
 
 
 def cross_fitted(
-    scores_R: Floats,
-    scenarios_R: Ints,
-    carried_RL: npt.NDArray[np.bool_],
-    about_SL: npt.NDArray[np.bool_],
-    parts_R: Ints,
+    cells: Cells,
+    about_SL: Bools,
+    parts_S: Ints,
     prior: EffectPrior | None = None,
     *,
-    among_L: npt.NDArray[np.bool_] | None = None,
+    among_L: Bools | None = None,
     confidence: float = 0.5,
     targets_S: Floats | None = None,
-    stands_SL: npt.NDArray[np.bool_] | None = None,
+    stands_SL: Bools | None = None,
 ) -> tuple[float, float]:
     """Return what lessons of `among_L` add to the mean score together, and its standard error.
 
-    On each part of the rollouts, numbered in `parts_R`, the lessons count that all other rollouts choose, so
-    that luck in the choice is not counted as gain; rollouts of part -1 only choose. The measuring part gives
+    On each part of the scenarios, numbered in `parts_S`, the lessons count that all others choose, so that
+    luck in the choice is not counted as gain; scenarios of part -1 only choose. The measuring part gives
     those chosen a mean effect of their own, of which it knows nothing before, so that it does not draw them
-    towards the others. Rollouts of one scenario should be in one part, else luck in the choice of scenarios
-    counts. The mean is over scenarios with the weights `targets_S`; otherwise as `pooled_effects`.
+    towards the others. The mean is over scenarios with the weights `targets_S`; otherwise as
+    `pooled_effects`.
     """
-    _require_sound(scores_R, scenarios_R, carried_RL, about_SL)
+    _require_fit(cells, about_SL)
     known, reach_SL = prior or EffectPrior(), np.ones_like(about_SL) if stands_SL is None else stands_SL
-    weights_S = np.ones(about_SL.shape[0]) if targets_S is None else targets_S
+    weights_S = np.ones(len(about_SL)) if targets_S is None else targets_S
+    kinds = kinds_of(cells.scored, about_SL, reach_SL, parts_S)
+    first, of_kinds = kinds.first_K, kinds.cells
+    tasks = _Tasks(about_SL[first], reach_SL[first], kinds.sums(weights_S), kinds.count_K)
+    parts_K, seen_K = parts_S[first], np.bincount(of_kinds.scenario_C, minlength=first.size) > 0
     gain = variance = total = 0.0
-    for part in np.unique(parts_R[parts_R >= 0]):
-        on = parts_R == part
-        by = ~on
-        choice = pooled_effects(
-            scores_R[by], scenarios_R[by], carried_RL[by], about_SL, known, stands_SL=stands_SL
-        )
+    for part in np.unique(parts_K[(parts_K >= 0) & seen_K]):
+        on_K = parts_K == part
+        choice = _pooled(of_kinds.within(~on_K), tasks._replace(weights_S=tasks.count_S), known)
         kept_L = chosen(choice, confidence=confidence) & (True if among_L is None else among_L)
-        seen_S = weights_S * (np.bincount(scenarios_R[on], minlength=weights_S.size) > 0)
-        weight = float(seen_S.sum())
+        measured = tasks._replace(weights_S=tasks.weights_S * (on_K & seen_K))
+        weight = float(measured.weights_S.sum())
         total += weight
         if not kept_L.any():
             continue
         member_LK = np.column_stack([kept_L, ~kept_L])[:, : 1 if kept_L.all() else 2].astype(np.float64)
-        fit = fit_effects(cells_of(scores_R[on], scenarios_R[on], carried_RL[on]), about_SL, known, member_LK)
-        found = _joint_value(fit, about_SL, reach_SL, seen_S, kept_L)
+        fit = fit_effects(of_kinds.within(on_K), tasks.about_SL, known, member_LK, count_S=tasks.count_S)
+        found = _joint_value(fit, measured, kept_L)
         gain, variance = gain + weight * found[0], variance + weight**2 * found[1]
     return (gain / total, math.sqrt(variance) / total) if total else (0.0, 0.0)
 
 
-def _joint_value(
-    fit: EffectFit,
-    about_SL: npt.NDArray[np.bool_],
-    reach_SL: npt.NDArray[np.bool_],
-    weights_S: Floats,
-    kept_L: npt.NDArray[np.bool_],
-) -> tuple[float, float]:
+def _joint_value(fit: EffectFit, tasks: _Tasks, kept_L: Bools) -> tuple[float, float]:
     """Return by how much the lessons of `kept_L` change the mean score together, and its variance."""
+    about_SL, reach_SL, weights_S, _ = tasks
     total = float(weights_S.sum())
     if total <= 0:
         return 0.0, 0.0
@@ -181,35 +188,22 @@ def _joint_value(
     return float(weights_S @ (high_S - low_S)) / total, float(slope_Q @ fit.covariance_QQ @ slope_Q)
 
 
-def _require_sound(
-    scores_R: Floats,
-    scenarios_R: Ints,
-    carried_RL: npt.NDArray[np.bool_],
-    about_SL: npt.NDArray[np.bool_],
-) -> None:
-    if scores_R.ndim != 1 or scenarios_R.shape != scores_R.shape:
-        raise ValueError(f"scores and scenarios differ: {scores_R.shape} and {scenarios_R.shape}")
-    if carried_RL.ndim != 2 or about_SL.ndim != 2 or carried_RL.shape != (scores_R.size, about_SL.shape[1]):
-        raise ValueError(
-            f"carried must be rollouts x lessons, got {carried_RL.shape}, about {about_SL.shape}"
-        )
-    if not np.all((scores_R >= -_TINY) & (scores_R <= 1 + _TINY)):
-        raise ValueError("scores must lie in [0, 1]")
-    if scenarios_R.size and not (scenarios_R.min() >= 0 and scenarios_R.max() < about_SL.shape[0]):
-        raise ValueError(f"scenarios must be indices below {about_SL.shape[0]}")
+def _require_fit(cells: Cells, about_SL: Bools) -> None:
+    if about_SL.ndim != 2 or cells.carried_CL.shape[1:] != about_SL.shape[1:]:
+        raise ValueError(f"cells are of other lessons: {cells.carried_CL.shape}, about {about_SL.shape}")
+    if cells.n_C.size and not (cells.scenario_C.min() >= 0 and cells.scenario_C.max() < len(about_SL)):
+        raise ValueError(f"scenarios must be indices below {len(about_SL)}")
 
 
-def _tried(cells: Cells, shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+def _tried(cells: Cells, shape: tuple[int, ...]) -> Bools:
     with_SL = np.zeros(shape, dtype=np.bool_)
     without_SL = np.zeros(shape, dtype=np.bool_)
-    np.logical_or.at(with_SL, cells.scenario_C, cells.carried_CL > 0)
-    np.logical_or.at(without_SL, cells.scenario_C, cells.carried_CL == 0)
+    np.logical_or.at(with_SL, cells.scenario_C, cells.carried_CL)
+    np.logical_or.at(without_SL, cells.scenario_C, ~cells.carried_CL)
     return np.asarray((with_SL & without_SL).any(axis=0))
 
 
-def _values(
-    fit: EffectFit, about_SL: npt.NDArray[np.bool_], reach_SL: npt.NDArray[np.bool_], weights_S: Floats
-) -> tuple[Floats, Floats]:
+def _values(fit: EffectFit, about_SL: Bools, reach_SL: Bools, weights_S: Floats) -> tuple[Floats, Floats]:
     """Return by how much each lesson changes the mean score beside the others worth it, with its sd.
 
     That effects differ between tasks flattens the mean of the logistic function (MacKay 1992, "The evidence

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from pytest_tfgrpo.numerics.cells import Cells, cells_of
 from pytest_tfgrpo.numerics.effect_model import EffectPrior, EffectSpread, logistic
 from pytest_tfgrpo.numerics.pooled_effects import (
     PooledEffects,
@@ -55,8 +56,12 @@ def world(
     return World(scores, at, carried, about, on, elsewhere, does)
 
 
+def cells(w: World) -> Cells:
+    return cells_of(w.scores, w.scenarios, w.carried)
+
+
 def found(w: World, prior: EffectPrior | None = None) -> PooledEffects:
-    return pooled_effects(w.scores, w.scenarios, w.carried, w.about, prior)
+    return pooled_effects(cells(w), w.about, prior)
 
 
 def is_finite(effects: PooledEffects) -> bool:
@@ -70,7 +75,7 @@ def is_finite(effects: PooledEffects) -> bool:
 def test_the_order_of_rollouts_changes_nothing() -> None:
     w = world(1)
     order = np.random.default_rng(0).permutation(w.scores.size)
-    shuffled = pooled_effects(w.scores[order], w.scenarios[order], w.carried[order], w.about)
+    shuffled = pooled_effects(cells_of(w.scores[order], w.scenarios[order], w.carried[order]), w.about)
     np.testing.assert_allclose(shuffled.on_topic, found(w).on_topic, atol=1e-9)
     np.testing.assert_allclose(shuffled.value, found(w).value, atol=1e-9)
 
@@ -80,7 +85,8 @@ def test_the_order_of_lessons_and_scenarios_changes_nothing() -> None:
     rng = np.random.default_rng(0)
     lessons, places = rng.permutation(w.about.shape[1]), rng.permutation(w.about.shape[0])
     turned = pooled_effects(
-        w.scores, np.argsort(places)[w.scenarios], w.carried[:, lessons], w.about[places][:, lessons]
+        cells_of(w.scores, np.argsort(places)[w.scenarios], w.carried[:, lessons]),
+        w.about[places][:, lessons],
     )
     np.testing.assert_allclose(turned.on_topic, found(w).on_topic[lessons], atol=1e-8)
     np.testing.assert_allclose(turned.value_sd, found(w).value_sd[lessons], atol=1e-8)
@@ -117,7 +123,7 @@ def test_what_most_lessons_do_is_learned_and_decides_on_those_little_is_known_of
         untried = w.carried & (np.arange(12) > 0)
         scores = np.where(w.carried[:, 0] & w.about[w.scenarios, 0], np.nan, w.scores)
         told = np.isfinite(scores)
-        return pooled_effects(scores[told], w.scenarios[told], untried[told], w.about)
+        return pooled_effects(cells_of(scores[told], w.scenarios[told], untried[told]), w.about)
 
     good, bad = kept(1.2), kept(-1.2)
     assert good.prior.on_topic.mean > 0.5
@@ -147,21 +153,21 @@ def test_graded_scores_say_more_than_solved_or_not() -> None:
     w = world(8)
     rng = np.random.default_rng(0)
     clip = 0.5 + 0.4 * (w.scores - 0.5) + rng.normal(0, 0.02, w.scores.size)
-    graded = pooled_effects(clip, w.scenarios, w.carried, w.about)
+    graded = pooled_effects(cells_of(clip, w.scenarios, w.carried), w.about)
     assert graded.on_topic_sd.mean() < found(w).on_topic_sd.mean()
 
 
 @pytest.mark.parametrize("score", [0.0, 0.5, 1.0])
 def test_equal_scores_show_no_more_than_the_prior(score: float) -> None:
     w = world(9)
-    effects = pooled_effects(np.full(w.scores.size, score), w.scenarios, w.carried, w.about)
+    effects = pooled_effects(cells(w._replace(scores=np.full(w.scores.size, score))), w.about)
     assert is_finite(effects)
     assert np.abs(effects.elsewhere).max() < 0.6
 
 
 def test_a_lesson_that_separates_scores_perfectly_has_a_finite_effect() -> None:
     w = world(10, scenarios=20)
-    effects = pooled_effects(w.carried[:, 0].astype(float), w.scenarios, w.carried, w.about)
+    effects = pooled_effects(cells(w._replace(scores=w.carried[:, 0].astype(float))), w.about)
     assert is_finite(effects)
     assert effects.value[0] == max(effects.value)
     assert 1.0 < effects.elsewhere[0] < 20.0
@@ -176,7 +182,7 @@ def test_lessons_never_carried_or_always_carried_are_not_tried() -> None:
     w = world(12)
     carried = w.carried.copy()
     carried[:, 0], carried[:, 1] = False, True
-    effects = pooled_effects(w.scores, w.scenarios, carried, w.about)
+    effects = pooled_effects(cells(w._replace(carried=carried)), w.about)
     assert is_finite(effects)
     assert effects.tried.tolist() == [False, False] + [True] * 10
     assert effects.on_topic[0] == pytest.approx(effects.prior.on_topic.mean, abs=1e-6)
@@ -186,7 +192,7 @@ def test_lessons_always_carried_together_share_what_they_do() -> None:
     w = world(13)
     about, carried = w.about.copy(), w.carried.copy()
     about[:, 1], carried[:, 1] = about[:, 0], carried[:, 0]
-    effects = pooled_effects(w.scores, w.scenarios, carried, about)
+    effects = pooled_effects(cells(w._replace(carried=carried)), about)
     assert is_finite(effects)
     assert effects.on_topic[0] == pytest.approx(effects.on_topic[1], abs=1e-6)
     assert effects.value[0] == pytest.approx(effects.value[1], abs=1e-6)
@@ -194,13 +200,13 @@ def test_lessons_always_carried_together_share_what_they_do() -> None:
 
 def test_without_rollouts_or_lessons_there_is_nothing_to_estimate() -> None:
     nothing = pooled_effects(
-        np.zeros(0), np.zeros(0, dtype=np.intp), np.zeros((0, 3), bool), np.ones((2, 3), bool)
+        cells_of(np.zeros(0), np.zeros(0, dtype=np.intp), np.zeros((0, 3), bool)), np.ones((2, 3), bool)
     )
     assert is_finite(nothing)
     assert not nothing.estimable
     assert nothing.prior.on_topic.mean == pytest.approx(EffectPrior().on_topic.mean)
     w = world(14)
-    empty = pooled_effects(w.scores, w.scenarios, w.carried[:, :0], w.about[:, :0])
+    empty = pooled_effects(cells(w._replace(carried=w.carried[:, :0])), w.about[:, :0])
     assert empty.value.size == 0
     assert not empty.estimable
 
@@ -209,7 +215,7 @@ def test_the_value_counts_only_where_prompts_would_carry_the_lesson() -> None:
     w = world(15)
     stands = np.ones_like(w.about)
     stands[:, 0] = False
-    effects = pooled_effects(w.scores, w.scenarios, w.carried, w.about, stands_SL=stands)
+    effects = pooled_effects(cells(w), w.about, stands_SL=stands)
     assert effects.value[0] == 0.0
     assert (effects.value[1:] != 0.0).all()
 
@@ -233,7 +239,7 @@ def parts(w: World, number: int = 5) -> Any:
     place = np.lexsort((np.arange(len(w.about)), w.about.argmax(axis=1)))
     part = np.zeros(len(w.about), dtype=int)
     part[place] = np.arange(len(w.about)) % number
-    return part[w.scenarios]
+    return part
 
 
 def gain_of(w: World, kept: Any) -> float:
@@ -247,7 +253,7 @@ def test_lessons_that_do_nothing_gain_nothing_where_others_than_those_that_chose
     honest, flattering = [], []
     for seed in range(25):
         w = world(seed, scenarios=40, on=[0.0] * 12, elsewhere=[0.0] * 12)
-        honest.append(cross_fitted(w.scores, w.scenarios, w.carried, w.about, parts(w))[0])
+        honest.append(cross_fitted(cells(w), w.about, parts(w))[0])
         effects = found(w)
         flattering.append(effects.value[chosen(effects)].sum())
     assert abs(np.mean(honest)) < 0.025
@@ -258,7 +264,7 @@ def test_the_cross_fitted_gain_is_that_of_the_lessons_chosen_and_its_error_is_st
     errors, stated = [], []
     for seed in range(25):
         w = world(seed, scenarios=60, on=[1.5] * 6 + [-1.5] * 6, elsewhere=[0.0] * 12)
-        gain, sd = cross_fitted(w.scores, w.scenarios, w.carried, w.about, parts(w))
+        gain, sd = cross_fitted(cells(w), w.about, parts(w))
         errors.append(gain - gain_of(w, np.arange(12) < 6))
         stated.append(sd)
     assert -0.03 < np.mean(errors) < 0.015
@@ -268,29 +274,24 @@ def test_the_cross_fitted_gain_is_that_of_the_lessons_chosen_and_its_error_is_st
 def test_only_lessons_that_are_in_question_count_as_gain() -> None:
     w = world(18)
     nobody = np.zeros(12, dtype=bool)
-    assert cross_fitted(w.scores, w.scenarios, w.carried, w.about, parts(w), among_L=nobody) == (0.0, 0.0)
+    assert cross_fitted(cells(w), w.about, parts(w), among_L=nobody) == (0.0, 0.0)
 
 
 def test_scenarios_apart_are_measured_by_themselves_with_lessons_that_others_chose() -> None:
     gains = []
     for seed in range(8):
         w = world(seed, scenarios=120, on=[1.5, 1.5, 1.5, 0.0, 0.0, 0.0] * 2, elsewhere=[0.0] * 12)
-        apart = w.about[:, 3:6].any(axis=1)[w.scenarios]
-        gains.append(
-            [
-                cross_fitted(w.scores, w.scenarios, w.carried, w.about, np.where(part, 0, -1))[0]
-                for part in (apart, ~apart)
-            ]
-        )
+        apart = w.about[:, 3:6].any(axis=1)
+        gains.append([cross_fitted(cells(w), w.about, np.where(part, 0, -1))[0] for part in (apart, ~apart)])
     nothing, much = np.mean(gains, axis=0)
     assert abs(nothing) < 0.05
     assert much > 0.1
 
 
-def test_rollouts_that_only_choose_measure_nothing() -> None:
+def test_scenarios_that_only_choose_measure_nothing() -> None:
     w = world(21)
-    nowhere = np.full(w.scores.size, -1)
-    assert cross_fitted(w.scores, w.scenarios, w.carried, w.about, nowhere) == (0.0, 0.0)
+    nowhere = np.full(len(w.about), -1)
+    assert cross_fitted(cells(w), w.about, nowhere) == (0.0, 0.0)
 
 
 def test_more_parts_choose_better_than_two_halves() -> None:
@@ -299,14 +300,14 @@ def test_more_parts_choose_better_than_two_halves() -> None:
         rng = np.random.default_rng(seed)
         w = world(seed, scenarios=60, each=4, on=rng.choice([-1.0, 1.0], 12), elsewhere=[0.0] * 12)
         for number, found in gains.items():
-            found.append(cross_fitted(w.scores, w.scenarios, w.carried, w.about, parts(w, number))[0])
+            found.append(cross_fitted(cells(w), w.about, parts(w, number))[0])
     assert np.mean(gains[5]) > np.mean(gains[2])
 
 
 def test_the_cross_fitted_gain_of_degenerate_rollouts_is_finite() -> None:
     w = world(19, scenarios=2, each=3)
-    for part in (parts(w), np.ones_like(w.scores, dtype=int)):
-        assert np.isfinite(cross_fitted(w.scores, w.scenarios, w.carried, w.about, part)).all()
+    for part in (parts(w), np.ones(len(w.about), dtype=int)):
+        assert np.isfinite(cross_fitted(cells(w), w.about, part)).all()
 
 
 def test_a_hundred_scenarios_and_thirty_lessons_take_a_tenth_of_a_second() -> None:
@@ -322,7 +323,8 @@ def test_a_hundred_scenarios_and_thirty_lessons_take_a_tenth_of_a_second() -> No
     [
         ({"scores": np.array([2.0])}, "scores must lie in"),
         ({"scenarios": np.array([5])}, "indices below 1"),
-        ({"carried": np.zeros((1, 3), bool)}, "rollouts x lessons"),
+        ({"carried": np.zeros(2, bool)}, "rollouts x lessons"),
+        ({"carried": np.zeros((1, 3), bool)}, "other lessons"),
         ({"scenarios": np.array([0, 0])}, "differ"),
     ],
 )
@@ -332,7 +334,7 @@ def test_misuse_is_refused(changed: dict[str, Any], message: str) -> None:
         "about": np.zeros((1, 2), bool),
     } | changed  # fmt: skip
     with pytest.raises(ValueError, match=message):
-        pooled_effects(fields["scores"], fields["scenarios"], fields["carried"], fields["about"])
+        pooled_effects(cells_of(fields["scores"], fields["scenarios"], fields["carried"]), fields["about"])
 
 
 def test_spread_and_weight_are_plain_numbers() -> None:

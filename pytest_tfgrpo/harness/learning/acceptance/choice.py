@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from math import sqrt
 from statistics import NormalDist
 from typing import Literal, TypeAlias, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
 from pytest_tfgrpo.core.lessons import Acceptance, Experience, LessonTrial, Operation, Revision
 from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.harness.learning.acceptance.evidence import (
     Evidence,
-    Flags,
     LessonValues,
     value_of,
 )
@@ -23,6 +20,7 @@ from pytest_tfgrpo.harness.learning.acceptance.pool import Pool, PoolUnit
 from pytest_tfgrpo.harness.learning.acceptance.standpoint import Standpoint
 from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
 from pytest_tfgrpo.harness.learning.library.library import carry_out, is_trim
+from pytest_tfgrpo.numerics.arrays import Bools, Ints
 from pytest_tfgrpo.numerics.effect_model import EffectPrior
 from pytest_tfgrpo.numerics.pooled_effects import cross_fitted, normal_cdf
 
@@ -136,8 +134,8 @@ class Choice:
         refused = {content_key(e) for e in self._at.refused().values()}
         return refused | {content_key(e) for e in self._pool.lessons}
 
-    def _among(self, keys: set[str]) -> Flags:
-        among_L: Flags = np.array([key in keys for key in self._evidence.keys], dtype=np.bool_)
+    def _among(self, keys: set[str]) -> Bools:
+        among_L: Bools = np.array([key in keys for key in self._evidence.keys], dtype=np.bool_)
         return among_L & self._values.tried_L
 
     def _cross_fitted(self) -> _Gains:
@@ -153,23 +151,19 @@ class Choice:
         gain, sd = self._measured(evidence.parts_S, among_L)
         found: _Gains = {"gain": gain, "gain_sd": sd}
         apart_S = evidence.dev_S & evidence.apart_S
-        measured_R = ~np.isnan(evidence.scores_R) & apart_S[evidence.scenarios_R]
-        if measured_R.any():
+        measured = evidence.cells.scored.within(apart_S).scenario_C
+        if measured.size:
             gain, sd = self._measured(np.where(apart_S, 0, -1), among_L)
-            number = np.unique(evidence.scenarios_R[measured_R]).size
+            number = np.unique(measured).size
             found |= {"unseen": number, "unseen_gain": gain, "unseen_sd": sd}
         return found
 
-    def _measured(self, parts_S: npt.NDArray[np.intp], among_L: Flags) -> tuple[float, float]:
+    def _measured(self, parts_S: Ints, among_L: Bools) -> tuple[float, float]:
         evidence = self._evidence
-        kept_R = ~np.isnan(evidence.scores_R)
-        scenarios_R = evidence.scenarios_R[kept_R]
         return cross_fitted(
-            evidence.scores_R[kept_R],
-            scenarios_R,
-            evidence.carried_RL[kept_R],
+            evidence.cells.scored,
             evidence.about_SL,
-            parts_S[scenarios_R],
+            parts_S,
             self._at.prior,
             among_L=among_L,
             confidence=SHOWN if self._strict else EVEN,
@@ -186,7 +180,7 @@ class Choice:
         shown = change + margin < NormalDist().inv_cdf(1 - SHOWN) * spread
         return LOSS.format(margin=margin, change=change) if shown else ""
 
-    def _picks(self, values: LessonValues) -> Flags:
+    def _picks(self, values: LessonValues) -> Bools:
         return values.helps_L >= SHOWN if self._strict else values.helps_L > EVEN
 
     def _hit_rate(self) -> float:
@@ -194,14 +188,7 @@ class Choice:
         return float(normal_cdf(np.array([on_topic.mean / on_topic.sd]))[0])
 
     def _trials(self) -> list[LessonTrial]:
-        included: Counter[str] = Counter()
-        left_out: Counter[str] = Counter()
-        lessons = self._at.lessons
-        for row in self._evidence.seen:
-            if row.dev:
-                included.update({content_key(lessons[id]) for id in row.carried if id in lessons})
-                left_out.update({content_key(lessons[id]) for id in row.left_out if id in lessons})
-        by_key = {content_key(e): e for e in lessons.values()}
+        by_key = {content_key(e): e for e in self._at.lessons.values()}
         fates = self._fates()
         return [
             LessonTrial(
@@ -211,8 +198,8 @@ class Choice:
                 value=self._value(by_key[key]),
                 sd=float(self._values.sd_L[self._column[key]]),
                 helps=self._helps(by_key[key]),
-                included=included[key],
-                left_out=left_out[key],
+                included=self._evidence.included.get(key, 0),
+                left_out=self._evidence.left_out.get(key, 0),
             )
             for key in fates
         ]

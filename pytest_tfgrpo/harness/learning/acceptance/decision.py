@@ -22,7 +22,7 @@ from pytest_tfgrpo.harness.learning.library.learned_effects import (
 from pytest_tfgrpo.harness.run.schedule import MIN_DEV, dev_phase
 
 if TYPE_CHECKING:
-    pass
+    from pytest_tfgrpo.harness.learning.acceptance.evidence import Evidence
 
 ALPHA = 0.2
 """Doubt that ``strict`` leaves a lesson: no claim, a choice."""
@@ -54,41 +54,44 @@ async def decide(at: Standpoint, sweep: Sweep) -> Revision:
     of its own; a regression over all such rollouts of the run says what each lesson is worth.
     """
     settings = at.job.settings
-    pool = await asyncio.to_thread(_pool, at)
+    evidence, pool = await asyncio.to_thread(_pool, at)
     if not pool.units and not pool.barred and not pool.tossed:
         note = _acceptance(settings, len(at.phase.dev), note="nothing was proposed")
         return replace(at.candidate, acceptance=note)
     prompts = CoinPrompts(at.job, pool, at.phase)
     planned = dev_phase(at.phase, prompts.open(at.phase.dev), settings)
     asked = await sweep(planned, prompts.ask) if planned.rollouts else {}
-    return await asyncio.to_thread(_decided, at, pool, [asked[id] for id in planned.scenarios if id in asked])
+    dev = [asked[id] for id in planned.scenarios if id in asked]
+    return await asyncio.to_thread(_decided, at, pool, evidence, dev)
 
 
-def _pool(at: Standpoint) -> Pool:
+def _pool(at: Standpoint) -> tuple[Evidence, Pool]:
+    """Return what the run has seen so far, and what it puts in question."""
     evidence = at.evidence()
     helps: dict[str, float] = {}
-    if evidence.seen:
+    if not evidence.is_empty:
         from pytest_tfgrpo.harness.learning.acceptance.evidence import value_of
 
         values = value_of(evidence, at.prior)
         helps = {key: float(values.helps_L[n]) for n, key in enumerate(evidence.keys) if values.tried_L[n]}
-    return pool_of(
+    pool = pool_of(
         at.library,
         at.candidate,
         refused=at.refused(),
         helps=helps,
         started=frozenset(content_key(e) for e in at.job.library.experiences),
     )
+    return evidence, pool
 
 
-def _decided(at: Standpoint, pool: Pool, dev: Sequence[Group]) -> Revision:
-    """Return the revision that the evidence calls for."""
+def _decided(at: Standpoint, pool: Pool, before: Evidence, dev: Sequence[Group]) -> Revision:
+    """Return the revision that the evidence calls for, that of before and of the dev split."""
     from pytest_tfgrpo.harness.learning.acceptance.choice import Choice
 
-    evidence = at.evidence(dev)
+    evidence = at.with_dev(before, dev)
     choice = Choice(at, pool, evidence, measured=_is_measured(dev, len(at.phase.dev)))
     revision = choice.revision()
-    if evidence.seen:
+    if not evidence.is_empty:
         library = with_effects(
             revision.library, choice.prior, run_id=at.job.run_id, series=at.series, measure=at.measure
         )

@@ -1,15 +1,17 @@
-"""Evidence: what all rollouts of a run with coins in their prompts show of its lessons, as arrays.
+"""Evidence: what all rollouts of a run with coins in their prompts show of its lessons, as sums.
 
 Axes: ``_R`` rollouts, ``_S`` train and dev scenarios, ``_L`` lessons by content key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import NamedTuple
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience
@@ -21,27 +23,17 @@ from pytest_tfgrpo.harness.learning.library.retrieval import MIN_RELEVANCE, raw_
 from pytest_tfgrpo.harness.run.splits import unseen_families
 from pytest_tfgrpo.harness.suite.families import family_of, tasks_of
 from pytest_tfgrpo.harness.suite.packs import pack_for
-from pytest_tfgrpo.numerics.arrays import Floats
+from pytest_tfgrpo.numerics.arrays import Bools, Floats, Ints
+from pytest_tfgrpo.numerics.cells import Cells, cells_of
 from pytest_tfgrpo.numerics.effect_model import EffectPrior
 from pytest_tfgrpo.numerics.pooled_effects import PooledEffects, pooled_effects
 
-Flags = npt.NDArray[np.bool_]
 ABOUT = 0.5
 """Share of a lesson's best relevance, to any train or dev task, from which it is about a task."""
 PARTS = 5
 """Parts of which all but one choose lessons, to measure them on it: half the evidence would choose worse."""
-
-
-class Seen(NamedTuple):
-    """One rollout, as far as it is evidence."""
-
-    scenario: int
-    score: float
-    """NaN where it is an error."""
-    carried: tuple[str, ...]
-    """Ids of the lessons in its prompt."""
-    left_out: tuple[str, ...]
-    dev: bool
+AT_ONCE = 100_000
+"""Rollouts that are held before they are added up."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,25 +41,31 @@ class Evidence:
     """What was seen of the lessons of a run."""
 
     keys: tuple[str, ...]
-    seen: tuple[Seen, ...]
-    scores_R: Floats
-    """NaN where the rollout is an error."""
-    scenarios_R: npt.NDArray[np.intp]
-    carried_RL: Flags
-    about_SL: Flags
+    cells: Cells
+    """Sums over the rollouts with the same lessons in one scenario."""
+    included: Mapping[str, int]
+    """Dev rollouts whose prompt carried a lesson, by its key."""
+    left_out: Mapping[str, int]
+    """Dev rollouts that a coin kept a lesson out of, by its key."""
+    about_SL: Bools
     """Where a lesson is about the task."""
-    stands_SL: Flags
+    stands_SL: Bools
     """Where a prompt has a use for it, if there is room."""
-    dev_S: Flags
-    parts_S: npt.NDArray[np.intp]
+    dev_S: Bools
+    parts_S: Ints
     """Which of PARTS parts a scenario is in: its family is spread over them, if training sees it."""
-    apart_S: Flags
+    apart_S: Bools
     """Of a family that training does not see."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no rollout shows anything."""
+        return not self.cells.n_C.size
 
     @property
     def has_errors(self) -> bool:
         """Whether some rollouts are errors."""
-        return bool(np.isnan(self.scores_R).any())
+        return bool(self.cells.errors_C.any())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,7 +75,7 @@ class LessonValues:
     value_L: Floats
     sd_L: Floats
     helps_L: Floats
-    tried_L: Flags
+    tried_L: Bools
     effects: PooledEffects
     """With errors left out."""
 
@@ -93,30 +91,96 @@ def gather(
     Of training, groups count in whose prompts chance had a part.
     """
     known = [s for s in scenarios if s.split in ("train", "dev")]
-    place = {s.id: n for n, s in enumerate(known)}
-    untold = {s.id for s in known if s.truth == "majority"}
-    seen = [row for group in groups if group.scenario_id not in untold for row in _rows(group, place)]
     by_key = {content_key(e): e for e in lessons.values()}
     keys = tuple(sorted(by_key))
-    column = {key: n for n, key in enumerate(keys)}
-    column_of = {id: column[content_key(e)] for id, e in lessons.items()}
-    carried_RL = np.zeros((len(seen), len(keys)), dtype=np.bool_)
-    for r, row in enumerate(seen):
-        carried_RL[r, [column_of[id] for id in row.carried if id in column_of]] = True
     about_SL, stands_SL = _reach([by_key[key] for key in keys], known, packs)
     apart = unseen_families(known)
-    return Evidence(
+    nothing = Evidence(
         keys=keys,
-        seen=tuple(seen),
-        scores_R=np.array([row.score for row in seen], dtype=np.float64),
-        scenarios_R=np.array([row.scenario for row in seen], dtype=np.intp),
-        carried_RL=carried_RL,
+        cells=cells_of(np.zeros(0), np.zeros(0, dtype=np.intp), np.zeros((0, len(keys)), dtype=np.bool_)),
+        included={},
+        left_out={},
         about_SL=about_SL,
         stands_SL=stands_SL,
         dev_S=np.array([s.split == "dev" for s in known], dtype=np.bool_),
         parts_S=_parts(known, apart),
         apart_S=np.array([s.id in apart for s in known], dtype=np.bool_),
     )
+    return joined(nothing, groups, lessons, scenarios)
+
+
+def joined(
+    evidence: Evidence,
+    groups: Iterable[Group],
+    lessons: Mapping[str, Experience],
+    scenarios: Sequence[Scenario],
+) -> Evidence:
+    """Return `evidence`, of the same lessons and scenarios, with what more `groups` show."""
+    known = [s for s in scenarios if s.split in ("train", "dev")]
+    place = {s.id: n for n, s in enumerate(known)}
+    untold = {s.id for s in known if s.truth == "majority"}
+    column = {key: n for n, key in enumerate(evidence.keys)}
+    sums = _Sums(evidence, {id: column[content_key(e)] for id, e in lessons.items()})
+    for group in groups:
+        if group.scenario_id not in untold:
+            sums.add(group, place[group.scenario_id])
+    return sums.evidence()
+
+
+class _Sums:
+    """Adds up groups, a bounded number of rollouts at a time."""
+
+    def __init__(self, start: Evidence, column_of: Mapping[str, int]) -> None:
+        """`column_of` has the place of each lesson in `start`, by its id."""
+        self._start, self._column_of = start, column_of
+        self._cells = start.cells
+        self._scores = array("d")
+        self._scenarios = array("q")
+        self._patterns = array("q")
+        self._pattern_of: dict[tuple[str, ...], int] = {}
+        """By the ids of the lessons in a prompt."""
+        self._dev = Counter[tuple[tuple[str, ...], tuple[str, ...]]]()
+
+    def add(self, group: Group, scenario: int) -> None:
+        """Add the rollouts of a group that are evidence; one without a score is an error."""
+        dev = group.mode == "dev"
+        for rollout, score in zip(group.rollouts, group.scores, strict=True):
+            carried, left_out = rollout.experiences, rollout.left_out
+            if dev:
+                self._dev[carried, left_out] += 1
+            elif not (left_out or (carried if rollout.tossed is None else rollout.tossed)):
+                continue
+            self._scores.append(math.nan if score.gt_score is None else score.gt_score)
+            self._scenarios.append(scenario)
+            self._patterns.append(self._pattern_of.setdefault(carried, len(self._pattern_of)))
+        if len(self._scores) >= AT_ONCE:
+            self._add_up()
+
+    def evidence(self) -> Evidence:
+        """Return what the groups show, with what was known before."""
+        self._add_up()
+        included, left_out = Counter(self._start.included), Counter(self._start.left_out)
+        for (carried, missing), rollouts in self._dev.items():
+            for count, ids in ((included, carried), (left_out, missing)):
+                count.update(dict.fromkeys({self._start.keys[n] for n in self._columns(ids)}, rollouts))
+        return replace(self._start, cells=self._cells, included=included, left_out=left_out)
+
+    def _add_up(self) -> None:
+        carried_ML = np.zeros((len(self._pattern_of), len(self._start.keys)), dtype=np.bool_)
+        for ids, n in self._pattern_of.items():
+            carried_ML[n, self._columns(ids)] = True
+        self._cells = cells_of(
+            np.array(self._scores),
+            np.array(self._scenarios),
+            carried_ML[np.array(self._patterns)],
+            before=self._cells,
+        )
+        for values in (self._scores, self._scenarios, self._patterns):
+            del values[:]
+        self._pattern_of.clear()
+
+    def _columns(self, ids: Iterable[str]) -> list[int]:
+        return [self._column_of[id] for id in ids if id in self._column_of]
 
 
 def value_of(
@@ -144,12 +208,8 @@ def value_of(
 def _effects(
     evidence: Evidence, prior: EffectPrior | None, targets_S: Floats | None, *, errors_as_zero: bool
 ) -> PooledEffects:
-    scores_R = np.nan_to_num(evidence.scores_R, nan=0.0) if errors_as_zero else evidence.scores_R
-    kept_R = ~np.isnan(scores_R)
     return pooled_effects(
-        scores_R[kept_R],
-        evidence.scenarios_R[kept_R],
-        evidence.carried_RL[kept_R],
+        evidence.cells.errors_as_zero if errors_as_zero else evidence.cells.scored,
         evidence.about_SL,
         prior,
         targets_S=targets_S,
@@ -157,23 +217,9 @@ def _effects(
     )
 
 
-def _rows(group: Group, place: Mapping[str, int]) -> Iterator[Seen]:
-    dev = group.mode == "dev"
-    for rollout, score in zip(group.rollouts, group.scores, strict=True):
-        tossed = rollout.experiences if rollout.tossed is None else rollout.tossed
-        if dev or tossed or rollout.left_out:
-            yield Seen(
-                scenario=place[group.scenario_id],
-                score=float("nan") if score.gt_score is None else score.gt_score,
-                carried=rollout.experiences,
-                left_out=rollout.left_out,
-                dev=dev,
-            )
-
-
 def _reach(
     lessons: Sequence[Experience], scenarios: Sequence[Scenario], packs: Mapping[str, PromptPack]
-) -> tuple[Flags, Flags]:
+) -> tuple[Bools, Bools]:
     """Return (``_SL`` where each lesson is about the task, ``_SL`` where a prompt has a use for it)."""
     about_SL = np.zeros((len(scenarios), len(lessons)), dtype=np.bool_)
     stands_SL = np.zeros_like(about_SL)
@@ -197,7 +243,7 @@ def _reach(
     return about_SL, stands_SL
 
 
-def _parts(scenarios: Sequence[Scenario], apart: Set[str]) -> npt.NDArray[np.intp]:
+def _parts(scenarios: Sequence[Scenario], apart: Set[str]) -> Ints:
     """Return the part of each scenario, in an order that nobody chose.
 
     Alike tasks are in one part, and so are families that training does not see: what is chosen by one of

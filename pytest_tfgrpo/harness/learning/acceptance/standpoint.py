@@ -87,11 +87,16 @@ class Standpoint:
         """Return the lessons that earlier epochs refused or removed, by content key."""
         return {trial.key: lesson for lesson, trial in refused_lessons(self.job.library, self.earlier)}
 
-    def evidence(self, dev: Iterable[Group] = ()) -> Evidence:
-        """Return all that the run has seen of its lessons, with `dev`, the groups of the present sweep."""
+    def evidence(self) -> Evidence:
+        """Return all that the run has seen of its lessons before the present sweep of the dev split."""
         from pytest_tfgrpo.harness.learning.acceptance.evidence import gather
 
         trained = [result for result in self.earlier if result.phase.mode == "train"]
         before = chain.from_iterable(result.with_dev for result in trained)
-        groups = chain(before, self.groups, dev)
-        return gather(groups, self.lessons, self.job.scenarios, self.job.packs)
+        return gather(chain(before, self.groups), self.lessons, self.job.scenarios, self.job.packs)
+
+    def with_dev(self, evidence: Evidence, dev: Iterable[Group]) -> Evidence:
+        """Return `evidence` with `dev`, the groups of the present sweep."""
+        from pytest_tfgrpo.harness.learning.acceptance.evidence import joined
+
+        return joined(evidence, dev, self.lessons, self.job.scenarios)
