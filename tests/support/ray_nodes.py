@@ -12,12 +12,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 
 class Nodes:
     """A cluster whose nodes are processes of this machine; its head is the first of them."""
 
-    def __init__(self, cluster: Any) -> None:
+    def __init__(self, cluster: Any, cache: str) -> None:
         self._cluster = cluster
+        self.cache = Path(cache)
+        """What ``XDG_CACHE_HOME`` names on its nodes."""
         self.executor = f"ray:{cluster.address}"
         """The setting that names it."""
         self._folders: list[str] = []
@@ -27,7 +31,8 @@ class Nodes:
         """Let a node join, whose files are its own, as on a machine of its own."""
         folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # short, as a socket's name is
         self._folders.append(folder)
-        return self._cluster.add_node(num_cpus=1, temp_dir=folder, **resources)
+        with _with_cache(str(self.cache)):
+            return self._cluster.add_node(num_cpus=1, temp_dir=folder, **resources)
 
     def remove(self, node: Any) -> None:
         """Let a node leave, which the cluster knows at once."""
@@ -68,7 +73,7 @@ class Nodes:
     def end(self) -> None:
         """End all nodes."""
         self._cluster.shutdown()
-        for folder in self._folders:
+        for folder in (*self._folders, str(self.cache)):
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -97,6 +102,14 @@ def load_ray() -> None:
 
 
 @contextmanager
+def _with_cache(folder: str) -> Iterator[None]:
+    """Start nodes whose caches are not those of this process."""
+    with pytest.MonkeyPatch.context() as environ:
+        environ.setenv("XDG_CACHE_HOME", folder)
+        yield
+
+
+@contextmanager
 def open_cluster(**head: Any) -> Iterator[Nodes]:
     """Start a cluster of one node, its head; end it with all others that have joined."""
     load_ray()
@@ -105,8 +118,10 @@ def open_cluster(**head: Any) -> Iterator[Nodes]:
         from ray.cluster_utils import Cluster
 
         arguments = {"num_cpus": 1, "include_dashboard": False, **head}
-        cluster: Any = Cluster(initialize_head=True, connect=False, head_node_args=arguments)
-    nodes = Nodes(cluster)
+        cache = tempfile.mkdtemp(prefix="ray-cache-")
+        with _with_cache(cache):
+            cluster: Any = Cluster(initialize_head=True, connect=False, head_node_args=arguments)
+    nodes = Nodes(cluster, cache)
     try:
         yield nodes
     finally:

@@ -16,7 +16,8 @@ from typing import TypeVar
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.redact import redact
-from pytest_tfgrpo.core.text import line, plural
+from pytest_tfgrpo.core.text import few, line, plural
+from pytest_tfgrpo.harness.engine.environments import folder_of
 from pytest_tfgrpo.harness.engine.executors.cluster.executor_file import (
     ExecutorFile,
     Resources,
@@ -111,6 +112,7 @@ def connect(setup: WorkerSetup, job: Job, address: str, places: int) -> Connecti
         paths=tuple(one.relative_to(root).as_posix() for one in entries if one.is_relative_to(root)),
         need=file.of(job.actor.name),
         most=places,
+        suites={s.environment: folder_of(s, Path()).as_posix() for s in job.scenarios if s.environment},
     )
     return Connection(cluster=cluster, outfit=outfit, file=file, package=package)
 
@@ -138,7 +140,7 @@ def _probed(ready: Connection, actor: str, places: int) -> tuple[list[Worker], l
     """Return workers that a run can use, and what nodes say; raises SettingError."""
     outfit = ready.outfit
     shared = not outfit.need.wanted
-    probed = ready.cluster.probe((outfit.setup, outfit.run, outfit.paths), places if shared else 1)
+    probed = ready.cluster.probe(outfit.opening, places if shared else 1)
     found = [facts for _, _, facts in probed]
     workers = [Worker(link, node=node.id, places=places, host=facts.host) for node, link, facts in probed]
     for facts in found:
@@ -147,10 +149,23 @@ def _probed(ready: Connection, actor: str, places: int) -> tuple[list[Worker], l
                 f"executor: the node {facts.host!r} cannot open the actor {actor!r}: "
                 f"{line(redact(facts.problem), 500)}; what it needs must travel, or be installed there"
             )
+    _require_environments(outfit.suites, found)
     if not shared:  # they take nothing of their nodes, as those of the run have to
         while workers:
             workers.pop().link.kill()
     return workers, found
+
+
+def _require_environments(suites: Mapping[str, str], nodes: Sequence[NodeFacts]) -> None:
+    """Raise SettingError where nodes lack environments, which names those of the first suite."""
+    lacking = [(facts.host, suites[stamp]) for facts in nodes for stamp in facts.lacks]
+    if lacking:
+        suite = lacking[0][1]
+        hosts = few(sorted({host for host, one in lacking if one == suite}), SHOWN)
+        raise SettingError(
+            f"executor: environments of the suite {suite!r} are not built on the cluster's nodes {hosts}; "
+            f"run `tfgrpo harvest env {suite}` in a copy of the project there"
+        )
 
 
 def _require_resources(ready: Connection, actor: str) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.errors import ProviderError, RolloutFault, describe
+from pytest_tfgrpo.core.errors import ProviderError, RolloutFault, SettingError, describe
 from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.harness.engine.executors.cluster.workspace_transfer import LeftFile, left_in, put_into
 from pytest_tfgrpo.harness.engine.executors.worker import (
@@ -26,6 +26,7 @@ from pytest_tfgrpo.harness.engine.executors.worker import (
     pickled,
 )
 from pytest_tfgrpo.harness.protocols import ActorCall
+from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment, find_built
 from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces, temporary_folder
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
@@ -46,6 +47,8 @@ class NodeFacts:
     packages: dict[str, str]
     """Versions of what is installed, by name."""
     pid: int
+    lacks: tuple[str, ...] = ()
+    """Stamps of environments that are not built there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,19 +77,26 @@ class NodeWorker:
         self._root = Path.cwd()
         self._agent: WorkerAgent | None = None
         self._workspaces: RunWorkspaces
+        self._environments: dict[str, BuiltEnvironment] = {}
         self._open: dict[str, Workspace] = {}
         self._tasks: dict[str, asyncio.Task[WorkerReply]] = {}
         self._files: dict[str, asyncio.Task[Path]] = {}
 
-    async def open(self, data: bytes, run: str, paths: Sequence[str]) -> NodeFacts:
-        """Open the agent; `paths` are folders of the project to look for modules in, below the root."""
+    async def open(self, data: bytes, run: str, paths: Sequence[str], suites: Mapping[str, str]) -> NodeFacts:
+        """Open the agent, and find the environments of the run.
+
+        `paths` are folders of the project to look for modules in, below the root; `suites` those of suites,
+        by the stamp of an environment that is described there.
+        """
         problem = ""
+        lacks: tuple[str, ...] = ()
         try:
             sys.path[:0] = [path for path in (str(self._root / one) for one in paths) if path not in sys.path]
             setup: WorkerSetup = pickle.loads(data)
             self._agent = WorkerAgent(replace(setup, root=self._root))
             folder = temporary_folder(self._root, None)
             self._workspaces = RunWorkspaces(f"{run}-{os.getpid()}", folder)
+            lacks = tuple(stamp for stamp, suite in suites.items() if not self._has(stamp, suite))
         except BaseException as error:  # noqa: BLE001 - an agent's module may raise anything
             problem = describe(error)
         return NodeFacts(
@@ -95,7 +105,16 @@ class NodeWorker:
             python=platform.python_version(),
             packages=installed(),
             pid=os.getpid(),
+            lacks=lacks,
         )
+
+    def _has(self, stamp: str, suite: str) -> bool:
+        """Return whether an environment is built on this node; raises ScenarioError, as `find_built` does."""
+        try:
+            self._environments[stamp] = find_built(self._root / suite, stamp)
+        except SettingError:
+            return False
+        return True
 
     async def answer(self, data: bytes, files: Mapping[str, Content] | None = None) -> bytes:
         """Return what the agent answers, a pickled `NodeAnswer`; `data` is a pickled `NodeTurn`.
@@ -155,13 +174,12 @@ class NodeWorker:
     ) -> Workspace:
         """Return a workspace on this node; raises ProviderError."""
         asked = turn.call.workspace
-        if (built := asked.environment) is not None and not built.folder.is_dir():
-            raise ProviderError(f"this node has no environment {str(built.folder)!r}", "workspace")
-        archive = asked.archive
+        wanted, archive = asked.environment, asked.archive
+        built = None if wanted is None else self._environments[wanted.stamp]
         if archive is not None:
             archive = replace(archive, path=await self._file(archive.sha256, files))
         attachments = [replace(one, path=await self._file(one.sha256, files)) for one in asked.attachments]
-        workspace = self._workspaces.new(turn.id, tuple(attachments), archive, asked.environment)
+        workspace = self._workspaces.new(turn.id, tuple(attachments), archive, built)
         if archive is not None or before is not None:
             await asyncio.to_thread(workspace.make)
         if before:

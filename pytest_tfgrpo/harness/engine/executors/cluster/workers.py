@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,13 @@ class Outfit:
     """What one rollout takes of its node; with nothing, a node has one worker for all of its rollouts."""
     most: int
     """Rollouts in flight at most."""
+    suites: Mapping[str, str]
+    """Folders of suites, below the root, by the stamp of an environment that is described there."""
+
+    @property
+    def opening(self) -> tuple[object, ...]:
+        """Return what `NodeWorker.open` takes."""
+        return self.setup, self.run, self.paths, self.suites
 
 
 class ClusterWorkers:
@@ -183,15 +190,16 @@ class ClusterWorkers:
         places = 1 if single else self.outfit.most
         link = self._cluster.start(self.outfit.need, places, node)
         try:
-            facts: NodeFacts = await link.call("open", self.outfit.setup, self.outfit.run, self.outfit.paths)
+            facts: NodeFacts = await link.call("open", *self.outfit.opening)
         except WorkerLost as error:
             raise ProviderError(f"a worker did not start: {error}", LOST_WORKER) from error
         except asyncio.CancelledError:  # its node may be gone, and nobody waits for it
             link.kill()
             raise
-        if facts.problem:
+        if facts.problem or facts.lacks:
             link.kill()
-            raise ProviderError(f"{facts.host} cannot open the agent: {facts.problem}", LOST_WORKER)
+            why = f"cannot open the agent: {facts.problem}" if facts.problem else "lacks an environment"
+            raise ProviderError(f"{facts.host} {why}", LOST_WORKER)
         self._all.add(link)
         return Worker(link, node="" if node is None else node.id, places=places, host=facts.host)
 
