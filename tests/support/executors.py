@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +64,10 @@ def _state(pid: int) -> str:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except OSError:
         return "Z"
+
+
+def wait_until(done: Callable[[], object]) -> None:
+    end = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.02)

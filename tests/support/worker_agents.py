@@ -161,3 +161,15 @@ async def dies_beside_others(context: Any) -> str:
         os._exit(7)
     await asyncio.sleep(0.3)
     return "3"
+
+
+async def slow_on_one_node(context: Any) -> str:
+    """Tell its process; the first that is asked takes a second for each answer."""
+    own, slow = str(os.getpid()), Path(context.prompt.user) / "slow"
+    try:
+        with slow.open("x") as file:
+            file.write(own)
+    except FileExistsError:
+        pass
+    await asyncio.sleep(1 if slow.read_text() == own else 0.02)
+    return own

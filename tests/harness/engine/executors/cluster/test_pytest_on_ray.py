@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import json
 import platform
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
+from support.executors import alive, wait_until
 from support.project import Project
 from support.projects_in_archives import write_archive
 from support.ray_nodes import Nodes, load_ray
 from support.tools import require_tool
 
+from pytest_tfgrpo.harness.engine.executors.protocol import GRACE_S
 from pytest_tfgrpo.harness.sandbox.environments import BUILT, Environment, cache_folder, stamp_of, to_file
 
 pytestmark = pytest.mark.service
+STAYS = """
+import os, time
+from pathlib import Path
+
+def stays(context):
+    (Path({!r}) / f"{{time.monotonic_ns()}}-{{os.getpid()}}-{{context.task.id}}").touch()
+    while True:
+        time.sleep(0.01)
+"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -83,3 +96,24 @@ def test_an_environment_is_that_of_the_node_and_a_sandbox_hides_the_suite_there(
         build(wanted, "node")
     code, output = ended(project.start())
     assert code == 0, [*output.splitlines(), *(one["answer"] for one in project.events("rollout"))]
+
+
+def test_control_c_ends_pytest_and_all_agents_within_the_grace_time(
+    project: Project, cluster: Nodes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    told = tmp_path_factory.mktemp("told")
+    project.agent(STAYS.format(str(told))).scenarios(train=0, sweep=3)
+    project.ini(actor="python:agent2:stays", executor=cluster.executor, eval_rollouts=1)
+    process = project.start()
+    try:
+        wait_until(lambda: len(alive(told)) == 1 and len(list(told.iterdir())) == 3)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        code, output = ended(process)
+    finally:
+        process.kill()
+    took_s = time.monotonic() - began
+    assert code == pytest.ExitCode.INTERRUPTED, output
+    assert took_s < 2 * GRACE_S, output
+    assert not alive(told)
+    assert [one["status"] for one in project.events("finish")] == ["cancelled"]

@@ -7,14 +7,13 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
 from support import ROOT
-from support.executors import alive, job_of, rollouts, scenario
+from support.executors import alive, job_of, rollouts, scenario, wait_until
 from support.jobs import run_job
 from support.ray_nodes import Nodes, open_cluster
 
@@ -29,13 +28,6 @@ from pytest_tfgrpo.llm import patience
 
 pytestmark = pytest.mark.service
 MIB = 2**20
-
-
-def wait_until(done: Callable[[], object]) -> None:
-    end = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def in_thread(job: Any) -> tuple[threading.Thread, list[tuple[Run, list[object]]]]:
@@ -102,6 +94,31 @@ def test_a_node_that_joins_is_used(cluster: Nodes, tmp_path: Path) -> None:
     cluster.remove(second)
     assert found[0][0].status == "complete"
     assert len(pids(told, "done")) == 2
+
+
+def test_a_slow_node_gets_less_than_a_fast_one(cluster: Nodes, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    told.mkdir()
+    job = job_of(
+        "slow_on_one_node",
+        cluster.executor,
+        tmp_path,
+        scenarios=[scenario(f"s{n}", str(told)) for n in range(40)],
+        baseline_sweep="off",
+        concurrency=4,
+        eval_rollouts=1,
+    )
+    second = cluster.add()
+    try:
+        require_executor(job)  # which starts a worker on each node
+        run, _ = run_job(job)
+    finally:
+        cluster.remove(second)
+    made = Counter(r.answer for r in rollouts(run))
+    slow = (told / "slow").read_text()
+    assert len(made) == 2
+    assert made.total() == 40
+    assert 1 <= made[slow] <= 10
 
 
 def test_what_is_in_flight_on_a_node_that_hangs_is_asked_again_elsewhere(
