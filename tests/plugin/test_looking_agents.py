@@ -134,6 +134,10 @@ def test_a_killed_run_keeps_its_decoys_and_who_gave_them_when_it_is_resumed(proj
     [
         ({"actor": "offline"}, None),
         ({"actor": "python:agent:right"}, "it runs inside pytest"),
+        (
+            {"actor": "python:agent:right", "executor": "process:1"},
+            "it runs in a worker process, which reads what pytest can",
+        ),
         ({"actor": program("look.py")}, "it runs without a sandbox"),
     ],
 )

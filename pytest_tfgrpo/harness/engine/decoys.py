@@ -45,7 +45,7 @@ class Decoys:
 
     def __init__(self, job: Job, folder: Path | None) -> None:
         """Write them into the run's folder; they are equal for a resumed run."""
-        looked_for = folder is not None and not job.replayed and why_in_reach(job.identities)
+        looked_for = folder is not None and not job.replayed and why_in_reach(job)
         scenarios = job.scenarios if looked_for else ()
         self._by_scenario = {s.id: decoy(job.run_id, s, _expected(s, job)) for s in scenarios}
         if self._by_scenario and folder is not None:

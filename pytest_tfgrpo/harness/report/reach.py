@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pytest_tfgrpo.core.records import Rollout, Run
 from pytest_tfgrpo.core.report_blocks import ReachBlock, Report
 from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.harness.run.reach import why_in_reach
+from pytest_tfgrpo.harness.run.reach import UNCONFINED, why_in_reach
 
 NAMED = 3
 """Rollouts that a warning names."""
@@ -15,7 +15,7 @@ NAMED = 3
 
 def reach_report(run: Run) -> ReachBlock | None:
     """Return why answers were in reach and which rollouts gave a decoy; None where they were not."""
-    why = why_in_reach(run.identities)
+    why = why_in_reach(run)
     if not why:
         return None
     used = [(r.rollout_id, r.scenario_id, r.decoy) for r in _rollouts(run) if r.decoy is not None]
@@ -50,5 +50,5 @@ def in_reach(report: Report) -> str:
     block = report.get("reach")
     if not block:
         return ""
-    advice = "; tfgrpo_sandbox = bwrap hides them" if "sandbox" in block["why"] else ""
+    advice = "; tfgrpo_sandbox = bwrap hides them" if block["why"] == UNCONFINED else ""
     return f"the agent could read the scenarios and their answers, as {block['why']}{advice}"

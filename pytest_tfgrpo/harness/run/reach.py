@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.records import RunHeader
 
 ENCLOSED = ("offline", "openai:", "nothing", "reference")
 """Starts of the names of actors that read nothing but what they are given, or give the answers on purpose."""
+FIXTURES = "fixtures"
+"""Name of the actor where fixtures make the agents, which run inside pytest with every executor."""
+UNCONFINED = "it runs without a sandbox"
+ELSEWHERE = {
+    "process": "it runs in a worker process, which reads what pytest can",
+    "ray": "it runs on a node, to which the scenario files travel",
+}
+"""Why a Python agent could, by the name of the executor that calls it."""
 
 
-def why_in_reach(identities: Mapping[str, Json]) -> str:
-    """Return why an actor could read the answers, by the identities of a run; empty where it could not."""
-    actor = identities.get("actor") or {}
+def why_in_reach(run: RunHeader) -> str:
+    """Return why the actor of a run could read the answers; empty where it could not."""
+    actor = run.identities.get("actor") or {}
     name, identity = str(actor.get("name", "")), actor.get("identity") or {}
     if not name or name.startswith(ENCLOSED):
         return ""
-    if not name.startswith("command:"):
-        return "it runs inside pytest"
-    return "" if identity.get("sandbox") == "bwrap" else "it runs without a sandbox"
+    if name.startswith("command:"):
+        return "" if identity.get("sandbox") == "bwrap" else UNCONFINED
+    executor = "local" if name == FIXTURES else run.settings.get("executor", "local").partition(":")[0]
+    return ELSEWHERE.get(executor, "it runs inside pytest")
