@@ -43,9 +43,8 @@ class NodeFacts:
     problem: str
     """Why it cannot open the agent; empty where it has."""
     host: str
-    python: str
     packages: dict[str, str]
-    """Versions of what is installed, by name."""
+    """Versions of what is installed, by name, Python among them."""
     pid: int
     lacks: tuple[str, ...] = ()
     """Stamps of environments that are not built there."""
@@ -102,7 +101,6 @@ class NodeWorker:
         return NodeFacts(
             problem=problem,
             host=platform.node(),
-            python=platform.python_version(),
             packages=installed(),
             pid=os.getpid(),
             lacks=lacks,
@@ -206,6 +204,7 @@ class NodeWorker:
 
 
 def installed() -> dict[str, str]:
-    """Return the versions of all installed packages by name."""
+    """Return the versions of Python and all installed packages by name."""
     found = ((one.metadata["Name"], one.version) for one in distributions())
-    return {name.lower().replace("_", "-"): version for name, version in found if name}
+    packages = {name.lower().replace("_", "-"): version for name, version in found if name}
+    return {**packages, "python": platform.python_version()}

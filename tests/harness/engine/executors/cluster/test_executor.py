@@ -1,5 +1,7 @@
 """What a cluster is refused for before anybody is asked: another version of this package, or of Ray."""
 
+import platform
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +10,14 @@ from support.executors import job_of
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.harness.engine.executors.cluster.executor import differing
-from pytest_tfgrpo.harness.engine.executors.cluster.node import NodeFacts
+from pytest_tfgrpo.harness.engine.executors.cluster.node import NodeFacts, installed
 from pytest_tfgrpo.harness.engine.executors.registry import require_executor
 
-OWN = {"pytest-tfgrpo": "1.2.0", "ray": "2.60.0", "numpy": "2.1.0", "httpx": "0.28"}
+OWN = {"pytest-tfgrpo": "1.2.0", "ray": "2.60.0", "numpy": "2.1.0", "httpx": "0.28", "python": "3.11.7"}
 
 
 def facts(host: str, **packages: str) -> NodeFacts:
-    return NodeFacts(problem="", host=host, python="3.11.7", packages={**OWN, **packages}, pid=1)
+    return NodeFacts(problem="", host=host, packages={**OWN, **packages}, pid=1)
 
 
 def test_a_node_with_another_version_of_the_package_is_named() -> None:
@@ -25,14 +27,21 @@ def test_a_node_with_another_version_of_the_package_is_named() -> None:
 
 
 def test_other_packages_that_differ_are_told_once_for_all_nodes_that_have_them() -> None:
-    without = NodeFacts(
-        problem="", host="d", python="3.11.7", packages={k: v for k, v in OWN.items() if k != "httpx"}, pid=1
-    )
-    nodes = [facts("a"), facts("b", numpy="2.0.0"), facts("c", numpy="2.0.0"), without]
+    rest = {name: version for name, version in OWN.items() if name != "httpx"}
+    without = NodeFacts(problem="", host="d", packages=rest, pid=1)
+    older = facts("e", python="3.11.4")
+    nodes = [facts("a"), facts("b", numpy="2.0.0"), facts("c", numpy="2.0.0"), without, older]
     assert differing(OWN, nodes) == [
         "other versions on b, c: numpy 2.0.0 (here 2.1.0)",
         "other versions on d: httpx missing (here 0.28)",
+        "other versions on e: python 3.11.4 (here 3.11.7)",
     ]
+
+
+def test_a_node_says_which_python_and_which_packages_it_has() -> None:
+    found = installed()
+    assert found["python"] == platform.python_version()
+    assert found["pytest-tfgrpo"] == version("pytest-tfgrpo")
 
 
 @pytest.mark.service
