@@ -26,7 +26,8 @@ from pytest_tfgrpo.harness.engine.executors.cluster.executor_file import (
 from pytest_tfgrpo.harness.engine.executors.cluster.node import NodeFacts, installed
 from pytest_tfgrpo.harness.engine.executors.cluster.package import Package, write_package
 from pytest_tfgrpo.harness.engine.executors.cluster.ray_cluster import ClusterNode, RayCluster
-from pytest_tfgrpo.harness.engine.executors.cluster.workers import ClusterWorkers, Outfit, Worker
+from pytest_tfgrpo.harness.engine.executors.cluster.worker_link import Worker
+from pytest_tfgrpo.harness.engine.executors.cluster.workers import ClusterWorkers, Outfit
 from pytest_tfgrpo.harness.engine.executors.local import run_in_order
 from pytest_tfgrpo.harness.engine.executors.remote_actor import RemoteActor, lost_calls
 from pytest_tfgrpo.harness.engine.executors.worker import WorkerSetup

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ProviderError, RolloutFault, SettingError, describe
@@ -32,8 +32,15 @@ from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
 CLOSE_S = 2.0
 """How long an agent may take to release what it holds at the end of a run."""
+BUNDLE_BYTES = 2**16
+"""Turns and answers travel together up to this size; Ray copies what is larger than 100 kB once more."""
 Content: TypeAlias = Awaitable[bytes]
 """The bytes of a file, which may come from another node."""
+Sent: TypeAlias = tuple[str, bytes, Mapping[str, Content] | None]
+"""The id of an attempt, a pickled `NodeTurn`, and what its workspace is made of."""
+Answered: TypeAlias = tuple[str, bytes, str]
+"""The id of an attempt, and a pickled `NodeAnswer`, or why there is none."""
+T = TypeVar("T", Sent, Answered)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,6 +87,10 @@ class NodeWorker:
         self._open: dict[str, Workspace] = {}
         self._tasks: dict[str, asyncio.Task[WorkerReply]] = {}
         self._files: dict[str, asyncio.Task[Path]] = {}
+        self._answering: set[asyncio.Task[None]] = set()
+        self._answered: list[Answered] = []
+        """What nobody has collected yet."""
+        self._has_answered = asyncio.Event()
 
     async def open(self, data: bytes, run: str, paths: Sequence[str], suites: Mapping[str, str]) -> NodeFacts:
         """Open the agent, and find the environments of the run.
@@ -114,11 +125,33 @@ class NodeWorker:
             return False
         return True
 
-    async def answer(self, data: bytes, files: Mapping[str, Content] | None = None) -> bytes:
-        """Return what the agent answers, a pickled `NodeAnswer`; `data` is a pickled `NodeTurn`.
+    async def begin(self, turns: Sequence[Sent]) -> None:
+        """Let the agent answer turns, whose answers `collect` returns."""
+        for sent in turns:
+            task = asyncio.create_task(self._answer_one(*sent))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
 
-        Both are bytes, which take Ray a third of the driver's time that objects take. `files` are what the
-        workspace is made of.
+    async def collect(self) -> list[Answered]:
+        """Return answers, once there are any, each of them once."""
+        await self._has_answered.wait()
+        found = first_bundle(self._answered)
+        if not self._answered:
+            self._has_answered.clear()
+        return found
+
+    async def _answer_one(self, id: str, data: bytes, files: Mapping[str, Content] | None) -> None:
+        try:
+            answer, why = await self._answer(data, files), ""
+        except BaseException as error:  # noqa: BLE001 - whatever it is, its rollout waits to hear of it
+            answer, why = b"", describe(error)
+        self._answered.append((id, answer, why))
+        self._has_answered.set()
+
+    async def _answer(self, data: bytes, files: Mapping[str, Content] | None) -> bytes:
+        """Return what the agent answers.
+
+        What travels is bytes, which take Ray a third of the driver's time that objects take.
         """
         assert self._agent is not None
         asked: NodeTurn = pickle.loads(data)
@@ -201,6 +234,17 @@ class NodeWorker:
         path = self._workspaces.new(f"file-{sha256[-40:]}", ()).path / "content"
         path.write_bytes(content)
         return path
+
+
+def first_bundle(items: list[T]) -> list[T]:
+    """Take from a list what travels together next: as much as `BUNDLE_BYTES`, and one item at least."""
+    count, size = 0, 0
+    while count < len(items) and size < BUNDLE_BYTES:
+        size += len(items[count][1])
+        count += 1
+    found = items[:count]
+    del items[:count]
+    return found
 
 
 def installed() -> dict[str, str]:

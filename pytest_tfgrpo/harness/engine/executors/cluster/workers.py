@@ -20,6 +20,7 @@ from pytest_tfgrpo.harness.engine.executors.cluster.ray_cluster import (
     RayWorker,
     WorkerLost,
 )
+from pytest_tfgrpo.harness.engine.executors.cluster.worker_link import HUNG_S, Worker, quiet
 from pytest_tfgrpo.harness.engine.executors.cluster.workspace_transfer import LeftFile, left_in, put_into
 from pytest_tfgrpo.harness.engine.executors.protocol import GRACE_S
 from pytest_tfgrpo.harness.engine.executors.worker import AgentTurn, WorkerReply
@@ -31,8 +32,6 @@ NOBODY_S = 60.0
 """How long a rollout waits while there is no worker, and none is starting, or all fail to start."""
 PING_S = 5.0
 """How often workers are asked whether they answer."""
-HUNG_S = 30.0
-"""How long one may take to; then it hangs, and so does its node perhaps."""
 CLOSE_S = 4.0
 """How long workers may take to end."""
 
@@ -237,35 +236,6 @@ class ClusterWorkers:
                 await _all(*(link.call("cancel", "") for link in links))  # raises once they are gone
 
 
-class Worker:
-    """A worker that is ready."""
-
-    def __init__(self, link: RayWorker, *, node: str, places: int, host: str) -> None:
-        self.link = link
-        self.node = node
-        """Id of its node; empty where Ray chose it."""
-        self.places = places
-        self.host = host
-        self.in_flight = 0
-        self.is_lost = False
-        self.hangs = False
-        self.exchanges: set[asyncio.Task[NodeAnswer]] = set()
-        """Questions to it that have no answer yet."""
-        self._ping: asyncio.Task[None] | None = None
-        self._pinged_at = 0.0
-
-    def ping(self) -> None:
-        """Ask whether it answers, beside all calls of agents; it hangs where it did not for HUNG_S."""
-        now = asyncio.get_running_loop().time()
-        if self._ping is None or self._ping.done():
-            self._ping, self._pinged_at = asyncio.create_task(_quiet(self.link.ping())), now
-        elif now - self._pinged_at >= HUNG_S:
-            self._ping.cancel()
-            self.hangs = True
-            for exchange in tuple(self.exchanges):
-                exchange.cancel()
-
-
 class ClusterLease:
     """A place on a worker during one rollout."""
 
@@ -286,18 +256,16 @@ class ClusterLease:
         single = worker.places == 1
         workspace = turn.call.workspace
         before = await asyncio.to_thread(left_in, workspace) if workspace.made else None
-        exchange = asyncio.create_task(self._exchange(worker, turn, before))
-        worker.exchanges.add(exchange)
-        exchange.add_done_callback(worker.exchanges.discard)
+        pending = self._begin(worker, turn, before)
         try:
-            answer = await asyncio.shield(exchange)
+            data = await asyncio.shield(pending)
         except asyncio.CancelledError:
-            if worker.hangs and exchange.cancelled():
+            if worker.hangs and pending.cancelled():
                 raise self._lost(worker, f"it has not answered for {HUNG_S:g} s") from None
-            late = await self._last_words(worker, turn, exchange)
+            late = await self._last_words(worker, turn, pending)
             if late is None:
                 raise
-            answer = late
+            data = late
         except WorkerLost as error:
             if error.alone and single:
                 self._give_up(worker)
@@ -307,6 +275,7 @@ class ClusterLease:
             if error.alone:
                 self._workers.suspects.add(key)
             raise self._lost(worker, str(error)) from error
+        answer: NodeAnswer = pickle.loads(data)
         if answer.left is not None:
             await asyncio.to_thread(put_into, workspace, answer.left, before or [])
         reply: WorkerReply = pickle.loads(answer.reply)
@@ -322,27 +291,25 @@ class ClusterLease:
         self._workers.lost += 1
         return ProviderError(f"the worker on {worker.host} was lost: {why}", LOST_WORKER)
 
-    async def _exchange(self, worker: Worker, turn: AgentTurn, before: list[LeftFile] | None) -> NodeAnswer:
+    def _begin(self, worker: Worker, turn: AgentTurn, before: list[LeftFile] | None) -> asyncio.Future[bytes]:
         asked = turn.call.workspace
         files = {one.sha256: self._workers.content(one.path, one.sha256) for one in asked.attachments}
         if asked.archive is not None:
             files[asked.archive.sha256] = self._workers.content(asked.archive.path, asked.archive.sha256)
-        data = pickle.dumps(NodeTurn(turn=turn, before=before))
-        answer: NodeAnswer = pickle.loads(await worker.link.call("answer", data, *([files] if files else [])))
-        return answer
+        return worker.begin(turn.id, pickle.dumps(NodeTurn(turn=turn, before=before)), files or None)
 
     async def _last_words(
-        self, worker: Worker, turn: AgentTurn, exchange: asyncio.Task[NodeAnswer]
-    ) -> NodeAnswer | None:
+        self, worker: Worker, turn: AgentTurn, pending: asyncio.Future[bytes]
+    ) -> bytes | None:
         """Cancel what a worker does; return what the agent says to that in time, else end the worker."""
-        cancelling = asyncio.create_task(_quiet(worker.link.call("cancel", turn.id)))
+        cancelling = asyncio.create_task(quiet(worker.link.call("cancel", turn.id)))
         with suppress(asyncio.CancelledError):
-            await asyncio.wait([exchange], timeout=GRACE_S)
+            await asyncio.wait([pending], timeout=GRACE_S)
         cancelling.cancel()
-        if not exchange.done():
-            exchange.cancel()
-        elif exchange.exception() is None:
-            return exchange.result()
+        if not pending.done():
+            pending.cancel()
+        elif pending.exception() is None:
+            return pending.result()
         self._workers.drop(worker)
         self._workers.end(worker.link)
         return None
@@ -353,7 +320,7 @@ class ClusterLease:
         if not worker.is_lost:
             with suppress(TimeoutError):
                 async with asyncio.timeout(GRACE_S):
-                    await _quiet(worker.link.call("end", id))
+                    await quiet(worker.link.call("end", id))
 
     async def aclose(self) -> None:
         """Give up the worker of its own, if there is one."""
@@ -363,9 +330,4 @@ class ClusterLease:
 
 async def _all(*calls: Coroutine[Any, Any, Any]) -> None:
     """Wait for calls, as long as workers may take to end."""
-    await asyncio.wait([asyncio.create_task(_quiet(call)) for call in calls], timeout=CLOSE_S)
-
-
-async def _quiet(call: Coroutine[Any, Any, Any]) -> None:
-    with suppress(WorkerLost):
-        await call
+    await asyncio.wait([asyncio.create_task(quiet(call)) for call in calls], timeout=CLOSE_S)

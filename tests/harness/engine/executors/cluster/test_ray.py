@@ -21,7 +21,7 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Attachment
 from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.harness.engine.executors.cluster import workers
+from pytest_tfgrpo.harness.engine.executors.cluster import worker_link, workers
 from pytest_tfgrpo.harness.engine.executors.registry import require_executor
 from pytest_tfgrpo.harness.engine.observers import Notice
 from pytest_tfgrpo.llm import patience
@@ -125,7 +125,7 @@ def test_what_is_in_flight_on_a_node_that_hangs_is_asked_again_elsewhere(
     cluster: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workers, "PING_S", 0.1)
-    monkeypatch.setattr(workers, "HUNG_S", 3.0)
+    monkeypatch.setattr(worker_link, "HUNG_S", 3.0)
     told = tmp_path / "told"
     told.mkdir()
     job = job_of(
